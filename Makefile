@@ -1,0 +1,37 @@
+# Two commands: `make reproduce` and `make test`. Both set up .venv first; a fresh machine needs Python 3.11+,
+# make and a package index.
+PYTHON ?= python3
+BIN := .venv/bin
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help reproduce test check bench clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+
+reproduce: .venv/installed  ## run the paper's experiments; figures and tables go to out/
+	$(BIN)/driftsack reproduce --out out
+
+test: check  ## check the code and run every test
+	$(BIN)/python -m pytest
+
+check: .venv/installed  ## style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/installed  ## measure speed side by side; refreshes docs/benchmarks.md
+	$(BIN)/driftsack bench --markdown docs/benchmarks.md
+
+clean:  ## forget the environment, the results and every cache
+	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "driftsack needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@

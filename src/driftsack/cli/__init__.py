@@ -1,0 +1,39 @@
+"""Layer 6: the command line. No logic: each command calls the layers below and shows what they return."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from driftsack.cli.bench import bench
+from driftsack.cli.reproduce import reproduce
+
+app = typer.Typer(
+    name="driftsack",
+    help="Bandits with knapsacks in a world that moves. Start with: driftsack reproduce",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+app.command()(reproduce)
+app.command()(bench)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        from driftsack import __version__  # noqa: PLC0415  (the package imports before its command line)
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and leave."),
+    ] = False,
+) -> None:
+    """Bandits with knapsacks in a world that moves. Start with: driftsack reproduce."""

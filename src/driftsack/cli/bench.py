@@ -1,0 +1,69 @@
+"""``driftsack bench``."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from driftsack.cli.show import messages, plain_errors, print_json, results, spell
+
+
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and repeats: a look, not a figure.")] = False,
+    markdown: Annotated[Path | None, typer.Option(help="Also write the tables to this Markdown file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
+) -> None:
+    """Measure speed side by side: our step LP and rounds against HiGHS, linprog and plain Python.
+
+    Every figure is a ratio of two things measured in turns, in one process, on one thread. Takes some minutes, with
+    --quick less than one once the kernels are compiled.
+
+    Example: driftsack bench --quick
+    """
+    from driftsack.experiments import bench as work  # noqa: PLC0415  (SciPy and highspy load only where used)
+    from driftsack.experiments.startup import startup_rows  # noqa: PLC0415
+
+    parts = {
+        "Step LP on recorded rounds of SW-UCB": work.step_lp_rows,
+        "A whole simulated round": work.round_rows,
+        "Growth of the cost of a round": work.growth_rows,
+        "Start-up": startup_rows,
+    }
+    tables: dict[str, list[dict[str, Any]]] = {}
+    with plain_errors(), messages.status("starting") as status:
+        for title, measure in parts.items():
+            tables[title] = measure(quick, lambda text: status.update(f"measuring: {text}"))
+    if markdown is not None:
+        markdown.write_text(page(tables))
+        messages.print(f"wrote {markdown}")
+    if as_json:
+        print_json({"machine": machine(), "tables": tables})
+        return
+    for title, rows in tables.items():
+        results.rule(title, align="left")
+        for row in rows:
+            shown = "  ".join(f"{name}: [bold]{spell('', value)}[/]" for name, value in row.items())
+            results.print(shown, highlight=False)
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    return f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}"
+
+
+def page(tables: dict[str, list[dict[str, Any]]]) -> str:
+    """The tables as Markdown."""
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`; do not edit. Every figure is a ratio of two things measured in turns, in one",
+        f"process, on one thread (median of the ratios); times are the least of the repeats. {machine()}.",
+    ]
+    for title, rows in tables.items():
+        names = list(rows[0])
+        lines += ["", f"## {title}", "", f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}"]
+        lines += [f"| {' | '.join(spell('', row[name]) for name in names)} |" for row in rows]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,80 @@
+"""What commands share: progress and messages on stderr, one JSON document on stdout, errors in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from driftsack.core.errors import DriftsackError
+
+messages = Console(stderr=True)
+results = Console()
+
+
+def progress_bar() -> Progress:
+    """A bar with count, time taken and time left, on stderr."""
+    return Progress(
+        TextColumn("{task.description:<24}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=messages,
+    )
+
+
+def update(bar: Progress, task: TaskID, done: int) -> None:
+    """Move a task of the bar to ``done``."""
+    bar.update(task, completed=done)
+
+
+@contextlib.contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn the library's errors and the file system's into one line and exit code 1."""
+    try:
+        yield
+    except (DriftsackError, OSError) as error:
+        messages.print(f"[bold red]error[/] {error}", highlight=False)
+        raise typer.Exit(code=1) from error
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """Print one JSON document to stdout."""
+    typer.echo(json.dumps(document, indent=2))
+
+
+def rich_table(frame: pl.DataFrame, title: str) -> Table:
+    """A table for people: ``x`` and ``x_se`` become one column, shares become percentages."""
+    shown = Table(title=title, title_justify="left")
+    names = [name for name in frame.columns if not name.endswith("_se")]
+    for name in names:
+        numeric = frame.schema[name].is_numeric()
+        shown.add_column(name.replace("_", " "), justify="right" if numeric else "left", no_wrap=True)
+    for row in frame.iter_rows(named=True):
+        shown.add_row(*(spell(name, row[name], row.get(f"{name}_se")) for name in names))
+    return shown
+
+
+def spell(name: str, value: Any, error: float | None = None) -> str:
+    """One cell as people read it."""
+    if name.endswith("_share"):
+        return f"{value:.1%}"
+    if error is not None:
+        return f"{value:,.0f} ± {error:,.1f}"
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,49 @@
+"""Errors: each says what was expected, what came and what to do, and leaves its object as it was."""
+
+
+class DriftsackError(Exception):
+    """Root of every error that driftsack raises on purpose."""
+
+
+class ShapeError(DriftsackError, ValueError):
+    """An array has the wrong number of axes or the wrong length."""
+
+
+class NotFiniteError(DriftsackError, ValueError):
+    """A number is NaN or infinite."""
+
+
+class OutOfRangeError(DriftsackError, ValueError):
+    """A number is finite but outside the range that it must lie in."""
+
+
+class NegativeBudgetError(OutOfRangeError):
+    """A budget is below zero."""
+
+
+class SettingError(DriftsackError, ValueError):
+    """A policy or a function was given a setting that it does not know or cannot use."""
+
+
+class OutcomeError(DriftsackError, ValueError):
+    """``tell`` was given an outcome that the decision cannot have had."""
+
+
+class AlreadyToldError(DriftsackError):
+    """``tell`` was called a second time for one decision."""
+
+
+class UnknownDecisionError(DriftsackError):
+    """``tell`` was called with a decision that this learner never made."""
+
+
+class HorizonReachedError(DriftsackError):
+    """``ask`` was called after the last round."""
+
+
+class BudgetExhaustedError(DriftsackError):
+    """``ask`` was called after a budget was broken."""
+
+
+class FileFormatError(DriftsackError):
+    """A file is truncated, foreign, or of a version that this release cannot read."""

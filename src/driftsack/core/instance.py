@@ -1,0 +1,195 @@
+"""``Instance``: a problem plus what nature hides, kept as K distinct rows of means and the row of each round."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driftsack.core import files
+from driftsack.core.checks import Floats, floats, frozen, one_of, whole, within
+from driftsack.core.errors import FileFormatError, OutOfRangeError, ShapeError
+from driftsack.core.problem import Problem
+
+NOISES = ("deterministic", "bernoulli", "uniform", "beta")
+_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    r"""Mean rewards :math:`\mu_t` and mean costs :math:`C_t` of T rounds, in people's units, and the noise.
+
+    Round t (from 0) has the means ``rewards[phase[t]]`` and ``costs[phase[t]]``: a two-phase world of ten
+    million rounds is two rows. Reward and costs of a round are drawn independently; each noise keeps
+    outcomes in ``[0, max]`` with the right mean:
+
+    - ``"deterministic"``: the mean itself;
+    - ``"bernoulli"``: max with probability mean/max, else 0;
+    - ``"uniform"``: uniform on the widest interval in [0, max] centred at the mean;
+    - ``"beta"``: max times Beta(4 mean/max, 4 (1 - mean/max)).
+
+    Build one with :meth:`from_arrays`, :meth:`piecewise`, :meth:`stationary` or :meth:`from_function`.
+
+    >>> world = Instance.piecewise(
+    ...     rewards=[[0.5, 0.2], [0.1, 0.6]], costs=[[[0.5, 0.5]], [[0.5, 0.5]]], lengths=[60, 40], budget=30
+    ... )
+    >>> world.horizon, world.arms, world.resources, len(world.rewards)
+    (100, 2, 1, 2)
+    """
+
+    problem: Problem
+    rewards: Floats  # (K, m)
+    costs: Floats  # (K, d, m)
+    phase: npt.NDArray[np.int32]  # (T,) row of each round
+    noise: str = "bernoulli"
+
+    def __post_init__(self) -> None:
+        one_of(self.noise, "noise", NOISES)
+        rewards = floats(self.rewards, "rewards", (None, self.arms))
+        costs = floats(self.costs, "costs", (len(rewards), self.resources, self.arms))
+        within(rewards, 0.0, self.problem.reward_max, "mean rewards")
+        within(costs, 0.0, np.asarray(self.problem.cost_max)[:, None], "mean costs")
+        phase = np.asarray(self.phase)
+        if phase.shape != (self.horizon,):
+            raise ShapeError(f"phase must have shape ({self.horizon},), got {phase.shape}.")
+        if phase.min() < 0 or phase.max() >= len(rewards):
+            raise OutOfRangeError(f"phase must lie in [0, {len(rewards) - 1}], got [{phase.min()}, {phase.max()}].")
+        object.__setattr__(self, "rewards", frozen(rewards))
+        object.__setattr__(self, "costs", frozen(costs))
+        object.__setattr__(self, "phase", frozen(phase.astype(np.int32, copy=False)))
+
+    @property
+    def horizon(self) -> int:
+        """The number T of rounds."""
+        return self.problem.horizon
+
+    @property
+    def arms(self) -> int:
+        """The number m of real arms."""
+        return self.problem.arms
+
+    @property
+    def resources(self) -> int:
+        """The number d of resources."""
+        return self.problem.resources
+
+    @property
+    def unit_rewards(self) -> Floats:
+        """(K, m) mean rewards as kernels see them, in [0, 1]."""
+        gain = self.problem.reward_max
+        return self.rewards if gain == 1.0 else self.rewards / gain
+
+    @property
+    def unit_costs(self) -> Floats:
+        """(K, d, m) mean costs as kernels see them, in [0, 1]."""
+        most = np.asarray(self.problem.cost_max)
+        return self.costs if (most == 1.0).all() else self.costs / most[:, None]
+
+    @classmethod
+    def from_arrays(
+        cls,
+        rewards: npt.ArrayLike,
+        costs: npt.ArrayLike,
+        budget: Sequence[float] | Floats | float,
+        noise: str = "bernoulli",
+        reward_max: float = 1.0,
+        cost_max: Sequence[float] | Floats | float = 1.0,
+    ) -> Instance:
+        """Build from one row a round: ``rewards (T, m)``, ``costs (T, d, m)``; equal neighbours are merged."""
+        gains = floats(rewards, "rewards", (None, None))
+        uses = floats(costs, "costs", (len(gains), None, gains.shape[1]))
+        if len(gains) == 0:
+            raise ShapeError("rewards must hold at least one round, got none.")
+        changed = (gains[1:] != gains[:-1]).any(axis=1) | (uses[1:] != uses[:-1]).any(axis=(1, 2))
+        first = np.concatenate([[True], changed])
+        return cls._build(gains[first], uses[first], np.cumsum(first) - 1, budget, noise, reward_max, cost_max)
+
+    @classmethod
+    def piecewise(
+        cls,
+        rewards: npt.ArrayLike,
+        costs: npt.ArrayLike,
+        lengths: Sequence[int],
+        budget: Sequence[float] | Floats | float,
+        noise: str = "bernoulli",
+        reward_max: float = 1.0,
+        cost_max: Sequence[float] | Floats | float = 1.0,
+    ) -> Instance:
+        """Build from K phases: ``rewards (K, m)``, ``costs (K, d, m)``, ``lengths (K,)`` in rounds."""
+        gains = floats(rewards, "rewards", (None, None))
+        uses = floats(costs, "costs", (len(gains), None, gains.shape[1]))
+        if len(lengths) != len(gains):
+            raise ShapeError(f"lengths must have shape ({len(gains)},), got ({len(lengths)},).")
+        rounds = np.array([whole(length, "each length", at_least=0) for length in lengths])
+        kept = rounds > 0
+        phase = np.repeat(np.arange(kept.sum()), rounds[kept])
+        return cls._build(gains[kept], uses[kept], phase, budget, noise, reward_max, cost_max)
+
+    @classmethod
+    def stationary(
+        cls,
+        rewards: npt.ArrayLike,
+        costs: npt.ArrayLike,
+        horizon: int,
+        budget: Sequence[float] | Floats | float,
+        noise: str = "bernoulli",
+        reward_max: float = 1.0,
+        cost_max: Sequence[float] | Floats | float = 1.0,
+    ) -> Instance:
+        """Build a world that does not move: ``rewards (m,)``, ``costs (d, m)``."""
+        gains = floats(rewards, "rewards", (None,))
+        uses = floats(costs, "costs", (None, len(gains)))
+        return cls.piecewise(gains[None], uses[None], [horizon], budget, noise, reward_max, cost_max)
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[[int], tuple[npt.ArrayLike, npt.ArrayLike]],
+        horizon: int,
+        budget: Sequence[float] | Floats | float,
+        noise: str = "bernoulli",
+        reward_max: float = 1.0,
+        cost_max: Sequence[float] | Floats | float = 1.0,
+    ) -> Instance:
+        """Build from ``function(t) -> (rewards (m,), costs (d, m))`` for t = 1, ..., horizon."""
+        rows = [function(t) for t in range(1, whole(horizon, "horizon", at_least=1) + 1)]
+        rewards, costs = zip(*rows, strict=True)
+        return cls.from_arrays(np.array(rewards), np.array(costs), budget, noise, reward_max, cost_max)
+
+    @classmethod
+    def _build(
+        cls,
+        rewards: Floats,
+        costs: Floats,
+        phase: npt.NDArray[Any],
+        budget: Sequence[float] | Floats | float,
+        noise: str,
+        reward_max: float,
+        cost_max: Sequence[float] | Floats | float,
+    ) -> Instance:
+        amounts = np.asarray(budget, dtype=np.float64)
+        if amounts.ndim == 0:  # one number means the same budget for each resource, as in the paper
+            amounts = np.repeat(amounts, costs.shape[1])
+        if amounts.shape != (costs.shape[1],):
+            raise ShapeError(f"budget must have shape ({costs.shape[1]},), got {amounts.shape}.")
+        problem = Problem(len(phase), rewards.shape[1], amounts, reward_max, cost_max)
+        return cls(problem, rewards, costs, phase, noise)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the instance to one ``.npz`` file."""
+        content = {"problem": self.problem.to_dict(), "noise": self.noise}
+        arrays: dict[str, npt.NDArray[Any]] = {"rewards": self.rewards, "costs": self.costs, "phase": self.phase}
+        files.write(path, "instance", _VERSION, content, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Instance:
+        """Read what :meth:`save` wrote."""
+        content, arrays = files.read(path, "instance", _VERSION)
+        try:
+            return cls(Problem(**content["problem"]), noise=content["noise"], **arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise FileFormatError(f"{path} holds an instance that does not fit together: {error}") from error

@@ -1,0 +1,38 @@
+"""Seeds: one stream for nature and one for the learner, a pair for every (seed, trial)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator, SeedSequence
+
+from driftsack.core.checks import whole
+
+Seed = int | SeedSequence
+
+
+def sequence(seed: Seed) -> SeedSequence:
+    """Return ``seed`` as a ``SeedSequence``."""
+    if isinstance(seed, SeedSequence):
+        return seed
+    return SeedSequence(whole(seed, "seed", at_least=0))
+
+
+def trial_seeds(seed: Seed, trial: int) -> tuple[SeedSequence, SeedSequence]:
+    """Seeds of nature and of the learner in one trial.
+
+    They depend on ``(seed, trial)`` alone, so the order, the threads and the number of trials change no bit.
+
+    >>> nature, learner = trial_seeds(7, trial=3)
+    >>> nature.spawn_key, learner.spawn_key
+    ((3, 0), (3, 1))
+    """
+    root = sequence(seed)
+    key = (*root.spawn_key, trial)
+    nature = SeedSequence(root.entropy, spawn_key=(*key, 0), pool_size=root.pool_size)
+    learner = SeedSequence(root.entropy, spawn_key=(*key, 1), pool_size=root.pool_size)
+    return nature, learner
+
+
+def generator(seed: Seed) -> Generator:
+    """Return NumPy's default generator started from ``seed``."""
+    return np.random.default_rng(sequence(seed))

@@ -1,0 +1,106 @@
+r"""The step LP: the best mix for one round at a given rate of spending (paper, section 2.2).
+
+.. math:: \mathrm{LP}(\mu, C) = \max_x \; \mu^\top x \quad
+          \text{s.t. } C x \le b,\; \textstyle\sum_i x_i \le 1,\; x \ge 0 .
+
+What the mix leaves of 1 is ``SKIP``. Costs may be negative and rewards above 1: confidence bounds are. The dual
+is :math:`\min_{q \ge 0} b^\top q + \alpha` with :math:`\alpha = \max(0, \max_i \mu_i - q^\top C_i)`, so any
+mix and any prices bound the gap between them; :func:`certificate` computes it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from driftsack.core.checks import Floats, floats, within
+from driftsack.numerics import simplex
+from driftsack.numerics.simplex import Simplex
+
+
+class StepSolution(NamedTuple):
+    """What the step LP answers."""
+
+    value: float
+    mix: Floats  # (m,)
+    prices: Floats  # (d,)
+    status: str  # "optimal", or "fallback" where HiGHS had to solve it
+
+
+class Certificate(NamedTuple):
+    """How good a mix and prices are, from the data alone; all zero for an exact pair."""
+
+    gap: float  # dual value minus primal value
+    infeasibility: float  # the largest amount by which the mix breaks a constraint
+    slackness: float  # the largest product of a price and its slack
+
+
+def new_step_lp(arms: int, rate: Floats) -> Simplex:
+    """The step LP's simplex: a row for each resource, then the row of the mix; all means zero."""
+    lp = simplex.new_simplex(rate.size + 1, arms)
+    lp.columns[-1, :arms] = 1.0
+    lp.rhs[:-1] = rate
+    lp.rhs[-1] = 1.0
+    return lp
+
+
+def step_lp(rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike) -> StepSolution:
+    """Solve the step LP for rewards (m,), costs (d, m) and a rate (d,), or one rate for every resource.
+
+    >>> best = step_lp(rewards=[0.5, 1.0], costs=[[0.2, 1.0]], rate=0.5)
+    >>> print(best.value, best.mix, best.prices)
+    0.6875 [0.625 0.375] [0.625]
+    """
+    gains = floats(rewards, "rewards", (None,))
+    uses = floats(costs, "costs", (None, gains.size))
+    rates = np.asarray(rate, dtype=np.float64)
+    if rates.ndim == 0:
+        rates = np.repeat(rates, len(uses))
+    rates = floats(rates, "rate", (len(uses),))
+    within(rates, 0.0, np.inf, "rate")
+
+    # Units chosen so that the largest reward and each resource's largest cost are 1.
+    gain = float(np.abs(gains).max(initial=0.0)) or 1.0
+    use = np.abs(uses).max(axis=1, initial=0.0)
+    use[use == 0.0] = 1.0
+    lp = new_step_lp(gains.size, rates / use)
+    lp.objective[: gains.size] = gains / gain
+    lp.columns[:-1, : gains.size] = uses / use[:, None]
+    simplex.solve(lp)
+    status = "fallback" if rescue_failed(lp) else "optimal"
+    mix = lp.solution.copy()
+    return StepSolution(float(gains @ mix), mix, lp.duals[:-1] * gain / use, status)
+
+
+def rescue_failed(lp: Simplex) -> bool:
+    """If the last solve failed, let HiGHS solve the program and count it; say whether that happened."""
+    if lp.counts[simplex.STATUS] != simplex.FAILED:
+        return False
+    from driftsack.lp.highs import rescue  # noqa: PLC0415  (highspy is slow to import and rarely needed)
+
+    rescue(lp)
+    return True
+
+
+def certificate(
+    rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike, mix: Floats, prices: Floats
+) -> Certificate:
+    """Judge a mix and prices by weak duality, whoever computed them.
+
+    >>> world = dict(rewards=[0.5, 1.0], costs=[[0.2, 1.0]], rate=0.5)
+    >>> best = step_lp(**world)
+    >>> certificate(**world, mix=best.mix, prices=best.prices).gap < 1e-12
+    True
+    """
+    gains, uses = np.asarray(rewards, dtype=np.float64), np.asarray(costs, dtype=np.float64)
+    rates = np.broadcast_to(np.asarray(rate, dtype=np.float64), (len(uses),))
+    margin = gains - prices @ uses
+    skip_price = max(0.0, float(margin.max(initial=0.0)))
+    slack = rates - uses @ mix
+    rest = 1.0 - mix.sum()
+    gap = float(rates @ prices) + skip_price - float(gains @ mix)
+    worst = max(0.0, float(-slack.min(initial=0.0)), -rest, float(-mix.min(initial=0.0)))
+    products = np.concatenate([np.abs(prices * slack), [skip_price * abs(rest)], mix * (skip_price - margin)])
+    return Certificate(gap, worst, float(products.max()))

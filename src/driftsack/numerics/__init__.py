@@ -1,0 +1,1 @@
+"""Layer 1: kernels without a domain. Tiny simplex, exact windows, ledger, draws."""

@@ -1,0 +1,47 @@
+"""``kernel``: Numba's ``njit`` with a disk cache that notices a change in any file of the package.
+
+Numba stamps a cached function with the content of its own file only. A kernel that calls kernels of other
+files would then be loaded from the cache although a callee has changed, after an upgrade as well as after an
+edit. Every kernel here carries the stamp of the whole package instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar, cast
+
+from numba import config, njit
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+Function = TypeVar("Function", bound=Callable[..., object])
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@lru_cache(maxsize=1)
+def package_stamp() -> bytes:
+    """A digest of every Python file of the package."""
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(str(path.relative_to(PACKAGE)).encode())
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+class _PackageCache(FunctionCache):  # type: ignore[misc]
+    """Numba's per-function cache, stale as soon as any file of the package is."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)
+        self._cache_file = IndexDataCacheFile(self.cache_path, self._impl.filename_base, package_stamp())
+
+
+def kernel(function: Function) -> Function:
+    """Compile ``function`` on first use, without the GIL, and keep the machine code on disk."""
+    if config.DISABLE_JIT:
+        return function
+    dispatcher = njit(nogil=True, forceinline=True, _nrt=False)(function)
+    dispatcher._cache = _PackageCache(function)  # noqa: SLF001  (Numba has no public way to add to the stamp)
+    return cast("Function", dispatcher)

@@ -1,0 +1,364 @@
+r"""A tiny simplex method that remembers its basis.
+
+.. math:: \max_x \; c^\top x \quad \text{s.t. } A x \le h,\; x \ge 0, \qquad A \in \mathbb{R}^{k \times n},\; h \ge 0,
+
+for few rows k, many solves, and little change from one solve to the next. With slacks the columns are
+:math:`[A \; I]`. The state keeps a basis, the explicit inverse :math:`B^{-1}` and the data. A solve first asks
+whether the kept basis is still optimal; if not it pivots, and there are three cases:
+
+- levels :math:`B^{-1} h \ge 0` but some reduced cost :math:`c_j - y^\top A_j > 0`: a primal pivot;
+- no positive reduced cost but a negative level: a dual pivot;
+- both fail: dual pivots that count positive reduced costs as zero, for a few turns; if that does not help,
+  once, the slack basis, which is feasible because :math:`h \ge 0`.
+
+Replacing a basic column by its new value is the same rank-one update as a pivot, :math:`O(k^2)`. A solve costs
+:math:`O(k^2 + kn)` and one such pass more per pivot. *No cycling*: after a fixed number of pivots the rule is
+Bland's. *No silent error*: a basis is called optimal only if :math:`\|B x_B - h\|_\infty` and
+:math:`\|c_B - B^\top y\|_\infty`, computed from the data, are small; if they are not the inverse is computed
+anew from the data, and if that does not help the status is ``FAILED`` and the caller must solve otherwise.
+
+The textbook behind it: Chvatal, Linear Programming (1983), chapters 7, 8 and 10.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from driftsack.core.checks import Floats, Ints
+from driftsack.numerics.compiled import kernel
+
+OPTIMAL: Final = 0
+FAILED: Final = 1
+GIVEN: Final = 2  # somebody else solved it: the next call of ``solve`` takes their solution
+
+TOLERANCE: Final = 1e-11  # on levels and reduced costs
+SMALLEST_PIVOT: Final = 1e-9
+SINGULAR: Final = 1e-13
+RESIDUAL: Final = 1e-11  # above it, the inverse is computed anew
+LARGEST_RESIDUAL: Final = 1e-9  # above it even then, the solve has failed
+
+# Positions in ``Simplex.counts``
+STATUS: Final = 0
+STALE: Final = 1  # the inverse does not belong to the data
+PIVOTS: Final = 2
+RESTARTS: Final = 3
+REFACTORISATIONS: Final = 4
+FALLBACKS: Final = 5  # solves that somebody else had to do
+
+
+class Simplex(NamedTuple):
+    """Data, basis and solution; slack j has the column number n + j."""
+
+    objective: Floats  # (n + k,)
+    columns: Floats  # (k, n + k), the last k the identity
+    rhs: Floats  # (k,)
+    basis: Ints  # (k,) column of each basic position
+    position: Ints  # (n + k,) basic position of each column, or -1
+    inverse: Floats  # (k, k)
+    levels: Floats  # (k,) values of the basic variables
+    duals: Floats  # (k,) y, the prices of the rows
+    reduced: Floats  # (n + k,) reduced costs
+    slopes: Floats  # (n + k,) minus a row in terms of the basis
+    work: Floats  # (k,) a column in terms of the basis
+    square: Floats  # (k, k) scratch for refactorisation
+    solution: Floats  # (n,) x
+    counts: Ints  # (6,) see the positions above
+
+
+def new_simplex(rows: int, variables: int) -> Simplex:
+    """An all-zero program with ``rows`` constraints and ``variables`` variables, at its slack basis."""
+    total = variables + rows
+    columns = np.zeros((rows, total))
+    columns[:, variables:] = np.eye(rows)
+    lp = Simplex(
+        objective=np.zeros(total),
+        columns=columns,
+        rhs=np.zeros(rows),
+        basis=np.zeros(rows, dtype=np.int64),
+        position=np.zeros(total, dtype=np.int64),
+        inverse=np.zeros((rows, rows)),
+        levels=np.zeros(rows),
+        duals=np.zeros(rows),
+        reduced=np.zeros(total),
+        slopes=np.zeros(total),
+        work=np.zeros(rows),
+        square=np.zeros((rows, rows)),
+        solution=np.zeros(variables),
+        counts=np.zeros(6, dtype=np.int64),
+    )
+    to_slack_basis(lp)
+    return lp
+
+
+@kernel
+def to_slack_basis(lp: Simplex) -> None:
+    """X = 0, every slack basic: feasible because the right-hand side is not negative."""
+    rows = lp.rhs.size
+    lp.position[:] = -1
+    lp.inverse[:] = 0.0
+    for p in range(rows):
+        column = lp.solution.size + p
+        lp.basis[p] = column
+        lp.position[column] = p
+        lp.inverse[p, p] = 1.0
+    lp.counts[STALE] = 0
+
+
+@kernel
+def column_changed(lp: Simplex, j: int) -> None:
+    """Say that ``objective[j]`` and ``columns[:, j]`` have new values; keeps the inverse in step."""
+    p = lp.position[j]
+    if p < 0 or lp.counts[STALE] == 1:
+        return
+    largest = in_terms_of_basis(lp, j)
+    if abs(lp.work[p]) > 1e-6 * largest:
+        exchange(lp, p)
+    else:
+        lp.counts[STALE] = 1
+
+
+@kernel
+def in_terms_of_basis(lp: Simplex, j: int) -> float:
+    """Work = B^-1 A_j; returns its largest entry in absolute value."""
+    rows = lp.rhs.size
+    largest = 0.0
+    for p in range(rows):
+        total = 0.0
+        for i in range(rows):
+            total += lp.inverse[p, i] * lp.columns[i, j]
+        lp.work[p] = total
+        largest = max(largest, abs(total))
+    return largest
+
+
+@kernel
+def exchange(lp: Simplex, p: int) -> None:
+    """Update the inverse for a basis whose column in position ``p`` is now the one behind ``work``."""
+    rows = lp.rhs.size
+    scale = 1.0 / lp.work[p]
+    for i in range(rows):
+        lp.inverse[p, i] *= scale
+    for q in range(rows):
+        factor = lp.work[q]
+        if q != p and factor != 0.0:
+            for i in range(rows):
+                lp.inverse[q, i] -= factor * lp.inverse[p, i]
+
+
+@kernel
+def pivot(lp: Simplex, p: int, j: int) -> None:
+    """Column ``j`` enters the basis in position ``p``; ``work`` must hold it in terms of the basis."""
+    exchange(lp, p)
+    lp.position[lp.basis[p]] = -1
+    lp.basis[p] = j
+    lp.position[j] = p
+    lp.counts[PIVOTS] += 1
+
+
+@kernel
+def refactorise(lp: Simplex) -> bool:
+    """Compute the inverse from the data by Gauss-Jordan with row exchanges; False if it is singular."""
+    rows = lp.rhs.size
+    left, right = lp.square, lp.inverse
+    lp.counts[REFACTORISATIONS] += 1
+    lp.counts[STALE] = 0
+    for i in range(rows):
+        for p in range(rows):
+            left[i, p] = lp.columns[i, lp.basis[p]]
+            right[i, p] = 1.0 if i == p else 0.0
+    for p in range(rows):
+        top = p
+        for i in range(p + 1, rows):
+            if abs(left[i, p]) > abs(left[top, p]):
+                top = i
+        if abs(left[top, p]) < SINGULAR:
+            return False
+        eliminate(left, right, p, top)
+    return True
+
+
+@kernel
+def eliminate(left: Floats, right: Floats, p: int, top: int) -> None:
+    """Row ``top`` goes to row ``p`` and clears column ``p`` of all others; the same is done to ``right``."""
+    rows = len(left)
+    scale = 1.0 / left[top, p]
+    for i in range(rows):
+        left[p, i], left[top, i] = left[top, i] * scale, left[p, i]
+        right[p, i], right[top, i] = right[top, i] * scale, right[p, i]
+    for q in range(rows):
+        factor = left[q, p]
+        if q != p and factor != 0.0:
+            for i in range(rows):
+                left[q, i] -= factor * left[p, i]
+                right[q, i] -= factor * right[p, i]
+
+
+@kernel
+def evaluate(lp: Simplex) -> None:
+    """Levels B^-1 h, prices y = c_B B^-1 and reduced costs c - y A of the present basis."""
+    rows = lp.rhs.size
+    lp.duals[:] = 0.0
+    for p in range(rows):
+        level = 0.0
+        weight = lp.objective[lp.basis[p]]
+        for i in range(rows):
+            level += lp.inverse[p, i] * lp.rhs[i]
+            lp.duals[i] += weight * lp.inverse[p, i]
+        lp.levels[p] = level
+    for j in range(lp.reduced.size):
+        lp.reduced[j] = lp.objective[j]
+    subtract_rows(lp, lp.duals, lp.reduced)
+
+
+@kernel
+def subtract_rows(lp: Simplex, weights: Floats, into: Floats) -> None:
+    """Into -= weights A, row by row, so that the compiler can use vector instructions."""
+    for i in range(lp.rhs.size):
+        weight = weights[i]
+        if weight != 0.0:
+            for j in range(into.size):
+                into[j] -= weight * lp.columns[i, j]
+
+
+@kernel
+def residual(lp: Simplex) -> float:
+    """How far the levels are from B x_B = h and the prices from B^T y = c_B, from the data themselves."""
+    rows = lp.rhs.size
+    worst = 0.0
+    for i in range(rows):
+        missing = lp.rhs[i]
+        for p in range(rows):
+            missing -= lp.columns[i, lp.basis[p]] * lp.levels[p]
+        worst = max(worst, abs(missing), abs(lp.reduced[lp.basis[i]]))
+    return worst
+
+
+@kernel
+def pick_leaving(lp: Simplex, bland: bool) -> int:
+    """The basic position with the most negative level (Bland: the lowest column), or -1."""
+    chosen = -1
+    least = -TOLERANCE
+    for p in range(lp.rhs.size):
+        if lp.levels[p] < -TOLERANCE:
+            better = lp.basis[p] < lp.basis[chosen] if bland and chosen >= 0 else lp.levels[p] < least
+            if better:
+                chosen, least = p, lp.levels[p]
+    return chosen
+
+
+@kernel
+def pick_entering(lp: Simplex, bland: bool) -> int:
+    """The column with the largest positive reduced cost (Bland: the lowest such column), or -1."""
+    chosen = -1
+    most = TOLERANCE
+    for j in range(lp.reduced.size):
+        if lp.reduced[j] > most and lp.position[j] < 0:
+            chosen, most = j, lp.reduced[j]
+            if bland:
+                break
+    return chosen
+
+
+@kernel
+def primal_ratio(lp: Simplex, bland: bool) -> int:
+    """The position that reaches zero first as the column behind ``work`` enters, or -1."""
+    chosen = -1
+    least = np.inf
+    for p in range(lp.rhs.size):
+        if lp.work[p] > SMALLEST_PIVOT:
+            ratio = max(lp.levels[p], 0.0) / lp.work[p]
+            tie = ratio == least
+            lower = tie and lp.basis[p] < lp.basis[chosen]
+            larger = tie and lp.work[p] > lp.work[chosen]
+            if ratio < least or (lower if bland else larger):
+                chosen, least = p, ratio
+    return chosen
+
+
+@kernel
+def dual_ratio(lp: Simplex, p: int, bland: bool) -> int:
+    """The column whose reduced cost reaches zero first as position ``p`` leaves, or -1.
+
+    A column whose reduced cost is positive counts as one at zero: while neither the levels nor the reduced
+    costs have the right sign, dual pivots mend the levels first.
+    """
+    total = lp.reduced.size
+    lp.slopes[:] = 0.0
+    subtract_rows(lp, lp.inverse[p], lp.slopes)
+    chosen = -1
+    least = np.inf
+    steepest = 0.0
+    for j in range(total):
+        slope = -lp.slopes[j]
+        if slope < -SMALLEST_PIVOT and lp.position[j] < 0:
+            ratio = min(lp.reduced[j], 0.0) / slope
+            if ratio < least or (not bland and ratio == least and slope < steepest):
+                chosen, least, steepest = j, ratio, slope
+    return chosen
+
+
+@kernel
+def accept(lp: Simplex) -> int:
+    """Write the solution of an optimal basis."""
+    lp.solution[:] = 0.0
+    for p in range(lp.rhs.size):
+        if lp.basis[p] < lp.solution.size:
+            lp.solution[lp.basis[p]] = max(lp.levels[p], 0.0)
+    for i in range(lp.rhs.size):
+        lp.duals[i] = max(lp.duals[i], 0.0)
+    lp.counts[STATUS] = OPTIMAL
+    return OPTIMAL
+
+
+@kernel
+def step(lp: Simplex, leaving: int, entering: int, bland: bool) -> bool:
+    """A primal pivot on ``entering`` or, where a position must leave, a dual one; False if there is none."""
+    if leaving < 0:
+        in_terms_of_basis(lp, entering)
+        leaving = primal_ratio(lp, bland)
+    else:
+        entering = dual_ratio(lp, leaving, bland)
+        if entering >= 0:
+            in_terms_of_basis(lp, entering)
+    if leaving < 0 or entering < 0:
+        return False
+    pivot(lp, leaving, entering)
+    return True
+
+
+@kernel
+def solve(lp: Simplex) -> int:
+    """Solve from the kept basis; ``OPTIMAL`` and a certified ``solution`` and ``duals``, or ``FAILED``."""
+    if lp.counts[STATUS] == GIVEN:
+        lp.counts[STATUS] = OPTIMAL
+        return OPTIMAL
+    if lp.counts[STALE] == 1 and not refactorise(lp):
+        to_slack_basis(lp)
+    rows = lp.rhs.size
+    patience = 2 * rows  # pivots before a basis with both faults is given up
+    bland_after = 20 + 5 * rows
+    refactored = False
+    restarted = False
+    for turn in range(bland_after + 20 * (rows + lp.solution.size)):
+        bland = turn >= bland_after
+        evaluate(lp)
+        leaving = pick_leaving(lp, bland)
+        entering = pick_entering(lp, bland)
+        if leaving < 0 and entering < 0:
+            error = residual(lp)
+            if error <= RESIDUAL or (refactored and error <= LARGEST_RESIDUAL):
+                return accept(lp)
+            if refactored or not refactorise(lp):
+                break
+            refactored = True
+        elif (leaving >= 0 and entering >= 0 and turn >= patience) or not step(lp, leaving, entering, bland):
+            if restarted:
+                break
+            restarted = True
+            lp.counts[RESTARTS] += 1
+            to_slack_basis(lp)
+    to_slack_basis(lp)
+    lp.counts[STATUS] = FAILED
+    return FAILED

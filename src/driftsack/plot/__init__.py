@@ -1,0 +1,6 @@
+"""Layer 5: figures."""
+
+from driftsack.plot.rewards import rewards_figure
+from driftsack.plot.style import write_figure
+
+__all__ = ["rewards_figure", "write_figure"]

@@ -1,0 +1,66 @@
+"""Cumulative reward against rounds, one panel a world, one line a policy (the paper's Figure 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from driftsack.plot.style import BLUE, GREEN, GREY, ORANGE, SETTINGS, new_figure
+from driftsack.simulation import Run
+
+STYLES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."))
+
+
+def rewards_figure(panels: Mapping[str, Mapping[str, Run]]) -> Figure:
+    """Mean curves with bands of ± 2 standard errors; a dotted line where the means change."""
+    with mpl.rc_context(SETTINGS):
+        figure = new_figure(4.6 * len(panels), 3.6)
+        axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        for place, (title, runs) in zip(axes, panels.items(), strict=True):
+            draw_panel(place, title, runs)
+        axes[0].set_ylabel("cumulative reward")
+        first = next(iter(next(iter(panels.values())).values()))
+        figure.suptitle(
+            f"{first.trials} trials, {first.instance.noise} outcomes, band: ± 2 standard errors",
+            fontsize=9,
+            color=GREY,
+        )
+    return figure
+
+
+def draw_panel(place: Axes, title: str, runs: Mapping[str, Run]) -> None:
+    """One world: a line and a band for each policy, labelled with its final mean."""
+    for (name, run), (colour, dash) in zip(runs.items(), STYLES, strict=False):
+        times = np.concatenate([[0], run.times])
+        mean = np.concatenate([[0.0], run.curve.mean(axis=0)])
+        spread = run.curve.std(axis=0, ddof=1) if run.trials > 1 else np.zeros(run.times.size)
+        band = 2 * np.concatenate([[0.0], spread]) / np.sqrt(run.trials)
+        label = f"{name}: {mean[-1]:,.0f} ± {band[-1]:,.0f}"
+        place.plot(times, mean, dash, color=colour, label=label, linewidth=1.8)
+        place.fill_between(times, mean - band, mean + band, color=colour, alpha=0.25, linewidth=0)
+    phase = next(iter(runs.values())).instance.phase
+    changes = np.flatnonzero(phase[1:] != phase[:-1]) + 1
+    if changes.size == 1:
+        place.axvline(changes[0], color=GREY, linestyle=":", linewidth=1.2)
+        place.annotate(
+            "the world changes",
+            (changes[0], 0.03),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            fontsize=8,
+            color=GREY,
+        )
+    place.set_title(title)
+    place.set_xlabel("round")
+    place.set_xlim(0, phase.size)
+    place.set_ylim(bottom=0)
+    thousands = FuncFormatter(lambda value, _: f"{value:,.0f}")
+    place.xaxis.set_major_formatter(thousands)
+    place.yaxis.set_major_formatter(thousands)
+    place.legend(loc="upper left", frameon=True, framealpha=1.0, edgecolor="none")

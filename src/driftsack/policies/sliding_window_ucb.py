@@ -1,0 +1,198 @@
+r"""Sliding-window UCB (Liu, Jiang and Li 2022, Algorithm 1).
+
+With :math:`n^{(w)}_{t,i}` the pulls of arm i in the rounds :math:`[t-w, t-1]`, estimate (section 3; the summand
+is the outcome of round s, see the errata)
+
+.. math:: \hat\mu_{t,i} = \frac{\sum_{s} r_{s,i} 1\{i_s = i\}}{n^{(w_1)}_{t,i} + 1}, \qquad
+          \hat C_{t,j,i} = \frac{\sum_{s} c_{s,j,i} 1\{i_s = i\}}{n^{(w_2)}_{t,i} + 1},
+
+add and subtract the radii :math:`\sqrt{2 \log(12 m T^3) / (n+1)}` and :math:`\sqrt{2 \log(12 m d T^3) / (n+1)}`, solve
+
+.. math:: \max_x \; \mathrm{UCB}_t(\mu)^\top x \quad \text{s.t. } \mathrm{LCB}_t(C)\, x \le b,\; x \in \Delta_m,
+
+and draw the arm from x. Only arms that were told or left a window since the last round have new bounds, at most
+three when feedback comes at once. A round costs O(d) to learn and, when the basis stands, O(md) to choose.
+
+*Guarantee* (Theorem 1, with the paper's windows, scale 1, no clipping, fixed rate, immediate feedback): regret
+:math:`\tilde O(\sqrt{mT}/b + m^{1/3} V_1^{1/3} T^{2/3} + m^{1/3} d V_2^{1/3} T^{2/3}/b + W_1 + \bar q W_2)`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, NamedTuple, cast
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.core.checks import Floats, Ints, number, one_of, whole
+from driftsack.core.errors import OutOfRangeError, SettingError
+from driftsack.core.problem import Problem
+from driftsack.lp.step import new_step_lp
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.ledger import Ledger
+from driftsack.numerics.marks import Marks, all_marked, clear, mark
+from driftsack.numerics.sampling import draw
+from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
+from driftsack.numerics.window import Window, admit, open_window, retire, shrunk_mean
+from driftsack.policies.policy import STUCK, Policy
+from driftsack.theory.windows import radius_constant, windows
+
+BUDGET_RULES: Final = ("fixed", "remaining")
+
+
+class Settings(NamedTuple):
+    """What the kernels need to know of the recipe and the problem."""
+
+    horizon: int
+    reward_radius: float  # times 1/sqrt(n + 1)
+    cost_radius: float
+    clip: bool
+    remaining: bool  # pace by what is left instead of b = B/T
+
+
+class State(NamedTuple):
+    """All that changes as the learner plays."""
+
+    settings: Settings
+    rewards: Window  # (w1, 1) ring and per-arm sums
+    costs: Window  # (w2, d) ring and per-arm sums
+    lp: Simplex  # optimistic means, kept basis, mix, prices
+    moved: Marks  # arms whose bounds are out of date
+    clock: Ints  # (1,) the latest round chosen, from 0
+    reward: Floats  # (1,) scratch
+
+
+@kernel
+def choose(state: State, ledger: Ledger, t: int, rng: Generator) -> int:
+    """Algorithm 1, lines 6 to 9, for round ``t``; then make room in the windows for its outcome."""
+    state.clock[0] = t
+    for i in range(state.moved.size[0]):
+        set_bounds(state, state.moved.members[i])
+    clear(state.moved)
+    if state.settings.remaining:
+        pace(state.lp.rhs, ledger, state.settings.horizon - t)
+    if solve(state.lp) != OPTIMAL:
+        return STUCK
+    arm = draw(state.lp.solution, rng.random())
+    mark(state.moved, retire(state.rewards, t))
+    mark(state.moved, retire(state.costs, t))
+    return arm
+
+
+@kernel
+def learn(state: State, t: int, arm: int, reward: float, costs: Floats) -> None:
+    """Enter the outcome of round ``t``; in a window that the round has left it does not count."""
+    state.reward[0] = reward
+    now = state.clock[0]
+    if admit(state.rewards, now, t, arm, state.reward):
+        mark(state.moved, arm)
+    if admit(state.costs, now, t, arm, costs):
+        mark(state.moved, arm)
+
+
+@kernel
+def set_bounds(state: State, arm: int) -> None:
+    """UCB of the reward and LCB of the costs of one arm (Algorithm 1, line 6)."""
+    settings = state.settings
+    upper = shrunk_mean(state.rewards, arm, 0)
+    upper += settings.reward_radius / math.sqrt(state.rewards.pulls[arm] + 1)
+    state.lp.objective[arm] = min(upper, 1.0) if settings.clip else upper
+    width = settings.cost_radius / math.sqrt(state.costs.pulls[arm] + 1)
+    for j in range(state.costs.sums.shape[1]):
+        lower = shrunk_mean(state.costs, arm, j) - width
+        state.lp.columns[j, arm] = max(lower, 0.0) if settings.clip else lower
+    column_changed(state.lp, arm)
+
+
+@kernel
+def pace(rhs: Floats, ledger: Ledger, rounds: int) -> None:
+    """Right-hand side of the step LP: what is left of each budget over the rounds left."""
+    for j in range(ledger.budget.size):
+        rhs[j] = max(ledger.budget[j] - ledger.spent[j], 0.0) / rounds
+
+
+@dataclass(frozen=True)
+class SlidingWindowUCB(Policy):
+    """Recipe: windows given, or computed from the variation budgets (V1, V2); exactly one of the two.
+
+    ``scale`` multiplies both radii (1 as printed), ``clip`` keeps the bounds in [0, 1] (off as printed),
+    ``budget_rule`` paces by b = B/T (``"fixed"``, as printed) or by what is left (``"remaining"``).
+
+    >>> from driftsack.core import Problem
+    >>> policy = SlidingWindowUCB(variation=(0.5, 1.0))
+    >>> policy.window_lengths(Problem(horizon=10_000, arms=3, budget=[500, 800]))
+    (3349, 2158)
+    """
+
+    windows: tuple[int, int] | None = None
+    variation: tuple[float, float] | None = None
+    scale: float = 1.0
+    clip: bool = False
+    budget_rule: str = "fixed"
+
+    def __post_init__(self) -> None:
+        if (self.windows is None) == (self.variation is None):
+            raise SettingError(
+                "SlidingWindowUCB needs either windows=(w1, w2) or variation=(V1, V2), "
+                f"got windows={self.windows!r} and variation={self.variation!r}."
+            )
+        if self.windows is not None:
+            lengths = pair(self.windows, "windows")
+            object.__setattr__(self, "windows", tuple(whole(w, "each window", at_least=1) for w in lengths))
+        if self.variation is not None:
+            drifts = tuple(number(v, "each variation") for v in pair(self.variation, "variation"))
+            if min(drifts) < 0:
+                raise OutOfRangeError(f"variation must be 0 or more, got {drifts}.")
+            object.__setattr__(self, "variation", drifts)
+        check_optimism(self.scale, self.clip, self.budget_rule)
+
+    def window_lengths(self, problem: Problem) -> tuple[int, int]:
+        """The windows (w1, w2) in rounds on this problem."""
+        if self.windows is not None:
+            return self.windows
+        drifts = cast("tuple[float, float]", self.variation)  # the constructor took exactly one of the two
+        return windows(problem.horizon, problem.arms, problem.resources, drifts)
+
+    def new_state(self, problem: Problem) -> State:
+        """Empty windows, every arm at its most optimistic."""
+        lengths = self.window_lengths(problem)
+        return new_state(problem, lengths, self.scale, self.clip, self.budget_rule)
+
+
+def pair(value: object, name: str) -> tuple[object, object]:
+    """``value`` as a pair, for rewards and for costs."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:  # noqa: PLR2004
+        raise SettingError(f"{name} must be a pair, for rewards and for costs, got {value!r}.")
+    return value[0], value[1]
+
+
+def check_optimism(scale: float, clip: bool, budget_rule: str) -> None:
+    """Check the settings that windowed and unwindowed UCB share."""
+    if number(scale, "scale") < 0:
+        raise OutOfRangeError(f"scale must be 0 or more, got {scale}.")
+    if not isinstance(clip, bool):
+        raise SettingError(f"clip must be True or False, got {clip!r}.")
+    one_of(budget_rule, "budget_rule", BUDGET_RULES)
+
+
+def new_state(problem: Problem, lengths: tuple[int, int], scale: float, clip: bool, budget_rule: str) -> State:
+    """The state of a UCB learner with windows of ``lengths`` rounds; T rounds or more never forget."""
+    horizon, arms, resources = problem.horizon, problem.arms, problem.resources
+    settings = Settings(
+        horizon,
+        scale * radius_constant(horizon, arms),
+        scale * radius_constant(horizon, arms, resources),
+        clip,
+        budget_rule == "remaining",
+    )
+    return State(
+        settings,
+        open_window(lengths[0], horizon, arms, outcomes=1),
+        open_window(lengths[1], horizon, arms, outcomes=resources),
+        new_step_lp(arms, problem.rate),
+        all_marked(arms),
+        np.full(1, -1, dtype=np.int64),
+        np.zeros(1),
+    )

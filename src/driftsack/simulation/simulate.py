@@ -1,0 +1,198 @@
+"""``simulate``: many trials of a policy on an instance, the same bits for any number of threads."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.random import Generator, SeedSequence
+
+from driftsack.core.checks import Ints, whole
+from driftsack.core.decision import SKIP
+from driftsack.core.errors import OutOfRangeError, SettingError
+from driftsack.core.instance import NOISES, Instance
+from driftsack.core.problem import Problem
+from driftsack.core.seeding import generator, trial_seeds
+from driftsack.numerics.ledger import Ledger, affordable, open_ledger
+from driftsack.numerics.simplex import FALLBACKS
+from driftsack.policies.policy import STUCK, Policy, programs, unstick
+from driftsack.simulation.loop import Tally, World, close, note, play, realise, settle
+from driftsack.simulation.run import Run
+
+CURVE_POINTS: Final = 512
+
+_fresh_play = njit(nogil=True)(getattr(play, "py_func", play))  # for states written outside the package
+
+
+class Startable(Protocol):
+    """What ``simulate`` needs of a policy in plain Python: ``start(problem, seed)`` gives ``ask`` and ``tell``."""
+
+    def start(self, problem: Problem, seed: SeedSequence) -> Any:
+        """Begin on a problem; all randomness must come from the seed."""
+
+
+class Result(NamedTuple):
+    """What one trial leaves behind."""
+
+    tally: Tally
+    ledger: Ledger
+    fallbacks: int  # step LPs that HiGHS had to solve
+
+
+Trial = Callable[[World, Tally, Ledger, Generator, SeedSequence, bool], int]
+
+
+def simulate(
+    instance: Instance,
+    policy: Policy | Startable,
+    trials: int = 100,
+    seed: int = 0,
+    threads: int | None = None,
+    safe: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Run:
+    """Play ``trials`` independent trials; trial k depends on ``(seed, k)`` alone.
+
+    The paper's stop rule: the round whose cost breaks a budget earns nothing and ends the trial. With
+    ``safe=True`` a round is skipped when a remaining budget is below ``cost_max``, so no budget is overspent.
+    A policy of the library runs compiled, in ``threads`` threads (default: one a core); any other object with
+    ``start``, and ``ask`` and ``tell`` on what it starts, runs in plain Python. ``progress`` is called with the
+    number of trials done.
+
+    >>> import driftsack as ds
+    >>> world = ds.instances.example_2(horizon=1_000)
+    >>> run = simulate(world, ds.NaiveUCB(scale=0.1), trials=10, seed=0)
+    >>> run.reward.shape, run.curve.shape, bool((run.spent <= world.problem.budget).all())
+    ((10,), (10, 512), True)
+    """
+    count = whole(trials, "trials", at_least=1)
+    whole(seed, "seed", at_least=0)
+    workers = whole(threads, "threads", at_least=1) if threads is not None else os.cpu_count() or 1
+    if isinstance(policy, Policy):
+        one_trial = _compiled_trial(policy, instance.problem)
+    elif callable(getattr(policy, "start", None)):
+        one_trial, workers = _plain_trial(policy, instance.problem), 1  # threads would only wait for the GIL
+    else:
+        raise SettingError(f"policy must be a driftsack policy or have a start method, got {policy!r:.80}.")
+    world = World(instance.unit_rewards, instance.unit_costs, instance.phase, NOISES.index(instance.noise))
+
+    def job(trial: int) -> Result:
+        nature, learner = trial_seeds(seed, trial)
+        tally, ledger = _new_tally(instance), open_ledger(instance.problem.unit_budget)
+        fallbacks = one_trial(world, tally, ledger, generator(nature), learner, safe)
+        return Result(tally, ledger, fallbacks)
+
+    done = []
+    with ThreadPoolExecutor(min(workers, count)) as pool:
+        for result in map(job, range(count)) if workers == 1 else pool.map(job, range(count)):
+            done.append(result)
+            if progress is not None:
+                progress(len(done))
+    return _collect(instance, policy, seed, done)
+
+
+def _compiled_trial(policy: Policy, problem: Problem) -> Trial:
+    """Trials by the compiled loop."""
+    loop = play if _ours(policy.new_state(problem)) else _fresh_play
+
+    def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
+        state = policy.new_state(problem)
+        learner = generator(seed)
+        while loop(state, ledger, world, tally, nature, learner, safe) == STUCK:
+            unstick(state)
+        return sum(int(program.counts[FALLBACKS]) for program in programs(state))
+
+    return trial
+
+
+def _ours(state: Any) -> bool:
+    """Whether the package's stamp covers the kernels of this state, so that the disk cache can be trusted."""
+    if not (isinstance(state, tuple) and hasattr(state, "_fields")):
+        return True
+    return type(state).__module__.startswith("driftsack.") and all(_ours(part) for part in state)
+
+
+def _plain_trial(policy: Startable, problem: Problem) -> Trial:
+    """Trials by ``ask`` and ``tell`` in plain Python; the same rules as :func:`loop.play`."""
+    most = np.asarray(problem.cost_max)
+
+    def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
+        learner = policy.start(problem, seed=seed)
+        for t in range(problem.horizon):
+            if safe and not affordable(ledger, 1):
+                break
+            decision = learner.ask()
+            arm = _arm_of(decision, problem.arms, t)
+            if arm != SKIP:
+                reward = realise(world, t, arm, tally.costs, nature)
+                if not settle(tally, ledger, t, arm, reward):
+                    break
+                learner.tell(decision, reward=reward * problem.reward_max, costs=tally.costs * most)
+            note(tally, t + 1)
+        close(tally)
+        return 0
+
+    return trial
+
+
+def _arm_of(decision: Any, arms: int, t: int) -> int:
+    """The arm of what a plain policy's ``ask`` returned: a decision, or the arm itself."""
+    arm = getattr(decision, "arm", decision)
+    if isinstance(arm, bool) or not isinstance(arm, (int, np.integer)) or not SKIP <= arm < arms:
+        raise OutOfRangeError(
+            f"ask must return an arm in [0, {arms - 1}], SKIP (-1), or a decision with such an arm; "
+            f"in round {t + 1} it returned {decision!r:.80}."
+        )
+    return int(arm)
+
+
+def _new_tally(instance: Instance) -> Tally:
+    """An empty tally for one trial."""
+    times = curve_times(instance.horizon)
+    resources = instance.resources
+    clock = np.array([0, instance.horizon + 1, 0])
+    pulls = np.zeros(instance.arms, dtype=np.int64)
+    return Tally(clock, np.zeros(1), pulls, np.zeros(resources), times, np.zeros(times.size), np.zeros(resources))
+
+
+def curve_times(horizon: int) -> Ints:
+    """Up to 512 rounds, evenly spread, the last one T.
+
+    >>> curve_times(5), curve_times(10_000_000)[[0, 1, -1]]
+    (array([1, 2, 3, 4, 5]), array([   19531,    39062, 10000000]))
+    """
+    points = min(horizon, CURVE_POINTS)
+    return np.arange(1, points + 1, dtype=np.int64) * horizon // points
+
+
+def _collect(instance: Instance, policy: Any, seed: int, done: list[Result]) -> Run:
+    """Put the trials together and back into people's units."""
+    tallies = [result.tally for result in done]
+    most = np.asarray(instance.problem.cost_max)
+    budget = np.asarray(instance.problem.budget)
+    gain = instance.problem.reward_max
+    fallbacks = np.array([result.fallbacks for result in done])
+    if fallbacks.any():
+        warnings.warn(
+            f"{fallbacks.sum()} step LPs of {policy} could not be certified and were solved by HiGHS.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return Run(
+        instance=instance,
+        policy=policy,
+        seed=seed,
+        reward=np.concatenate([tally.reward for tally in tallies]) * gain,
+        stopping_time=np.array([tally.clock[1] for tally in tallies]),
+        spent=np.minimum(np.array([result.ledger.spent for result in done]) * most, budget),
+        overshoot=np.array([tally.overshoot for tally in tallies]) * most,
+        pulls=np.array([tally.pulls for tally in tallies]),
+        times=tallies[0].times,
+        curve=np.array([tally.curve for tally in tallies]) * gain,
+        fallbacks=fallbacks,
+    )
