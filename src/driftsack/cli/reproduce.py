@@ -49,5 +49,6 @@ def reproduce(
     if as_json:
         print_json({"table": frame.to_dicts(), "figures": figures, "seconds": seconds})
         return
-    results.print(rich_table(frame, f"Cumulative reward, {trials} trials of {horizon:,} rounds"))
+    shown = frame.drop("trials", "fallbacks")  # the title says the one, a warning the other
+    results.print(rich_table(shown, f"Cumulative reward, {trials} trials of {horizon:,} rounds"))
     messages.print(f"Figure: {figures[0]} (and .svg, .pdf)   Table: {out / 'table.csv'}   {seconds:.1f} s")

@@ -41,7 +41,7 @@ def write(
 def read(path: str | os.PathLike[str], kind: str, version: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Read what :func:`write` wrote, or say why the file is not that."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(str(arrays.pop(_HEADER)))
         found, stamp, content = header["kind"], header["version"], dict(header["content"])

@@ -10,7 +10,7 @@ mix and any prices bound the gap between them; :func:`certificate` computes it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ import numpy.typing as npt
 from driftsack.core.checks import Floats, floats, within
 from driftsack.numerics import simplex
 from driftsack.numerics.simplex import Simplex
+
+LOOSE: Final = 2.0
 
 
 class StepSolution(NamedTuple):
@@ -38,10 +40,14 @@ class Certificate(NamedTuple):
 
 
 def new_step_lp(arms: int, rate: Floats) -> Simplex:
-    """The step LP's simplex: a row for each resource, then the row of the mix; all means zero."""
+    """The step LP's simplex: a row for each resource, then the row of the mix; all means zero.
+
+    Costs must not exceed 1, so a rate above 1 never binds; above ``LOOSE`` it is cut, so that an enormous
+    budget cannot drown the other numbers.
+    """
     lp = simplex.new_simplex(rate.size + 1, arms)
     lp.columns[-1, :arms] = 1.0
-    lp.rhs[:-1] = rate
+    lp.rhs[:-1] = np.minimum(rate, LOOSE)
     lp.rhs[-1] = 1.0
     return lp
 

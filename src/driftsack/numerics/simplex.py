@@ -13,8 +13,8 @@ whether the kept basis is still optimal; if not it pivots, and there are three c
 
 Replacing a basic column by its new value is the same rank-one update as a pivot, :math:`O(k^2)`. A solve costs
 :math:`O(k^2 + kn)` and one such pass more per pivot. *No cycling*: after a fixed number of pivots the rule is
-Bland's. *No silent error*: a basis is called optimal only if :math:`\|B x_B - h\|_\infty` and
-:math:`\|c_B - B^\top y\|_\infty`, computed from the data, are small; if they are not the inverse is computed
+Bland's. *No silent error*: a basis is called optimal only if :math:`\|B x_B - h\|_1` and
+:math:`\|c_B - B^\top y\|_1`, computed from the data, are small; if they are not the inverse is computed
 anew from the data, and if that does not help the status is ``FAILED`` and the caller must solve otherwise.
 
 The textbook behind it: Chvatal, Linear Programming (1983), chapters 7, 8 and 10.
@@ -36,6 +36,7 @@ GIVEN: Final = 2  # somebody else solved it: the next call of ``solve`` takes th
 TOLERANCE: Final = 1e-11  # on levels and reduced costs
 SMALLEST_PIVOT: Final = 1e-9
 SINGULAR: Final = 1e-13
+HARRIS: Final = 1e-12  # how far below zero a level may go for the sake of a larger pivot
 RESIDUAL: Final = 1e-11  # above it, the inverse is computed anew
 LARGEST_RESIDUAL: Final = 1e-9  # above it even then, the solve has failed
 
@@ -224,15 +225,15 @@ def subtract_rows(lp: Simplex, weights: Floats, into: Floats) -> None:
 
 @kernel
 def residual(lp: Simplex) -> float:
-    """How far the levels are from B x_B = h and the prices from B^T y = c_B, from the data themselves."""
+    """How far the levels are from B x_B = h and the prices from B^T y = c_B, from the data; NaN stays NaN."""
     rows = lp.rhs.size
-    worst = 0.0
+    total = 0.0
     for i in range(rows):
         missing = lp.rhs[i]
         for p in range(rows):
             missing -= lp.columns[i, lp.basis[p]] * lp.levels[p]
-        worst = max(worst, abs(missing), abs(lp.reduced[lp.basis[i]]))
-    return worst
+        total += abs(missing) + abs(lp.reduced[lp.basis[i]])
+    return total
 
 
 @kernel
@@ -263,17 +264,23 @@ def pick_entering(lp: Simplex, bland: bool) -> int:
 
 @kernel
 def primal_ratio(lp: Simplex, bland: bool) -> int:
-    """The position that reaches zero first as the column behind ``work`` enters, or -1."""
-    chosen = -1
-    least = np.inf
+    """The position that reaches zero first as the column behind ``work`` enters, or -1.
+
+    Among positions that reach it within rounding of each other, the one with the largest pivot (Harris); under
+    Bland's rule, the lowest column of those that tie exactly.
+    """
+    slack = 0.0 if bland else HARRIS
+    bound = np.inf
     for p in range(lp.rhs.size):
         if lp.work[p] > SMALLEST_PIVOT:
-            ratio = max(lp.levels[p], 0.0) / lp.work[p]
-            tie = ratio == least
-            lower = tie and lp.basis[p] < lp.basis[chosen]
-            larger = tie and lp.work[p] > lp.work[chosen]
-            if ratio < least or (lower if bland else larger):
-                chosen, least = p, ratio
+            bound = min(bound, (max(lp.levels[p], 0.0) + slack) / lp.work[p])
+    chosen = -1
+    for p in range(lp.rhs.size):
+        if lp.work[p] > SMALLEST_PIVOT and max(lp.levels[p], 0.0) / lp.work[p] <= bound:
+            lower = chosen >= 0 and lp.basis[p] < lp.basis[chosen]
+            larger = chosen >= 0 and lp.work[p] > lp.work[chosen]
+            if chosen < 0 or (lower if bland else larger):
+                chosen = p
     return chosen
 
 
@@ -350,15 +357,18 @@ def solve(lp: Simplex) -> int:
             error = residual(lp)
             if error <= RESIDUAL or (refactored and error <= LARGEST_RESIDUAL):
                 return accept(lp)
-            if refactored or not refactorise(lp):
-                break
+            going = not refactored and refactorise(lp)
             refactored = True
-        elif (leaving >= 0 and entering >= 0 and turn >= patience) or not step(lp, leaving, entering, bland):
+        elif leaving >= 0 and entering >= 0 and turn >= patience and not restarted:
+            going = False
+        else:
+            going = step(lp, leaving, entering, bland)
+        if not going:
             if restarted:
                 break
-            restarted = True
-            lp.counts[RESTARTS] += 1
             to_slack_basis(lp)
+            lp.counts[RESTARTS] += 1
+            restarted, refactored = True, False
     to_slack_basis(lp)
     lp.counts[STATUS] = FAILED
     return FAILED

@@ -29,7 +29,7 @@ from numpy.random import Generator
 from driftsack.core.checks import Floats, Ints, number, one_of, whole
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.core.problem import Problem
-from driftsack.lp.step import new_step_lp
+from driftsack.lp.step import LOOSE, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.marks import Marks, all_marked, clear, mark
@@ -110,7 +110,7 @@ def set_bounds(state: State, arm: int) -> None:
 def pace(rhs: Floats, ledger: Ledger, rounds: int) -> None:
     """Right-hand side of the step LP: what is left of each budget over the rounds left."""
     for j in range(ledger.budget.size):
-        rhs[j] = max(ledger.budget[j] - ledger.spent[j], 0.0) / rounds
+        rhs[j] = min(max(ledger.budget[j] - ledger.spent[j], 0.0) / rounds, LOOSE)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class SlidingWindowUCB(Policy):
     >>> from driftsack.core import Problem
     >>> policy = SlidingWindowUCB(variation=(0.5, 1.0))
     >>> policy.window_lengths(Problem(horizon=10_000, arms=3, budget=[500, 800]))
-    (3349, 2158)
+    (3346, 2124)
     """
 
     windows: tuple[int, int] | None = None

@@ -17,7 +17,7 @@ def radius_constant(horizon: int, arms: int, resources: int = 1) -> float:
     r"""The constant R of the radius :math:`R / \sqrt{n + 1} = \sqrt{2 \log(12 m d T^3) / (n + 1)}` (Algorithm 1).
 
     >>> round(radius_constant(horizon=10_000, arms=2), 3)
-    7.848
+    7.85
     """
     return math.sqrt(2.0 * log_term(horizon, arms, resources))
 

@@ -1,0 +1,89 @@
+"""Slow, obvious twins of the fast kernels: nothing here is clever, everything is recomputed from scratch."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from driftsack.core.checks import Floats
+
+
+class Round(NamedTuple):
+    """What happened in one round; arm -1 is SKIP."""
+
+    arm: int
+    reward: float
+    costs: Floats
+
+
+def bounds(
+    history: list[Round], arms: int, resources: int, horizon: int, windows: tuple[int, int], scale: float = 1.0
+) -> tuple[Floats, Floats]:
+    """UCB (m,) and LCB (d, m) of Algorithm 1 before the next round, from the full history."""
+    t = len(history) + 1  # the paper's round number
+    upper, lower = np.zeros(arms), np.zeros((resources, arms))
+    for i in range(arms):
+        seen = [history[s - 1] for s in range(max(1, t - windows[0]), t) if history[s - 1].arm == i]
+        radius = math.sqrt(2 / (len(seen) + 1) * math.log(12 * arms * horizon**3))
+        upper[i] = sum(r.reward for r in seen) / (len(seen) + 1) + scale * radius
+        seen = [history[s - 1] for s in range(max(1, t - windows[1]), t) if history[s - 1].arm == i]
+        radius = math.sqrt(2 / (len(seen) + 1) * math.log(12 * arms * resources * horizon**3))
+        for j in range(resources):
+            lower[j, i] = sum(r.costs[j] for r in seen) / (len(seen) + 1) - scale * radius
+    return upper, lower
+
+
+def step_lp_value(rewards: Floats, costs: Floats, rate: Floats) -> Fraction:
+    """The step LP's value, exactly: the best vertex of all, in rational arithmetic."""
+    resources, arms = costs.shape
+    rows = resources + 1
+    objective = [Fraction(float(x)) for x in rewards] + [Fraction(0)] * rows
+    matrix = [[Fraction(float(x)) for x in row] for row in costs] + [[Fraction(1)] * arms]
+    for i, row in enumerate(matrix):
+        row += [Fraction(int(i == k)) for k in range(rows)]
+    rhs = [Fraction(float(b)) for b in rate] + [Fraction(1)]
+    best = Fraction(0)  # SKIP is always feasible
+    for basis in itertools.combinations(range(arms + rows), rows):
+        levels = solve_exactly([[matrix[i][j] for j in basis] for i in range(rows)], rhs)
+        if levels is not None and min(levels) >= 0:
+            best = max(best, sum((objective[j] * x for j, x in zip(basis, levels, strict=True)), Fraction(0)))
+    return best
+
+
+def solve_exactly(matrix: list[list[Fraction]], rhs: list[Fraction]) -> list[Fraction] | None:
+    """Gauss-Jordan over the rationals; None for a singular matrix."""
+    size = len(rhs)
+    table = [[*row, b] for row, b in zip(matrix, rhs, strict=True)]
+    for k in range(size):
+        pivot = next((i for i in range(k, size) if table[i][k] != 0), None)
+        if pivot is None:
+            return None
+        table[k], table[pivot] = table[pivot], table[k]
+        table[k] = [x / table[k][k] for x in table[k]]
+        for i in range(size):
+            if i != k and table[i][k] != 0:
+                table[i] = [x - table[i][k] * y for x, y in zip(table[i], table[k], strict=True)]
+    return [row[-1] for row in table]
+
+
+def trial(
+    rewards: Floats, costs: Floats, arms_played: list[int], budget: Floats
+) -> tuple[float, int, Floats, list[int]]:
+    """Reward, stopping time, spending and pulls of a deterministic trial, by the paper's stop rule.
+
+    ``rewards (T, m)`` and ``costs (T, d, m)`` are the outcomes; ``arms_played`` the arm of each round.
+    """
+    total, spent, pulls = 0.0, np.zeros(len(budget)), [0] * rewards.shape[1]
+    for t, arm in enumerate(arms_played):
+        if arm < 0:
+            continue
+        if (spent + costs[t, :, arm] > budget).any():
+            return total, t + 1, spent, pulls
+        spent = spent + costs[t, :, arm]
+        total += rewards[t, arm]
+        pulls[arm] += 1
+    return total, len(arms_played) + 1, spent, pulls

@@ -1,0 +1,109 @@
+"""The paper's worlds: the numbers of the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import driftsack as ds
+from driftsack.core.errors import DriftsackError
+
+
+def dynamic_optimum(instance: ds.Instance) -> float:
+    """LP({mu_t}, {C_t}, T) over the distinct rows, as SciPy solves it."""
+    weight = np.bincount(instance.phase, minlength=len(instance.rewards))
+    rows, arms = instance.rewards.shape
+    gains = (instance.rewards * weight[:, None]).ravel()
+    uses = (instance.costs * weight[:, None, None]).transpose(1, 0, 2).reshape(instance.resources, -1)
+    mixes = np.kron(np.eye(rows), np.ones(arms))
+    answer = linprog(-gains, np.vstack([uses, mixes]), np.append(instance.problem.budget, np.ones(rows)))
+    return float(-answer.fun)
+
+
+@pytest.mark.parametrize(
+    ("instance", "optimum"),
+    [
+        (ds.instances.example_1(), 5_000),
+        (ds.instances.example_2(), 5_000),
+        (ds.instances.example_3(alpha=0.5), 2_500),
+        (ds.instances.example_3(alpha=0.9), 2_500),
+        (ds.instances.example_3(alpha=0.3), 0.5 * 3_000 + 0.7 * (2_500 - 1_500)),  # not the printed 2,500
+        (ds.instances.example_4(periods=1, horizon=2_000), 750),
+        (ds.instances.example_4(periods=10, horizon=2_000), 750),
+        (ds.instances.motivating(delta=0.5, better=True), 7_500),
+        (ds.instances.motivating(delta=0.5, better=False), 5_000),
+        (ds.instances.nonbinding(), 10_000),
+    ],
+)
+def test_dynamic_optimum(instance: ds.Instance, optimum: float) -> None:
+    assert dynamic_optimum(instance) == pytest.approx(optimum, rel=1e-6)
+
+
+def test_examples_change_where_the_text_says() -> None:
+    one = ds.instances.example_1()
+    assert one.phase[4_999] == 0
+    assert one.phase[5_000] == 1
+    assert (one.horizon, one.problem.budget) == (10_000, (5_000.0,))
+    three = ds.instances.example_3(alpha=0.37)
+    assert int((three.phase == 0).sum()) == 3_700
+    assert three.problem.budget == (2_500.0, 2_500.0)
+    assert ds.instances.example_4(periods=10).problem.budget == (3_125.0, 3_125.0)
+
+
+def test_variation_of_the_examples() -> None:
+    """V is the same for every alpha of Example 3 and grows with the periods of Example 4."""
+    assert ds.variation(ds.instances.example_1()) == ds.variation(ds.instances.example_1(horizon=50))
+    assert {ds.variation(ds.instances.example_3(alpha=a)) for a in (0.1, 0.5, 0.9)} == {
+        ds.variation(ds.instances.example_3(alpha=0.5))
+    }
+    two = ds.variation(ds.instances.example_2())
+    assert (two.v1, two.v2) == (0.5, 1.0)
+    swings = [ds.variation(ds.instances.example_4(periods=p)).v2 for p in (1, 5, 25)]
+    np.testing.assert_allclose(swings, [2 * p + 1 for p in (1, 5, 25)], rtol=0.02)  # 2 a swing, 1 for arm 0's change
+    step = ds.variation(ds.instances.step_change(k=30, horizon=100))
+    assert (step.v1, step.v2) == (1.0, 0.0)
+
+
+def test_variation_is_a_sum_over_rounds() -> None:
+    """The obvious twin on a random world."""
+    rng = np.random.default_rng(0)
+    rewards, costs = rng.random((50, 3)), rng.random((50, 2, 3))
+    world = ds.Instance.from_arrays(rewards, costs, budget=5.0)
+    first = sum(np.abs(rewards[t] - rewards[t + 1]).max() for t in range(49))
+    second = max(sum(np.abs(costs[t, j] - costs[t + 1, j]).max() for t in range(49)) for j in range(2))
+    moves = ds.variation(world)
+    assert moves.v1 == pytest.approx(first)
+    assert moves.v2 == pytest.approx(second)
+
+
+@pytest.mark.parametrize("noise", ["deterministic", "beta"])
+def test_every_world_takes_a_horizon_and_a_noise(noise: str) -> None:
+    for build in (
+        ds.instances.example_1,
+        ds.instances.example_2,
+        lambda **k: ds.instances.example_3(alpha=0.4, **k),
+        lambda **k: ds.instances.example_4(periods=2, **k),
+        ds.instances.motivating,
+        lambda **k: ds.instances.step_change(k=7, **k),
+        ds.instances.nonbinding,
+    ):
+        world = build(horizon=21, noise=noise)
+        assert (world.horizon, world.noise) == (21, noise)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: ds.instances.example_3(alpha=1.5), r"alpha must lie in \[0, 1\], got 1.5"),
+        (lambda: ds.instances.example_4(periods=0), "periods must be at least 1"),
+        (lambda: ds.instances.motivating(delta=2.0), "delta must lie in"),
+        (lambda: ds.instances.step_change(k=101, horizon=100), "k must be at least 0 and at most 100, got 101"),
+        (lambda: ds.instances.example_1(horizon=1), "horizon must be at least 2"),
+    ],
+)
+def test_bad_parameters(build: Any, words: str) -> None:
+    with pytest.raises(DriftsackError, match=words):
+        build()

@@ -1,0 +1,287 @@
+"""Ask and tell: every misuse named, nothing changed by it; late feedback; files."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import driftsack as ds
+from driftsack.core import files
+from driftsack.core.errors import (
+    AlreadyToldError,
+    BudgetExhaustedError,
+    DriftsackError,
+    FileFormatError,
+    HorizonReachedError,
+    NotFiniteError,
+    OutcomeError,
+    OutOfRangeError,
+    ShapeError,
+    UnknownDecisionError,
+)
+from driftsack.policies.learner import _arrays
+
+PROBLEM = ds.Problem(horizon=60, arms=3, budget=[20.0, 25.0])
+POLICY = ds.SlidingWindowUCB(windows=(7, 11), scale=0.2)
+
+
+def outcome(round_number: int, arm: int) -> tuple[float, list[float]]:
+    """A made-up world: what an arm gives in a round, always the same."""
+    rng = np.random.default_rng([round_number, arm])
+    return float(rng.random()), (0.6 * rng.random(2)).tolist()
+
+
+def play(learner: ds.Learner, rounds: int) -> list[tuple[int, list[float], list[float]]]:
+    """Ask and tell for some rounds; what was decided."""
+    seen = []
+    for _ in range(rounds):
+        decision = learner.ask()
+        seen.append((decision.arm, decision.mix.tolist(), decision.prices.tolist()))
+        if not decision.skipped:
+            learner.tell(decision, *outcome(decision.round, decision.arm))
+    return seen
+
+
+def snapshot(learner: ds.Learner) -> tuple[Any, ...]:
+    """Everything that a learner is made of, as plain data."""
+    arrays = [(name, array.tolist()) for name, array in _arrays("state", learner._state)]
+    ledger = [(name, array.tolist()) for name, array in _arrays("ledger", learner._ledger)]
+    rng = json.dumps(learner._rng.bit_generator.state)
+    return arrays, ledger, rng, learner.round, dict(learner._pending)
+
+
+def started(rounds: int = 5, **options: Any) -> ds.Learner:
+    learner = POLICY.start(PROBLEM, seed=3, **options)
+    play(learner, rounds)
+    return learner
+
+
+Misuse = Callable[[ds.Learner, ds.Decision], object]
+
+MISUSES: list[tuple[Misuse, type[DriftsackError], str]] = [
+    (lambda own, d: own.tell(d, np.nan, [0.1, 0.1]), NotFiniteError, "reward must be finite, got nan"),
+    (lambda own, d: own.tell(d, np.inf, [0.1, 0.1]), NotFiniteError, "reward must be finite, got inf"),
+    (lambda own, d: own.tell(d, 0.5, [np.nan, 0.1]), NotFiniteError, "costs must be finite, got nan"),
+    (lambda own, d: own.tell(d, 0.5, [0.1, -np.inf]), NotFiniteError, "costs must be finite, got -inf"),
+    (lambda own, d: own.tell(d, 0.5, [0.1]), ShapeError, r"costs must have shape \(2,\), got \(1,\)"),
+    (lambda own, d: own.tell(d, [0.5, 0.5], [0.1, 0.1]), ShapeError, "reward must have shape"),  # type: ignore[arg-type]
+    (lambda own, d: own.tell(d, 1.5, [0.1, 0.1]), OutOfRangeError, r"reward must lie in \[0, 1\], got 1.5"),
+    (lambda own, d: own.tell(d, 0.5, [0.1, 1.1]), OutOfRangeError, r"costs must lie in \[0, 1\], got 1.1"),
+    (lambda own, d: own.tell(d, 0.5, [0.1, -0.1]), OutOfRangeError, "costs must lie in"),
+    (lambda own, _: own.tell(0, 0.5, [0.1, 0.1]), UnknownDecisionError, "needs the Decision"),  # type: ignore[arg-type]
+    (
+        lambda own, d: own.tell(dataclasses.replace(d, round=d.round + 1), 0.5, [0.1, 0.1]),
+        UnknownDecisionError,
+        "has begun rounds 1 to 6, got a decision of round 7",
+    ),
+    (
+        lambda own, d: own.tell(dataclasses.replace(d, arm=(d.arm + 1) % 3), 0.5, [0.1, 0.1]),
+        UnknownDecisionError,
+        "was a decision for arm",
+    ),
+    (
+        lambda own, d: own.tell(dataclasses.replace(d, round=1), 0.5, [0.1, 0.1]),
+        AlreadyToldError,
+        "round 1 waits for no outcome",
+    ),
+    (
+        lambda own, d: own.tell(dataclasses.replace(d, arm=ds.SKIP), 0.5, [0.0, 0.0]),
+        OutcomeError,
+        "was skipped: its reward and costs are 0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("misuse", "error", "words"), MISUSES)
+def test_misuse_is_named_and_changes_nothing(misuse: Misuse, error: type[DriftsackError], words: str) -> None:
+    learner = started()
+    decision = learner.ask()
+    assert not decision.skipped
+    before = snapshot(learner)
+    with pytest.raises(error, match=words):
+        misuse(learner, decision)
+    assert snapshot(learner) == before
+    learner.tell(decision, 0.5, [0.1, 0.1])  # and the right use still works
+    assert snapshot(learner) != before
+
+
+def test_telling_twice() -> None:
+    learner = started()
+    decision = learner.ask()
+    learner.tell(decision, 0.5, [0.1, 0.1])
+    before = snapshot(learner)
+    with pytest.raises(AlreadyToldError, match="tell each decision once"):
+        learner.tell(decision, 0.5, [0.1, 0.1])
+    assert snapshot(learner) == before
+
+
+def test_asking_after_the_horizon() -> None:
+    learner = ds.NaiveUCB().start(ds.Problem(horizon=4, arms=1, budget=[9.0]))
+    decisions = [learner.ask() for _ in range(4)]
+    before = snapshot(learner)
+    assert learner.done
+    with pytest.raises(HorizonReachedError, match="the problem has 4 rounds and all have begun"):
+        learner.ask()
+    assert snapshot(learner) == before
+    learner.tell(decisions[0], 0.5, [0.5])  # late feedback is still welcome
+
+
+def test_asking_after_exhaustion() -> None:
+    learner = ds.NaiveUCB().start(ds.Problem(horizon=100, arms=1, budget=[1.5]))
+    for _ in range(2):
+        assert not learner.done
+        learner.tell(learner.ask(), 1.0, [1.0])
+    before = snapshot(learner)
+    assert learner.done
+    np.testing.assert_allclose(learner.remaining, [-0.5])
+    with pytest.raises(BudgetExhaustedError, match=r"remaining: \[-0.5\]"):
+        learner.ask()
+    assert snapshot(learner) == before
+
+
+def test_using_up_a_budget_exactly_breaks_nothing() -> None:
+    learner = ds.NaiveUCB().start(ds.Problem(horizon=100, arms=1, budget=[0.3]))
+    for _ in range(3):
+        learner.tell(learner.ask(), 1.0, [0.1])
+    assert not learner.done
+    np.testing.assert_array_equal(learner.remaining, [0.0])
+
+
+def test_skip_needs_no_tell_and_takes_an_empty_one() -> None:
+    learner = ds.NaiveUCB().start(ds.Problem(horizon=9, arms=2, budget=[0.0]), safe=True)
+    decision = learner.ask()
+    assert decision.skipped
+    assert not decision.mix.any()
+    before = snapshot(learner)
+    learner.tell(decision, 0.0, [0.0])
+    assert snapshot(learner) == before
+    assert learner.ask().round == 2
+
+
+def test_safe_never_overspends_however_late_the_feedback() -> None:
+    """Decisions not yet told may each cost cost_max: they are reserved."""
+    problem = ds.Problem(horizon=50, arms=2, budget=[7.0], cost_max=[2.0])
+    learner = ds.NaiveUCB().start(problem, safe=True)
+    waiting = [learner.ask() for _ in range(6)]
+    assert [d.skipped for d in waiting] == [False] * 3 + [True] * 3
+    learner.tell(waiting[0], 1.0, [2.0])
+    waiting.append(learner.ask())  # 5 left, and the two that wait may take 4
+    learner.tell(waiting[1], 1.0, [0.0])
+    waiting.append(learner.ask())  # 5 left, and the one that waits may take 2
+    assert [d.skipped for d in waiting[6:]] == [True, False]
+    for decision in waiting[2:]:
+        if not decision.skipped:
+            learner.tell(decision, 1.0, [2.0])
+    assert learner.remaining[0] >= 0.0
+
+
+def test_safe_and_unsafe_at_full_cost() -> None:
+    problem = ds.Problem(horizon=50, arms=1, budget=[3.5])
+    for safe, left in ((True, 0.5), (False, -0.5)):
+        learner = ds.NaiveUCB().start(problem, safe=safe)
+        while not learner.done:
+            decision = learner.ask()
+            if not decision.skipped:
+                learner.tell(decision, 1.0, [1.0])
+        np.testing.assert_allclose(learner.remaining, [left])
+
+
+def test_feedback_counts_for_its_own_round_in_any_order() -> None:
+    """Told in order or shuffled within the window: the same sums, so the same next decision."""
+    problem = ds.Problem(horizon=200, arms=3, budget=[100.0, 100.0])
+    ends = []
+    for order in (lambda k: k, lambda k: -k, lambda k: (k * 7) % 11):
+        learner = ds.SlidingWindowUCB(windows=(30, 17), scale=0.3).start(problem, seed=1)
+        waiting = [learner.ask() for _ in range(11)]
+        for k in sorted(range(11), key=order):
+            if not waiting[k].skipped:
+                learner.tell(waiting[k], *outcome(waiting[k].round, waiting[k].arm))
+        state = learner._state
+        ends.append([state.rewards.sums.tolist(), state.costs.sums.tolist(), learner.ask().mix.tolist()])
+    assert ends[0] == ends[1] == ends[2]
+
+
+def test_feedback_does_not_count_once_its_round_has_left_the_window() -> None:
+    problem = ds.Problem(horizon=100, arms=1, budget=[90.0])
+    learner = ds.SlidingWindowUCB(windows=(3, 6)).start(problem)
+    first = learner.ask()
+    for _ in range(3):
+        learner.ask()
+    learner.tell(first, 1.0, [0.5])  # round 1 at the end of round 4: out of w1 = 3, inside w2 = 6
+    assert learner._state.rewards.pulls.tolist() == [0]
+    assert learner._state.costs.pulls.tolist() == [1]
+    np.testing.assert_allclose(learner.remaining, [89.5])  # the money is gone all the same
+    for _ in range(3):
+        learner.ask()
+    assert learner._state.costs.pulls.tolist() == [0]
+
+
+def test_units(tmp_path: Path) -> None:
+    """Dollars in, dollars out: the same decisions as in [0, 1], prices and budgets scaled."""
+    plain = ds.Problem(horizon=60, arms=3, budget=[6.0, 9.0])
+    dollars = ds.Problem(horizon=60, arms=3, budget=[12.0, 36.0], reward_max=50.0, cost_max=[2.0, 4.0])
+    pair = [POLICY.start(problem, seed=2) for problem in (plain, dollars)]
+    for _ in range(15):
+        one, two = (learner.ask() for learner in pair)
+        assert one.arm == two.arm
+        np.testing.assert_allclose(two.prices, one.prices * 50.0 / [2.0, 4.0])
+        if not one.skipped:
+            reward, costs = outcome(one.round, one.arm)
+            pair[0].tell(one, reward, costs)
+            pair[1].tell(two, 50 * reward, np.array(costs) * [2.0, 4.0])
+    np.testing.assert_allclose(pair[1].remaining, pair[0].remaining * [2.0, 4.0])
+    with pytest.raises(OutOfRangeError, match=r"reward must lie in \[0, 50\], got 51"):
+        pair[1].tell(pair[1].ask(), 51.0, [0.0, 0.0])
+    pair[1].save(tmp_path / "dollars")
+    assert ds.Learner.load(tmp_path / "dollars").problem == dollars
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_saved_and_restored_equals_never_saved(tmp_path: Path, safe: bool) -> None:
+    path = tmp_path / "learner.npz"
+    straight, saved = started(20, safe=safe), started(20, safe=safe)
+    waiting = [(learner, learner.ask()) for learner in (straight, saved)]
+    saved.save(path)
+    restored = ds.Learner.load(path)
+    assert snapshot(restored) == snapshot(straight)
+    assert (restored.policy, restored.problem, restored.safe) == (POLICY, PROBLEM, safe)
+    for learner, (_, decision) in zip((straight, restored), waiting, strict=True):
+        if not decision.skipped:
+            learner.tell(decision, *outcome(decision.round, decision.arm))
+    assert play(restored, 20) == play(straight, 20)
+    assert snapshot(restored) == snapshot(straight)
+
+
+def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "learner.npz"
+    started().save(path)
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 211):
+        path.write_bytes(whole[:length])
+        with pytest.raises(FileFormatError, match="not a whole driftsack learner file"):
+            ds.Learner.load(path)
+    path.write_bytes(whole)
+    content, arrays = files.read(path, "learner", 1)
+    spoiled: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+        ({**content, "policy": {"policy": "Nobody"}}, arrays, "policy must be one of"),
+        ({**content, "policy": {**content["policy"], "windows": [3, 4]}}, arrays, "another shape"),
+        ({k: v for k, v in content.items() if k != "rng"}, arrays, "rng"),
+        (content, {k: v for k, v in arrays.items() if k != "ledger.spent"}, "expected arrays"),
+        (content, {**arrays, "ledger.spent": np.zeros(3)}, "another shape or type"),
+    ]
+    for header, body, words in spoiled:
+        files.write(path, "learner", 1, header, body)
+        with pytest.raises(FileFormatError, match=words):
+            ds.Learner.load(path)
+    files.write(path, "learner", 2, content, arrays)
+    with pytest.raises(FileFormatError, match="must be of learner version 1, got version 2"):
+        ds.Learner.load(path)
+    ds.instances.example_1(horizon=10).save(path)
+    with pytest.raises(FileFormatError, match="must hold a driftsack learner, got a instance"):
+        ds.Learner.load(path)

@@ -1,0 +1,141 @@
+"""Windows, ledger, marks and draws against what they mean."""
+
+from __future__ import annotations
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from driftsack.core.checks import Floats
+from driftsack.core.decision import SKIP
+from driftsack.core.instance import NOISES
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.ledger import affordable, breaks, broken, charge, open_ledger
+from driftsack.numerics.marks import all_marked, clear, mark
+from driftsack.numerics.sampling import draw, outcome
+from driftsack.numerics.window import Window, admit, open_window, retire, shrunk_mean
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    length=st.integers(1, 12),
+    rounds=st.lists(st.tuples(st.integers(-1, 2), st.floats(0, 1), st.integers(0, 6)), min_size=1, max_size=40),
+)
+def test_window_equals_its_history(length: int, rounds: list[tuple[int, float, int]]) -> None:
+    """Each round has an arm, an outcome and a delay after which it is told; late ones may have left."""
+    horizon, window = len(rounds) + 1, open_window(length, len(rounds) + 1, arms=3, outcomes=1)
+    told: dict[int, tuple[int, float]] = {}
+    for now in range(len(rounds)):
+        retire(window, now)
+        for t, (arm, value, delay) in enumerate(rounds[: now + 1]):
+            if t + delay == now and arm != SKIP:
+                told[t] = (arm, value)
+                assert admit(window, now, t, arm, np.array([value])) == (t > now - length or length >= horizon)
+        inside = [v for t, v in told.items() if t > now - length or length >= horizon]
+        for arm in range(3):
+            mine = [value for who, value in inside if who == arm]
+            assert window.pulls[arm] == len(mine)
+            assert shrunk_mean(window, arm, 0) == pytest.approx(math.fsum(mine) / (len(mine) + 1), abs=1e-12)
+
+
+def test_sums_are_exact_after_ten_million_rounds() -> None:
+    """When everything has left, exactly nothing is left; a float sum of the same outcomes would not say so."""
+    window = open_window(1_000, 10**9, arms=2, outcomes=1)
+    values = np.random.default_rng(0).random(10_007)
+    end = churn(window, values, 10_000_000)
+    assert window.pulls.sum() == 1_000
+    inside = [values[t % values.size] for t in range(end - 1_000, end)]
+    for arm in range(2):
+        mine = [inside[k] for k in range(1_000) if (end - 1_000 + k) % 2 == arm]
+        assert window.sums[arm, 0] / window.grid[0] == pytest.approx(math.fsum(mine), abs=1_000 * 2.0**-49)
+    for t in range(end, end + 1_000):
+        retire(window, t)
+    assert not window.sums.any()
+    drifting = 0.0
+    for t in range(100_000):
+        drifting += values[t % values.size]
+        if t >= 1_000:
+            drifting -= values[(t - 1_000) % values.size]
+    assert drifting != math.fsum(values[t % values.size] for t in range(99_000, 100_000))  # the planted fault
+
+
+@kernel
+def churn(window: Window, values: Floats, rounds: int) -> int:
+    """Alternate between two arms for many rounds."""
+    for t in range(rounds):
+        retire(window, t)
+        slot = t % values.size
+        admit(window, t, t, t % 2, values[slot : slot + 1])
+    return rounds
+
+
+@pytest.mark.parametrize("length", [1, 10**4, 10**7, 2**40])
+def test_grid_is_fine_and_cannot_overflow(length: int) -> None:
+    window = open_window(length, length, arms=1, outcomes=1)
+    assert window.grid[0] * length < 2.0**62
+    assert window.grid[0] >= min(2.0**50, 2.0**61 / length / 2)
+
+
+def test_ledger_sums_without_drift_and_forgives_rounding() -> None:
+    ledger = open_ledger(np.array([0.3, 10.0]))
+    cost = np.array([0.1, 0.1])
+    for _ in range(3):
+        assert not breaks(ledger, cost)  # 0.1 + 0.1 + 0.1 > 0.3 in floating point, not in cents
+        charge(ledger, cost)
+    assert not broken(ledger)
+    assert breaks(ledger, np.array([1e-9, 0.0]))
+    charge(ledger, np.array([1e-9, 0.0]))
+    assert broken(ledger)
+
+    ledger, total = open_ledger(np.array([1e7])), 1_000_000
+    for _ in range(total):
+        charge(ledger, np.array([0.1]))
+    assert ledger.spent[0] == 100_000.0
+    assert sum([0.1] * total) != 100_000.0  # what a plain sum gives
+
+
+def test_affordable_reserves_whole_rounds() -> None:
+    ledger = open_ledger(np.array([2.5, 9.0]))
+    assert [affordable(ledger, rounds) for rounds in range(4)] == [True, True, True, False]
+    charge(ledger, np.array([0.5, 0.0]))
+    assert [affordable(ledger, rounds) for rounds in range(4)] == [True, True, True, False]
+    charge(ledger, np.array([0.1, 0.0]))
+    assert [affordable(ledger, rounds) for rounds in range(4)] == [True, True, False, False]
+
+
+def test_marks_is_a_set() -> None:
+    marks = all_marked(4)
+    assert marks.size[0] == 4
+    clear(marks)
+    for item in (2, 0, 2, SKIP):
+        mark(marks, item)
+    assert marks.members[: marks.size[0]].tolist() == [2, 0]
+    clear(marks)
+    assert not marks.present.any()
+
+
+def test_draw_follows_the_mix() -> None:
+    """40,000 draws: each share within 5 standard errors, which chance breaks less than once in a million runs."""
+    mix, rng = np.array([0.1, 0.0, 0.6]), np.random.default_rng(0)
+    drawn = np.array([draw(mix, rng.random()) for _ in range(40_000)])
+    assert not (drawn == 1).any()
+    for arm, share in ((0, 0.1), (2, 0.6), (SKIP, 0.3)):
+        assert abs((drawn == arm).mean() - share) < 5 * math.sqrt(share * (1 - share) / drawn.size)
+    assert draw(np.array([0.5, 0.5]), math.nextafter(1.0, 0.0)) == 1
+    assert draw(np.zeros(2), 0.0) == SKIP
+
+
+@pytest.mark.parametrize("noise", range(len(NOISES)))
+@pytest.mark.parametrize("mean", [0.0, 1e-12, 0.03, 0.5, 0.9, 1.0])
+def test_noise_keeps_the_mean_and_the_range(noise: int, mean: float) -> None:
+    """20,000 draws within 5 standard errors of the mean, all in [0, 1]."""
+    rng = np.random.default_rng(1)
+    drawn = np.array([outcome(mean, noise, rng) for _ in range(20_000)])
+    assert drawn.min() >= 0.0
+    assert drawn.max() <= 1.0
+    assert abs(drawn.mean() - mean) <= 5 * math.sqrt(mean * (1 - mean) / drawn.size) + 1e-15
+    if NOISES[noise] != "deterministic" and 0.01 < mean < 0.99:
+        assert drawn.std() > 0.01

@@ -1,0 +1,224 @@
+"""The simulator: the paper's stop rule, hard budgets, the same bits for any threads, plain Python policies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import SeedSequence
+
+import driftsack as ds
+from driftsack.core.errors import OutOfRangeError, SettingError
+from driftsack.core.instance import NOISES
+from driftsack.policies.policy import programs
+from driftsack.simulation.simulate import curve_times
+from tests import naive
+
+POLICIES = [
+    ds.SlidingWindowUCB(windows=(40, 60), scale=0.1),
+    ds.NaiveUCB(scale=0.1),
+    ds.SlidingWindowUCB(variation=(0.5, 1.0), budget_rule="remaining"),
+    ds.SlidingWindowUCB(windows=(50, 50), scale=0.05, clip=True),
+]
+WORLDS = [ds.instances.example_1, ds.instances.example_2, ds.instances.nonbinding, ds.instances.motivating]
+
+
+def same(one: ds.Run, two: ds.Run, trials: int) -> bool:
+    names = ("reward", "stopping_time", "spent", "overshoot", "pulls", "curve", "fallbacks")
+    return all(np.array_equal(getattr(one, n)[:trials], getattr(two, n)[:trials]) for n in names)
+
+
+def test_same_bits_for_any_threads_and_any_number_of_trials() -> None:
+    world = ds.instances.example_2(horizon=600)
+    for policy in POLICIES:
+        runs = [
+            ds.simulate(world, policy, trials=n, seed=4, threads=k) for n, k in ((6, 1), (6, 2), (12, 2), (6, None))
+        ]
+        assert all(same(runs[0], other, 6) for other in runs[1:])
+    other_seed = ds.simulate(world, POLICIES[0], trials=6, seed=5)
+    assert not same(ds.simulate(world, POLICIES[0], trials=6, seed=4), other_seed, 6)  # the planted fault
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("build", WORLDS)
+@pytest.mark.parametrize("safe", [False, True])
+def test_budgets_are_hard(noise: str, build: Any, safe: bool) -> None:
+    """Spent before the stopping time never exceeds a budget; safe trials never overspend at all."""
+    world = build(horizon=500, noise=noise)
+    for policy in POLICIES:
+        run = ds.simulate(world, policy, trials=8, seed=1, safe=safe)
+        assert (run.spent <= np.asarray(world.problem.budget)).all()
+        assert (run.overshoot >= 0).all()
+        if safe:
+            assert not run.overshoot.any()
+            assert (run.stopping_time == 501).all()
+        else:
+            np.testing.assert_array_equal(run.overshoot.any(axis=1), run.stopping_time <= 500)
+
+
+@dataclass(frozen=True)
+class Script:
+    """A policy in plain Python that plays a given list of arms."""
+
+    arms: tuple[int, ...]
+
+    def start(self, problem: ds.Problem, seed: SeedSequence) -> _ScriptLearner:
+        assert isinstance(seed, SeedSequence)
+        return _ScriptLearner(list(self.arms), problem)
+
+
+class _ScriptLearner:
+    def __init__(self, arms: list[int], problem: ds.Problem) -> None:
+        self.arms, self.problem = arms, problem
+        self.told: list[tuple[int, float]] = []
+
+    def ask(self) -> int:
+        return self.arms.pop(0)
+
+    def tell(self, decision: int, reward: float, costs: Any) -> None:
+        assert np.shape(costs) == (self.problem.resources,)
+        self.told.append((decision, reward))
+
+
+def test_stop_rule_to_the_letter() -> None:
+    """The obvious twin on random worlds on a grid of quarters, where sums are exact."""
+    rng = np.random.default_rng(0)
+    stopped = 0
+    for _ in range(100):
+        horizon, arms, resources = 40, 3, 2
+        rewards = rng.integers(0, 5, (horizon, arms)) / 4
+        costs = rng.integers(0, 5, (horizon, resources, arms)) / 4
+        played = rng.integers(-1, arms, horizon).tolist()
+        budget = rng.integers(0, 60, resources) / 4
+        world = ds.Instance.from_arrays(rewards, costs, budget, noise="deterministic")
+        run = ds.simulate(world, Script(tuple(played)), trials=1)
+        reward, tau, spent, pulls = naive.trial(rewards, costs, played, budget)
+        assert run.reward[0] == reward
+        assert run.stopping_time[0] == tau
+        np.testing.assert_array_equal(run.spent[0], spent)
+        np.testing.assert_array_equal(run.pulls[0], pulls)
+        gains = [naive.trial(rewards, costs, played[:t], budget)[0] for t in range(1, horizon + 1)]
+        np.testing.assert_array_equal(run.curve[0], gains)
+        stopped += tau <= horizon
+    assert 20 < stopped < 100
+
+
+def test_reaching_a_budget_exactly_does_not_stop() -> None:
+    world = ds.Instance.stationary([1.0], [[1.0]], horizon=5, budget=3.0, noise="deterministic")
+    run = ds.simulate(world, Script((0, 0, 0, -1, 0)), trials=1)
+    assert (run.reward[0], run.stopping_time[0], run.spent[0, 0], run.overshoot[0, 0]) == (3.0, 5, 3.0, 1.0)
+    safe = ds.simulate(world, Script((0, 0, 0, -1, 0)), trials=1, safe=True)
+    assert (safe.reward[0], safe.stopping_time[0], safe.spent[0, 0]) == (3.0, 6, 3.0)
+
+
+def test_decimal_costs_use_up_a_budget_exactly() -> None:
+    """Ten rounds of 0.1 fit into 1.0 and thirty into 3.0, whatever binary fractions say."""
+    for budget, rounds in ((0.3, 3), (1.0, 10), (3.0, 30), (0.7, 7)):
+        world = ds.Instance.stationary([1.0], [[0.1]], horizon=100, budget=budget, noise="deterministic")
+        run = ds.simulate(world, Script((0,) * 100), trials=1)
+        assert run.reward[0] == rounds
+        assert run.stopping_time[0] == rounds + 1
+        assert run.spent[0, 0] <= budget
+
+
+@dataclass(frozen=True)
+class InPython:
+    """One of the library's policies, started by plain ``start``, so that ``simulate`` runs it round by round."""
+
+    policy: ds.Policy
+
+    def start(self, problem: ds.Problem, seed: SeedSequence) -> ds.Learner:
+        return self.policy.start(problem, seed=seed)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("safe", [False, True])
+def test_compiled_loop_equals_ask_and_tell(policy: ds.Policy, safe: bool) -> None:
+    """One algorithm, written once: the same bits by either way, in units of dollars too."""
+    rng = np.random.default_rng(2)
+    world = ds.Instance.piecewise(
+        40 * rng.random((3, 4)),
+        rng.random((3, 2, 4)) * [[0.5], [3.0]],
+        [100, 80, 90],
+        budget=[30.0, 150.0],
+        noise="uniform",
+        reward_max=40.0,
+        cost_max=[0.5, 3.0],
+    )
+    fast = ds.simulate(world, policy, trials=3, seed=9, safe=safe)
+    slow = ds.simulate(world, InPython(policy), trials=3, seed=9, safe=safe)
+    np.testing.assert_array_equal(fast.pulls, slow.pulls)
+    np.testing.assert_array_equal(fast.stopping_time, slow.stopping_time)
+    np.testing.assert_allclose(fast.curve, slow.curve, rtol=1e-12)
+    np.testing.assert_allclose(fast.spent, slow.spent, rtol=1e-12)
+
+
+def test_ask_of_a_plain_policy_is_checked() -> None:
+    world = ds.instances.example_1(horizon=10)
+    for wrong in (2, -2, 0.5, None, True):
+        with pytest.raises(OutOfRangeError, match=r"ask must return an arm in \[0, 1\].*in round 1 it returned"):
+            ds.simulate(world, Script((wrong,) * 10), trials=1)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="must be a driftsack policy or have a start method"):
+        ds.simulate(world, "UCB", trials=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"trials": 0}, OutOfRangeError, "trials must be at least 1"),
+        ({"seed": -1}, OutOfRangeError, "seed must be at least 0"),
+        ({"threads": 0}, OutOfRangeError, "threads must be at least 1"),
+        ({"trials": 1.5}, SettingError, "trials must be a whole number"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        ds.simulate(ds.instances.example_1(horizon=10), ds.NaiveUCB(), **options)
+
+
+def test_uncertified_programs_fall_back_to_highs_and_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a failure in every program: the run goes on, by HiGHS, and says so."""
+    world = ds.instances.example_2(horizon=60)
+    policy = ds.SlidingWindowUCB(windows=(20, 30), scale=0.1)
+    original = ds.SlidingWindowUCB.new_state
+
+    def failing(self: ds.SlidingWindowUCB, problem: ds.Problem) -> Any:
+        state = original(self, problem)
+        for program in programs(state):
+            program.columns[:, problem.arms :] = np.nan  # every basis holds a slack: none can be certified
+        return state
+
+    right = ds.simulate(world, policy, trials=2, seed=0)
+    assert not right.fallbacks.any()
+    monkeypatch.setattr(ds.SlidingWindowUCB, "new_state", failing)
+    with pytest.warns(RuntimeWarning, match="could not be certified and were solved by HiGHS"):
+        rescued = ds.simulate(world, policy, trials=2, seed=0)
+    assert (rescued.fallbacks >= np.minimum(rescued.stopping_time, 60)).all()
+    assert rescued.summary()["fallbacks"] == rescued.fallbacks.sum()
+    assert abs(rescued.reward.mean() - right.reward.mean()) < 10
+
+
+def test_run_reads_well() -> None:
+    world = ds.instances.example_1(horizon=2_000)
+    seen: list[int] = []
+    run = ds.simulate(world, ds.NaiveUCB(), trials=5, seed=0, progress=seen.append)
+    assert seen == [1, 2, 3, 4, 5]
+    assert run.trials == 5
+    np.testing.assert_array_equal(run.regret(1000.0), 1000.0 - run.reward)
+    np.testing.assert_array_equal(run.curve[:, -1], run.reward)
+    assert (np.diff(run.curve, axis=1) >= 0).all()
+    assert run.times.size == 512
+    assert run.summary()["reward_se"] == pytest.approx(run.reward.std(ddof=1) / np.sqrt(5))
+    assert "5 trials of 2,000 rounds" in str(run)
+    assert ds.simulate(world, ds.NaiveUCB(), trials=1).summary()["reward_se"] == 0.0
+
+
+@pytest.mark.parametrize("horizon", [1, 2, 511, 512, 513, 1000, 12_345])
+def test_curve_times(horizon: int) -> None:
+    times = curve_times(horizon)
+    assert times.size == min(horizon, 512)
+    assert times[-1] == horizon
+    assert times[0] >= 1
+    assert (np.diff(times) >= 1).all()

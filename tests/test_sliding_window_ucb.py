@@ -1,0 +1,195 @@
+"""Sliding-window and naive UCB against a twin that recomputes every estimate from the full history."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import driftsack as ds
+from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
+from driftsack.lp import certificate
+from driftsack.policies import from_spec
+from driftsack.policies.policy import programs
+from driftsack.theory import window
+from tests import naive
+
+ARMS, RESOURCES, HORIZON = 3, 2, 160
+
+
+def disagreement(policy: Any, windows: tuple[int, int], seed: int) -> tuple[float, int]:
+    """Play a moving world by ask and tell; the worst disagreement with the twin's bounds, and the skips.
+
+    The learner's bounds must equal the twin's, and its mix must be optimal for the twin's LP: by certificate,
+    since optima may tie.
+    """
+    rng = np.random.default_rng(seed)
+    problem = ds.Problem(horizon=HORIZON, arms=ARMS, budget=[12.0, 14.0])
+    learner = policy.start(problem, seed=seed)
+    lp = next(programs(learner._state))
+    history: list[naive.Round] = []
+    worst, skips = 0.0, 0
+    while not learner.done:
+        upper, lower = naive.bounds(history, ARMS, RESOURCES, HORIZON, windows, policy.scale)
+        decision = learner.ask()
+        proof = certificate(upper, lower, problem.rate, decision.mix, decision.prices)
+        off = np.abs(lp.objective[:ARMS] - upper).max(), np.abs(lp.columns[:-1, :ARMS] - lower).max()
+        worst = max(worst, *map(abs, proof), *off)
+        skips += decision.skipped
+        if decision.skipped or rng.random() < 0.05:  # now and then feedback is lost for good
+            history.append(naive.Round(-1, 0.0, np.zeros(RESOURCES)))
+            continue
+        drift = 0.5 + 0.4 * np.sin(decision.round / 20 + decision.arm)
+        reward, costs = rng.random() * drift, 0.7 * rng.random(RESOURCES) * (1.2 - drift)
+        learner.tell(decision, reward, costs)
+        history.append(naive.Round(decision.arm, reward, costs))
+    assert len(history) > 30
+    return worst, skips
+
+
+@pytest.mark.parametrize("windows", [(1, 1), (7, 7), (50, 50), (HORIZON, HORIZON), (7, 50), (50, 7), (HORIZON, 7)])
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_same_bounds_and_mixes_as_the_twin(windows: tuple[int, int], scale: float) -> None:
+    """With scale 0.01 the budgets bind and rounds are skipped, which must age the windows all the same."""
+    worst, skips = disagreement(ds.SlidingWindowUCB(windows=windows, scale=scale), windows, seed=0)
+    assert worst < 1e-9
+    assert scale == 1.0 or windows[1] == 1 or skips >= (1 if windows[1] == 7 else 10)
+
+
+def test_naive_is_the_longest_window() -> None:
+    worst, skips = disagreement(ds.NaiveUCB(scale=0.01), (HORIZON, HORIZON), seed=1)
+    assert worst < 1e-9
+    assert skips > 10
+
+
+@pytest.mark.parametrize("wrong", [(6, 7), (8, 7), (7, 6), (7, 8)])
+def test_the_twin_sees_a_window_that_is_one_off(wrong: tuple[int, int]) -> None:
+    """The planted fault: one round more or less in either window."""
+    assert disagreement(ds.SlidingWindowUCB(windows=(7, 7), scale=0.01), wrong, seed=0)[0] > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("policy", "forgets"),
+    [(ds.SlidingWindowUCB(windows=(40, 40), scale=0.1), True), (ds.NaiveUCB(scale=0.1), False)],
+)
+def test_windows_forget_and_naive_does_not(policy: ds.Policy, forgets: bool) -> None:
+    """Two pasts, then the same 60 rounds: a window of 40 leaves no trace of which past it was."""
+    problem = ds.Problem(horizon=400, arms=2, budget=[390.0])
+    bounds = []
+    for past in (0.1, 0.9):
+        learner = policy.start(problem, seed=0)
+        for t in range(200):
+            decision = learner.ask()
+            arm = t % 2 if t >= 100 else decision.arm
+            value = past if t < 100 else 0.5
+            learner._pending[decision.round] = arm  # the same arms in either case, so that only the past differs
+            learner.tell(dataclasses.replace(decision, arm=arm), value, [value])
+        lp = next(programs(learner._state))
+        bounds.append(np.concatenate([lp.objective[:2], lp.columns[0, :2]]))
+    assert np.array_equal(bounds[0], bounds[1]) == forgets
+
+
+def test_windows_by_the_papers_formula() -> None:
+    """The formula: w = ceil(m^(1/3) V^(-2/3) T^(2/3) log^(1/3)(12 m d T^3)), at most T; T when nothing varies."""
+    log = np.log(12 * 2 * 2 * 1e12)
+    problem = ds.Problem(horizon=10_000, arms=2, budget=[5000.0, 5000.0])
+    first, second = ds.SlidingWindowUCB(variation=(0.0, 1.5)).window_lengths(problem)
+    assert first == 10_000
+    assert second == int(np.ceil((2 * (1e4 / 1.5) ** 2 * log) ** (1 / 3)))
+    assert window(horizon=100, arms=2, variation=1e-9) == 100
+    assert window(horizon=10_000, arms=2, variation=1e6) >= 1
+    with pytest.raises(OutOfRangeError, match="variation must be 0 or more"):
+        window(horizon=100, arms=2, variation=-1.0)
+
+
+def test_clipping_keeps_bounds_in_the_unit_interval() -> None:
+    for clip in (True, False):
+        learner = ds.SlidingWindowUCB(windows=(9, 9), clip=clip).start(
+            ds.Problem(horizon=50, arms=2, budget=[40.0]), seed=0
+        )
+        for _ in range(20):
+            learner.tell(learner.ask(), 0.5, [0.5])
+        lp = next(programs(learner._state))
+        inside = (lp.objective[:2] <= 1).all() and (lp.columns[0, :2] >= 0).all()
+        assert inside == clip
+
+
+def test_remaining_rule_spends_what_is_left_over_the_rounds_left() -> None:
+    problem = ds.Problem(horizon=40, arms=1, budget=[10.0])
+    learner = ds.NaiveUCB(scale=0.01, budget_rule="remaining").start(problem, seed=0)
+    left, rounds = 10.0, 40
+    while not learner.done:
+        decision = learner.ask()
+        lp = next(programs(learner._state))
+        assert lp.rhs[0] == pytest.approx(min(left / rounds, 2.0))  # above 1 it cannot bind
+        rounds -= 1
+        if not decision.skipped:
+            learner.tell(decision, 1.0, [0.3])
+            left -= 0.3
+    assert learner.remaining[0] < 1.0
+
+
+@pytest.mark.parametrize("budget_rule", ["fixed", "remaining"])
+def test_an_enormous_budget_is_no_trouble(budget_rule: str) -> None:
+    world = ds.Instance.stationary([0.2, 0.8], [[0.5, 1.0]], horizon=500, budget=1e12)
+    policy = ds.SlidingWindowUCB(windows=(100, 100), scale=0.1, budget_rule=budget_rule)
+    run = ds.simulate(world, policy, trials=5, seed=0)
+    assert not run.fallbacks.any()
+    assert (run.pulls[:, 1] > 400).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({}, SettingError, "either windows=.* or variation="),
+        ({"windows": (5, 5), "variation": (1.0, 1.0)}, SettingError, "either windows=.* or variation="),
+        ({"windows": (0, 5)}, OutOfRangeError, "each window must be at least 1, got 0"),
+        ({"windows": (5.5, 5)}, SettingError, "each window must be a whole number"),
+        ({"windows": 5}, SettingError, "windows must be a pair"),
+        ({"variation": (-1.0, 1.0)}, OutOfRangeError, "variation must be 0 or more"),
+        ({"variation": (np.nan, 1.0)}, DriftsackError, "each variation must be finite"),
+        ({"windows": (5, 5), "scale": -1.0}, OutOfRangeError, "scale must be 0 or more"),
+        ({"windows": (5, 5), "clip": 1}, SettingError, "clip must be True or False"),
+        ({"windows": (5, 5), "budget_rule": "even"}, SettingError, "budget_rule must be one of 'fixed', 'remaining'"),
+    ],
+)
+def test_bad_settings(settings: dict[str, Any], error: type[DriftsackError], words: str) -> None:
+    with pytest.raises(error, match=words):
+        ds.SlidingWindowUCB(**settings)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"policy": "Nobody"}, "policy must be one of .*NaiveUCB.*got 'Nobody'"),
+        ({"scale": 1.0}, "policy must be one of .*got None"),
+        ({"policy": "NaiveUCB", "size": 1.0}, "NaiveUCB takes scale, clip, budget_rule, got size"),
+    ],
+)
+def test_bad_spec(spec: dict[str, Any], words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        from_spec(spec)
+
+
+@pytest.mark.parametrize(
+    ("example", "policy", "expected", "error"),
+    [
+        (1, "sliding", 3_426, 4),
+        (1, "naive", 3_281, 3),
+        (2, "sliding", 4_564, 5),
+        (2, "naive", 3_711, 5),
+    ],
+)
+def test_reference_values(example: int, policy: str, expected: float, error: float) -> None:
+    """An independent study's means (400 trials, Bernoulli, printed radius): within 4 joint standard errors.
+
+    By chance one of the four fails once in some 4,000 seeds.
+    """
+    world = (ds.instances.example_1, ds.instances.example_2)[example - 1]()
+    moves = ds.variation(world)
+    recipe = ds.NaiveUCB() if policy == "naive" else ds.SlidingWindowUCB(variation=(moves.v1, moves.v2))
+    run = ds.simulate(world, recipe, trials=400, seed=0)
+    said = run.summary()
+    assert abs(said["reward"] - expected) < 4 * np.hypot(said["reward_se"], error)

@@ -1,0 +1,232 @@
+"""The step LP against certificates, HiGHS and exact arithmetic."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.extra import numpy as hnp
+
+from driftsack.core.checks import Floats, Ints
+from driftsack.core.errors import NotFiniteError, OutOfRangeError, ShapeError
+from driftsack.experiments.bench import replay
+from driftsack.lp import certificate, step_lp
+from driftsack.lp.highs import solve_program
+from driftsack.lp.step import new_step_lp, rescue_failed
+from driftsack.numerics import simplex
+from tests import naive
+
+Program = tuple[Floats, Floats, Floats]
+
+
+@st.composite
+def programs(draw: st.DrawFn, most_arms: int = 12, most_resources: int = 5) -> Program:
+    """Random, tied, degenerate, negative-cost and badly scaled step LPs."""
+    arms = draw(st.integers(1, most_arms))
+    resources = draw(st.integers(1, most_resources))
+    entries = draw(
+        st.sampled_from(
+            [
+                st.floats(-8, 8, allow_subnormal=False),  # unclipped confidence bounds
+                st.sampled_from([0.0, 0.5, 1.0]),  # ties and degenerate vertices everywhere
+                st.sampled_from([-1.0, 0.0, 1e-4, 1.0, 1e4]),  # huge ratios
+                st.just(1.0),
+            ]
+        )
+    )
+    rewards = draw(hnp.arrays(np.float64, arms, elements=entries))
+    costs = draw(hnp.arrays(np.float64, (resources, arms), elements=entries))
+    rates = st.sampled_from([0.0, 0.25, 0.5, 1.0, 10.0]) | st.floats(0, 1, allow_subnormal=False)
+    return rewards, costs, draw(hnp.arrays(np.float64, resources, elements=rates))
+
+
+def scaled(program: Program) -> Program:
+    """The same program in units in which no coefficient exceeds 1."""
+    rewards, costs, rate = program
+    most = np.abs(costs).max(axis=1)
+    most[most == 0] = 1.0
+    return rewards / (np.abs(rewards).max() or 1.0), costs / most[:, None], rate / most
+
+
+def by_highs(program: Program) -> float:
+    rewards, costs, rate = program
+    ones = np.ones((1, rewards.size))
+    mix, _ = solve_program(rewards, np.vstack([costs, ones]), np.append(rate, 1.0))
+    return float(rewards @ mix)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(programs())
+def test_certificate_and_highs(program: Program) -> None:
+    program = scaled(program)
+    best = step_lp(*program)
+    proof = certificate(*program, best.mix, best.prices)
+    assert best.status == "optimal"
+    assert max(map(abs, proof)) <= 1e-9
+    assert best.value == pytest.approx(by_highs(program), abs=1e-9)
+    assert best.value == pytest.approx(program[0] @ best.mix, abs=1e-15)
+
+
+@settings(max_examples=300, deadline=None)
+@given(programs(most_arms=4, most_resources=2))
+def test_value_is_exact(program: Program) -> None:
+    """Between the exact values at rates a billionth lower and higher: the most that rounding can blur."""
+    rewards, costs, rate = scaled(program)
+    value = step_lp(rewards, costs, rate).value
+    assert value >= naive.step_lp_value(rewards, costs, np.maximum(rate - 1e-9, 0.0)) - 1e-9
+    assert value <= naive.step_lp_value(rewards, costs, rate + 1e-9) + 1e-9
+
+
+def test_certificate_catches_planted_faults() -> None:
+    program = (np.array([0.5, 1.0]), np.array([[0.2, 1.0]]), np.array([0.5]))
+    best = step_lp(*program)
+    assert certificate(*program, best.mix * 0.99, best.prices).gap > 1e-3
+    assert certificate(*program, best.mix * 1.01, best.prices).infeasibility > 1e-3
+    assert certificate(*program, best.mix, best.prices * 1.01).slackness > 1e-3
+
+
+def test_permuting_arms_or_resources_changes_nothing() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        rewards, costs, rate = rng.random(6), rng.random((3, 6)) - 0.2, rng.random(3)
+        best = step_lp(rewards, costs, rate)
+        arms, resources = rng.permutation(6), rng.permutation(3)
+        other = step_lp(rewards[arms], costs[resources][:, arms], rate[resources])
+        assert other.value == pytest.approx(best.value, abs=1e-12)
+        np.testing.assert_allclose(other.mix, best.mix[arms], atol=1e-9)
+        np.testing.assert_allclose(other.prices, best.prices[resources], atol=1e-9)
+
+
+def test_one_rate_serves_every_resource_and_units_do_not_matter() -> None:
+    costs = np.array([[0.2, 1.0], [0.6, 0.1]])
+    best = step_lp([0.5, 1.0], costs, 0.3)
+    assert best.value == step_lp([0.5, 1.0], costs, [0.3, 0.3]).value
+    cents = step_lp([0.5, 1.0], costs * [[100.0], [1.0]], [30.0, 0.3])
+    assert cents.value == pytest.approx(best.value, rel=1e-12)
+    np.testing.assert_allclose(cents.prices * [100.0, 1.0], best.prices, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (([0.5], [[0.1, 0.2]], 1.0), ShapeError, "costs must have shape"),
+        (([0.5], [[0.1]], [1.0, 2.0]), ShapeError, "rate must have shape"),
+        (([np.nan], [[0.1]], 1.0), NotFiniteError, "rewards must be finite, got nan"),
+        (([0.5], [[np.inf]], 1.0), NotFiniteError, "costs must be finite, got inf"),
+        (([0.5], [[0.1]], -1.0), OutOfRangeError, "rate must lie in"),
+        ((["a"], [[0.1]], 1.0), ShapeError, "rewards must be numbers"),
+    ],
+)
+def test_bad_input(arguments: tuple[object, object, object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        step_lp(*arguments)  # type: ignore[arg-type]
+
+
+class Tape(NamedTuple):
+    """Changes of columns, round by round, as ``bench.replay`` reads them."""
+
+    starts: Ints
+    arms: Ints
+    rewards: Floats
+    costs: Floats
+
+
+def random_rounds(rounds: int, arms: int, resources: int, seed: int) -> Tape:
+    """Changes of one or two columns a round; a third of the values lie on a coarse grid, so that ties abound."""
+    rng = np.random.default_rng(seed)
+    starts = np.concatenate([[0, arms], arms + np.cumsum(rng.integers(1, 3, rounds - 1))])
+    values = rng.uniform(-2, 3, (starts[-1], resources + 1))
+    coarse = rng.random(values.shape) < 1 / 3
+    values[coarse] = np.round(values[coarse])
+    changed = rng.integers(0, arms, starts[-1])
+    changed[:arms] = np.arange(arms)
+    return Tape(starts, changed, values[:, 0].copy(), values[:, 1:].copy())
+
+
+def worst_certificate(lp: simplex.Simplex, tape: Tape, first: int, last: int) -> float:
+    """The largest gap, infeasibility or slackness product of the rounds from first to last, one at a time."""
+    count, worst = lp.solution.size, 0.0
+    for r in range(first, last):
+        replay(lp, tape.starts[r : r + 2], tape.arms, tape.rewards, tape.costs, False, np.zeros(1))
+        rescue_failed(lp)
+        proof = certificate(lp.objective[:count], lp.columns[:-1, :count], lp.rhs[:-1], lp.solution, lp.duals[:-1])
+        worst = max(worst, *map(abs, proof))
+    return worst
+
+
+def test_a_million_warm_rounds_end_as_certain_as_they_began() -> None:
+    rounds, arms, resources = 1_000_000, 6, 3
+    tape = random_rounds(rounds, arms, resources, seed=0)
+    lp = new_step_lp(arms, np.array([0.3, 0.5, 0.0]))
+    first = worst_certificate(lp, tape, 0, 1000)
+    middle = tape.starts[1000 : rounds - 999]
+    failed = replay(lp, middle, tape.arms, tape.rewards, tape.costs, False, np.zeros(rounds - 2000))
+    last = worst_certificate(lp, tape, rounds - 1000, rounds)
+    assert failed == 0
+    assert first <= 1e-10
+    assert last <= 1e-10
+    assert lp.counts[simplex.PIVOTS] > 100_000  # the sequence did make it work
+
+
+@pytest.mark.parametrize(("arms", "resources"), [(2, 2), (10, 3), (40, 10)])
+def test_warm_equals_cold(arms: int, resources: int) -> None:
+    tape = random_rounds(3000, arms, resources, seed=1)
+    values = [np.zeros(3000), np.zeros(3000)]
+    for cold, into in zip((False, True), values, strict=True):
+        lp = new_step_lp(arms, np.full(resources, 0.3))
+        assert replay(lp, tape.starts, tape.arms, tape.rewards, tape.costs, cold, into) == 0
+    np.testing.assert_allclose(values[0], values[1], atol=1e-9)
+    assert np.unique(values[0]).size > 1000  # the values do move
+
+
+def test_compiled_and_python_agree() -> None:
+    python = getattr(simplex.solve, "py_func", None)
+    assert python is not None
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        pair = [new_step_lp(5, np.full(3, 0.4)) for _ in range(2)]
+        rewards, costs = rng.random(5), rng.random((3, 5)) - 0.3
+        for lp, function in zip(pair, (simplex.solve, python), strict=True):
+            lp.objective[:5], lp.columns[:-1, :5] = rewards, costs
+            assert function(lp) == simplex.OPTIMAL
+        np.testing.assert_array_equal(pair[0].solution, pair[1].solution)
+        np.testing.assert_array_equal(pair[0].duals, pair[1].duals)
+
+
+def test_refactorisation_repairs_a_planted_error_in_the_inverse() -> None:
+    lp = new_step_lp(2, np.array([0.5]))
+    lp.objective[:2], lp.columns[0, :2] = [0.5, 1.0], [0.2, 1.0]
+    assert simplex.solve(lp) == simplex.OPTIMAL
+    right = lp.solution.copy()
+    lp.inverse[:] += 1e-7
+    assert simplex.solve(lp) == simplex.OPTIMAL
+    np.testing.assert_allclose(lp.solution, right, atol=1e-14)
+    assert lp.counts[simplex.REFACTORISATIONS] == 1
+
+
+def test_what_cannot_be_certified_goes_to_highs_and_is_counted() -> None:
+    lp = new_step_lp(2, np.array([0.5]))
+    lp.objective[:2], lp.columns[0, :2] = [0.5, 1.0], [0.2, 1.0]
+    lp.counts[simplex.STATUS] = simplex.FAILED
+    assert rescue_failed(lp)
+    assert lp.counts[simplex.FALLBACKS] == 1
+    assert simplex.solve(lp) == simplex.OPTIMAL  # takes the given solution
+    np.testing.assert_allclose(lp.solution, [0.625, 0.375], atol=1e-9)
+    np.testing.assert_allclose(lp.duals, [0.625, 0.375], atol=1e-9)
+    assert not rescue_failed(lp)
+
+
+def test_badly_scaled_programs_never_end_in_silence() -> None:
+    rng = np.random.default_rng(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(300):
+            costs = rng.random((4, 9)) * 10.0 ** rng.integers(-12, 12, (4, 9))
+            program = scaled((rng.random(9), costs, rng.random(4) * 10.0 ** rng.integers(-6, 6, 4)))
+            best = step_lp(*program)
+            proof = certificate(*program, best.mix, best.prices)
+            assert best.status == "fallback" or max(proof.gap, proof.infeasibility, proof.slackness) <= 1e-9
