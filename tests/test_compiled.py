@@ -94,6 +94,16 @@ def test_the_stamp_is_of_every_file() -> None:
     assert len(package_stamp()) == 32
 
 
+def test_without_a_place_for_the_cache_kernels_still_run(tmp_path: Path) -> None:
+    """A read-only installation and no home: compiled anew each time, but not refused."""
+    code = (
+        "import json, numba.core.caching as caching; caching.CacheImpl._locator_classes = []; "
+        "from driftsack.numerics.sampling import draw; import numpy as np; "
+        "print(json.dumps(int(draw(np.array([0.0, 1.0]), 0.5))))"
+    )
+    assert run_python(code, HOME=str(tmp_path)) == 1
+
+
 def test_import_stays_light() -> None:
     """What only some commands need is not imported by ``import driftsack``."""
     code = "import json, sys, driftsack; print(json.dumps(sorted(sys.modules)))"

@@ -15,6 +15,7 @@ from driftsack.core.instance import NOISES
 from driftsack.policies.policy import programs
 from driftsack.simulation.simulate import curve_times
 from tests import naive
+from tests.in_turn import InTurn
 
 POLICIES = [
     ds.SlidingWindowUCB(windows=(40, 60), scale=0.1),
@@ -153,6 +154,16 @@ def test_compiled_loop_equals_ask_and_tell(policy: ds.Policy, safe: bool) -> Non
     np.testing.assert_array_equal(fast.stopping_time, slow.stopping_time)
     np.testing.assert_allclose(fast.curve, slow.curve, rtol=1e-12)
     np.testing.assert_allclose(fast.spent, slow.spent, rtol=1e-12)
+
+
+def test_a_policy_written_elsewhere_runs_compiled() -> None:
+    """Its kernels are found beside its state, and are not served from the package's cache."""
+    world = ds.Instance.stationary([1.0, 0.5, 0.0], [[1.0, 1.0, 1.0]], horizon=30, budget=25.0, noise="deterministic")
+    run = ds.simulate(world, InTurn(), trials=2)
+    assert run.pulls.tolist() == [[9, 8, 8]] * 2
+    assert run.reward.tolist() == [13.0, 13.0]
+    learner = InTurn().start(world.problem)
+    assert [learner.ask().arm for _ in range(4)] == [0, 1, 2, 0]
 
 
 def test_ask_of_a_plain_policy_is_checked() -> None:

@@ -7,6 +7,7 @@ edit. Every kernel here carries the stamp of the whole package instead.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable
 from functools import lru_cache
@@ -39,9 +40,15 @@ class _PackageCache(FunctionCache):  # type: ignore[misc]
 
 
 def kernel(function: Function) -> Function:
-    """Compile ``function`` on first use, without the GIL, and keep the machine code on disk."""
+    """Compile ``function`` on first use, without the GIL and without a memory manager: it cannot allocate.
+
+    The machine code is kept on disk if the function belongs to the package, whose stamp then covers it, and if
+    there is a folder to write to.
+    """
     if config.DISABLE_JIT:
         return function
     dispatcher = njit(nogil=True, forceinline=True, _nrt=False)(function)
-    dispatcher._cache = _PackageCache(function)  # noqa: SLF001  (Numba has no public way to add to the stamp)
+    if PACKAGE in Path(function.__code__.co_filename).resolve().parents:
+        with contextlib.suppress(RuntimeError):  # Numba's word for: nowhere to write
+            dispatcher._cache = _PackageCache(function)  # noqa: SLF001  (there is no public way to set the stamp)
     return cast("Function", dispatcher)

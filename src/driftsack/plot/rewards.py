@@ -24,13 +24,19 @@ def rewards_figure(panels: Mapping[str, Mapping[str, Run]]) -> Figure:
         for place, (title, runs) in zip(axes, panels.items(), strict=True):
             draw_panel(place, title, runs)
         axes[0].set_ylabel("cumulative reward")
-        first = next(iter(next(iter(panels.values())).values()))
-        figure.suptitle(
-            f"{first.trials} trials, {first.instance.noise} outcomes, band: ± 2 standard errors",
-            fontsize=9,
-            color=GREY,
+        axes[0].set_ylim(
+            0, 1.08 * max(run.curve.mean(axis=0).max() for runs in panels.values() for run in runs.values())
         )
+        figure.suptitle(caption([run for runs in panels.values() for run in runs.values()]), fontsize=9, color=GREY)
     return figure
+
+
+def caption(runs: list[Run]) -> str:
+    """Under what settings the curves were made."""
+    noises = sorted({run.instance.noise for run in runs})
+    scales = sorted({run.policy.scale for run in runs if hasattr(run.policy, "scale")})
+    radius = f", radius scale {', '.join(f'{scale:g}' for scale in scales)}" if scales else ""
+    return f"{runs[0].trials} trials, {', '.join(noises)} outcomes{radius}, band: ± 2 standard errors"
 
 
 def draw_panel(place: Axes, title: str, runs: Mapping[str, Run]) -> None:
@@ -49,18 +55,19 @@ def draw_panel(place: Axes, title: str, runs: Mapping[str, Run]) -> None:
         place.axvline(changes[0], color=GREY, linestyle=":", linewidth=1.2)
         place.annotate(
             "the world changes",
-            (changes[0], 0.03),
+            (changes[0], 0.97),
             xycoords=("data", "axes fraction"),
-            xytext=(4, 0),
+            xytext=(-4, 0),
             textcoords="offset points",
+            horizontalalignment="right",
+            verticalalignment="top",
             fontsize=8,
             color=GREY,
         )
     place.set_title(title)
     place.set_xlabel("round")
     place.set_xlim(0, phase.size)
-    place.set_ylim(bottom=0)
     thousands = FuncFormatter(lambda value, _: f"{value:,.0f}")
     place.xaxis.set_major_formatter(thousands)
     place.yaxis.set_major_formatter(thousands)
-    place.legend(loc="upper left", frameon=True, framealpha=1.0, edgecolor="none")
+    place.legend(loc="lower right", frameon=True, framealpha=1.0, edgecolor="none")
