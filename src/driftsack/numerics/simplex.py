@@ -31,7 +31,7 @@ from driftsack.numerics.compiled import kernel
 
 OPTIMAL: Final = 0
 FAILED: Final = 1
-GIVEN: Final = 2  # somebody else solved it: the next call of ``solve`` takes their solution
+GIVEN: Final = 2  # somebody else solved it: ``solve`` takes their solution, unless a column changes first
 
 TOLERANCE: Final = 1e-11  # on levels and reduced costs
 SMALLEST_PIVOT: Final = 1e-9
@@ -110,6 +110,8 @@ def to_slack_basis(lp: Simplex) -> None:
 @kernel
 def column_changed(lp: Simplex, j: int) -> None:
     """Say that ``objective[j]`` and ``columns[:, j]`` have new values; keeps the inverse in step."""
+    if lp.counts[STATUS] == GIVEN:
+        lp.counts[STATUS] = OPTIMAL  # what was given belongs to the old data
     p = lp.position[j]
     if p < 0 or lp.counts[STALE] == 1:
         return
@@ -184,10 +186,14 @@ def refactorise(lp: Simplex) -> bool:
 def eliminate(left: Floats, right: Floats, p: int, top: int) -> None:
     """Row ``top`` goes to row ``p`` and clears column ``p`` of all others; the same is done to ``right``."""
     rows = len(left)
-    scale = 1.0 / left[top, p]
+    if top != p:
+        for i in range(rows):
+            left[p, i], left[top, i] = left[top, i], left[p, i]
+            right[p, i], right[top, i] = right[top, i], right[p, i]
+    scale = 1.0 / left[p, p]
     for i in range(rows):
-        left[p, i], left[top, i] = left[top, i] * scale, left[p, i]
-        right[p, i], right[top, i] = right[top, i] * scale, right[p, i]
+        left[p, i] *= scale
+        right[p, i] *= scale
     for q in range(rows):
         factor = left[q, p]
         if q != p and factor != 0.0:
@@ -251,9 +257,16 @@ def pick_leaving(lp: Simplex, bland: bool) -> int:
 
 @kernel
 def pick_entering(lp: Simplex, bland: bool) -> int:
-    """The column with the largest positive reduced cost (Bland: the lowest such column), or -1."""
+    """The column with the largest positive reduced cost (Bland: the lowest such column), or -1.
+
+    The reduced costs of basic columns are zero but for rounding. What is not above that noise does not count
+    here, or copies of a basic column would take its place for ever; the residual test judges the noise.
+    """
+    noise = 0.0
+    for p in range(lp.rhs.size):
+        noise = max(noise, abs(lp.reduced[lp.basis[p]]))
     chosen = -1
-    most = TOLERANCE
+    most = max(TOLERANCE, min(4.0 * noise, LARGEST_RESIDUAL))
     for j in range(lp.reduced.size):
         if lp.reduced[j] > most and lp.position[j] < 0:
             chosen, most = j, lp.reduced[j]
