@@ -19,7 +19,7 @@ from driftsack.numerics.sampling import draw, outcome
 from driftsack.numerics.window import Window, admit, open_window, retire, shrunk_mean
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     length=st.integers(1, 12),
     rounds=st.lists(st.tuples(st.integers(-1, 2), st.floats(0, 1), st.integers(0, 6)), min_size=1, max_size=40),

@@ -58,7 +58,7 @@ def by_highs(program: Program) -> Floats:
     return solve_program(rewards, np.vstack([costs, ones]), np.append(rate, 1.0))[0]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(programs())
 def test_certificate_and_highs(program: Program) -> None:
     program = scaled(program)
@@ -72,7 +72,7 @@ def test_certificate_and_highs(program: Program) -> None:
     assert best.value == pytest.approx(program[0] @ best.mix, abs=1e-15)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(programs(most_arms=4, most_resources=2))
 def test_value_is_exact(program: Program) -> None:
     """Between the exact values at rates a billionth lower and higher: the most that rounding can blur."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 import typer
@@ -23,6 +23,7 @@ from rich.table import Table
 
 from driftsack.core.errors import DriftsackError
 
+ROUND_FROM: Final = 1000  # from here on decimals only distract
 messages = Console(stderr=True)
 results = Console()
 
@@ -77,4 +78,6 @@ def spell(name: str, value: Any, error: float | None = None) -> str:
         return f"{value:.1%}"
     if error is not None:
         return f"{value:,.0f} ± {error:,.1f}"
-    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= ROUND_FROM else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
