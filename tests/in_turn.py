@@ -16,29 +16,33 @@ from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """How often each arm was told."""
+    """How often each arm was told, and a shift, to plant an arm that there is not."""
 
     pulls: Ints  # (m,)
+    shift: int
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator) -> int:  # noqa: ARG001
+def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
     """The arms in turn."""
-    return t % state.pulls.size
+    arm = t % mix.size
+    mix[:] = 0.0
+    mix[arm] = 1.0
+    return arm + state.shift
 
 
 @kernel
-def learn(state: State, t: int, arm: int, reward: float, costs: Floats) -> None:  # noqa: ARG001
+def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:  # noqa: ARG001
     """Count."""
-    state.pulls[arm] += 1
+    if arm >= 0:
+        state.pulls[arm] += 1
 
 
 @dataclass(frozen=True)
 class InTurn(Policy):
-    """Recipe without settings."""
+    """Recipe: what is added to the arm."""
+
+    shift: int = 0
 
     def new_state(self, problem: Problem) -> State:
-        return State(np.zeros(problem.arms, dtype=np.int64))
-
-    def mix_and_prices(self, state: State) -> tuple[Floats, Floats]:
-        return np.full(state.pulls.size, 1 / state.pulls.size), np.zeros(1)
+        return State(np.zeros(problem.arms, dtype=np.int64), self.shift)

@@ -16,7 +16,7 @@ from numba import njit
 from numba.core.errors import NumbaError
 
 import driftsack
-from driftsack.numerics.compiled import kernel, package_stamp
+from driftsack.numerics.compiled import kernel
 
 WORK = """
 import json
@@ -77,7 +77,7 @@ def test_a_change_in_a_called_file_is_noticed(tmp_path: Path) -> None:
         "import json, numpy as np; from driftsack.numerics.ledger import open_ledger, breaks; "
         "from driftsack.simulation.loop import Tally, settle; "
         "i = np.zeros(3, dtype=np.int64); f = np.zeros(1); "
-        "tally = Tally(i, f.copy(), i.copy(), f.copy(), i.copy(), f.copy(), np.array([0.6])); "
+        "tally = Tally(i, f.copy(), i.copy(), f.copy(), i.copy(), f.copy(), np.array([0.6]), f.copy(), f.copy()); "
         "ledger = open_ledger(np.array([1.0])); "
         "print(json.dumps([bool(settle(tally, ledger, t, 0, 1.0)) for t in range(2)]))"
     )
@@ -88,10 +88,6 @@ def test_a_change_in_a_called_file_is_noticed(tmp_path: Path) -> None:
     assert "ledger.spent[j] + costs[j] > ledger.limit[j]" in text
     callee.write_text(text.replace("ledger.spent[j] + costs[j] > ledger.limit[j]", "costs[j] > ledger.limit[j]"))
     assert run_python(code, **environment) == [True, True]  # settle's own file did not change
-
-
-def test_the_stamp_is_of_every_file() -> None:
-    assert len(package_stamp()) == 32
 
 
 def test_without_a_place_for_the_cache_kernels_still_run(tmp_path: Path) -> None:

@@ -34,11 +34,18 @@ GOOD: dict[str, Any] = {"horizon": 10, "arms": 2, "budget": [3.0, 4.0]}
         ({"budget": [3, -1]}, NegativeBudgetError, "budget must be 0 or more, got -1"),
         ({"budget": [3, np.nan]}, NotFiniteError, "budget must be finite, got nan"),
         ({"budget": [3, np.inf]}, NotFiniteError, "budget must be finite, got inf"),
-        ({"budget": [[3, 1]]}, ShapeError, "budget must have shape"),
-        ({"cost_max": [1, 2, 3]}, ShapeError, "cost_max must have shape"),
+        ({"budget": [[3, 1]]}, ShapeError, "budget must be an array of numbers with 1 axis, got shape"),
+        ({"cost_max": [1, 2, 3]}, ShapeError, r"cost_max must be numbers of shape \(2,\), got shape \(3,\)"),
         ({"cost_max": 0}, OutOfRangeError, "cost_max must be above 0"),
         ({"reward_max": -1}, OutOfRangeError, "reward_max must be above 0"),
         ({"reward_max": np.nan}, NotFiniteError, "reward_max must be finite"),
+        ({"horizon": 1e4}, SettingError, "horizon must be a whole number, got 10000.0; write 10_000"),
+        ({"horizon": True}, SettingError, "horizon must be a whole number, got True"),
+        ({"budget": None}, ShapeError, "budget must be an array of numbers with 1 axis, got None"),
+        ({"budget": "5"}, ShapeError, "budget must be an array of numbers with 1 axis, got '5'"),
+        ({"budget": [1, [2]]}, ShapeError, "budget must be an array of numbers"),
+        ({"budget": [10**400]}, ShapeError, "budget must be an array of numbers"),
+        ({"cost_max": [1, [2]]}, ShapeError, "cost_max must be numbers of shape"),
     ],
 )
 def test_bad_problem(change: dict[str, Any], error: type[DriftsackError], words: str) -> None:
@@ -70,9 +77,9 @@ def world(**change: Any) -> ds.Instance:
         ({"costs": [[[0.1, 2.0]]] * 4}, OutOfRangeError, "mean costs must lie in"),
         ({"rewards": [[0.5, np.nan]] * 4}, NotFiniteError, "rewards must be finite, got nan"),
         ({"costs": [[[0.1, np.inf]]] * 4}, NotFiniteError, "costs must be finite, got inf"),
-        ({"rewards": [0.5, 0.25]}, ShapeError, "rewards must have shape"),
-        ({"costs": [[[0.1, 0.2]]] * 3}, ShapeError, "costs must have shape"),
-        ({"budget": [1.0, 2.0]}, ShapeError, r"budget must have shape \(1,\), got \(2,\)"),
+        ({"rewards": [0.5, 0.25]}, ShapeError, "rewards must be an array of numbers with 2 axes"),
+        ({"costs": [[[0.1, 0.2]]] * 3}, ShapeError, "costs must be numbers of shape"),
+        ({"budget": [1.0, 2.0]}, ShapeError, r"budget must be numbers of shape \(1,\), got shape \(2,\)"),
         ({"budget": [-1.0]}, NegativeBudgetError, "budget must be 0 or more"),
         ({"noise": "gauss"}, SettingError, "noise must be one of 'deterministic', 'bernoulli'"),
         ({"rewards": np.zeros((0, 2)), "costs": np.zeros((0, 1, 2))}, ShapeError, "at least one round"),
@@ -107,8 +114,14 @@ def test_builders_agree() -> None:
     assert len(ds.Instance.piecewise(rewards, costs, [5, 0], budget=1.0).rewards) == 1
     with pytest.raises(ShapeError, match="lengths must have shape"):
         ds.Instance.piecewise(rewards, costs, [5], budget=1.0)
+    with pytest.raises(ShapeError, match="lengths must have shape"):
+        ds.Instance.piecewise(rewards, costs, 5, budget=1.0)  # type: ignore[arg-type]
     with pytest.raises(OutOfRangeError, match="horizon must be at least 1"):
         ds.Instance.piecewise(rewards, costs, [0, 0], budget=1.0)
+    with pytest.raises(ShapeError, match="must return a pair"):
+        ds.Instance.from_function(lambda _: 5, 3, budget=1.0)  # type: ignore[arg-type,return-value]
+    with pytest.raises(ShapeError, match="rewards must be an array of numbers"):
+        ds.Instance.from_function(lambda t: ([0.5] * (1 + t % 2), [[0.5]]), 3, budget=1.0)
 
 
 def test_arrays_inside_are_read_only_copies() -> None:
@@ -125,8 +138,9 @@ def test_phase_must_name_rows() -> None:
     good = world()
     with pytest.raises(OutOfRangeError, match="phase must lie in"):
         ds.Instance(good.problem, good.rewards, good.costs, np.array([0, 0, 0, 1], dtype=np.int32))
-    with pytest.raises(ShapeError, match="phase must have shape"):
-        ds.Instance(good.problem, good.rewards, good.costs, np.zeros(3, dtype=np.int32))
+    for wrong in (np.zeros(3, dtype=np.int32), np.full(4, 0.7), np.array(["a"] * 4)):
+        with pytest.raises(ShapeError, match="phase must be whole numbers of shape"):
+            ds.Instance(good.problem, good.rewards, good.costs, wrong)
 
 
 def test_instance_file(tmp_path: Path) -> None:
@@ -162,13 +176,22 @@ def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="must be of instance version 1, got version 99"):
         ds.Instance.load(path)
     files.write(path, "learner", 1, {}, {})
-    with pytest.raises(FileFormatError, match="must hold a driftsack instance, got a learner"):
+    with pytest.raises(FileFormatError, match="must hold a driftsack instance, but holds: learner"):
         ds.Instance.load(path)
     files.write(path, "instance", 1, {"problem": {}, "noise": "beta"}, {})
     with pytest.raises(FileFormatError, match="does not fit together"):
         ds.Instance.load(path)
+    path.write_text("just some text")
+    with pytest.raises(FileFormatError, match="something else wrote it"):
+        ds.Instance.load(path)
     with pytest.raises(FileNotFoundError):
         ds.Instance.load(tmp_path / "nothing.npz")
+    with pytest.raises(IsADirectoryError):
+        ds.Instance.load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="name a file in a folder that exists"):
+        world().save(tmp_path / "no" / "such" / "folder.npz")
+    with pytest.raises(FileNotFoundError, match="is a folder"):
+        world().save(tmp_path)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

@@ -55,10 +55,9 @@ def test_examples_change_where_the_text_says() -> None:
 
 def test_variation_of_the_examples() -> None:
     """V is the same for every alpha of Example 3 and grows with the periods of Example 4."""
-    assert ds.variation(ds.instances.example_1()) == ds.variation(ds.instances.example_1(horizon=50))
-    assert {ds.variation(ds.instances.example_3(alpha=a)) for a in (0.1, 0.5, 0.9)} == {
-        ds.variation(ds.instances.example_3(alpha=0.5))
-    }
+    threes = [ds.variation(ds.instances.example_3(alpha=a)) for a in (0.1, 0.5, 0.9)]
+    assert {(moves.v1, moves.v2) for moves in threes} == {(0.5, 0.7)}
+    assert threes[0].w2 < threes[1].w2 > threes[2].w2
     two = ds.variation(ds.instances.example_2())
     assert (two.v1, two.v2) == (0.5, 1.0)
     swings = [ds.variation(ds.instances.example_4(periods=p)).v2 for p in (1, 5, 25)]

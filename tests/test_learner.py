@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from driftsack.core.errors import (
     ShapeError,
     UnknownDecisionError,
 )
-from driftsack.policies.learner import _arrays
 
 PROBLEM = ds.Problem(horizon=60, arms=3, budget=[20.0, 25.0])
 POLICY = ds.SlidingWindowUCB(windows=(7, 11), scale=0.2)
@@ -50,10 +50,9 @@ def play(learner: ds.Learner, rounds: int) -> list[tuple[int, list[float], list[
 
 def snapshot(learner: ds.Learner) -> tuple[Any, ...]:
     """Everything that a learner is made of, as plain data."""
-    arrays = [(name, array.tolist()) for name, array in _arrays("state", learner._state)]
-    ledger = [(name, array.tolist()) for name, array in _arrays("ledger", learner._ledger)]
+    arrays = {name: array.tolist() for name, array in learner._arrays().items()}
     rng = json.dumps(learner._rng.bit_generator.state)
-    return arrays, ledger, rng, learner.round, dict(learner._pending)
+    return arrays, rng, learner.round, [(d.round, d.arm, d.mix.tolist(), d.prices.tolist()) for d in learner.pending]
 
 
 def started(rounds: int = 5, **options: Any) -> ds.Learner:
@@ -69,8 +68,8 @@ MISUSES: list[tuple[Misuse, type[DriftsackError], str]] = [
     (lambda own, d: own.tell(d, np.inf, [0.1, 0.1]), NotFiniteError, "reward must be finite, got inf"),
     (lambda own, d: own.tell(d, 0.5, [np.nan, 0.1]), NotFiniteError, "costs must be finite, got nan"),
     (lambda own, d: own.tell(d, 0.5, [0.1, -np.inf]), NotFiniteError, "costs must be finite, got -inf"),
-    (lambda own, d: own.tell(d, 0.5, [0.1]), ShapeError, r"costs must have shape \(2,\), got \(1,\)"),
-    (lambda own, d: own.tell(d, [0.5, 0.5], [0.1, 0.1]), ShapeError, "reward must have shape"),  # type: ignore[arg-type]
+    (lambda own, d: own.tell(d, 0.5, [0.1]), ShapeError, r"costs must be numbers of shape \(2,\), got shape \(1,\)"),
+    (lambda own, d: own.tell(d, [0.5, 0.5], [0.1, 0.1]), ShapeError, "reward must be one number"),  # type: ignore[arg-type]
     (lambda own, d: own.tell(d, 1.5, [0.1, 0.1]), OutOfRangeError, r"reward must lie in \[0, 1\], got 1.5"),
     (lambda own, d: own.tell(d, 0.5, [0.1, 1.1]), OutOfRangeError, r"costs must lie in \[0, 1\], got 1.1"),
     (lambda own, d: own.tell(d, 0.5, [0.1, -0.1]), OutOfRangeError, "costs must lie in"),
@@ -91,10 +90,26 @@ MISUSES: list[tuple[Misuse, type[DriftsackError], str]] = [
         "round 1 waits for no outcome",
     ),
     (
-        lambda own, d: own.tell(dataclasses.replace(d, arm=ds.SKIP), 0.5, [0.0, 0.0]),
-        OutcomeError,
-        "was skipped: its reward and costs are 0",
+        lambda own, d: own.tell(dataclasses.replace(d, arm=ds.SKIP), 0.0, [0.0, 0.0]),
+        UnknownDecisionError,
+        "was a decision for arm",
     ),
+    (
+        lambda own, d: own.tell(dataclasses.replace(d, round=10**6, arm=ds.SKIP), 0.0, [0.0, 0.0]),
+        UnknownDecisionError,
+        "got a decision of round 1000000",
+    ),
+    (
+        lambda own, d: own.tell(dataclasses.replace(d, mix=d.mix / 2), 0.5, [0.1, 0.1]),
+        UnknownDecisionError,
+        "tell the learner that was asked",
+    ),
+    (lambda own, d: own.tell(d, None, [0.1, 0.1]), ShapeError, "reward must be one number, got None"),  # type: ignore[arg-type]
+    (lambda own, d: own.tell(d, "0.5", [0.1, 0.1]), ShapeError, "reward must be one number, got '0.5'"),  # type: ignore[arg-type]
+    (lambda own, d: own.tell(d, 0.5, [0.1, [0.1]]), ShapeError, "costs must be numbers of shape"),  # type: ignore[arg-type]
+    (lambda own, d: own.tell(d, 0.5, 0.1), ShapeError, "got the single number 0.1"),
+    (lambda own, d: own.cancel(d, [2.0, 0.0]), OutOfRangeError, "costs must lie in"),
+    (lambda own, d: own.cancel(dataclasses.replace(d, round=1)), AlreadyToldError, "waits for no outcome"),
 ]
 
 
@@ -160,8 +175,64 @@ def test_skip_needs_no_tell_and_takes_an_empty_one() -> None:
     assert not decision.mix.any()
     before = snapshot(learner)
     learner.tell(decision, 0.0, [0.0])
+    with pytest.raises(OutcomeError, match="was skipped: its reward and costs are 0"):
+        learner.tell(decision, 0.5, [0.0])
     assert snapshot(learner) == before
     assert learner.ask().round == 2
+
+
+def test_a_round_that_never_reports_can_be_cancelled() -> None:
+    """A lost request frees its reserve; what it is known to have cost is charged, and nothing is learnt."""
+    learner = ds.NaiveUCB().start(ds.Problem(horizon=50, arms=2, budget=[2.0]), safe=True)
+    lost, known = learner.ask(), learner.ask()
+    assert learner.ask().skipped
+    learner.cancel(lost)
+    learner.cancel(known, costs=0.25)
+    np.testing.assert_allclose(learner.remaining, [1.75])
+    assert learner.pending == ()
+    assert not learner._state.rewards.pulls.any()
+    assert not learner.ask().skipped
+
+
+def test_rounding_is_not_a_misuse() -> None:
+    learner = ds.NaiveUCB().start(ds.Problem(horizon=9, arms=1, budget=[3.0], cost_max=0.3))
+    learner.tell(learner.ask(), 1.0 + 1e-15, 0.1 + 0.2)
+    np.testing.assert_allclose(learner.remaining, [2.7])
+    with pytest.raises(
+        OutOfRangeError, match=r"costs must lie in \[0, 0.3\], got 0.3001 at index 0; clip it or set cost_max"
+    ):
+        learner.tell(learner.ask(), 1.0, 0.3001)
+
+
+def test_threads_may_share_a_learner() -> None:
+    """Four threads ask and tell: every round once, every outcome counted once."""
+    problem = ds.Problem(horizon=4_000, arms=3, budget=[4_000.0])
+    learner = ds.SlidingWindowUCB(windows=(500, 500), scale=0.1).start(problem, seed=0)
+    seen: list[int] = []
+
+    def work() -> None:
+        for _ in range(1_000):
+            decision = learner.ask()
+            seen.append(decision.round)
+            if not decision.skipped:
+                learner.tell(decision, 0.5, [0.5])
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(seen) == list(range(1, 4_001))
+    assert learner._state.rewards.pulls.sum() == 500
+    assert learner.pending == ()
+
+
+def test_a_fallback_is_counted_and_said() -> None:
+    learner = POLICY.start(PROBLEM, seed=0)
+    learner._state.lp.columns[:, PROBLEM.arms :] = np.nan  # every basis holds a slack: none can be certified
+    with pytest.warns(RuntimeWarning, match="the step LP of round 1 was solved by HiGHS"):
+        learner.ask()
+    assert learner.fallbacks == 1
 
 
 def test_safe_never_overspends_however_late_the_feedback() -> None:
@@ -246,13 +317,15 @@ def test_units(tmp_path: Path) -> None:
 def test_saved_and_restored_equals_never_saved(tmp_path: Path, safe: bool) -> None:
     path = tmp_path / "learner.npz"
     straight, saved = started(20, safe=safe), started(20, safe=safe)
-    waiting = [(learner, learner.ask()) for learner in (straight, saved)]
+    for learner in (straight, saved):
+        learner.ask()
     saved.save(path)
     restored = ds.Learner.load(path)
     assert snapshot(restored) == snapshot(straight)
     assert (restored.policy, restored.problem, restored.safe) == (POLICY, PROBLEM, safe)
-    for learner, (_, decision) in zip((straight, restored), waiting, strict=True):
-        if not decision.skipped:
+    assert len(restored.pending) == 1
+    for learner in (straight, restored):
+        for decision in learner.pending:
             learner.tell(decision, *outcome(decision.round, decision.arm))
     assert play(restored, 20) == play(straight, 20)
     assert snapshot(restored) == snapshot(straight)
@@ -283,5 +356,5 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="must be of learner version 1, got version 2"):
         ds.Learner.load(path)
     ds.instances.example_1(horizon=10).save(path)
-    with pytest.raises(FileFormatError, match="must hold a driftsack learner, got a instance"):
+    with pytest.raises(FileFormatError, match="must hold a driftsack learner, but holds: instance"):
         ds.Learner.load(path)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.random import SeedSequence
 import driftsack as ds
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.core.instance import NOISES
+from driftsack.numerics.ledger import open_ledger
 from driftsack.policies.policy import programs
 from driftsack.simulation.simulate import curve_times
 from tests import naive
@@ -23,7 +26,15 @@ POLICIES = [
     ds.SlidingWindowUCB(variation=(0.5, 1.0), budget_rule="remaining"),
     ds.SlidingWindowUCB(windows=(50, 50), scale=0.05, clip=True),
 ]
-WORLDS = [ds.instances.example_1, ds.instances.example_2, ds.instances.nonbinding, ds.instances.motivating]
+WORLDS = [
+    ds.instances.example_1,
+    ds.instances.example_2,
+    partial(ds.instances.example_3, 0.4),
+    partial(ds.instances.example_4, 5),
+    ds.instances.nonbinding,
+    ds.instances.motivating,
+    partial(ds.instances.step_change, 200),
+]
 
 
 def same(one: ds.Run, two: ds.Run, trials: int) -> bool:
@@ -57,6 +68,20 @@ def test_budgets_are_hard(noise: str, build: Any, safe: bool) -> None:
             assert (run.stopping_time == 501).all()
         else:
             np.testing.assert_array_equal(run.overshoot.any(axis=1), run.stopping_time <= 500)
+
+
+def test_a_loop_that_overspends_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: a ledger that allows twice the budget. What it lets through is reported, not clipped."""
+    module = sys.modules["driftsack.simulation.simulate"]
+
+    def generous(budget: Any) -> Any:
+        ledger = open_ledger(budget)
+        return ledger._replace(budget=2 * budget, limit=2 * ledger.limit)
+
+    monkeypatch.setattr(module, "open_ledger", generous)
+    world = ds.instances.example_1(horizon=500)
+    run = ds.simulate(world, ds.NaiveUCB(), trials=4)
+    assert (run.spent > np.asarray(world.problem.budget)).all()
 
 
 @dataclass(frozen=True)
@@ -173,6 +198,21 @@ def test_ask_of_a_plain_policy_is_checked() -> None:
             ds.simulate(world, Script((wrong,) * 10), trials=1)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="must be a driftsack policy or have a start method"):
         ds.simulate(world, "UCB", trials=1)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"did you mean NaiveUCB\(\)\?"):
+        ds.simulate(world, ds.NaiveUCB, trials=1)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="instance must be a driftsack Instance"):
+        ds.simulate(world.problem, ds.NaiveUCB())  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="safe must be True or False, got 1"):
+        ds.simulate(world, ds.NaiveUCB(), safe=1)  # type: ignore[arg-type]
+
+
+def test_an_arm_that_there_is_not_is_refused() -> None:
+    """A compiled policy that chooses arm 2 of 2 must not reach beyond the arrays."""
+    world = ds.instances.example_1(horizon=10)
+    with pytest.raises(OutOfRangeError, match=r"choose of InTurn.* must return an arm in \[0, 1\].*in round 1 "):
+        ds.simulate(world, InTurn(shift=2), trials=1)
+    with pytest.raises(OutOfRangeError, match=r"choose of InTurn.* it returned 2"):
+        InTurn(shift=2).start(world.problem).ask()
 
 
 @pytest.mark.parametrize(
@@ -217,7 +257,8 @@ def test_run_reads_well() -> None:
     run = ds.simulate(world, ds.NaiveUCB(), trials=5, seed=0, progress=seen.append)
     assert seen == [1, 2, 3, 4, 5]
     assert run.trials == 5
-    np.testing.assert_array_equal(run.regret(1000.0), 1000.0 - run.reward)
+    np.testing.assert_array_equal(run.regret(np.float64(1000.0)), 1000.0 - run.reward)
+    np.testing.assert_array_equal(run.regret(ds.benchmarks.lp_static(world)), 2000 / 3 - run.reward)
     np.testing.assert_array_equal(run.curve[:, -1], run.reward)
     assert (np.diff(run.curve, axis=1) >= 0).all()
     assert run.times.size == 512

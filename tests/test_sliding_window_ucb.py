@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ import pytest
 import driftsack as ds
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
 from driftsack.lp import certificate
+from driftsack.numerics.ledger import open_ledger
 from driftsack.policies import from_spec
-from driftsack.policies.policy import programs
+from driftsack.policies.policy import choose, learn, programs
 from driftsack.theory import window
 from tests import naive
 
@@ -75,18 +76,17 @@ def test_the_twin_sees_a_window_that_is_one_off(wrong: tuple[int, int]) -> None:
     [(ds.SlidingWindowUCB(windows=(40, 40), scale=0.1), True), (ds.NaiveUCB(scale=0.1), False)],
 )
 def test_windows_forget_and_naive_does_not(policy: ds.Policy, forgets: bool) -> None:
-    """Two pasts, then the same 60 rounds: a window of 40 leaves no trace of which past it was."""
+    """Two pasts of 100 rounds, then the same 100 rounds: a window of 40 leaves no trace of which past it was."""
     problem = ds.Problem(horizon=400, arms=2, budget=[390.0])
     bounds = []
     for past in (0.1, 0.9):
-        learner = policy.start(problem, seed=0)
+        state, ledger, rng = policy.new_state(problem), open_ledger(problem.unit_budget), np.random.default_rng(0)
+        mix, prices = np.zeros(2), np.zeros(1)
         for t in range(200):
-            decision = learner.ask()
-            arm = t % 2 if t >= 100 else decision.arm
+            choose(state, ledger, t, rng, mix, prices)
             value = past if t < 100 else 0.5
-            learner._pending[decision.round] = arm  # the same arms in either case, so that only the past differs
-            learner.tell(dataclasses.replace(decision, arm=arm), value, [value])
-        lp = next(programs(learner._state))
+            learn(state, t, t % 2, 0.5, value, np.array([value]))  # the same arms in either case
+        lp = next(programs(state))
         bounds.append(np.concatenate([lp.objective[:2], lp.columns[0, :2]]))
     assert np.array_equal(bounds[0], bounds[1]) == forgets
 
@@ -98,10 +98,19 @@ def test_windows_by_the_papers_formula() -> None:
     first, second = ds.SlidingWindowUCB(variation=(0.0, 1.5)).window_lengths(problem)
     assert first == 10_000
     assert second == int(np.ceil((2 * (1e4 / 1.5) ** 2 * log) ** (1 / 3)))
-    assert window(horizon=100, arms=2, variation=1e-9) == 100
+    assert window(horizon=100, arms=2, variation=1e-200) == 100
     assert window(horizon=10_000, arms=2, variation=1e6) >= 1
     with pytest.raises(OutOfRangeError, match="variation must be 0 or more"):
         window(horizon=100, arms=2, variation=-1.0)
+
+
+def test_settings_are_kept_as_plain_numbers(tmp_path: Path) -> None:
+    """NumPy's numbers come in; what is saved, compared and hashed is Python's."""
+    policy = ds.SlidingWindowUCB(windows=np.array([5, 6]), scale=np.float32(0.5), clip=np.bool_(True))  # type: ignore[arg-type]
+    assert policy == ds.SlidingWindowUCB(windows=(5, 6), scale=0.5, clip=True)
+    assert len({policy, ds.SlidingWindowUCB(windows=(5, 6), scale=0.5, clip=True)}) == 1
+    policy.start(ds.Problem(9, 2, [3.0]), safe=np.bool_(True)).save(tmp_path / "learner")  # type: ignore[arg-type]
+    assert ds.Learner.load(tmp_path / "learner").policy == policy
 
 
 def test_clipping_keeps_bounds_in_the_unit_interval() -> None:
@@ -148,7 +157,8 @@ def test_an_enormous_budget_is_no_trouble(budget_rule: str) -> None:
         ({"windows": (0, 5)}, OutOfRangeError, "each window must be at least 1, got 0"),
         ({"windows": (5.5, 5)}, SettingError, "each window must be a whole number"),
         ({"windows": 5}, SettingError, "windows must be a pair"),
-        ({"variation": (-1.0, 1.0)}, OutOfRangeError, "variation must be 0 or more"),
+        ({"variation": (-1.0, 1.0)}, OutOfRangeError, "each variation must be 0 or more"),
+        ({"windows": "ab"}, SettingError, "windows must be a pair"),
         ({"variation": (np.nan, 1.0)}, DriftsackError, "each variation must be finite"),
         ({"windows": (5, 5), "scale": -1.0}, OutOfRangeError, "scale must be 0 or more"),
         ({"windows": (5, 5), "clip": 1}, SettingError, "clip must be True or False"),

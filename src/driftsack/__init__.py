@@ -1,13 +1,13 @@
 """driftsack: spend well in a world that moves. Bandits with knapsacks in non-stationary environments."""
 
-from driftsack import instances, lp, policies, theory
+from driftsack import benchmarks, instances, lp, policies, theory
 from driftsack.core import SKIP, Decision, Instance, Problem
 from driftsack.core.errors import DriftsackError
+from driftsack.core.release import __version__
 from driftsack.measures import variation
 from driftsack.policies import Learner, NaiveUCB, Policy, SlidingWindowUCB
 from driftsack.simulation import Run, simulate
 
-__version__ = "0.1.0"
 __all__ = [
     "SKIP",
     "Decision",
@@ -19,6 +19,8 @@ __all__ = [
     "Problem",
     "Run",
     "SlidingWindowUCB",
+    "__version__",
+    "benchmarks",
     "instances",
     "lp",
     "policies",

@@ -13,6 +13,7 @@ app = typer.Typer(
     name="driftsack",
     help="Bandits with knapsacks in a world that moves. Start with: driftsack reproduce",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import platform
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
+import polars as pl
 import typer
 
-from driftsack.cli.show import messages, plain_errors, print_json, results, spell
+from driftsack.cli.show import messages, plain_errors, print_json, results, rich_table, spell
+from driftsack.simulation.simulate import cores
+
+SHOWN: Final = 5  # columns that fit a terminal; the first are the ratios
 
 
 def bench(
@@ -19,7 +23,7 @@ def bench(
     """Measure speed side by side: our step LP and rounds against HiGHS, linprog and plain Python.
 
     Every figure is a ratio of two things measured in turns, in one process, on one thread. Takes some minutes, with
-    --quick less than one once the kernels are compiled.
+    --quick about one.
 
     Example: driftsack bench --quick
     """
@@ -33,6 +37,8 @@ def bench(
         "Start-up": startup_rows,
     }
     tables: dict[str, list[dict[str, Any]]] = {}
+    if markdown is not None and not markdown.parent.is_dir():
+        raise typer.BadParameter(f"the folder {markdown.parent} does not exist; create it first.")
     with plain_errors(), messages.status("starting") as status:
         for title, measure in parts.items():
             tables[title] = measure(quick, lambda text: status.update(f"measuring: {text}"))
@@ -43,15 +49,13 @@ def bench(
         print_json({"machine": machine(), "tables": tables})
         return
     for title, rows in tables.items():
-        results.rule(title, align="left")
-        for row in rows:
-            shown = "  ".join(f"{name}: [bold]{spell('', value)}[/]" for name, value in row.items())
-            results.print(shown, highlight=False)
+        results.print(rich_table(pl.DataFrame(rows)[:, :SHOWN], title))
+    messages.print("More columns: --markdown FILE or --json.")
 
 
 def machine() -> str:
     """What the figures were measured on."""
-    return f"Python {platform.python_version()}, {platform.machine()}, {platform.system()}"
+    return f"Python {platform.python_version()}, {platform.machine()}, {cores()} cores, {platform.system()}"
 
 
 def page(tables: dict[str, list[dict[str, Any]]]) -> str:

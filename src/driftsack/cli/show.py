@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
@@ -21,7 +22,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from driftsack.core.errors import DriftsackError
+from driftsack.core.errors import DriftsackError, SettingError
 
 ROUND_FROM: Final = 1000  # from here on decimals only distract
 messages = Console(stderr=True)
@@ -53,6 +54,17 @@ def plain_errors() -> Iterator[None]:
     except (DriftsackError, OSError) as error:
         messages.print(f"[bold red]error[/] {error}", highlight=False)
         raise typer.Exit(code=1) from error
+    except KeyboardInterrupt as stop:
+        messages.print("interrupted")
+        raise typer.Exit(code=130) from stop
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for results, or say why that cannot be."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"--out must be a folder that can be written to, got {path}: {error.strerror}.") from error
 
 
 def print_json(document: dict[str, Any]) -> None:
@@ -60,13 +72,14 @@ def print_json(document: dict[str, Any]) -> None:
     typer.echo(json.dumps(document, indent=2))
 
 
-def rich_table(frame: pl.DataFrame, title: str) -> Table:
+def rich_table(frame: pl.DataFrame, caption: str) -> Table:
     """A table for people: ``x`` and ``x_se`` become one column, shares become percentages."""
-    shown = Table(title=title, title_justify="left")
+    shown = Table(title=caption, title_justify="left")
     names = [name for name in frame.columns if not name.endswith("_se")]
     for name in names:
         numeric = frame.schema[name].is_numeric()
-        shown.add_column(name.replace("_", " "), justify="right" if numeric else "left", no_wrap=True)
+        title = name.removesuffix("_share").replace("_", " ")
+        shown.add_column(title, justify="right" if numeric else "left", no_wrap=True)
     for row in frame.iter_rows(named=True):
         shown.add_row(*(spell(name, row[name], row.get(f"{name}_se")) for name in names))
     return shown
@@ -77,7 +90,7 @@ def spell(name: str, value: Any, error: float | None = None) -> str:
     if name.endswith("_share"):
         return f"{value:.1%}"
     if error is not None:
-        return f"{value:,.0f} ± {error:,.1f}"
+        return f"{value:,.0f} ± {error:,.1f}" if error > 0 else f"{value:,.0f}"
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= ROUND_FROM else f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -12,6 +12,9 @@ from driftsack.core.errors import NotFiniteError, OutOfRangeError, SettingError,
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Phase = npt.NDArray[np.int32]
+ROUNDING = 1e-9  # relative: 0.1 + 0.2 is not beyond 0.3
 
 
 def floats(value: Any, name: str, shape: tuple[int | None, ...]) -> Floats:
@@ -20,19 +23,36 @@ def floats(value: Any, name: str, shape: tuple[int | None, ...]) -> Floats:
     >>> floats([1, 2], "rewards", (None,))
     array([1., 2.])
     """
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"{name} must be numbers of shape {_spell(shape)}, got {value!r:.80}.") from error
+    array = _as_floats(value, name, shape)
     fits = array.ndim == len(shape) and all(
         want is None or want == have for want, have in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        raise ShapeError(f"{name} must have shape {_spell(shape)}, got {array.shape}.")
+        came = f"shape {array.shape}" if array.ndim else f"the single number {value}"
+        raise ShapeError(f"{name} must be {_spell(shape)}, got {came}.")
     if not np.isfinite(array).all():
         bad = array[~np.isfinite(array)].flat[0]
         raise NotFiniteError(f"{name} must be finite, got {bad}; replace or drop it first.")
     return array
+
+
+def vector(value: Any, name: str, length: int | None = None) -> Floats:
+    """Return numbers as a finite array (length,); a single number stands for ``length`` equal ones."""
+    array = _as_floats(value, name, (length,))
+    if array.ndim == 0:
+        array = np.repeat(array, 1 if length is None else length)
+    return floats(array, name, (length,))
+
+
+def _as_floats(value: Any, name: str, shape: tuple[int | None, ...]) -> Floats:
+    """``value`` as a float array if it consists of real numbers."""
+    try:
+        array = np.asarray(value)
+        if value is None or array.dtype.kind not in "biufO":
+            raise TypeError
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ShapeError(f"{name} must be {_spell(shape)}, got {value!r:.80}.") from error
 
 
 def number(value: Any, name: str) -> float:
@@ -43,23 +63,64 @@ def number(value: Any, name: str) -> float:
 def whole(value: Any, name: str, at_least: int, at_most: int | None = None) -> int:
     """Return ``value`` as an ``int`` in ``[at_least, at_most]``; 10.0 is refused, 10 is not."""
     try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
         result = operator.index(value)
     except TypeError as error:
-        raise SettingError(f"{name} must be a whole number, got {value!r}.") from error
+        hint = f"; write {int(value):_}" if isinstance(value, float) and value.is_integer() else ""
+        raise SettingError(f"{name} must be a whole number, got {value!r:.80}{hint}.") from error
     if result < at_least or (at_most is not None and result > at_most):
         upper = "" if at_most is None else f" and at most {at_most}"
         raise OutOfRangeError(f"{name} must be at least {at_least}{upper}, got {result}.")
     return result
 
 
-def within(array: Floats, low: float, high: Floats | float, name: str) -> None:
-    """Raise unless every entry lies in ``[low, high]``."""
-    outside = (array < low) | (array > high)
+def within(array: Floats, low: float, high: Floats | float, name: str, advice: str = "") -> Floats:
+    """Return ``array`` if every entry lies in ``[low, high]``; a rounding error beyond an end is taken as the end."""
+    slack = ROUNDING * np.maximum(np.abs(high), 1.0) if np.isfinite(high).all() else ROUNDING
+    outside = (array < low - slack) | (array > high + slack)
     if outside.any():
         where = tuple(int(i) for i in np.argwhere(outside)[0])
         most = np.broadcast_to(high, array.shape)[where]
-        place = f" at index {where}" if where else ""
-        raise OutOfRangeError(f"{name} must lie in [{low:g}, {most:g}], got {array[where]:g}{place}.")
+        place = f" at index {where[0] if len(where) == 1 else where}" if where else ""
+        raise OutOfRangeError(f"{name} must lie in [{low:g}, {most:g}], got {float(array[where])!r}{place}{advice}.")
+    return np.clip(array, low, high)
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return ``value`` as a ``bool``; anything but True and False is refused."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise SettingError(f"{name} must be True or False, got {value!r:.80}.")
+    return bool(value)
+
+
+def at_least_zero(value: Any, name: str) -> float:
+    """Return ``value`` as one finite float of at least 0."""
+    result = number(value, name)
+    if result < 0:
+        raise OutOfRangeError(f"{name} must be 0 or more, got {result:g}.")
+    return result
+
+
+def above_zero(value: Any, name: str) -> float:
+    """Return ``value`` as one finite float above 0."""
+    result = number(value, name)
+    if result <= 0:
+        raise OutOfRangeError(f"{name} must be above 0, got {result:g}.")
+    return result
+
+
+def pair(value: Any, name: str) -> tuple[Any, Any]:
+    """Return ``value``, one thing for rewards and one for costs, as a tuple."""
+    if isinstance(value, (str, bytes)) or np.ndim(value) != 1 or len(value) != 2:  # noqa: PLR2004
+        raise SettingError(f"{name} must be a pair, for rewards and for costs, got {value!r:.80}.")
+    return value[0], value[1]
+
+
+def of_type(value: Any, kind: type, name: str) -> None:
+    """Raise unless ``value`` is of a type of the library."""
+    if not isinstance(value, kind):
+        raise SettingError(f"{name} must be a driftsack {kind.__name__}, got {value!r:.80}.")
 
 
 def one_of(value: Any, name: str, choices: tuple[str, ...]) -> None:
@@ -77,5 +138,9 @@ def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _spell(shape: tuple[int | None, ...]) -> str:
+    if not shape:
+        return "one number"
+    if all(length is None for length in shape):
+        return f"an array of numbers with {len(shape)} {'axis' if len(shape) == 1 else 'axes'}"
     inside = ", ".join("any" if length is None else str(length) for length in shape)
-    return f"({inside},)" if len(shape) == 1 else f"({inside})"
+    return f"numbers of shape ({inside},)" if len(shape) == 1 else f"numbers of shape ({inside})"

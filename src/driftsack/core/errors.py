@@ -45,5 +45,9 @@ class BudgetExhaustedError(DriftsackError):
     """``ask`` was called after a budget was broken."""
 
 
+class TooLargeError(DriftsackError):
+    """A computation would need more memory or time than is allowed."""
+
+
 class FileFormatError(DriftsackError):
     """A file is truncated, foreign, or of a version that this release cannot read."""

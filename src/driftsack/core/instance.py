@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from driftsack.core import files
-from driftsack.core.checks import Floats, floats, frozen, one_of, whole, within
+from driftsack.core.checks import Floats, Ints, Phase, floats, frozen, one_of, vector, whole, within
 from driftsack.core.errors import FileFormatError, OutOfRangeError, ShapeError
 from driftsack.core.problem import Problem
 
@@ -44,23 +44,33 @@ class Instance:
     problem: Problem
     rewards: Floats  # (K, m)
     costs: Floats  # (K, d, m)
-    phase: npt.NDArray[np.int32]  # (T,) row of each round
+    phase: Phase  # (T,) row of each round
     noise: str = "bernoulli"
+    rounds: Ints = field(init=False)  # (K,) how many rounds each row has
 
     def __post_init__(self) -> None:
         one_of(self.noise, "noise", NOISES)
         rewards = floats(self.rewards, "rewards", (None, self.arms))
         costs = floats(self.costs, "costs", (len(rewards), self.resources, self.arms))
-        within(rewards, 0.0, self.problem.reward_max, "mean rewards")
-        within(costs, 0.0, np.asarray(self.problem.cost_max)[:, None], "mean costs")
+        rewards = within(rewards, 0.0, self.problem.reward_max, "mean rewards", "; or set reward_max")
+        most = np.asarray(self.problem.cost_max)[:, None]
+        costs = within(costs, 0.0, most, "mean costs", "; or set cost_max")
         phase = np.asarray(self.phase)
-        if phase.shape != (self.horizon,):
-            raise ShapeError(f"phase must have shape ({self.horizon},), got {phase.shape}.")
+        if phase.shape != (self.horizon,) or phase.dtype.kind not in "iu":
+            raise ShapeError(
+                f"phase must be whole numbers of shape ({self.horizon},), got {phase.dtype} of shape {phase.shape}."
+            )
         if phase.min() < 0 or phase.max() >= len(rewards):
             raise OutOfRangeError(f"phase must lie in [0, {len(rewards) - 1}], got [{phase.min()}, {phase.max()}].")
         object.__setattr__(self, "rewards", frozen(rewards))
         object.__setattr__(self, "costs", frozen(costs))
         object.__setattr__(self, "phase", frozen(phase.astype(np.int32, copy=False)))
+        object.__setattr__(self, "rounds", frozen(np.bincount(phase, minlength=len(rewards))))
+
+    def __repr__(self) -> str:
+        """Sizes, not arrays."""
+        rows = f"{len(self.rewards):,} distinct row{'s' * (len(self.rewards) != 1)}"
+        return f"Instance({self.problem}, {rows}, noise={self.noise!r})"
 
     @property
     def horizon(self) -> int:
@@ -122,8 +132,8 @@ class Instance:
         """Build from K phases: ``rewards (K, m)``, ``costs (K, d, m)``, ``lengths (K,)`` in rounds."""
         gains = floats(rewards, "rewards", (None, None))
         uses = floats(costs, "costs", (len(gains), None, gains.shape[1]))
-        if len(lengths) != len(gains):
-            raise ShapeError(f"lengths must have shape ({len(gains)},), got ({len(lengths)},).")
+        if np.shape(lengths) != (len(gains),):
+            raise ShapeError(f"lengths must have shape ({len(gains)},), got {lengths!r:.80}.")
         rounds = np.array([whole(length, "each length", at_least=0) for length in lengths])
         kept = rounds > 0
         phase = np.repeat(np.arange(kept.sum()), rounds[kept])
@@ -143,6 +153,7 @@ class Instance:
         """Build a world that does not move: ``rewards (m,)``, ``costs (d, m)``."""
         gains = floats(rewards, "rewards", (None,))
         uses = floats(costs, "costs", (None, len(gains)))
+        whole(horizon, "horizon", at_least=1)
         return cls.piecewise(gains[None], uses[None], [horizon], budget, noise, reward_max, cost_max)
 
     @classmethod
@@ -156,9 +167,11 @@ class Instance:
         cost_max: Sequence[float] | Floats | float = 1.0,
     ) -> Instance:
         """Build from ``function(t) -> (rewards (m,), costs (d, m))`` for t = 1, ..., horizon."""
-        rows = [function(t) for t in range(1, whole(horizon, "horizon", at_least=1) + 1)]
-        rewards, costs = zip(*rows, strict=True)
-        return cls.from_arrays(np.array(rewards), np.array(costs), budget, noise, reward_max, cost_max)
+        rows: list[Any] = [function(t) for t in range(1, whole(horizon, "horizon", at_least=1) + 1)]
+        if any(not isinstance(row, tuple) or len(row) != 2 for row in rows):  # noqa: PLR2004
+            raise ShapeError(f"function(t) must return a pair (rewards, costs), got {rows[0]!r:.80}.")
+        rewards, costs = [row[0] for row in rows], [row[1] for row in rows]
+        return cls.from_arrays(rewards, costs, budget, noise, reward_max, cost_max)
 
     @classmethod
     def _build(
@@ -171,11 +184,7 @@ class Instance:
         reward_max: float,
         cost_max: Sequence[float] | Floats | float,
     ) -> Instance:
-        amounts = np.asarray(budget, dtype=np.float64)
-        if amounts.ndim == 0:  # one number means the same budget for each resource, as in the paper
-            amounts = np.repeat(amounts, costs.shape[1])
-        if amounts.shape != (costs.shape[1],):
-            raise ShapeError(f"budget must have shape ({costs.shape[1]},), got {amounts.shape}.")
+        amounts = vector(budget, "budget", costs.shape[1])  # one number: the same for each, as in the paper
         problem = Problem(len(phase), rewards.shape[1], amounts, reward_max, cost_max)
         return cls(problem, rewards, costs, phase, noise)
 

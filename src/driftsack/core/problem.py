@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from driftsack.core.checks import Floats, floats, number, whole
+from driftsack.core.checks import Floats, above_zero, vector, whole
 from driftsack.core.errors import NegativeBudgetError, OutOfRangeError
 
 
@@ -38,20 +38,15 @@ class Problem:
         reward_max: float = 1.0,
         cost_max: Sequence[float] | Floats | float = 1.0,
     ) -> None:
-        amounts = floats(np.atleast_1d(budget), "budget", (None,))
+        amounts = vector(budget, "budget")
         if amounts.size == 0:
             raise OutOfRangeError("budget must name at least one resource, got none.")
         if (amounts < 0).any():
             raise NegativeBudgetError(f"budget must be 0 or more, got {amounts.min():g}.")
-        most = np.atleast_1d(np.asarray(cost_max))
-        if most.size == 1:
-            most = np.repeat(most, amounts.size)
-        most = floats(most, "cost_max", (amounts.size,))
+        most = vector(cost_max, "cost_max", amounts.size)
         if (most <= 0).any():
             raise OutOfRangeError(f"cost_max must be above 0, got {most.min():g}.")
-        gain = number(reward_max, "reward_max")
-        if gain <= 0:
-            raise OutOfRangeError(f"reward_max must be above 0, got {gain:g}.")
+        gain = above_zero(reward_max, "reward_max")
         values = {
             "horizon": whole(horizon, "horizon", at_least=1),
             "arms": whole(arms, "arms", at_least=1),

@@ -1,5 +1,14 @@
-"""Layer 3: worlds to learn in, one family a file."""
+"""Worlds to learn in: the paper's, those behind its lower bounds, and families that drift."""
 
+from driftsack.instances.drift import (
+    adversarial_order,
+    bursts,
+    linear_trend,
+    piecewise_random,
+    random_walk,
+    sinusoidal,
+)
+from driftsack.instances.lower_bounds import budget_trap, cost_switching, reward_switching
 from driftsack.instances.paper import (
     example_1,
     example_2,
@@ -10,4 +19,21 @@ from driftsack.instances.paper import (
     step_change,
 )
 
-__all__ = ["example_1", "example_2", "example_3", "example_4", "motivating", "nonbinding", "step_change"]
+__all__ = [
+    "adversarial_order",
+    "budget_trap",
+    "bursts",
+    "cost_switching",
+    "example_1",
+    "example_2",
+    "example_3",
+    "example_4",
+    "linear_trend",
+    "motivating",
+    "nonbinding",
+    "piecewise_random",
+    "random_walk",
+    "reward_switching",
+    "sinusoidal",
+    "step_change",
+]

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Floats, floats, within
+from driftsack.core.checks import Floats, floats, vector, within
 from driftsack.numerics import simplex
 from driftsack.numerics.simplex import Simplex
 
@@ -61,11 +61,7 @@ def step_lp(rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike) -
     """
     gains = floats(rewards, "rewards", (None,))
     uses = floats(costs, "costs", (None, gains.size))
-    rates = np.asarray(rate, dtype=np.float64)
-    if rates.ndim == 0:
-        rates = np.repeat(rates, len(uses))
-    rates = floats(rates, "rate", (len(uses),))
-    within(rates, 0.0, np.inf, "rate")
+    rates = within(vector(rate, "rate", len(uses)), 0.0, np.inf, "rate")
 
     # Units chosen so that the largest reward and each resource's largest cost are 1.
     gain = float(np.abs(gains).max(initial=0.0)) or 1.0

@@ -1,5 +1,5 @@
-"""Layer 2: measures of non-stationarity."""
+"""Measures of non-stationarity."""
 
-from driftsack.measures.local import Variation, variation
+from driftsack.measures.variation import Centre, Variation, variation
 
-__all__ = ["Variation", "variation"]
+__all__ = ["Centre", "Variation", "variation"]

@@ -12,13 +12,15 @@ import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from numba import config, njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 Function = TypeVar("Function", bound=Callable[..., object])
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE: Final = Path(__file__).resolve().parents[1]
+OPTIONS: Final = {"nogil": True, "forceinline": True, "_nrt": False}
+"""No GIL; calls cost nothing; no memory manager, so no allocation. See docs/decisions/0001-kernels.md."""
 
 
 @lru_cache(maxsize=1)
@@ -47,7 +49,7 @@ def kernel(function: Function) -> Function:
     """
     if config.DISABLE_JIT:
         return function
-    dispatcher = njit(nogil=True, forceinline=True, _nrt=False)(function)
+    dispatcher = njit(**OPTIONS)(function)
     if PACKAGE in Path(function.__code__.co_filename).resolve().parents:
         with contextlib.suppress(RuntimeError):  # Numba's word for: nowhere to write
             dispatcher._cache = _PackageCache(function)  # noqa: SLF001  (there is no public way to set the stamp)

@@ -32,6 +32,11 @@ def open_ledger(budget: Floats) -> Ledger:
     return Ledger(budget, budget * (1.0 + FORGIVEN), np.zeros(budget.size), np.zeros(budget.size))
 
 
+def without_rounding(ledger: Ledger) -> Floats:
+    """(d,) what was spent; an excess that is forgiven as rounding is not reported, any other is."""
+    return np.where(ledger.spent <= ledger.limit, np.minimum(ledger.spent, ledger.budget), ledger.spent)
+
+
 @kernel
 def breaks(ledger: Ledger, costs: Floats) -> bool:
     """Whether paying ``costs`` would break a budget."""

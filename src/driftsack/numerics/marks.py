@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from driftsack.core.checks import Ints
+from driftsack.core.checks import Bools, Ints
 from driftsack.numerics.compiled import kernel
 
 
@@ -15,7 +14,7 @@ class Marks(NamedTuple):
     """The members in order of arrival, and who they are."""
 
     members: Ints  # (m,) the first size[0] entries are the set
-    present: npt.NDArray[np.bool_]  # (m,)
+    present: Bools  # (m,)
     size: Ints  # (1,)
 
 

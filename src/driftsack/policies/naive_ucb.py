@@ -27,7 +27,7 @@ class NaiveUCB(Policy):
     budget_rule: str = "fixed"
 
     def __post_init__(self) -> None:
-        check_optimism(self.scale, self.clip, self.budget_rule)
+        check_optimism(self)
 
     def new_state(self, problem: Problem) -> State:
         """Nothing known, every arm at its most optimistic."""

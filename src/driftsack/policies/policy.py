@@ -2,8 +2,11 @@
 
 A policy file holds a ``NamedTuple`` state and two kernels that act on it,
 
-- ``choose(state, ledger, t, rng)``: the arm of round t (from 0), ``SKIP``, or ``STUCK``;
-- ``learn(state, t, arm, reward, costs)``: the outcome of round t, in [0, 1], however late.
+- ``choose(state, ledger, t, rng, mix, prices)``: writes the probabilities of the arms into ``mix (m,)`` and what it
+  takes a unit of each resource to be worth into ``prices (d,)``; returns the arm of round t (from 0), ``SKIP``, or
+  ``STUCK``, after which it is called once more and must leave its LP's columns as they are;
+- ``learn(state, t, arm, chance, reward, costs)``: the outcome of round t, in [0, 1], however late; ``chance`` is the
+  probability that the arm had when it was chosen. A ``SKIP`` is told at once, with zeros.
 
 :func:`choose` and :func:`learn` of this file call those of the file in which the state's class was written. Inside
 a kernel Numba settles that when it compiles, by the state's type: the simulator's loop and policies that
@@ -16,16 +19,21 @@ import abc
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import numpy.typing as npt
+from numba import njit
 from numba.extending import overload
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats
-from driftsack.core.errors import SettingError
+from driftsack.core.checks import Floats, of_type
+from driftsack.core.errors import DriftsackError, SettingError
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed
 from driftsack.lp.step import rescue_failed
+from driftsack.numerics.compiled import OPTIONS
 from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.simplex import Simplex
 
@@ -35,47 +43,99 @@ if TYPE_CHECKING:
 STUCK: Final = -2  # from ``choose``: an LP could not be certified; call ``unstick`` and choose again
 
 
-def kernels_of(state_class: type) -> Any:
-    """The file that a state's class was written in, which holds its ``choose`` and ``learn``."""
-    return sys.modules[state_class.__module__]
+def find_kernel(state_class: type, name: str) -> Any:
+    """The ``choose`` or ``learn`` that stands in the file in which a state's class was written."""
+    file = sys.modules[state_class.__module__]
+    if not hasattr(file, name):
+        raise SettingError(
+            f"the file {state_class.__module__!r} holds the state {state_class.__name__} and must hold its kernel "
+            f"{name} too; write `@kernel def {name}(state, ...)` beside it."
+        )
+    return getattr(file, name)
 
 
-def choose(state: Any, ledger: Ledger, t: int, rng: Generator) -> int:
-    """The arm of round ``t``, ``SKIP``, or ``STUCK``."""
-    arm: int = kernels_of(type(state)).choose(state, ledger, t, rng)
+def choose(state: Any, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """The arm of round ``t``, ``SKIP``, or ``STUCK``; what it was drawn from goes into ``mix`` and ``prices``."""
+    arm: int = runnable(state, "choose")(state, ledger, t, rng, mix, prices)
     return arm
 
 
-def learn(state: Any, t: int, arm: int, reward: float, costs: Floats) -> None:
-    """Take in the outcome of round ``t``."""
-    kernels_of(type(state)).learn(state, t, arm, reward, costs)
+def learn(state: Any, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
+    """Take in the outcome of round ``t``, whose arm had the probability ``chance``."""
+    runnable(state, "learn")(state, t, arm, chance, reward, costs)
 
 
 @overload(choose, strict=False)  # type: ignore[untyped-decorator]
-def _choose(state: Any, ledger: Any, t: Any, rng: Any) -> Callable[..., Any]:  # noqa: ARG001  (Numba matches names)
-    function: Callable[..., Any] = kernels_of(state.instance_class).choose.py_func
-    return function
+def _choose(state: Any, ledger: Any, t: Any, rng: Any, mix: Any, prices: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return _python(find_kernel(state.instance_class, "choose"))
 
 
 @overload(learn, strict=False)  # type: ignore[untyped-decorator]
-def _learn(state: Any, t: Any, arm: Any, reward: Any, costs: Any) -> Callable[..., Any]:  # noqa: ARG001
-    function: Callable[..., Any] = kernels_of(state.instance_class).learn.py_func
-    return function
+def _learn(state: Any, t: Any, arm: Any, chance: Any, reward: Any, costs: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return _python(find_kernel(state.instance_class, "learn"))
+
+
+def _python(function: Any) -> Callable[..., Any]:
+    """What was written, for Numba to compile into its caller."""
+    written: Callable[..., Any] = getattr(function, "py_func", function)
+    return written
+
+
+def runnable(state: Any, name: str) -> Any:
+    """The kernel for calls from Python; compiled afresh if the disk cache does not cover all of the state's files."""
+    found = find_kernel(type(state), name)
+    return found if covered(state) else _fresh(_python(found))
+
+
+@cache
+def _fresh(function: Callable[..., Any]) -> Any:
+    return njit(**OPTIONS)(function)
+
+
+def parts(state: Any, name: str = "state") -> Iterator[tuple[str, Any]]:
+    """Every array, number and NamedTuple that a state is made of, outermost first, each with its place in it."""
+    if isinstance(state, tuple):
+        yield name, state
+        names = getattr(state, "_fields", range(len(state)))
+        for field, part in zip(names, state, strict=True):
+            yield from parts(part, f"{name}.{field}")
+    elif isinstance(state, (np.ndarray, np.generic, int, float)):
+        yield name, state
+    else:
+        raise SettingError(f"a state is made of arrays, numbers and tuples of them; {name} is {state!r:.80}.")
+
+
+def arrays(state: Any, name: str = "state") -> dict[str, npt.NDArray[Any]]:
+    """Every array of a state by its place."""
+    return {place: part for place, part in parts(state, name) if isinstance(part, np.ndarray)}
 
 
 def programs(state: Any) -> Iterator[Simplex]:
-    """Every linear program that a state holds, however deep."""
-    if isinstance(state, Simplex):
-        yield state
-    elif isinstance(state, tuple):
-        for part in state:
-            yield from programs(part)
+    """Every linear program of a state."""
+    return (part for _, part in parts(state) if isinstance(part, Simplex))
+
+
+def covered(state: Any) -> bool:
+    """Whether every class of the state was written in the package, so that its stamp covers their kernels."""
+    classes = {type(part) for _, part in parts(state) if hasattr(part, "_fields")}
+    return all(kind.__module__.startswith("driftsack.") for kind in classes)
+
+
+def copied(state: Any) -> Any:
+    """An equal state with arrays of its own."""
+    if isinstance(state, np.ndarray):
+        return state.copy()
+    if not isinstance(state, tuple):
+        return state
+    inner = [copied(part) for part in state]
+    return type(state)(*inner) if hasattr(state, "_fields") else tuple(inner)
 
 
 def unstick(state: Any) -> None:
-    """Solve with HiGHS, and count, what made ``choose`` return ``STUCK``; then choose again."""
-    for program in programs(state):
-        rescue_failed(program)
+    """Solve with HiGHS, and count, what made ``choose`` return ``STUCK``; then choose again, once."""
+    rescued = [rescue_failed(program) for program in programs(state)]
+    if not any(rescued):
+        raise DriftsackError("choose returned STUCK, but no linear program of its state has failed.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,33 +148,33 @@ class Policy(abc.ABC):
 
     def start(self, problem: Problem, seed: Seed = 0, safe: bool = False) -> Learner:
         """Start on a problem; ``safe=True`` never overspends, whatever the outcomes and however late."""
+        of_type(problem, Problem, "problem")
         from driftsack.policies.learner import Learner  # noqa: PLC0415  (a learner holds its policy)
 
         return Learner(self, problem, seed=seed, safe=safe)
 
-    def mix_and_prices(self, state: Any) -> tuple[Floats, Floats]:
-        """Mix (m,) and prices (d,) behind the last choice: here, those of the state's step LP."""
-        program = next(programs(state))
-        return program.solution, program.duals[:-1]
-
     def to_spec(self) -> dict[str, Any]:
         """Name and settings as plain data; ``policies.from_spec`` reads them back."""
         settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {"policy": type(self).__name__, **settings}
+        plain = {name: value.to_spec() if isinstance(value, Policy) else value for name, value in settings.items()}
+        return {"policy": type(self).__name__, **plain}
 
 
 def from_spec(spec: Mapping[str, Any]) -> Policy:
     """Build the policy that a spec names: ``{"policy": "NaiveUCB", "scale": 0.1}``."""
+    if not isinstance(spec, Mapping):
+        raise SettingError(f'a spec must be a mapping such as {{"policy": "NaiveUCB"}}, got {spec!r:.80}.')
     settings = dict(spec)
     name = settings.pop("policy", None)
     known = {recipe.__name__: recipe for recipe in recipes()}
+    known |= {recipe.__name__: recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.")}
     if name not in known:
         raise SettingError(f"policy must be one of {', '.join(sorted(known))}, got {name!r}.")
     fields = [field.name for field in dataclasses.fields(known[name])]
     unknown = sorted(set(settings) - set(fields))
     if unknown:
         raise SettingError(f"{name} takes {', '.join(fields)}, got {', '.join(unknown)}.")
-    return known[name](**settings)
+    return known[name](**{key: from_spec(v) if isinstance(v, Mapping) else v for key, v in settings.items()})
 
 
 def recipes(root: type[Policy] = Policy) -> Iterator[type[Policy]]:

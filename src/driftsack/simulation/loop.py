@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.checks import Floats, Ints, Phase
 from driftsack.core.decision import SKIP
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.ledger import Ledger, affordable, breaks, charge
@@ -16,6 +14,7 @@ from driftsack.numerics.sampling import outcome
 from driftsack.policies.policy import STUCK, choose, learn
 
 FINISHED: Final = 0
+NO_SUCH_ARM: Final = -3
 
 
 class World(NamedTuple):
@@ -23,7 +22,7 @@ class World(NamedTuple):
 
     rewards: Floats  # (K, m) means in [0, 1]
     costs: Floats  # (K, d, m) means in [0, 1]
-    phase: npt.NDArray[np.int32]  # (T,)
+    phase: Phase  # (T,)
     noise: int
 
 
@@ -37,6 +36,8 @@ class Tally(NamedTuple):
     times: Ints  # (p,) rounds after which the curve is read
     curve: Floats  # (p,) cumulative reward
     costs: Floats  # (d,) of the present round
+    mix: Floats  # (m,) of the present round
+    prices: Floats  # (d,) of the present round
 
 
 @kernel
@@ -90,17 +91,25 @@ def play(
     learner: Generator,
     safe: bool,
 ) -> int:
-    """Play until the horizon or the stopping time; ``STUCK`` to be called again once the LP is solved."""
+    """Play until the horizon or the stopping time; ``STUCK`` to be called again once the LP is solved.
+
+    ``NO_SUCH_ARM`` says that the policy chose an arm that there is not.
+    """
     for t in range(tally.clock[0], world.phase.size):
         if safe and not affordable(ledger, 1):
             break  # costs never come back: every further round would be skipped
-        arm = choose(state, ledger, t, learner)
+        arm = choose(state, ledger, t, learner, tally.mix, tally.prices)
         if arm == STUCK:
             return STUCK
-        if arm != SKIP:
+        if arm < SKIP or arm >= tally.mix.size:
+            return NO_SUCH_ARM
+        if arm == SKIP:
+            tally.costs[:] = 0.0
+            learn(state, t, SKIP, 1.0 - tally.mix.sum(), 0.0, tally.costs)
+        else:
             reward = realise(world, t, arm, tally.costs, nature)
             if not settle(tally, ledger, t, arm, reward):
                 break
-            learn(state, t, arm, reward, tally.costs)
+            learn(state, t, arm, tally.mix[arm], reward, tally.costs)
         note(tally, t + 1)
     return close(tally)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.checks import Floats, Ints, number
 from driftsack.core.instance import Instance
 
 
@@ -42,8 +42,7 @@ class Run:
 
     def regret(self, best: HasValue | float) -> Floats:
         """(n,) what a benchmark earns more than each trial."""
-        value = best if isinstance(best, (int, float)) else best.value
-        return value - self.reward
+        return number(getattr(best, "value", best), "the benchmark's value") - self.reward
 
     def summary(self) -> dict[str, Any]:
         """Means over the trials and their standard errors, as plain numbers."""
@@ -62,6 +61,9 @@ class Run:
             "fallbacks": int(self.fallbacks.sum()),
         }
 
+    def __repr__(self) -> str:
+        return f"Run({self.policy}, {self.trials} trials of {self.instance.horizon:,} rounds, seed {self.seed})"
+
     def __str__(self) -> str:
         said = self.summary()
         spent = ", ".join(
@@ -69,8 +71,9 @@ class Run:
             for used, budget in zip(said["spent"], self.instance.problem.budget, strict=True)
         )
         return (
-            f"{said['policy']}: {self.trials} trials of {self.instance.horizon:,} rounds\n"
-            f"  reward        {said['reward']:,.1f} ± {said['reward_se']:,.1f}\n"
+            f"{said['policy']}: {self.trials} trials of {self.instance.horizon:,} rounds, "
+            f"{said['noise']} outcomes, seed {self.seed}\n"
+            f"  reward        {said['reward']:,.1f} ± {said['reward_se']:,.1f} (mean ± standard error)\n"
             f"  stopping time {said['stopping_time']:,.1f} ± {said['stopping_time_se']:,.1f}\n"
             f"  spent         {spent}\n"
             f"  pulls         {', '.join(f'{count:,.1f}' for count in said['pulls'])}\n"

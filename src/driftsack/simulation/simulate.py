@@ -12,21 +12,22 @@ import numpy as np
 from numba import njit
 from numpy.random import Generator, SeedSequence
 
-from driftsack.core.checks import Ints, whole
+from driftsack.core.checks import Floats, Ints, flag, of_type, whole
 from driftsack.core.decision import SKIP
-from driftsack.core.errors import OutOfRangeError, SettingError
+from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
 from driftsack.core.instance import NOISES, Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
-from driftsack.numerics.ledger import Ledger, affordable, open_ledger
+from driftsack.numerics.compiled import OPTIONS
+from driftsack.numerics.ledger import Ledger, affordable, open_ledger, without_rounding
 from driftsack.numerics.simplex import FALLBACKS
-from driftsack.policies.policy import STUCK, Policy, programs, unstick
-from driftsack.simulation.loop import Tally, World, close, note, play, realise, settle
+from driftsack.policies.policy import STUCK, Policy, copied, covered, programs, unstick
+from driftsack.simulation.loop import NO_SUCH_ARM, Tally, World, close, note, play, realise, settle
 from driftsack.simulation.run import Run
 
 CURVE_POINTS: Final = 512
 
-_fresh_play = njit(nogil=True)(getattr(play, "py_func", play))  # for states written outside the package
+_fresh_play = njit(**OPTIONS)(getattr(play, "py_func", play))  # for states written outside the package
 
 
 class Startable(Protocol):
@@ -70,21 +71,27 @@ def simulate(
     >>> run.reward.shape, run.curve.shape, bool((run.spent <= world.problem.budget).all())
     ((10,), (10, 512), True)
     """
+    of_type(instance, Instance, "instance")
     count = whole(trials, "trials", at_least=1)
     whole(seed, "seed", at_least=0)
-    workers = whole(threads, "threads", at_least=1) if threads is not None else os.cpu_count() or 1
+    careful = flag(safe, "safe")
+    workers = whole(threads, "threads", at_least=1) if threads is not None else cores()
     if isinstance(policy, Policy):
         one_trial = _compiled_trial(policy, instance.problem)
-    elif callable(getattr(policy, "start", None)):
+    elif not isinstance(policy, type) and callable(getattr(policy, "start", None)):
         one_trial, workers = _plain_trial(policy, instance.problem), 1  # threads would only wait for the GIL
     else:
-        raise SettingError(f"policy must be a driftsack policy or have a start method, got {policy!r:.80}.")
+        hint = f"; did you mean {policy.__name__}()?" if isinstance(policy, type) else "."
+        raise SettingError(f"policy must be a driftsack policy or have a start method, got {policy!r:.80}{hint}")
     world = World(instance.unit_rewards, instance.unit_costs, instance.phase, NOISES.index(instance.noise))
+
+    times = curve_times(instance.horizon)
+    curve = np.zeros((count, times.size))
 
     def job(trial: int) -> Result:
         nature, learner = trial_seeds(seed, trial)
-        tally, ledger = _new_tally(instance), open_ledger(instance.problem.unit_budget)
-        fallbacks = one_trial(world, tally, ledger, generator(nature), learner, safe)
+        tally, ledger = _new_tally(instance, times, curve[trial]), open_ledger(instance.problem.unit_budget)
+        fallbacks = one_trial(world, tally, ledger, generator(nature), learner, careful)
         return Result(tally, ledger, fallbacks)
 
     done = []
@@ -93,28 +100,31 @@ def simulate(
             done.append(result)
             if progress is not None:
                 progress(len(done))
-    return _collect(instance, policy, seed, done)
+    return _collect(instance, policy, seed, done, times, curve)
 
 
 def _compiled_trial(policy: Policy, problem: Problem) -> Trial:
     """Trials by the compiled loop."""
-    loop = play if _ours(policy.new_state(problem)) else _fresh_play
+    fresh = policy.new_state(problem)  # once: every trial starts from a copy
+    if not hasattr(fresh, "_fields"):
+        raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {fresh!r:.80}.")
+    loop = play if covered(fresh) else _fresh_play
 
     def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
-        state = policy.new_state(problem)
-        learner = generator(seed)
-        while loop(state, ledger, world, tally, nature, learner, safe) == STUCK:
+        state, learner, stuck = copied(fresh), generator(seed), -1
+        while (end := loop(state, ledger, world, tally, nature, learner, safe)) == STUCK:
+            if stuck == tally.clock[0]:
+                raise DriftsackError(f"choose of {policy} is stuck in round {stuck + 1} although HiGHS solved its LP.")
+            stuck = tally.clock[0]
             unstick(state)
+        if end == NO_SUCH_ARM:
+            raise OutOfRangeError(
+                f"choose of {policy} must return an arm in [0, {problem.arms - 1}], SKIP (-1) or STUCK (-2); "
+                f"in round {tally.clock[0] + 1} it returned something else."
+            )
         return sum(int(program.counts[FALLBACKS]) for program in programs(state))
 
     return trial
-
-
-def _ours(state: Any) -> bool:
-    """Whether the package's stamp covers the kernels of this state, so that the disk cache can be trusted."""
-    if not (isinstance(state, tuple) and hasattr(state, "_fields")):
-        return True
-    return type(state).__module__.startswith("driftsack.") and all(_ours(part) for part in state)
 
 
 def _plain_trial(policy: Startable, problem: Problem) -> Trial:
@@ -151,13 +161,27 @@ def _arm_of(decision: Any, arms: int, t: int) -> int:
     return int(arm)
 
 
-def _new_tally(instance: Instance) -> Tally:
+def _new_tally(instance: Instance, times: Ints, curve: Floats) -> Tally:
     """An empty tally for one trial."""
-    times = curve_times(instance.horizon)
     resources = instance.resources
     clock = np.array([0, instance.horizon + 1, 0])
     pulls = np.zeros(instance.arms, dtype=np.int64)
-    return Tally(clock, np.zeros(1), pulls, np.zeros(resources), times, np.zeros(times.size), np.zeros(resources))
+    return Tally(
+        clock=clock,
+        reward=np.zeros(1),
+        pulls=pulls,
+        overshoot=np.zeros(resources),
+        times=times,
+        curve=curve,
+        costs=np.zeros(resources),
+        mix=np.zeros(instance.arms),
+        prices=np.zeros(resources),
+    )
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def curve_times(horizon: int) -> Ints:
@@ -170,11 +194,10 @@ def curve_times(horizon: int) -> Ints:
     return np.arange(1, points + 1, dtype=np.int64) * horizon // points
 
 
-def _collect(instance: Instance, policy: Any, seed: int, done: list[Result]) -> Run:
+def _collect(instance: Instance, policy: Any, seed: int, done: list[Result], times: Ints, curve: Floats) -> Run:
     """Put the trials together and back into people's units."""
     tallies = [result.tally for result in done]
     most = np.asarray(instance.problem.cost_max)
-    budget = np.asarray(instance.problem.budget)
     gain = instance.problem.reward_max
     fallbacks = np.array([result.fallbacks for result in done])
     if fallbacks.any():
@@ -189,10 +212,10 @@ def _collect(instance: Instance, policy: Any, seed: int, done: list[Result]) -> 
         seed=seed,
         reward=np.concatenate([tally.reward for tally in tallies]) * gain,
         stopping_time=np.array([tally.clock[1] for tally in tallies]),
-        spent=np.minimum(np.array([result.ledger.spent for result in done]) * most, budget),
+        spent=np.array([without_rounding(result.ledger) for result in done]) * most,
         overshoot=np.array([tally.overshoot for tally in tallies]) * most,
         pulls=np.array([tally.pulls for tally in tallies]),
-        times=tallies[0].times,
-        curve=np.array([tally.curve for tally in tallies]) * gain,
+        times=times,
+        curve=np.multiply(curve, gain, out=curve),
         fallbacks=fallbacks,
     )

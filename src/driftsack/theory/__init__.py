@@ -1,5 +1,29 @@
-"""Layer 2: the paper's formulas."""
+"""The paper's formulas: windows, radii, bounds."""
 
+from driftsack.theory.bounds import (
+    LowerBounds,
+    RegretBound,
+    concentration_bounds,
+    regret_bound,
+    regret_lower_bounds,
+    stopping_time_bound,
+)
+from driftsack.theory.refined import RefinedBound, epsilon, refined_radius, refined_regret_bound
 from driftsack.theory.windows import log_term, radius_constant, window, windows
 
-__all__ = ["log_term", "radius_constant", "window", "windows"]
+__all__ = [
+    "LowerBounds",
+    "RefinedBound",
+    "RegretBound",
+    "concentration_bounds",
+    "epsilon",
+    "log_term",
+    "radius_constant",
+    "refined_radius",
+    "refined_regret_bound",
+    "regret_bound",
+    "regret_lower_bounds",
+    "stopping_time_bound",
+    "window",
+    "windows",
+]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 
-from driftsack.core.checks import number, whole
-from driftsack.core.errors import OutOfRangeError
+from driftsack.core.checks import at_least_zero, pair, whole
 
 
 def log_term(horizon: int, arms: int, resources: int = 1) -> float:
     r""":math:`\log(12 m d T^3)`: with d = 1 the term of the rewards, with d resources that of the costs."""
-    return math.log(12 * arms * resources) + 3 * math.log(horizon)
+    m, d = whole(arms, "arms", at_least=1), whole(resources, "resources", at_least=1)
+    return math.log(12 * m * d) + 3 * math.log(whole(horizon, "horizon", at_least=1))
 
 
 def radius_constant(horizon: int, arms: int, resources: int = 1) -> float:
@@ -30,17 +30,16 @@ def window(horizon: int, arms: int, variation: float, resources: int = 1) -> int
     >>> window(horizon=10_000, arms=2, variation=0.5)
     2911
     """
+    drift = at_least_zero(variation, "variation")
     whole(horizon, "horizon", at_least=1)
-    drift = number(variation, "variation")
-    if drift < 0:
-        raise OutOfRangeError(f"variation must be 0 or more, got {drift:g}.")
     if drift == 0:
         return horizon
-    length: float = (arms * (horizon / drift) ** 2 * log_term(horizon, arms, resources)) ** (1 / 3)
-    return min(math.ceil(length), horizon)
+    log = log_term(horizon, arms, resources)
+    length = math.exp((math.log(arms * log) + 2 * (math.log(horizon) - math.log(drift))) / 3)
+    return min(math.ceil(length - 1e-9), horizon)
 
 
 def windows(horizon: int, arms: int, resources: int, variation: tuple[float, float]) -> tuple[int, int]:
     """The windows (w1, w2) for rewards and costs from (V1, V2)."""
-    first, second = variation
+    first, second = pair(variation, "variation")
     return window(horizon, arms, first), window(horizon, arms, second, resources)

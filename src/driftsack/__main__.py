@@ -1,0 +1,5 @@
+"""``python -m driftsack``: the command line."""
+
+from driftsack.cli import app
+
+app()

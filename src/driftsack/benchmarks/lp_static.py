@@ -1,0 +1,42 @@
+r"""OPT_LP-Static: the best single mix, played in every round, with the budgets met in expectation.
+
+.. math:: \max_{x \in \Delta_m} \; T \bar\mu^\top x \quad \text{s.t. } T \bar C x \le B
+
+with the means over the horizon: one step LP at the rate b = B/T.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftsack.benchmarks.result import Benchmark
+from driftsack.core.checks import Floats
+from driftsack.core.instance import Instance
+from driftsack.lp.step import certificate, step_lp
+
+
+def mean_rows(instance: Instance) -> tuple[Floats, Floats]:
+    """Mean rewards (m,) and mean costs (d, m) over the horizon, as kernels see them."""
+    share = instance.rounds / instance.horizon
+    return share @ instance.unit_rewards, np.tensordot(share, instance.unit_costs, axes=1)
+
+
+def lp_static(instance: Instance) -> Benchmark:
+    """Solve for the best single mix; its plan has that mix in every row.
+
+    >>> import driftsack as ds
+    >>> round(lp_static(ds.instances.example_1()).value, 6)
+    3333.333333
+    """
+    problem = instance.problem
+    rewards, costs = mean_rows(instance)
+    best = step_lp(rewards, costs, problem.rate)
+    proof = certificate(rewards, costs, problem.rate, best.mix, best.prices)
+    return Benchmark(
+        "LP-Static",
+        best.value * problem.horizon * problem.reward_max,
+        max(proof.gap, 0.0) / best.value if best.value > 0 else 0.0,
+        best.prices * problem.reward_max / np.asarray(problem.cost_max),
+        np.tile(best.mix, (len(instance.rewards), 1)),
+        passes=1,
+    )

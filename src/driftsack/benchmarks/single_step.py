@@ -1,0 +1,105 @@
+r"""Even allocation: every round solves its own step LP at the rate b, :math:`\sum_t \mathrm{LP}(\mu_t, C_t)`.
+
+By Proposition 1 this is at most LP-Dynamic, and at least LP-Dynamic less what uneven spending can gain. The
+prices :math:`q_t^*` of the single rounds go into :math:`\bar q`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftsack.benchmarks.result import Benchmark
+from driftsack.core.checks import Floats
+from driftsack.core.instance import Instance
+from driftsack.lp.step import new_step_lp, rescue_failed
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
+
+
+@dataclass(frozen=True, eq=False)
+class SingleStep(Benchmark):
+    """The sum, and what each distinct row contributes."""
+
+    values: Floats | None = None  # (K,) LP(mu_k, C_k) of one round
+    row_prices: Floats | None = None  # (K, d) q_k*
+
+
+@kernel
+def load_row(lp: Simplex, rewards: Floats, costs: Floats, k: int) -> None:
+    """Put the means of row ``k`` into the LP; the basis is kept, its inverse is not."""
+    for i in range(rewards.shape[1]):
+        lp.objective[i] = rewards[k, i]
+        for j in range(costs.shape[1]):
+            lp.columns[j, i] = costs[k, j, i]
+    lp.counts[STALE] = 1
+
+
+@kernel
+def solve_rows(
+    lp: Simplex, rewards: Floats, costs: Floats, first: int, plan: Floats, prices: Floats, values: Floats, gaps: Floats
+) -> int:
+    """Solve the rows from ``first`` on; returns the row that could not be certified, or K."""
+    resources, arms = costs.shape[1], costs.shape[2]
+    for k in range(first, len(rewards)):
+        load_row(lp, rewards, costs, k)
+        if solve(lp) != OPTIMAL:
+            return k
+        record_row(lp, k, plan, prices, values, gaps, arms, resources)
+    return len(rewards)
+
+
+@kernel
+def record_row(
+    lp: Simplex, k: int, plan: Floats, prices: Floats, values: Floats, gaps: Floats, arms: int, resources: int
+) -> None:
+    """Write a row's mix, prices, value and duality gap, all from the data."""
+    value = 0.0
+    margin = 0.0
+    for i in range(arms):
+        plan[k, i] = lp.solution[i]
+        value += lp.objective[i] * lp.solution[i]
+        net = lp.objective[i]
+        for j in range(resources):
+            net -= lp.duals[j] * lp.columns[j, i]
+        margin = max(margin, net)
+    worth = margin
+    for j in range(resources):
+        prices[k, j] = lp.duals[j]
+        worth += lp.duals[j] * lp.rhs[j]
+    values[k] = value
+    gaps[k] = worth - value
+
+
+def single_step(instance: Instance) -> SingleStep:
+    """Solve every distinct row's step LP.
+
+    >>> import driftsack as ds
+    >>> even = single_step(ds.instances.nonbinding(horizon=300))
+    >>> round(even.value, 6), even.row_prices.tolist()      # the horizon's budgets do not bind, each round's do
+    (200.0, [[1.0, 0.0], [0.0, 1.0]])
+    """
+    problem = instance.problem
+    rows, arms, resources = len(instance.rewards), problem.arms, problem.resources
+    rewards, costs = instance.unit_rewards, instance.unit_costs
+    plan, prices = np.zeros((rows, arms)), np.zeros((rows, resources))
+    values, gaps = np.zeros(rows), np.zeros(rows)
+    lp = new_step_lp(arms, problem.rate)
+    done = 0
+    while (done := int(solve_rows(lp, rewards, costs, done, plan, prices, values, gaps))) < rows:
+        rescue_failed(lp)
+        record_row(lp, done, plan, prices, values, gaps, arms, resources)
+        done += 1
+    total = float(instance.rounds @ values)
+    scale = problem.reward_max / np.asarray(problem.cost_max)
+    return SingleStep(
+        "single steps",
+        total * problem.reward_max,
+        float(instance.rounds @ np.maximum(gaps, 0.0)) / total if total > 0 else 0.0,
+        None,
+        plan,
+        1,
+        values * problem.reward_max,
+        prices * scale,
+    )

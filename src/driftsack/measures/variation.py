@@ -1,0 +1,189 @@
+r"""How much an instance moves: the paper's local and global measures, their sharper versions, and :math:`\bar q`.
+
+With means in [0, 1], bars for means over the horizon, and the norms of section 2.2,
+
+.. math::
+   V_1 &= \sum_{t<T} \|\mu_t - \mu_{t+1}\|_\infty, & V_2 &= \max_j \sum_{t<T} \|C_{t,j} - C_{t+1,j}\|_\infty, \\
+   W_1 &= \sum_t \|\mu_t - \bar\mu\|_\infty, & W_2 &= \sum_t \|C_t - \bar C\|_1, \\
+   W_1^{\min} &= \min_\mu \sum_t \|\mu_t - \mu\|_\infty, & W_2^{\min} &= \min_C \sum_t \|C_t - C\|_1, \\
+   W_1^{\mathrm{pair}} &= \tfrac1T \sum_{s,t} \|\mu_t - \mu_s\|_\infty, &
+   W_2^{\mathrm{pair}} &= \tfrac1T \sum_{s,t} \|C_t - C_s\|_1 .
+
+The pairwise measures repair Proposition 1: LP-Dynamic is at most the sum of the single-step LPs plus
+:math:`W_1^{\mathrm{pair}} + \bar q W_2^{\mathrm{pair}}` with :math:`\bar q = \max_t \|q_t^*\|_\infty`, and
+:math:`W^{\mathrm{pair}} \le 2 W^{\min}` by the triangle inequality.
+
+V and W are one pass over the rows each. :math:`W^{\min}` is a convex problem in the centre, solved by grouped
+cutting planes (:mod:`driftsack.numerics.bundle`) to a certified relative gap, never as one large LP. The pairwise
+measure looks at every pair of distinct rows once and keeps no table. Each is computed when it is first read.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from driftsack.benchmarks import lp_dynamic, lp_static, single_step
+from driftsack.core.checks import Floats, of_type
+from driftsack.core.errors import TooLargeError
+from driftsack.core.instance import Instance
+from driftsack.measures.distances import cuts_at_centre, local_moves, sum_over_pairs, sum_to_centre
+from driftsack.numerics.bundle import minimise
+
+GROUPS_PER_COORDINATE: Final = 2
+MOST_PAIR_WORK: Final = 10**12  # multiplications; some minutes on one core
+
+
+class Centre(NamedTuple):
+    """The best centre, the sum of distances to it, and its proof."""
+
+    value: float
+    centre: Floats  # (m,) or (d, m)
+    gap: float  # relative: no centre is better by more than this share
+
+
+class Variation:
+    """Measures of an instance, computed on first reading, on means in [0, 1].
+
+    >>> import driftsack as ds
+    >>> moves = Variation(ds.instances.step_change(k=3_000, horizon=10_000))
+    >>> moves.v1, moves.w1, moves.w1_min, moves.w1_pair          # 1, 2k(T-k)/T, min(k, T-k), 2k(T-k)/T
+    (1.0, 4200.0, 3000.0, 4200.0)
+    """
+
+    def __init__(self, instance: Instance, tolerance: float = 1e-6) -> None:
+        of_type(instance, Instance, "instance")
+        self.instance = instance
+        self.tolerance = tolerance
+        self._rewards = instance.unit_rewards[:, None, :]  # (K, 1, m): rewards as costs of one resource
+        self._costs = instance.unit_costs
+
+    @cached_property
+    def _local(self) -> tuple[float, float]:
+        per_resource = np.zeros(self.instance.resources)
+        first = local_moves(self._rewards[:, 0], self._costs, self.instance.phase, per_resource)
+        return float(first), float(per_resource.max())
+
+    @property
+    def v1(self) -> float:
+        """Local variation of the rewards."""
+        return self._local[0]
+
+    @property
+    def v2(self) -> float:
+        """Local variation of the costs, of the resource that moves most."""
+        return self._local[1]
+
+    @cached_property
+    def w1(self) -> float:
+        """Global variation of the rewards, about their mean."""
+        return self._about_mean(self._rewards)
+
+    @cached_property
+    def w2(self) -> float:
+        """Global variation of the costs, about their mean."""
+        return self._about_mean(self._costs)
+
+    @cached_property
+    def w1_best(self) -> Centre:
+        """The best centre of the rewards (m,), with W1_min and its gap."""
+        found = self._best_centre(self._rewards)
+        return found._replace(centre=found.centre[0])
+
+    @cached_property
+    def w2_best(self) -> Centre:
+        """The best centre of the costs (d, m), with W2_min and its gap."""
+        return self._best_centre(self._costs)
+
+    @property
+    def w1_min(self) -> float:
+        """Global variation of the rewards about their best centre."""
+        return self.w1_best.value
+
+    @property
+    def w2_min(self) -> float:
+        """Global variation of the costs about their best centre."""
+        return self.w2_best.value
+
+    @cached_property
+    def w1_pair(self) -> float:
+        """Mean over s of the sum over t of the distance of round t's rewards to round s's."""
+        return self._pairs(self._rewards)
+
+    @cached_property
+    def w2_pair(self) -> float:
+        """Mean over s of the sum over t of the distance of round t's costs to round s's."""
+        return self._pairs(self._costs)
+
+    @cached_property
+    def q_bar(self) -> float:
+        """The paper's bound on the prices: the largest of LP-Dynamic's and of every single round's."""
+        steps = single_step(self.instance).row_prices
+        best = lp_dynamic(self.instance).prices
+        return max(self._largest(steps), self._largest(best))
+
+    @cached_property
+    def q_bar_full(self) -> float:
+        """``q_bar`` with the prices of the LP on mean rows, which the proof of Proposition 1 needs."""
+        return max(self.q_bar, self._largest(lp_static(self.instance).prices))
+
+    def _largest(self, prices: Floats | None) -> float:
+        """The largest price as kernels see it."""
+        problem = self.instance.problem
+        unit = np.asarray(problem.cost_max) / problem.reward_max
+        return float((np.asarray(prices) * unit).max())
+
+    def _about_mean(self, rows: Floats) -> float:
+        share = self.instance.rounds / self.instance.horizon
+        mean = np.tensordot(share, rows, axes=1)
+        return float(sum_to_centre(rows, self.instance.rounds, mean[None]))
+
+    def _best_centre(self, rows: Floats) -> Centre:
+        count, shape = len(rows), rows.shape[1:]
+        size = shape[0] * shape[1]
+        groups = min(count, GROUPS_PER_COORDINATE * size)
+        unit = self.instance.horizon / groups
+        share = self.instance.rounds / self.instance.horizon
+
+        def oracle(point: Floats, values: Floats, slopes: Floats) -> None:
+            cuts_at_centre(rows, self.instance.rounds, point.reshape(1, *shape), values, slopes)
+            values /= unit
+            slopes /= unit
+
+        start = np.tensordot(share, rows, axes=1).ravel()
+        found = minimise(oracle, start, np.ones(size), np.zeros(size), groups, self.tolerance, most_passes=2000)
+        gap = (found.upper - found.lower) / found.upper if found.upper > 0 else 0.0
+        return Centre(found.upper * unit, found.point.reshape(shape), gap)
+
+    def _pairs(self, rows: Floats) -> float:
+        count = len(rows)
+        work = count * count * rows.shape[1] * rows.shape[2] // 2
+        if work > MOST_PAIR_WORK:
+            raise TooLargeError(
+                f"the pairwise measure of {count:,} distinct rows needs {work:.1e} multiplications, "
+                f"{MOST_PAIR_WORK:.0e} are allowed; average neighbouring rounds first, or read w1_min and w2_min."
+            )
+        edges = np.linspace(0, count, 65).astype(np.int64)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = pool.map(
+                lambda k: sum_over_pairs(rows, self.instance.rounds, int(edges[k]), int(edges[k + 1])), range(64)
+            )
+        return 2.0 * float(sum(parts)) / self.instance.horizon
+
+    def __repr__(self) -> str:
+        return f"Variation(v1={self.v1:g}, v2={self.v2:g}, w1={self.w1:g}, w2={self.w2:g}, ...)"
+
+
+def variation(instance: Instance, tolerance: float = 1e-6) -> Variation:
+    """Measure an instance; ``tolerance`` is the relative gap to which W_min is solved.
+
+    >>> from driftsack.core import Instance
+    >>> world = Instance.from_arrays(rewards=[[0.5], [0.5], [1.0]], costs=[[[0.25]], [[1.0]], [[1.0]]], budget=1.0)
+    >>> variation(world)
+    Variation(v1=0.5, v2=0.75, w1=0.666667, w2=1, ...)
+    """
+    return Variation(instance, tolerance)
