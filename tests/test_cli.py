@@ -12,6 +12,7 @@ import driftsack
 from driftsack.cli import app
 from driftsack.cli.bench import page
 from driftsack.experiments import bench, paper
+from driftsack.experiments.measure import meaning, measure
 from driftsack.experiments.plain import PlainSlidingWindowUCB
 
 SMALL = ["--trials", "4", "--horizon", "300"]
@@ -102,3 +103,61 @@ def test_bench_page() -> None:
     text = page({"Speed": [{"m, d": "2, 2", "ratio": 123.456, "ns": 7}]})
     assert "| m, d | ratio | ns |" in text
     assert "| 2, 2 | 123.5 | 7 |" in text
+
+
+def test_measure_shows_one_page_and_a_figure(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["measure", "--example", "3", "--alpha", "0.6", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    for word in ("q_bar_full", "LP-Dynamic", "2,500", "OPT_FD", "Theorem 1", "budget timing", "w2"):
+        assert word in result.stdout
+    assert "Budget timing, not learning, costs most here" in " ".join(result.stdout.split())
+    svg = (tmp_path / "drift.svg").read_text()
+    for label in ("mean reward", "resource 1", "price in the best plan: 0.5", "arm 0", "round"):
+        assert label in svg
+
+
+def test_measure_json_of_a_file(tmp_path: Path) -> None:
+    world = driftsack.instances.example_2(horizon=500)
+    world.save(tmp_path / "world.npz")
+    result = CliRunner().invoke(app, ["measure", str(tmp_path / "world.npz"), "--out", str(tmp_path), "--json"])
+    assert result.exit_code == 0, result.output
+    page = json.loads(result.stdout)
+    assert page["measures"]["v1"] == 0.5
+    assert page["benchmarks"]["LP-Dynamic"]["value"] == pytest.approx(250.0)
+    assert page["bounds"]["theorem_1"]["total"] > page["bounds"]["theorem_1"]["printed_total"]
+    assert page["windows"]["w1"] <= 500
+    assert page["meaning"].startswith("What to play changes")
+    assert len(page["figures"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [([], "name one world"), (["x.npz", "--example", "1"], "name one world"), (["nothing.npz"], "No such file")],
+)
+def test_measure_says_what_it_needs(arguments: list[str], words: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["measure", *arguments, "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert words in " ".join(result.stderr.split())
+
+
+def test_what_a_world_means() -> None:
+    assert "hardly moves" in meaning(100.0, 99.5, 99.0)
+    assert "Nothing can be earned" in meaning(0.0, 0.0, 0.0)
+    assert "windows help" in meaning(100.0, 95.0, 60.0)
+    still = measure(driftsack.Instance.stationary([0.5, 0.7], [[0.5, 0.9]], horizon=50, budget=10.0))
+    assert "hardly moves" in still.meaning
+    broke = measure(driftsack.Instance.stationary([0.5, 0.7], [[0.5, 0.9]], horizon=50, budget=0.0))
+    assert broke.bounds == {}
+
+
+def test_bench_runs_whole(tmp_path: Path) -> None:
+    """Every part once, on the smallest sizes, by the command that people call."""
+    result = CliRunner().invoke(app, ["bench", "--quick", "--markdown", str(tmp_path / "page.md"), "--json"])
+    assert result.exit_code == 0, result.output
+    tables = json.loads(result.stdout)["tables"]
+    assert [len(rows) for rows in tables.values()] == [8, 1, 10, 8, 1]
+    for row in tables["Step LP on recorded rounds of SW-UCB"]:
+        assert row["largest difference"] < 1e-6
+    assert "## Start-up" in (tmp_path / "page.md").read_text()
+    refused = CliRunner().invoke(app, ["bench", "--quick", "--markdown", str(tmp_path / "no" / "page.md")])
+    assert refused.exit_code == 2

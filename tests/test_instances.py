@@ -106,3 +106,86 @@ def test_every_world_takes_a_horizon_and_a_noise(noise: str) -> None:
 def test_bad_parameters(build: Any, words: str) -> None:
     with pytest.raises(DriftsackError, match=words):
         build()
+
+
+FAMILIES = [
+    ds.instances.piecewise_random,
+    ds.instances.sinusoidal,
+    ds.instances.random_walk,
+    ds.instances.linear_trend,
+    ds.instances.bursts,
+    ds.instances.adversarial_order,
+]
+
+
+@pytest.mark.parametrize("build", FAMILIES)
+def test_families_take_sizes_and_seeds(build: Any) -> None:
+    sizes: dict[str, Any] = {"arms": 3, "resources": 2, "horizon": 400, "rate": 0.3, "noise": "beta"}
+    worlds = [build(**sizes, seed=seed) for seed in (1, 1, 2)]
+    for world in worlds:
+        assert (world.horizon, world.arms, world.resources, world.noise) == (400, 3, 2, "beta")
+        assert world.problem.budget == (120.0, 120.0)
+        assert ds.variation(world).v1 > 0
+    np.testing.assert_array_equal(worlds[0].costs, worlds[1].costs)
+    assert not np.array_equal(worlds[0].costs[0], worlds[2].costs[0])
+
+
+def test_families_move_as_their_names_say() -> None:
+    assert len(ds.instances.piecewise_random(changes=7, horizon=500).rewards) == 8
+    still = ds.instances.bursts(count=0, horizon=100)
+    assert len(still.rewards) == 1
+    walk = ds.instances.random_walk(step=0.01, horizon=2_000)
+    steps = np.diff(walk.rewards, axis=0)
+    assert np.abs(steps).max() < 0.06  # reflected, not clipped: no jump is larger than a step
+    assert np.abs(steps).std() < 0.01
+    trend = ds.instances.linear_trend(horizon=300)
+    np.testing.assert_allclose(np.diff(trend.rewards, n=2, axis=0), 0.0, atol=1e-12)
+    fast, slow = (ds.variation(ds.instances.sinusoidal(periods=p)).v1 for p in (8, 2))
+    assert fast == pytest.approx(4 * slow, rel=0.1)
+    late, early = (ds.instances.adversarial_order(best_last=last, horizon=500) for last in (True, False))
+    assert late.rewards[-50:].max(axis=1).mean() > early.rewards[-50:].max(axis=1).mean()
+
+
+@pytest.mark.parametrize("arms", [2, 5])
+@pytest.mark.parametrize("drift", [1.0, 10.0, 40.0])
+def test_switching_worlds_keep_to_their_variation(arms: int, drift: float) -> None:
+    """V is at most what was asked for, and of its order when arms are many enough to change often."""
+    rewards = ds.variation(ds.instances.reward_switching(arms=arms, horizon=10_000, v1=drift, seed=3))
+    costs = ds.variation(ds.instances.cost_switching(arms=arms, horizon=10_000, v2=drift, rate=0.25, seed=3))
+    assert drift / 4 <= rewards.v1 <= drift
+    assert (rewards.v2, costs.v1) == (0.0, 0.0)
+    assert drift / 4 <= costs.v2 <= drift + 0.5  # and one change more into the half that meters
+
+
+def test_cost_switching_meters_what_was_overspent() -> None:
+    world = ds.instances.cost_switching(arms=3, horizon=1_000, v2=3.0, rate=0.25)
+    half = world.costs[world.phase[500:]]
+    assert (half == 0.25).all()
+    assert (world.rewards == 1.0).all()
+    assert ds.benchmarks.lp_dynamic(world).value == pytest.approx(1_000)
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_budget_trap_has_the_global_variation_asked_for(better: bool) -> None:
+    world = ds.instances.budget_trap(horizon=1_000, w1=50.0, w2=20.0, rate=0.25, better=better)
+    moves = ds.variation(world)
+    assert moves.w1 == pytest.approx(50.0)
+    assert moves.w2 == pytest.approx(20.0)
+    plan = np.asarray(ds.benchmarks.lp_dynamic(world).plan)
+    assert plan[1, 0] == pytest.approx(1.0 if better else 0.0)  # wait for the better future, flee the worse
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: ds.instances.reward_switching(v1=0.0), "variation must be above 0"),
+        (lambda: ds.instances.cost_switching(rate=0.99), r"rate must lie in \(0, "),
+        (lambda: ds.instances.budget_trap(rate=0.5), r"rate must lie in \(0, 1/2\)"),
+        (lambda: ds.instances.budget_trap(w1=1e6), "mean rewards must lie in"),
+        (lambda: ds.instances.piecewise_random(changes=10, horizon=10), "changes must be at least 0 and at most 9"),
+        (lambda: ds.instances.random_walk(step=-1.0), "step must be 0 or more"),
+    ],
+)
+def test_bad_parameters_of_families(build: Any, words: str) -> None:
+    with pytest.raises(DriftsackError, match=words):
+        build()

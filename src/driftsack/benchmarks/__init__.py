@@ -1,6 +1,7 @@
 """Layer 2: the optimum in all its definitions, each with its proof.
 
-OPT_FD <= OPT_DP <= LP-Dynamic and OPT_FD <= LP-Static <= LP-Dynamic (paper, appendix on benchmarks).
+LP-Static <= OPT_FD (fluid) <= LP-Dynamic, and OPT_FD (hard) <= OPT_DP <= LP-Dynamic for budgets larger by one round's
+costs; the paper's appendix on benchmarks has it a little differently (docs/errata.md).
 """
 
 from driftsack.benchmarks.dynamic_program import dynamic_program

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from driftsack.cli.bench import bench
+from driftsack.cli.measure import measure
 from driftsack.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -18,6 +19,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command()(reproduce)
+app.command()(measure)
 app.command()(bench)
 
 

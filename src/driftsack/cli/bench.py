@@ -28,12 +28,14 @@ def bench(
     Example: driftsack bench --quick
     """
     from driftsack.experiments import bench as work  # noqa: PLC0415  (SciPy and highspy load only where used)
+    from driftsack.experiments.bench_yardsticks import yardstick_rows  # noqa: PLC0415
     from driftsack.experiments.startup import startup_rows  # noqa: PLC0415
 
     parts = {
         "Step LP on recorded rounds of SW-UCB": work.step_lp_rows,
         "A whole simulated round": work.round_rows,
         "Growth of the cost of a round": work.growth_rows,
+        "Benchmarks and measures": yardstick_rows,
         "Start-up": startup_rows,
     }
     tables: dict[str, list[dict[str, Any]]] = {}

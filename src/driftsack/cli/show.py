@@ -74,7 +74,8 @@ def print_json(document: dict[str, Any]) -> None:
 
 def rich_table(frame: pl.DataFrame, caption: str) -> Table:
     """A table for people: ``x`` and ``x_se`` become one column, shares become percentages."""
-    shown = Table(title=caption, title_justify="left")
+    results_title = caption.replace(" ", "\u00a0")  # a title wider than its table is not broken
+    shown = Table(title=results_title, title_justify="left")
     names = [name for name in frame.columns if not name.endswith("_se")]
     for name in names:
         numeric = frame.schema[name].is_numeric()

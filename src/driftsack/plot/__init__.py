@@ -1,6 +1,7 @@
 """Layer 5: figures."""
 
+from driftsack.plot.drift import drift_figure
 from driftsack.plot.rewards import rewards_figure
 from driftsack.plot.style import write_figure
 
-__all__ = ["rewards_figure", "write_figure"]
+__all__ = ["drift_figure", "rewards_figure", "write_figure"]

@@ -14,6 +14,7 @@ BLUE: Final = "#0072B2"
 ORANGE: Final = "#D55E00"
 GREEN: Final = "#009E73"
 GREY: Final = "#555555"
+PALETTE: Final = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 
 SETTINGS: Final[dict[Any, Any]] = {
     "figure.constrained_layout.use": True,

@@ -1,0 +1,211 @@
+"""V, W, their sharper versions and the paper's inequalities between them."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import driftsack as ds
+from driftsack import benchmarks, theory
+from driftsack.core.checks import Floats
+from driftsack.core.errors import OutOfRangeError, SettingError, TooLargeError
+
+
+def random_world(seed: int) -> ds.Instance:
+    rng = np.random.default_rng(seed)
+    rows, arms, resources = rng.integers(2, 7), rng.integers(1, 4), rng.integers(1, 4)
+    means = rng.random((rows, resources + 1, arms))
+    return ds.Instance.piecewise(
+        means[:, 0], means[:, 1:], rng.integers(1, 5, rows).tolist(), budget=rng.random(resources) * 6 + 0.5
+    )
+
+
+def by_rounds(world: ds.Instance) -> tuple[Floats, Floats]:
+    return world.rewards[world.phase], world.costs[world.phase]
+
+
+def column_sum(matrix: Floats) -> float:
+    return float(np.abs(matrix).sum(axis=0).max())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_measures_equal_their_definitions(seed: int) -> None:
+    world = random_world(seed)
+    rewards, costs = by_rounds(world)
+    horizon = world.horizon
+    moves = ds.variation(world)
+    assert moves.v1 == pytest.approx(sum(np.abs(rewards[t + 1] - rewards[t]).max() for t in range(horizon - 1)))
+    assert moves.v2 == pytest.approx(
+        max(
+            sum(np.abs(costs[t + 1, j] - costs[t, j]).max() for t in range(horizon - 1)) for j in range(world.resources)
+        )
+    )
+    assert moves.w1 == pytest.approx(sum(np.abs(row - rewards.mean(axis=0)).max() for row in rewards))
+    assert moves.w2 == pytest.approx(sum(column_sum(row - costs.mean(axis=0)) for row in costs))
+    assert moves.w1_pair == pytest.approx(sum(np.abs(a - b).max() for a in rewards for b in rewards) / horizon)
+    assert moves.w2_pair == pytest.approx(sum(column_sum(a - b) for a in costs for b in costs) / horizon)
+
+
+def centre_lp(rows: Floats) -> float:
+    """Min over c of the sum of ||row - c||_1 as one dense LP: the obvious twin."""
+    count, resources, arms = rows.shape
+    size = resources * arms
+    columns = size + count * size + count  # the centre, the absolute values, the norms
+    matrix, limits = [], []
+    for k in range(count):
+        for j in range(resources):
+            for i in range(arms):
+                for sign in (1.0, -1.0):  # sign (row - c) <= u
+                    line = np.zeros(columns)
+                    line[j * arms + i] = -sign
+                    line[size + k * size + j * arms + i] = -1.0
+                    matrix.append(line)
+                    limits.append(-sign * rows[k, j, i])
+        for i in range(arms):  # sum over resources of u <= norm
+            line = np.zeros(columns)
+            line[size + k * size + np.arange(resources) * arms + i] = 1.0
+            line[size + count * size + k] = -1.0
+            matrix.append(line)
+            limits.append(0.0)
+    cost = np.concatenate([np.zeros(size + count * size), np.ones(count)])
+    bounds = [(None, None)] * size + [(0, None)] * (columns - size)
+    return float(linprog(cost, A_ub=np.array(matrix), b_ub=np.array(limits), bounds=bounds).fun)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_best_centres_are_certified_and_equal_a_dense_lp(seed: int) -> None:
+    world = random_world(seed)
+    rewards, costs = by_rounds(world)
+    moves = ds.variation(world, tolerance=1e-9)
+    assert moves.w1_min == pytest.approx(centre_lp(rewards[:, None]), rel=1e-7)
+    assert moves.w2_min == pytest.approx(centre_lp(costs), rel=1e-7)
+    for found, rows in ((moves.w1_best, rewards[:, None]), (moves.w2_best, costs)):
+        assert 0 <= found.gap <= 1e-9
+        centre = found.centre.reshape(rows.shape[1:])
+        assert sum(column_sum(row - centre) for row in rows) == pytest.approx(found.value)
+    assert moves.w1_min <= moves.w1 + 1e-9
+    assert moves.w2_min <= moves.w2 + 1e-9
+    assert moves.w1_pair <= 2 * moves.w1_min * (1 + 1e-9)
+    assert moves.w2_pair <= 2 * moves.w2_min * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 2_500, 5_000, 9_000])
+def test_step_change(k: int) -> None:
+    moves = ds.variation(ds.instances.step_change(k=k))
+    assert moves.w1 == pytest.approx(2 * k * (10_000 - k) / 10_000)
+    assert moves.w1_min == pytest.approx(min(k, 10_000 - k))
+    assert (moves.w1 == pytest.approx(moves.w1_min)) == (k == 5_000)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lemma_1_and_proposition_1(seed: int) -> None:
+    """Prices are at most 1/b; even spending, LP-Dynamic and the mean LP are as far apart as W allows."""
+    world = random_world(seed)
+    moves, horizon = ds.variation(world), world.horizon
+    rate = float(world.problem.rate.min())
+    assert moves.q_bar <= moves.q_bar_full <= 1 / rate + 1e-9
+    even, best = benchmarks.single_step(world), benchmarks.lp_dynamic(world).value
+    mean = benchmarks.lp_static(world).value
+    timing = moves.w1 + moves.q_bar_full * moves.w2
+    slack = 1e-7 * horizon
+    assert even.value <= best + slack
+    assert best <= mean + timing + slack
+    assert mean + timing <= even.value + 2 * timing + slack
+    assert even.row_prices is not None
+    assert best <= even.value + moves.w1_pair + even.row_prices.max() * moves.w2_pair + slack
+
+
+def test_proposition_1_fails_with_the_printed_prices() -> None:
+    """The planted fault is the paper's own: without the mean LP's price the bound is 1.818 and the value 2."""
+    world = ds.Instance.from_arrays(rewards=[[1, 1], [1, 1]], costs=[[[0.1, 1]], [[1, 0.1]]], budget=1.0)
+    moves, best = ds.variation(world), benchmarks.lp_dynamic(world).value
+    mean = benchmarks.lp_static(world).value
+    assert best > mean + moves.w1 + moves.q_bar * moves.w2 + 0.1
+    assert best <= mean + moves.w1 + moves.q_bar_full * moves.w2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_repeating_and_permuting(seed: int) -> None:
+    """Rows three times as long: W and the pairwise measure triple, V stays; orders of arms and resources are nothing."""
+    world = random_world(seed)
+    moves = ds.variation(world)
+    budget = np.asarray(world.problem.budget)
+    longer = ds.variation(ds.Instance.piecewise(world.rewards, world.costs, (3 * world.rounds).tolist(), 3 * budget))
+    mirrored = ds.variation(
+        ds.Instance.piecewise(world.rewards[:, ::-1], world.costs[:, ::-1, ::-1], world.rounds.tolist(), budget[::-1])
+    )
+    for name, factor in (("v1", 1), ("v2", 1), ("w1", 3), ("w2", 3), ("w1_min", 3), ("w2_pair", 3), ("q_bar", 1)):
+        assert getattr(longer, name) == pytest.approx(factor * getattr(moves, name), rel=1e-5, abs=1e-9)
+        assert getattr(mirrored, name) == pytest.approx(getattr(moves, name), rel=1e-5, abs=1e-9)
+
+
+def test_pairs_of_too_many_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["driftsack.measures.variation"], "MOST_PAIR_WORK", 100)
+    with pytest.raises(TooLargeError, match=r"the pairwise measure of 50 distinct rows needs .* multiplications"):
+        _ = ds.variation(ds.instances.random_walk(horizon=50)).w1_pair
+    with pytest.raises(SettingError, match="instance must be a driftsack Instance"):
+        ds.variation(ds.instances.example_1().problem)  # type: ignore[arg-type]
+
+
+def test_regret_bound_term_by_term() -> None:
+    """The printed formula, written out again."""
+    horizon, m, d, b, v1, v2, w1, w2, q = 10_000, 3, 2, 0.25, 0.7, 1.3, 900.0, 800.0, 1.5
+    log1, log2 = np.log(12 * m * horizon**3.0), np.log(12 * m * d * horizon**3.0)
+    printed = (
+        4 * horizon**0.5 * log2
+        + (14 + 2 * d) * m ** (1 / 3) * v2 ** (1 / 3) * horizon ** (2 / 3) * log2 ** (1 / 3)
+        + 8 * (2 * m * horizon) ** 0.5 * log2**0.5
+        + 1
+    ) / b
+    printed += 4 * horizon**0.5 * log1 + 16 * m ** (1 / 3) * v1 ** (1 / 3) * horizon ** (2 / 3) * log1 ** (1 / 3)
+    printed += 2 * (w1 + q * w2)
+    bound = theory.regret_bound(horizon, m, d, b, (v1, v2), (w1, w2), q)
+    assert bound.printed_total == pytest.approx(printed)
+    assert bound.total - bound.printed_total == pytest.approx(8 * (2 * m * horizon * log1) ** 0.5)
+    stop = theory.stopping_time_bound(horizon, m, d, b, v2)
+    drift = m ** (1 / 3) * v2 ** (1 / 3) * horizon ** (2 / 3) * log2 ** (1 / 3)
+    assert stop == pytest.approx((14 * drift + 8 * (2 * m * horizon) ** 0.5 * log2**0.5 + 4 * horizon**0.5 * log2) / b)
+    sums = theory.concentration_bounds(horizon, m, d, (500, 700), (v1, v2))
+    assert sums.costs == pytest.approx(
+        4 * horizon**0.5 * log2 + 8 * (2 * log2 * m) ** 0.5 * horizon / 700**0.5 + 700 * v2
+    )
+    least = theory.regret_lower_bounds(horizon, m, b, (v1, v2), (w1, w2), q)
+    assert least.cost_drift == pytest.approx((m * v2 * horizon**2) ** (1 / 3) / b)
+    assert least.budget_timing == w1 + q * w2
+
+
+def test_refined_bound_and_shrinkage() -> None:
+    horizon, m, d, budget, v2 = 10_000, 3, 2, 2_500.0, 0.5
+    g = np.log(m * d * horizon**2.0)
+    alpha = (g * m * budget) ** 0.5 + m * g
+    beta = (g * budget) ** 0.5 + (m * v2 * horizon**2) ** (1 / 3) * g ** (1 / 3)
+    assert theory.epsilon(horizon, m, d, budget, v2, constant=0.1) == pytest.approx(0.1 * (alpha + beta) / budget)
+    assert theory.epsilon(100, m, d, 1.0, v2) == 1.0
+    bound = theory.refined_regret_bound(horizon, m, d, budget, 1_000.0, (0.5, v2), (10.0, 20.0), 2.0)
+    learning = ((m / budget) ** 0.5 * 1_000 + (m * 1_000) ** 0.5 + m * g**0.5) * g**0.5
+    assert bound.learning == pytest.approx(learning)
+    assert bound.budget_timing == 50.0
+    assert bound.total == pytest.approx(sum(bound))
+
+
+def test_bounds_refuse_nonsense() -> None:
+    with pytest.raises(OutOfRangeError, match="rate must be above 0"):
+        theory.regret_bound(100, 2, 1, 0.0, (0, 0), (0, 0), 0)
+    with pytest.raises(OutOfRangeError, match="variation must be 0 or more"):
+        theory.stopping_time_bound(100, 2, 1, 0.5, -1.0)
+    with pytest.raises(OutOfRangeError, match="arms must be at least 1"):
+        theory.radius_constant(100, 0)
+    with pytest.raises(SettingError, match="variation must be a pair"):
+        theory.windows(100, 2, 1, 0.5)  # type: ignore[arg-type]
+
+
+def test_theorem_1_holds_for_the_algorithm() -> None:
+    """Regret of SW-UCB with the paper's windows stays below the bound (by far: its constants are large)."""
+    world = ds.instances.example_2(horizon=2_000)
+    moves, best = ds.variation(world), benchmarks.lp_dynamic(world)
+    run = ds.simulate(world, ds.SlidingWindowUCB(variation=(moves.v1, moves.v2)), trials=50, seed=0)
+    bound = theory.regret_bound(world.horizon, 2, 2, 0.5, (moves.v1, moves.v2), (moves.w1, moves.w2), moves.q_bar_full)
+    assert 0 < run.regret(best).mean() < bound.total
