@@ -129,7 +129,7 @@ def test_proposition_1_fails_with_the_printed_prices() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_repeating_and_permuting(seed: int) -> None:
-    """Rows three times as long: W and the pairwise measure triple, V stays; orders of arms and resources are nothing."""
+    """Rows three times as long: W and the pairwise measure triple, V stays; and order is nothing."""
     world = random_world(seed)
     moves = ds.variation(world)
     budget = np.asarray(world.problem.budget)
