@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.benchmarks.result import Benchmark
+from driftsack.benchmarks.result import Benchmark, relative_gap
 from driftsack.core.checks import Floats, Phase, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.instance import NOISES, Instance
@@ -171,7 +171,7 @@ def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> Fi
     return FixedDistribution(
         "OPT_FD (fluid)",
         best.value * problem.reward_max,
-        max(proof.gap, 0.0) / best.value if best.value > 0 else 0.0,
+        relative_gap(best.value + proof.gap, best.value, stop),
         best.prices * problem.reward_max / np.asarray(problem.cost_max),
         np.tile(best.mix, (len(instance.rewards), 1)),
         passes=1,

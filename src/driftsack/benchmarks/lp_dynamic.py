@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from driftsack.benchmarks.result import Benchmark
+from driftsack.benchmarks.result import Benchmark, relative_gap
 from driftsack.core.checks import Bools, Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.numerics.bundle import Minimum, minimise
@@ -102,7 +102,7 @@ def lp_dynamic(instance: Instance, tolerance: float = 1e-9, most_passes: int = 1
     return Benchmark(
         "LP-Dynamic",
         value * problem.reward_max,
-        max(value - shrink * earned, 0.0) / value if value > 0 else 0.0,
+        relative_gap(value, shrink * earned, problem.horizon),
         prices * problem.reward_max / np.asarray(problem.cost_max),
         plan,
         found.passes,

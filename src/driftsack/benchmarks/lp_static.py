@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftsack.benchmarks.result import Benchmark
+from driftsack.benchmarks.result import Benchmark, relative_gap
 from driftsack.core.checks import Floats
 from driftsack.core.instance import Instance
 from driftsack.lp.step import certificate, step_lp
@@ -35,7 +35,7 @@ def lp_static(instance: Instance) -> Benchmark:
     return Benchmark(
         "LP-Static",
         best.value * problem.horizon * problem.reward_max,
-        max(proof.gap, 0.0) / best.value if best.value > 0 else 0.0,
+        relative_gap(best.value + proof.gap, best.value, 1.0),
         best.prices * problem.reward_max / np.asarray(problem.cost_max),
         np.tile(best.mix, (len(instance.rewards), 1)),
         passes=1,

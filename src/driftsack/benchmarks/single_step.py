@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftsack.benchmarks.result import Benchmark
+from driftsack.benchmarks.result import Benchmark, relative_gap
 from driftsack.core.checks import Floats
 from driftsack.core.instance import Instance
 from driftsack.lp.step import new_step_lp, rescue_failed
@@ -96,7 +96,7 @@ def single_step(instance: Instance) -> SingleStep:
     return SingleStep(
         "single steps",
         total * problem.reward_max,
-        float(instance.rounds @ np.maximum(gaps, 0.0)) / total if total > 0 else 0.0,
+        relative_gap(total + float(instance.rounds @ np.maximum(gaps, 0.0)), total, problem.horizon),
         None,
         plan,
         1,

@@ -67,7 +67,7 @@ def step_lp(rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike) -
     gain = float(np.abs(gains).max(initial=0.0)) or 1.0
     use = np.abs(uses).max(axis=1, initial=0.0)
     use[use == 0.0] = 1.0
-    lp = new_step_lp(gains.size, rates / use)
+    lp = new_step_lp(gains.size, np.minimum(rates, LOOSE * use) / use)
     lp.objective[: gains.size] = gains / gain
     lp.columns[:-1, : gains.size] = uses / use[:, None]
     simplex.solve(lp)
