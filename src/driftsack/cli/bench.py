@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -31,7 +32,7 @@ def bench(
     from driftsack.experiments.bench_yardsticks import yardstick_rows  # noqa: PLC0415
     from driftsack.experiments.startup import startup_rows  # noqa: PLC0415
 
-    parts = {
+    parts: dict[str, Callable[..., Any]] = {
         "Step LP on recorded rounds of SW-UCB": work.step_lp_rows,
         "A whole simulated round": work.round_rows,
         "Growth of the cost of a round": work.growth_rows,

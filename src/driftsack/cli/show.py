@@ -88,6 +88,8 @@ def rich_table(frame: pl.DataFrame, caption: str) -> Table:
 
 def spell(name: str, value: Any, error: float | None = None) -> str:
     """One cell as people read it."""
+    if value is None:
+        return ""
     if name.endswith("_share"):
         return f"{value:.1%}"
     if error is not None:

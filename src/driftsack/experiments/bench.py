@@ -20,9 +20,10 @@ from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator
 from driftsack.experiments.plain import PlainSlidingWindowUCB
 from driftsack.instances import example_2
-from driftsack.lp.highs import USUAL, load_program, new_highs
+from driftsack.lp.highs import load_program
 from driftsack.lp.step import new_step_lp, step_lp
 from driftsack.numerics.compiled import kernel
+from driftsack.numerics.highs import USUAL, new_highs
 from driftsack.numerics.simplex import PIVOTS, RESTARTS, Simplex, column_changed, solve, to_slack_basis
 from driftsack.policies import SlidingWindowUCB
 from driftsack.policies.policy import programs

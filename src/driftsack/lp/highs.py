@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import highspy
 import numpy as np
 
 from driftsack.core.checks import Floats
 from driftsack.core.errors import DriftsackError
 from driftsack.numerics import simplex
+from driftsack.numerics.highs import TIGHT, USUAL, new_highs
 from driftsack.numerics.simplex import Simplex
-
-TIGHT: Final = 1e-10  # the tightest tolerance that HiGHS takes
-USUAL: Final = 1e-7  # its own default, for programs on which the tightest one fails
-
-
-def new_highs(tolerance: float = TIGHT) -> highspy.Highs:
-    """A silent HiGHS with one thread and no presolve (programs are tiny)."""
-    solver = highspy.Highs()
-    for option, value in {
-        "output_flag": False,
-        "threads": 1,
-        "presolve": "off",
-        "primal_feasibility_tolerance": tolerance,
-        "dual_feasibility_tolerance": tolerance,
-    }.items():
-        solver.setOptionValue(option, value)
-    return solver
 
 
 def load_program(solver: highspy.Highs, objective: Floats, columns: Floats, rhs: Floats) -> None:

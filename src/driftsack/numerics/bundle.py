@@ -93,7 +93,7 @@ class _Master:
     """The linear program over the cuts: min a z + sum theta_g, theta_g >= v + s (z - z_i), 0 <= z <= u."""
 
     def __init__(self, most: Floats, linear: Floats, groups: int) -> None:
-        import highspy  # noqa: PLC0415  (slow to import, and not needed to simulate)
+        from driftsack.numerics.highs import highspy, new_highs  # noqa: PLC0415  (slow to import, rarely needed)
 
         self.most, self.linear, self.groups = most, linear, groups
         self.owner: list[int] = []  # group of each cut
@@ -104,15 +104,7 @@ class _Master:
         self.point = np.zeros(most.size)
         self.shares = np.zeros(0)
         self.infinity = highspy.kHighsInf
-        self.solver = highspy.Highs()
-        for option, value in {
-            "output_flag": False,
-            "threads": 1,
-            "presolve": "off",
-            "primal_feasibility_tolerance": 1e-10,
-            "dual_feasibility_tolerance": 1e-10,
-        }.items():
-            self.solver.setOptionValue(option, value)
+        self.solver = new_highs()
         for cost, high in zip(linear, most, strict=True):
             self.solver.addCol(cost, 0.0, high, 0, [], [])
         for _ in range(groups):
