@@ -66,6 +66,7 @@ def yardstick_rows(quick: bool, said: Callable[[str], None]) -> list[Row]:
     rows.append(_row(f"T = {horizon:,}, m = 10, d = 3", "peak memory / instance", _memory(world), best, ours))
     rows += _variation_rows(world, said)
     del world
+    rows += _centre_rows(10_000 if quick else 100_000, said)
 
     horizon = 10_000 if quick else 100_000
     said("LP-Dynamic, ten resources")
@@ -102,6 +103,22 @@ def _memory(world: Instance) -> float:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return 1.0 + peak / size
+
+
+def _centre_rows(count: int, said: Callable[[str], None]) -> list[Row]:
+    """W about the best centre, for distinct rows, in plain passes; the gap is its certificate."""
+    world = random_world(count, 10, 3)
+    moves = variation(world)
+    rows: list[Row] = []
+    for name in ("w1", "w2"):
+        said(f"measure {name}_min of {count:,} rows")
+        passing = statistics.median(plain_pass(world) for _ in range(5))
+        begun = time.perf_counter()
+        found = getattr(moves, f"{name}_best")
+        spent = time.perf_counter() - begun
+        what = f"{name.upper()}_min: time in plain passes"
+        rows.append({**_row(f"K = {count:,}, m = 10, d = 3", what, spent / passing, None, spent), "gap": found.gap})
+    return rows
 
 
 def _variation_rows(world: Instance, said: Callable[[str], None]) -> list[Row]:

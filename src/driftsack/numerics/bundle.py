@@ -93,7 +93,7 @@ class _Master:
     """The linear program over the cuts: min a z + sum theta_g, theta_g >= v + s (z - z_i), 0 <= z <= u."""
 
     def __init__(self, most: Floats, linear: Floats, groups: int) -> None:
-        from driftsack.numerics.highs import highspy, new_highs  # noqa: PLC0415  (slow to import, rarely needed)
+        from driftsack.numerics.highs import new_highs  # noqa: PLC0415  (slow to import, rarely needed)
 
         self.most, self.linear, self.groups = most, linear, groups
         self.owner: list[int] = []  # group of each cut
@@ -103,7 +103,7 @@ class _Master:
         self.levels = np.full(groups, -np.inf)  # theta at the last solution
         self.point = np.zeros(most.size)
         self.shares = np.zeros(0)
-        self.infinity = highspy.kHighsInf
+        self.infinity = float("inf")
         self.solver = new_highs()
         for cost, high in zip(linear, most, strict=True):
             self.solver.addCol(cost, 0.0, high, 0, [], [])
