@@ -138,23 +138,26 @@ class Variation:
         return float((np.asarray(prices) * unit).max())
 
     def _about_mean(self, rows: Floats) -> float:
+        return float(sum_to_centre(rows, self.instance.rounds, self._mean(rows)[None]))
+
+    def _mean(self, rows: Floats) -> Floats:
+        """(d, m) the mean row over the horizon, in one pass."""
         share = self.instance.rounds / self.instance.horizon
-        mean = np.tensordot(share, rows, axes=1)
-        return float(sum_to_centre(rows, self.instance.rounds, mean[None]))
+        mean: Floats = (share @ rows.reshape(len(rows), -1)).reshape(rows.shape[1:])
+        return mean
 
     def _best_centre(self, rows: Floats) -> Centre:
         count, shape = len(rows), rows.shape[1:]
         size = shape[0] * shape[1]
         groups = min(count, GROUPS_PER_COORDINATE * size)
         unit = self.instance.horizon / groups
-        share = self.instance.rounds / self.instance.horizon
 
         def oracle(point: Floats, values: Floats, slopes: Floats) -> None:
             cuts_at_centre(rows, self.instance.rounds, point.reshape(1, *shape), values, slopes)
             values /= unit
             slopes /= unit
 
-        start = np.tensordot(share, rows, axes=1).ravel()
+        start = self._mean(rows).ravel()
         found = minimise(oracle, start, np.ones(size), np.zeros(size), groups, self.tolerance, most_passes=2000)
         gap = (found.upper - found.lower) / found.upper if found.upper > 0 else 0.0
         return Centre(found.upper * unit, found.point.reshape(shape), gap)
