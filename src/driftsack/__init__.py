@@ -5,17 +5,20 @@ from driftsack.core import SKIP, Decision, Instance, Problem
 from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
 from driftsack.measures import variation
-from driftsack.policies import Learner, NaiveUCB, Policy, SlidingWindowUCB
+from driftsack.policies import DualDescent, LagrangeBwK, Learner, NaiveUCB, Policy, PrimalDualBwK, SlidingWindowUCB
 from driftsack.simulation import Run, simulate
 
 __all__ = [
     "SKIP",
     "Decision",
     "DriftsackError",
+    "DualDescent",
     "Instance",
+    "LagrangeBwK",
     "Learner",
     "NaiveUCB",
     "Policy",
+    "PrimalDualBwK",
     "Problem",
     "Run",
     "SlidingWindowUCB",

@@ -1,0 +1,145 @@
+r"""LagrangeBwK (Immorlica, Sankararaman, Schapire and Slivkins 2019): two learners play the Lagrangian game.
+
+The primal, EXP3.P over the arms and SKIP, and the dual, Hedge over the resources, play the zero-sum game
+
+.. math:: L_t(a, i) = r_t(a) + 1 - \gamma\, c_{t,i}(a) .
+
+The primal is paid :math:`(L_t(a_t, \cdot) - 1 + \gamma) / (1 + \gamma) \in [0, 1]`; the dual minimises
+:math:`L_t(a_t, \cdot)`, so its weight on a resource grows with use. Budgets may differ: costs of resource j are scaled
+by :math:`B / B_j`, B the least budget. The dual's draw of a resource is replaced by its expectation, which has the same
+mean and less noise, and its shares times :math:`\gamma` are the prices.
+
+- ``form="stochastic"``: :math:`\gamma = T/B` and one resource more, time, which every round uses B/T of, SKIP included.
+- ``form="adversarial"``: no time; :math:`\gamma = T_0/B` with :math:`T_0 = g/(d+1)` for a value g of OPT_FD, or
+  :math:`T_0 = g` with ``divide=False``. Not knowing it, ``benchmark="guess"`` draws g from 1, 2, 4, ... up to T.
+
+*Guarantee* (their theorems, up to constants): in a stationary world the stochastic form has regret
+:math:`\tilde O(\sqrt{mT}\, T/B)`. Against any oblivious adversary the adversarial form earns at least OPT_FD over a
+factor of order d + 1, or :math:`d \log T` with the guess, less a sublinear term. Cost: O(m + d) a round, no LP.
+
+Late feedback: importance weights use the probability that the arm had when it was chosen; the dual's shares are those
+of the last choice.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.core.checks import Floats, above_zero, flag, one_of
+from driftsack.core.decision import SKIP
+from driftsack.core.errors import SettingError
+from driftsack.core.problem import Problem
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.exp3p import Exp3P, new_exp3p, pay, refresh, soften
+from driftsack.numerics.ledger import Ledger
+from driftsack.numerics.sampling import draw
+from driftsack.policies.policy import Policy
+
+FORMS: Final = ("adversarial", "stochastic")
+GUESS: Final = "guess"
+
+
+class State(NamedTuple):
+    """All that changes as the learner plays."""
+
+    primal: Exp3P  # m arms, then SKIP
+    logs: Floats  # (n,) the dual's log weights; n = d, or d + 1 with time
+    shares: Floats  # (n,) the dual's mix
+    dual_rate: float  # eta of Hedge
+    scale: Floats  # (d,) B / B_j: what a unit of each resource weighs
+    time_cost: float  # B / T in the stochastic form, else 0
+    factor: Floats  # (1,) gamma; 0 until a guess is drawn
+    budget: float  # B
+    doublings: int  # a guess is 2^k, k drawn from 0, ..., doublings; below 0: no guess
+    divisor: float  # T0 = guess / divisor
+
+
+@kernel
+def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+    """Draw from the primal's probabilities; the dual's mix gives the prices."""
+    if state.factor[0] == 0.0:
+        k = int(rng.random() * (state.doublings + 1))
+        state.factor[0] = 2.0**k / (state.divisor * state.budget)
+    refresh(state.primal)
+    soften(state.logs, state.shares)
+    for i in range(mix.size):
+        mix[i] = state.primal.chances[i]
+    for j in range(prices.size):
+        prices[j] = state.factor[0] * state.shares[j] * state.scale[j]
+    return draw(mix, rng.random())
+
+
+@kernel
+def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:  # noqa: ARG001
+    """Pay the primal for its action and the dual for what was used."""
+    resources = costs.size
+    used = 0.0
+    for j in range(resources):
+        amount = costs[j] * state.scale[j]
+        used += state.shares[j] * amount
+        state.logs[j] += state.dual_rate * amount
+    if state.logs.size > resources:
+        used += state.shares[resources] * state.time_cost
+        state.logs[resources] += state.dual_rate * state.time_cost
+    factor = state.factor[0]
+    payoff = (reward + factor * (1.0 - used)) / (1.0 + factor)
+    action = state.primal.logs.size - 1 if arm == SKIP else arm
+    pay(state.primal, action, max(chance, 1e-12), payoff)
+
+
+@dataclass(frozen=True)
+class LagrangeBwK(Policy):
+    """Recipe: the form of the game and, for the adversarial one, a value of OPT_FD in people's units, or a guess.
+
+    ``delta`` is EXP3.P's failure probability, 1/T if not given.
+
+    >>> LagrangeBwK(benchmark=3_750.0).to_spec()["form"]
+    'adversarial'
+    """
+
+    form: str = "adversarial"
+    benchmark: float | str = GUESS
+    divide: bool = True
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        one_of(self.form, "form", FORMS)
+        object.__setattr__(self, "divide", flag(self.divide, "divide"))
+        if self.benchmark != GUESS:
+            if isinstance(self.benchmark, str):
+                raise SettingError(f"benchmark must be a number or {GUESS!r}, got {self.benchmark!r}.")
+            object.__setattr__(self, "benchmark", above_zero(self.benchmark, "benchmark"))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", above_zero(self.delta, "delta"))
+
+    def new_state(self, problem: Problem) -> State:
+        """Equal weights on both sides."""
+        horizon, resources = problem.horizon, problem.resources
+        budget = max(float(problem.unit_budget.min()), 1e-9)
+        stochastic = self.form == "stochastic"
+        sides = resources + stochastic
+        divisor = float(resources + 1) if self.divide else 1.0
+        guessing = not stochastic and self.benchmark == GUESS
+        return State(
+            primal=new_exp3p(problem.arms + 1, horizon, self.delta or 1 / horizon),
+            logs=np.zeros(sides),
+            shares=np.full(sides, 1 / sides),
+            dual_rate=math.sqrt(math.log(sides) / horizon),
+            scale=budget / np.maximum(problem.unit_budget, budget),
+            time_cost=budget / horizon if stochastic else 0.0,
+            factor=np.array([0.0 if guessing else self._factor(problem, budget, divisor)]),
+            budget=budget,
+            doublings=math.floor(math.log2(horizon)) if guessing else -1,
+            divisor=divisor,
+        )
+
+    def _factor(self, problem: Problem, budget: float, divisor: float) -> float:
+        """Gamma = T / B or T0 / B."""
+        if self.form == "stochastic":
+            return problem.horizon / budget
+        return float(self.benchmark) / problem.reward_max / (divisor * budget)
