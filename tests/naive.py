@@ -20,6 +20,27 @@ class Round(NamedTuple):
     costs: Floats
 
 
+def refined_bounds(
+    history: list[Round], arms: int, resources: int, horizon: int, windows: tuple[int, int], scale: float = 1.0
+) -> tuple[Floats, Floats]:
+    """The same as :func:`bounds` with the radii of the paper's last appendix."""
+    t = len(history) + 1
+    upper, lower = np.zeros(arms), np.zeros((resources, arms))
+    gammas = [math.log(arms * horizon**2), math.log(arms * resources * horizon**2)]
+    for i in range(arms):
+        for k, (window, gamma) in enumerate(zip(windows, gammas, strict=True)):
+            seen = [history[s - 1] for s in range(max(1, t - window), t) if history[s - 1].arm == i]
+            n = len(seen) + 1
+            for j in range(resources if k else 1):
+                mean = sum(r.costs[j] if k else r.reward for r in seen) / n
+                rad = math.sqrt(gamma * mean / n) + gamma / n
+                if k:
+                    lower[j, i] = mean - scale * 2 * rad
+                else:
+                    upper[i] = mean + scale * 2 * rad
+    return upper, lower
+
+
 def bounds(
     history: list[Round], arms: int, resources: int, horizon: int, windows: tuple[int, int], scale: float = 1.0
 ) -> tuple[Floats, Floats]:

@@ -21,7 +21,7 @@ PROBLEM = ds.Problem(horizon=300, arms=3, budget=[60.0, 90.0])
 @settings(max_examples=300)
 @given(hnp.arrays(np.float64, st.integers(1, 8), elements=st.floats(-5, 5)), st.floats(0.01, 4))
 def test_projection_meets_its_optimality_conditions(point: Floats, cap: float) -> None:
-    """The answer is max(point - theta, 0) with theta >= 0, positive only where the cap binds; doing it twice is once."""
+    """The answer is max(point - theta, 0) with theta >= 0, positive only where the cap binds; twice is once."""
     q = point.copy()
     onto_capped_orthant(q, cap)
     assert (q >= 0).all()

@@ -14,13 +14,15 @@ from driftsack.lp import certificate
 from driftsack.numerics.ledger import open_ledger
 from driftsack.policies import from_spec
 from driftsack.policies.policy import choose, learn, programs
-from driftsack.theory import window
+from driftsack.theory import epsilon, window
 from tests import naive
 
 ARMS, RESOURCES, HORIZON = 3, 2, 160
 
 
-def disagreement(policy: Any, windows: tuple[int, int], seed: int) -> tuple[float, int]:
+def disagreement(
+    policy: Any, windows: tuple[int, int], seed: int, twin: Any = naive.bounds, kept: float = 1.0
+) -> tuple[float, int]:
     """Play a moving world by ask and tell; the worst disagreement with the twin's bounds, and the skips.
 
     The learner's bounds must equal the twin's, and its mix must be optimal for the twin's LP: by certificate,
@@ -33,9 +35,9 @@ def disagreement(policy: Any, windows: tuple[int, int], seed: int) -> tuple[floa
     history: list[naive.Round] = []
     worst, skips = 0.0, 0
     while not learner.done:
-        upper, lower = naive.bounds(history, ARMS, RESOURCES, HORIZON, windows, policy.scale)
+        upper, lower = twin(history, ARMS, RESOURCES, HORIZON, windows, policy.scale)
         decision = learner.ask()
-        proof = certificate(upper, lower, problem.rate, decision.mix, decision.prices)
+        proof = certificate(upper, lower, kept * problem.rate, decision.mix, decision.prices)
         off = np.abs(lp.objective[:ARMS] - upper).max(), np.abs(lp.columns[:-1, :ARMS] - lower).max()
         worst = max(worst, *map(abs, proof), *off)
         skips += decision.skipped
@@ -63,6 +65,28 @@ def test_naive_is_the_longest_window() -> None:
     worst, skips = disagreement(ds.NaiveUCB(scale=0.01), (HORIZON, HORIZON), seed=1)
     assert worst < 1e-9
     assert skips > 10
+
+
+def test_refined_radii_and_a_rate_held_back() -> None:
+    """The last appendix's bounds and right-hand side, windowed and not; without the shrinkage the twin objects."""
+    windowed = ds.SlidingWindowUCB(windows=(7, 50), scale=0.01, radius="refined", shrink=0.2)
+    assert disagreement(windowed, (7, 50), 0, naive.refined_bounds, kept=0.8)[0] < 1e-9
+    unwindowed = ds.UCBBwK(scale=0.01, shrink=0.3)
+    assert disagreement(unwindowed, (HORIZON, HORIZON), 0, naive.refined_bounds, kept=0.7)[0] < 1e-9
+    assert disagreement(unwindowed, (HORIZON, HORIZON), 0, naive.refined_bounds, kept=1.0)[0] > 1e-3
+    assert disagreement(unwindowed, (HORIZON, HORIZON), 0, naive.bounds, kept=0.7)[0] > 1e-3
+
+
+def test_shrinkage_by_theory() -> None:
+    problem = ds.Problem(horizon=10_000, arms=2, budget=[5_000.0, 6_000.0])
+    log = np.log(2 * 2 * 1e8)
+    load = log * 2 / 5_000
+    assert ds.UCBBwK().epsilon(problem) == pytest.approx(np.sqrt(load) + np.log(10_000) * load)
+    assert ds.UCBBwK().epsilon(ds.Problem(horizon=100, arms=2, budget=[1.0])) == 1.0
+    shrunk = ds.SlidingWindowUCB(variation=(0.1, 0.01), radius="refined", shrink="theory").new_state(problem)
+    expected = 1 - epsilon(10_000, 2, 2, 5_000.0, 0.01)
+    assert 0 < expected < 1
+    np.testing.assert_allclose(shrunk.lp.rhs[:-1], expected * problem.rate)
 
 
 @pytest.mark.parametrize("wrong", [(6, 7), (8, 7), (7, 6), (7, 8)])
@@ -159,6 +183,9 @@ def test_an_enormous_budget_is_no_trouble(budget_rule: str) -> None:
         ({"windows": 5}, SettingError, "windows must be a pair"),
         ({"variation": (-1.0, 1.0)}, OutOfRangeError, "each variation must be 0 or more"),
         ({"windows": "ab"}, SettingError, "windows must be a pair"),
+        ({"windows": (5, 5), "radius": "small"}, SettingError, "radius must be one of 'printed', 'refined'"),
+        ({"windows": (5, 5), "shrink": 2.0}, OutOfRangeError, r"shrink must lie in \[0, 1\], got 2"),
+        ({"windows": (5, 5), "shrink": "theory"}, SettingError, "needs variation="),
         ({"variation": (np.nan, 1.0)}, DriftsackError, "each variation must be finite"),
         ({"windows": (5, 5), "scale": -1.0}, OutOfRangeError, "scale must be 0 or more"),
         ({"windows": (5, 5), "clip": 1}, SettingError, "clip must be True or False"),

@@ -5,7 +5,16 @@ from driftsack.core import SKIP, Decision, Instance, Problem
 from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
 from driftsack.measures import variation
-from driftsack.policies import DualDescent, LagrangeBwK, Learner, NaiveUCB, Policy, PrimalDualBwK, SlidingWindowUCB
+from driftsack.policies import (
+    DualDescent,
+    LagrangeBwK,
+    Learner,
+    NaiveUCB,
+    Policy,
+    PrimalDualBwK,
+    SlidingWindowUCB,
+    UCBBwK,
+)
 from driftsack.simulation import Run, simulate
 
 __all__ = [
@@ -22,6 +31,7 @@ __all__ = [
     "Problem",
     "Run",
     "SlidingWindowUCB",
+    "UCBBwK",
     "__version__",
     "benchmarks",
     "instances",

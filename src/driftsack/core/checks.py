@@ -110,6 +110,14 @@ def above_zero(value: Any, name: str) -> float:
     return result
 
 
+def share(value: Any, name: str) -> float:
+    """Return ``value`` as one float in [0, 1]."""
+    result = number(value, name)
+    if not 0.0 <= result <= 1.0:
+        raise OutOfRangeError(f"{name} must lie in [0, 1], got {result:g}.")
+    return result
+
+
 def pair(value: Any, name: str) -> tuple[Any, Any]:
     """Return ``value``, one thing for rewards and one for costs, as a tuple."""
     if isinstance(value, (str, bytes)) or np.ndim(value) != 1 or len(value) != 2:  # noqa: PLR2004

@@ -7,6 +7,7 @@ from driftsack.policies.naive_ucb import NaiveUCB
 from driftsack.policies.policy import Policy, from_spec
 from driftsack.policies.primal_dual_bwk import PrimalDualBwK
 from driftsack.policies.sliding_window_ucb import SlidingWindowUCB
+from driftsack.policies.ucb_bwk import UCBBwK
 
 __all__ = [
     "DualDescent",
@@ -16,5 +17,6 @@ __all__ = [
     "Policy",
     "PrimalDualBwK",
     "SlidingWindowUCB",
+    "UCBBwK",
     "from_spec",
 ]

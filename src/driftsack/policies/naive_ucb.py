@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from driftsack.core.problem import Problem
 from driftsack.policies.policy import Policy
-from driftsack.policies.sliding_window_ucb import State, check_optimism, new_state
+from driftsack.policies.sliding_window_ucb import Optimism, State, check_optimism, new_state
 
 
 @dataclass(frozen=True)
@@ -32,4 +32,4 @@ class NaiveUCB(Policy):
     def new_state(self, problem: Problem) -> State:
         """Nothing known, every arm at its most optimistic."""
         forever = (problem.horizon, problem.horizon)
-        return new_state(problem, forever, self.scale, self.clip, self.budget_rule)
+        return new_state(problem, forever, Optimism(self.scale, self.clip, self.budget_rule))

@@ -8,8 +8,8 @@ of arm a, both kept in [0, 1], and prices v over the resources and time, play
 
 Bounds are :math:`\hat\nu \pm \mathrm{rad}(\hat\nu, n)` with
 :math:`\mathrm{rad}(\nu, n) = \sqrt{C\nu/n} + C/n` and :math:`C = \log(d m T)` times ``scale``. Costs are scaled so
-that all budgets equal the least, B; time costs B/T in every round, so that the denominator is never zero. Prices are kept as
-logarithms.
+that all budgets equal the least, B; time costs B/T in every round, so that the denominator is never zero. Prices are
+kept as logarithms.
 
 *Guarantee* (stationary world): regret :math:`\tilde O(\sqrt{m\,\mathrm{OPT}} + \mathrm{OPT}\sqrt{m/B})`, optimal up to
 logarithms. It never forgets. Cost: O(md) a round, no LP. Late feedback counts when it comes.

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints, at_least_zero, flag, one_of, pair, whole
+from driftsack.core.checks import Floats, Ints, at_least_zero, flag, one_of, pair, share, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
@@ -38,19 +38,25 @@ from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
 from driftsack.numerics.window import Window, admit, open_window, retire, shrunk_mean
 from driftsack.policies.policy import STUCK, Policy
+from driftsack.theory.refined import epsilon, gamma
 from driftsack.theory.windows import radius_constant, windows
 
 BUDGET_RULES: Final = ("fixed", "remaining")
+RADII: Final = ("printed", "refined")
+THEORY: Final = "theory"
 
 
 class Settings(NamedTuple):
     """What the kernels need to know of the recipe and the problem."""
 
     horizon: int
-    reward_radius: float  # times 1/sqrt(n + 1)
+    refined: bool  # radii that shrink with the mean
+    scale: float
+    reward_radius: float  # R of R / sqrt(n + 1); refined: gamma
     cost_radius: float
     clip: bool
     remaining: bool  # pace by what is left instead of b = B/T
+    kept: float  # 1 - epsilon: the share of the rate that is planned with
 
 
 class State(NamedTuple):
@@ -73,7 +79,7 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
         set_bounds(state, state.moved.members[i])
     clear(state.moved)
     if state.settings.remaining:
-        pace(state.lp.rhs, ledger, state.settings.horizon - t)
+        pace(state.lp.rhs, ledger, state.settings.kept, state.settings.horizon - t)
     if solve(state.lp) != OPTIMAL:
         return STUCK
     for i in range(mix.size):
@@ -103,21 +109,29 @@ def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: F
 def set_bounds(state: State, arm: int) -> None:
     """UCB of the reward and LCB of the costs of one arm (Algorithm 1, line 6)."""
     settings = state.settings
-    upper = shrunk_mean(state.rewards, arm, 0)
-    upper += settings.reward_radius / math.sqrt(state.rewards.pulls[arm] + 1)
+    mean = shrunk_mean(state.rewards, arm, 0)
+    upper = mean + width(settings, settings.reward_radius, mean, state.rewards.pulls[arm] + 1)
     state.lp.objective[arm] = min(upper, 1.0) if settings.clip else upper
-    width = settings.cost_radius / math.sqrt(state.costs.pulls[arm] + 1)
     for j in range(state.costs.sums.shape[1]):
-        lower = shrunk_mean(state.costs, arm, j) - width
+        mean = shrunk_mean(state.costs, arm, j)
+        lower = mean - width(settings, settings.cost_radius, mean, state.costs.pulls[arm] + 1)
         state.lp.columns[j, arm] = max(lower, 0.0) if settings.clip else lower
     column_changed(state.lp, arm)
 
 
 @kernel
-def pace(rhs: Floats, ledger: Ledger, rounds: int) -> None:
+def width(settings: Settings, constant: float, mean: float, n: int) -> float:
+    """R / sqrt(n) as printed; refined, 2 rad(mean, n) with rad(a, n) = sqrt(gamma a / n) + gamma / n."""
+    if settings.refined:
+        return settings.scale * 2.0 * (math.sqrt(constant * mean / n) + constant / n)
+    return settings.scale * constant / math.sqrt(n)
+
+
+@kernel
+def pace(rhs: Floats, ledger: Ledger, kept: float, rounds: int) -> None:
     """Right-hand side of the step LP: what is left of each budget over the rounds left."""
     for j in range(ledger.budget.size):
-        rhs[j] = min(max(ledger.budget[j] - ledger.spent[j], 0.0) / rounds, LOOSE)
+        rhs[j] = min(kept * max(ledger.budget[j] - ledger.spent[j], 0.0) / rounds, LOOSE)
 
 
 @dataclass(frozen=True)
@@ -127,6 +141,9 @@ class SlidingWindowUCB(Policy):
     ``scale`` multiplies both radii: 1, as printed, keeps the theorem's promise and explores for thousands of rounds;
     0.05 to 0.2 usually earns more. ``clip`` keeps the bounds in [0, 1] (off as printed). ``budget_rule`` paces by
     b = B/T (``"fixed"``, as printed) or by what is left over the rounds left (``"remaining"``).
+
+    ``radius="refined"`` takes the last appendix's radii, 2 rad(mean, n + 1), and ``shrink`` plans with (1 - ε) b: a
+    number ε, or ``"theory"`` for that appendix's ε, which needs ``variation``.
 
     >>> from driftsack.core import Problem
     >>> policy = SlidingWindowUCB(variation=(0.5, 1.0))
@@ -139,6 +156,8 @@ class SlidingWindowUCB(Policy):
     scale: float = 1.0
     clip: bool = False
     budget_rule: str = "fixed"
+    radius: str = "printed"
+    shrink: float | str = 0.0
 
     def __post_init__(self) -> None:
         if (self.windows is None) == (self.variation is None):
@@ -152,6 +171,11 @@ class SlidingWindowUCB(Policy):
         if self.variation is not None:
             drifts = pair(self.variation, "variation")
             object.__setattr__(self, "variation", tuple(at_least_zero(v, "each variation") for v in drifts))
+        one_of(self.radius, "radius", RADII)
+        if self.shrink != THEORY:
+            object.__setattr__(self, "shrink", share(self.shrink, "shrink"))
+        elif self.variation is None:
+            raise SettingError('shrink="theory" needs variation=(V1, V2); give ε as a number with windows.')
         check_optimism(self)
 
     def window_lengths(self, problem: Problem) -> tuple[int, int]:
@@ -164,7 +188,15 @@ class SlidingWindowUCB(Policy):
     def new_state(self, problem: Problem) -> State:
         """Empty windows, every arm at its most optimistic."""
         lengths = self.window_lengths(problem)
-        return new_state(problem, lengths, self.scale, self.clip, self.budget_rule)
+        recipe = Optimism(self.scale, self.clip, self.budget_rule, self.radius == "refined", self._shrink(problem))
+        return new_state(problem, lengths, recipe)
+
+    def _shrink(self, problem: Problem) -> float:
+        """The ε of the right-hand side."""
+        if self.shrink != THEORY or self.variation is None:
+            return float(self.shrink)
+        budget = float(problem.unit_budget.min())
+        return epsilon(problem.horizon, problem.arms, problem.resources, budget, self.variation[1]) if budget else 0.0
 
 
 def check_optimism(recipe: Any) -> None:
@@ -174,21 +206,36 @@ def check_optimism(recipe: Any) -> None:
     one_of(recipe.budget_rule, "budget_rule", BUDGET_RULES)
 
 
-def new_state(problem: Problem, lengths: tuple[int, int], scale: float, clip: bool, budget_rule: str) -> State:
+class Optimism(NamedTuple):
+    """The settings that windowed and unwindowed UCB share, checked."""
+
+    scale: float
+    clip: bool
+    budget_rule: str
+    refined: bool = False
+    shrink: float = 0.0  # epsilon
+
+
+def new_state(problem: Problem, lengths: tuple[int, int], recipe: Optimism) -> State:
     """The state of a UCB learner with windows of ``lengths`` rounds; T rounds or more never forget."""
     horizon, arms, resources = problem.horizon, problem.arms, problem.resources
+    constant = gamma if recipe.refined else radius_constant
+    kept = 1.0 - recipe.shrink
     settings = Settings(
-        horizon,
-        scale * radius_constant(horizon, arms),
-        scale * radius_constant(horizon, arms, resources),
-        clip,
-        budget_rule == "remaining",
+        horizon=horizon,
+        refined=recipe.refined,
+        scale=recipe.scale,
+        reward_radius=constant(horizon, arms),
+        cost_radius=constant(horizon, arms, resources),
+        clip=recipe.clip,
+        remaining=recipe.budget_rule == "remaining",
+        kept=kept,
     )
     return State(
         settings,
         open_window(lengths[0], horizon, arms, outcomes=1),
         open_window(lengths[1], horizon, arms, outcomes=resources),
-        new_step_lp(arms, problem.rate),
+        new_step_lp(arms, kept * problem.rate),
         all_marked(arms),
         np.full(1, -1, dtype=np.int64),
         np.zeros(1),
