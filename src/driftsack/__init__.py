@@ -6,6 +6,7 @@ from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
 from driftsack.measures import variation
 from driftsack.policies import (
+    DiscountedUCB,
     DualDescent,
     LagrangeBwK,
     Learner,
@@ -20,6 +21,7 @@ from driftsack.simulation import Run, simulate
 __all__ = [
     "SKIP",
     "Decision",
+    "DiscountedUCB",
     "DriftsackError",
     "DualDescent",
     "Instance",

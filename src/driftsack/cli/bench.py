@@ -29,12 +29,14 @@ def bench(
     Example: driftsack bench --quick
     """
     from driftsack.experiments import bench as work  # noqa: PLC0415  (SciPy and highspy load only where used)
+    from driftsack.experiments.bench_policies import policy_rows  # noqa: PLC0415
     from driftsack.experiments.bench_yardsticks import yardstick_rows  # noqa: PLC0415
     from driftsack.experiments.startup import startup_rows  # noqa: PLC0415
 
     parts: dict[str, Callable[..., Any]] = {
         "Step LP on recorded rounds of SW-UCB": work.step_lp_rows,
         "A whole simulated round": work.round_rows,
+        "A round of each policy on Example 2": policy_rows,
         "Growth of the cost of a round": work.growth_rows,
         "Benchmarks and measures": yardstick_rows,
         "Start-up": startup_rows,
