@@ -25,7 +25,7 @@ from driftsack.lp.step import new_step_lp, step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.highs import USUAL, new_highs
 from driftsack.numerics.simplex import PIVOTS, RESTARTS, Simplex, column_changed, solve, to_slack_basis
-from driftsack.policies import SlidingWindowUCB
+from driftsack.policies import Policy, SlidingWindowUCB
 from driftsack.policies.policy import programs
 from driftsack.simulation import simulate
 
@@ -232,7 +232,7 @@ def round_rows(quick: bool, said: Callable[[str], None]) -> list[dict[str, float
     ]
 
 
-def round_seconds(world: Instance, policy: SlidingWindowUCB | PlainSlidingWindowUCB, trials: int) -> float:
+def round_seconds(world: Instance, policy: Policy | PlainSlidingWindowUCB, trials: int) -> float:
     """Wall time a round, everything included, on one thread."""
     begun = time.perf_counter()
     run = simulate(world, policy, trials=trials, seed=0, threads=1)
