@@ -14,9 +14,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from driftsack.core.checks import Floats, floats, vector, within
 from driftsack.numerics import simplex
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import Simplex
 
 LOOSE: Final = 2.0
@@ -74,6 +77,16 @@ def step_lp(rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike) -
     status = "fallback" if rescue_failed(lp) else "optimal"
     mix = lp.solution.copy()
     return StepSolution(float(gains @ mix), mix, lp.duals[:-1] * gain / use, status)
+
+
+@kernel
+def draw_from(lp: Simplex, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """Write a solved step LP's mix (m,) and prices (d,) and draw an arm, or SKIP, from the mix."""
+    for i in range(mix.size):
+        mix[i] = lp.solution[i]
+    for j in range(prices.size):
+        prices[j] = lp.duals[j]
+    return draw(mix, rng.random())
 
 
 def rescue_failed(lp: Simplex) -> bool:

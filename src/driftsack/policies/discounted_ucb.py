@@ -27,10 +27,9 @@ from driftsack.core.checks import Floats, Ints, number
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
-from driftsack.lp.step import new_step_lp
+from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.ledger import Ledger
-from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
 from driftsack.policies.policy import STUCK, Policy
 from driftsack.policies.sliding_window_ucb import check_optimism, pace
@@ -70,11 +69,7 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
         pace(state.lp.rhs, ledger, 1.0, state.settings.horizon - t)
     if solve(state.lp) != OPTIMAL:
         return STUCK
-    for i in range(mix.size):
-        mix[i] = state.lp.solution[i]
-    for j in range(prices.size):
-        prices[j] = state.lp.duals[j]
-    return draw(mix, rng.random())
+    return draw_from(state.lp, rng, mix, prices)
 
 
 @kernel

@@ -30,11 +30,10 @@ from driftsack.core.checks import Floats, Ints, at_least_zero, flag, one_of, pai
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
-from driftsack.lp.step import LOOSE, new_step_lp
+from driftsack.lp.step import LOOSE, draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.marks import Marks, all_marked, clear, mark
-from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
 from driftsack.numerics.window import Window, admit, open_window, retire, shrunk_mean
 from driftsack.policies.policy import STUCK, Policy
@@ -82,11 +81,7 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
         pace(state.lp.rhs, ledger, state.settings.kept, state.settings.horizon - t)
     if solve(state.lp) != OPTIMAL:
         return STUCK
-    for i in range(mix.size):
-        mix[i] = state.lp.solution[i]
-    for j in range(prices.size):
-        prices[j] = state.lp.duals[j]
-    arm = draw(mix, rng.random())
+    arm = draw_from(state.lp, rng, mix, prices)
     mark(state.moved, retire(state.rewards, t))
     mark(state.moved, retire(state.costs, t))
     return arm
