@@ -6,21 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 import driftsack as ds
+from driftsack.benchmarks import reference
 from driftsack.core.errors import DriftsackError
-
-
-def dynamic_optimum(instance: ds.Instance) -> float:
-    """LP({mu_t}, {C_t}, T) over the distinct rows, as SciPy solves it."""
-    weight = np.bincount(instance.phase, minlength=len(instance.rewards))
-    rows, arms = instance.rewards.shape
-    gains = (instance.rewards * weight[:, None]).ravel()
-    uses = (instance.costs * weight[:, None, None]).transpose(1, 0, 2).reshape(instance.resources, -1)
-    mixes = np.kron(np.eye(rows), np.ones(arms))
-    answer = linprog(-gains, np.vstack([uses, mixes]), np.append(instance.problem.budget, np.ones(rows)))
-    return float(-answer.fun)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +28,7 @@ def dynamic_optimum(instance: ds.Instance) -> float:
     ],
 )
 def test_dynamic_optimum(instance: ds.Instance, optimum: float) -> None:
-    assert dynamic_optimum(instance) == pytest.approx(optimum, rel=1e-6)
+    assert reference.lp_dynamic(instance) == pytest.approx(optimum, rel=1e-6)
 
 
 def test_examples_change_where_the_text_says() -> None:

@@ -217,7 +217,11 @@ def test_threads_may_share_a_learner() -> None:
             if not decision.skipped:
                 learner.tell(decision, 0.5, [0.5])
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
+    def watch() -> None:
+        while len(seen) < 4_000:
+            assert all(decision.arm >= 0 for decision in learner.pending)
+
+    threads = [threading.Thread(target=work) for _ in range(4)] + [threading.Thread(target=watch)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -121,7 +121,7 @@ def _search(
     """Minimise the dual over z = q b in the unit cube; returns what was found and b."""
     rows, arms = rewards.shape
     horizon = int(rounds.sum())
-    groups = min(rows, GROUPS_PER_RESOURCE * max(budget.size, 1))
+    groups = group_count(rows, budget.size)
     unit = horizon / groups  # values of order 1 for the master
     rate = budget / horizon
     scores, prices = np.zeros(arms), np.zeros(positive.size)
@@ -142,13 +142,18 @@ def _search(
 def _plan(rewards: Floats, costs: Floats, found: Minimum, rate: Floats, positive: Bools) -> Floats:
     """The mix of best responses behind the lower bound."""
     rows, arms = rewards.shape
-    groups = 1 + max(weight.group for weight in found.weights)
+    groups = group_count(rows, rate.size)
     plan, scores, prices = np.zeros((rows, arms)), np.zeros(arms), np.zeros(positive.size)
     for group, visit, share in found.weights:
         prices[positive] = found.visits[visit] / rate
         first, last = group * rows // groups, (group + 1) * rows // groups
         add_responses(rewards, costs, first, last, prices, scores, share, plan)
     return plan
+
+
+def group_count(rows: int, resources: int) -> int:
+    """How many groups of rows have a response of their own."""
+    return min(rows, GROUPS_PER_RESOURCE * max(resources, 1))
 
 
 def forbid(rewards: Floats, costs: Floats, shut: Bools) -> tuple[Floats, Floats]:

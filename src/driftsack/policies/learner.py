@@ -76,7 +76,8 @@ class Learner:
     @property
     def pending(self) -> tuple[Decision, ...]:
         """The decisions that wait for ``tell``, oldest first; a restored learner has them too."""
-        return tuple(self._pending[t] for t in sorted(self._pending))
+        waiting = list(self._pending.values())  # one step for the interpreter, whatever other threads do
+        return tuple(sorted(waiting, key=lambda decision: decision.round))
 
     @property
     def done(self) -> bool:
