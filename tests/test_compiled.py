@@ -78,7 +78,7 @@ def test_a_change_in_a_called_file_is_noticed(tmp_path: Path) -> None:
         "from driftsack.simulation.loop import Tally, settle; "
         "i = np.zeros(3, dtype=np.int64); f = np.zeros(1); "
         "tally = Tally(i, f.copy(), i.copy(), f.copy(), i.copy(), f.copy(), np.array([0.6]), f.copy(), f.copy()); "
-        "ledger = open_ledger(np.array([1.0])); "
+        "ledger = open_ledger(np.array([1.0]), 2); "
         "print(json.dumps([bool(settle(tally, ledger, t, 0, 1.0)) for t in range(2)]))"
     )
     environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}

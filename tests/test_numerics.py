@@ -80,7 +80,7 @@ def test_grid_is_fine_and_cannot_overflow(length: int) -> None:
 
 
 def test_ledger_sums_without_drift_and_forgives_rounding() -> None:
-    ledger = open_ledger(np.array([0.3, 10.0]))
+    ledger = open_ledger(np.array([0.3, 10.0]), 9)
     cost = np.array([0.1, 0.1])
     for _ in range(3):
         assert not breaks(ledger, cost)  # 0.1 + 0.1 + 0.1 > 0.3 in floating point, not in cents
@@ -90,7 +90,7 @@ def test_ledger_sums_without_drift_and_forgives_rounding() -> None:
     charge(ledger, np.array([1e-9, 0.0]))
     assert broken(ledger)
 
-    ledger, total = open_ledger(np.array([1e7])), 1_000_000
+    ledger, total = open_ledger(np.array([1e7]), 9), 1_000_000
     for _ in range(total):
         charge(ledger, np.array([0.1]))
     assert ledger.spent[0] == 100_000.0
@@ -98,7 +98,7 @@ def test_ledger_sums_without_drift_and_forgives_rounding() -> None:
 
 
 def test_affordable_reserves_whole_rounds() -> None:
-    ledger = open_ledger(np.array([2.5, 9.0]))
+    ledger = open_ledger(np.array([2.5, 9.0]), 9)
     assert [affordable(ledger, rounds) for rounds in range(4)] == [True, True, True, False]
     charge(ledger, np.array([0.5, 0.0]))
     assert [affordable(ledger, rounds) for rounds in range(4)] == [True, True, True, False]

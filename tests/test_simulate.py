@@ -74,8 +74,8 @@ def test_a_loop_that_overspends_would_be_seen(monkeypatch: pytest.MonkeyPatch) -
     """The planted fault: a ledger that allows twice the budget. What it lets through is reported, not clipped."""
     module = sys.modules["driftsack.simulation.simulate"]
 
-    def generous(budget: Any) -> Any:
-        ledger = open_ledger(budget)
+    def generous(budget: Any, rounds: int) -> Any:
+        ledger = open_ledger(budget, rounds)
         return ledger._replace(budget=2 * budget, limit=2 * ledger.limit)
 
     monkeypatch.setattr(module, "open_ledger", generous)

@@ -104,7 +104,8 @@ def test_windows_forget_and_naive_does_not(policy: ds.Policy, forgets: bool) -> 
     problem = ds.Problem(horizon=400, arms=2, budget=[390.0])
     bounds = []
     for past in (0.1, 0.9):
-        state, ledger, rng = policy.new_state(problem), open_ledger(problem.unit_budget), np.random.default_rng(0)
+        state, rng = policy.new_state(problem), np.random.default_rng(0)
+        ledger = open_ledger(problem.unit_budget, problem.horizon)
         mix, prices = np.zeros(2), np.zeros(1)
         for t in range(200):
             choose(state, ledger, t, rng, mix, prices)

@@ -247,12 +247,11 @@ def test_degenerate_programs_with_large_prices(rewards: list[float], costs: list
     assert rewards @ lp.solution == pytest.approx(float(exact), abs=1e-9)
 
 
-def test_what_cannot_be_certified_goes_to_highs_and_is_counted() -> None:
+def test_what_cannot_be_certified_goes_to_highs() -> None:
     lp = new_step_lp(2, np.array([0.5]))
     lp.objective[:2], lp.columns[0, :2] = [0.5, 1.0], [0.2, 1.0]
     lp.counts[simplex.STATUS] = simplex.FAILED
     assert rescue_failed(lp)
-    assert lp.counts[simplex.FALLBACKS] == 1
     assert simplex.solve(lp) == simplex.OPTIMAL  # takes the given solution
     np.testing.assert_allclose(lp.solution, [0.625, 0.375], atol=1e-9)
     np.testing.assert_allclose(lp.duals, [0.625, 0.375], atol=1e-9)

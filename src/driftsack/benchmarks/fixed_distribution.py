@@ -190,7 +190,7 @@ def sums_until(instance: Instance, stop: int) -> tuple[Floats, Floats]:
 def _hard_trial(instance: Instance, mix: Floats, seed: int, trial: int) -> float:
     """One trial of the mix; depends on (seed, trial) alone."""
     rng = generator(trial_seeds(seed, trial)[0])
-    ledger = open_ledger(instance.problem.unit_budget)
+    ledger = open_ledger(instance.problem.unit_budget, instance.horizon)
     used = np.zeros(instance.resources)
     noise = NOISES.index(instance.noise)
     return float(play_mix(instance.unit_rewards, instance.unit_costs, instance.phase, noise, mix, ledger, used, rng))

@@ -46,10 +46,9 @@ def solve_program(objective: Floats, columns: Floats, rhs: Floats) -> tuple[Floa
 
 
 def rescue(lp: Simplex) -> None:
-    """Solve a failed program with HiGHS, count it, and hand the solution to the next ``simplex.solve``."""
+    """Solve a failed program with HiGHS and hand the solution to the next ``simplex.solve``."""
     variables = lp.solution.size
     solution, duals = solve_program(lp.objective[:variables], lp.columns[:, :variables], lp.rhs)
     lp.solution[:] = solution
     lp.duals[:] = duals
     lp.counts[simplex.STATUS] = simplex.GIVEN
-    lp.counts[simplex.FALLBACKS] += 1

@@ -24,12 +24,13 @@ class Ledger(NamedTuple):
     limit: Floats  # (d,) budget and the forgiven rounding
     spent: Floats  # (d,)
     carry: Floats  # (d,) the part of the sum that ``spent`` could not hold
+    rate: Floats  # (d,) what a round may use on average: b = B/T, or what a spending plan says for today
 
 
-def open_ledger(budget: Floats) -> Ledger:
-    """A ledger on which nothing has been spent."""
+def open_ledger(budget: Floats, rounds: int) -> Ledger:
+    """A ledger for ``rounds`` rounds on which nothing has been spent."""
     budget = np.array(budget, dtype=np.float64)
-    return Ledger(budget, budget * (1.0 + FORGIVEN), np.zeros(budget.size), np.zeros(budget.size))
+    return Ledger(budget, budget * (1.0 + FORGIVEN), np.zeros(budget.size), np.zeros(budget.size), budget / rounds)
 
 
 def without_rounding(ledger: Ledger) -> Floats:

@@ -46,7 +46,6 @@ STALE: Final = 1  # the inverse does not belong to the data
 PIVOTS: Final = 2
 RESTARTS: Final = 3
 REFACTORISATIONS: Final = 4
-FALLBACKS: Final = 5  # solves that somebody else had to do
 
 
 class Simplex(NamedTuple):
@@ -65,7 +64,7 @@ class Simplex(NamedTuple):
     work: Floats  # (k,) a column in terms of the basis
     square: Floats  # (k, k) scratch for refactorisation
     solution: Floats  # (n,) x
-    counts: Ints  # (6,) see the positions above
+    counts: Ints  # (5,) see the positions above
 
 
 def new_simplex(rows: int, variables: int) -> Simplex:
@@ -87,7 +86,7 @@ def new_simplex(rows: int, variables: int) -> Simplex:
         work=np.zeros(rows),
         square=np.zeros((rows, rows)),
         solution=np.zeros(variables),
-        counts=np.zeros(6, dtype=np.int64),
+        counts=np.zeros(5, dtype=np.int64),
     )
     to_slack_basis(lp)
     return lp

@@ -27,12 +27,12 @@ from driftsack.core.checks import Floats, Ints, number
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
-from driftsack.lp.step import draw_from, new_step_lp
+from driftsack.lp.step import draw_from, new_step_lp, pace
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
 from driftsack.policies.policy import STUCK, Policy
-from driftsack.policies.sliding_window_ucb import check_optimism, pace
+from driftsack.policies.sliding_window_ucb import check_optimism
 from driftsack.theory.windows import radius_constant
 
 
@@ -65,8 +65,7 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
         for i in range(mix.size):
             discount_arm(state, i)
         state.lp.counts[STALE] = 1
-    if state.settings.remaining:
-        pace(state.lp.rhs, ledger, 1.0, state.settings.horizon - t)
+    pace(state.lp, ledger, 1.0, state.settings.horizon - t if state.settings.remaining else 0)
     if solve(state.lp) != OPTIMAL:
         return STUCK
     return draw_from(state.lp, rng, mix, prices)

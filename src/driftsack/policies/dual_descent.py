@@ -40,6 +40,7 @@ class State(NamedTuple):
     prices: Floats  # (d,) of scaled resources
     scale: Floats  # (d,) b / b_j
     rate: float  # b
+    today: Floats  # (d,) what a round may use of each scaled resource, at the last choice
     step: float  # eta
 
 
@@ -53,6 +54,7 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
         mix[i] = state.primal.chances[i] if playable else 0.0
     for j in range(prices.size):
         prices[j] = state.prices[j] * state.scale[j]
+        state.today[j] = ledger.rate[j] * state.scale[j]
     return draw(mix, uniform)
 
 
@@ -63,7 +65,7 @@ def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: F
     for j in range(costs.size):
         used = costs[j] * state.scale[j]
         paid += state.prices[j] * used
-        state.prices[j] -= state.step * (state.rate - used)
+        state.prices[j] -= state.step * (state.today[j] - used)
     most = 1.0 / state.rate
     payoff = (reward - paid + most) / (1.0 + most)
     action = state.primal.logs.size - 1 if arm == SKIP else arm
@@ -96,5 +98,6 @@ class DualDescent(Policy):
             prices=np.zeros(problem.resources),
             scale=rate / np.maximum(problem.rate, rate),
             rate=rate,
+            today=np.full(problem.resources, rate),
             step=self.step / (rate * math.sqrt(horizon)),
         )

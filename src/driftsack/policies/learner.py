@@ -26,10 +26,9 @@ from driftsack.core.errors import (
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
 from driftsack.numerics.ledger import affordable, broken, charge, open_ledger, without_rounding
-from driftsack.numerics.simplex import FALLBACKS
-from driftsack.policies.policy import STUCK, Policy, arrays, from_spec, programs, runnable, unstick
+from driftsack.policies.policy import STUCK, Policy, arrays, from_spec, runnable, unstick
 
-_VERSION = 1
+_VERSION = 2
 
 
 class Learner:
@@ -57,8 +56,9 @@ class Learner:
         self._rng = generator(seed)
         self._state = policy.new_state(problem)
         self._choose, self._learn = runnable(self._state, "choose"), runnable(self._state, "learn")
-        self._ledger = open_ledger(problem.unit_budget)
+        self._ledger = open_ledger(problem.unit_budget, problem.horizon)
         self._round = 0
+        self._fallbacks = 0
         self._pending: dict[int, Decision] = {}  # rounds that were asked and not yet told
 
     @property
@@ -92,7 +92,7 @@ class Learner:
     @property
     def fallbacks(self) -> int:
         """How many step LPs HiGHS had to solve because ours could not certify its answer."""
-        return sum(int(program.counts[FALLBACKS]) for program in programs(self._state))
+        return self._fallbacks
 
     def ask(self) -> Decision:
         """Begin the next round and decide what to do in it."""
@@ -113,7 +113,7 @@ class Learner:
         mix, unit_prices = np.zeros(self.problem.arms), np.zeros(self.problem.resources)
         arm = self._choose(self._state, self._ledger, self._round, self._rng, mix, unit_prices)
         if arm == STUCK:
-            unstick(self._state)
+            self._fallbacks += unstick(self._state)
             warnings.warn(f"the step LP of round {self._round + 1} was solved by HiGHS.", RuntimeWarning, stacklevel=3)
             arm = self._choose(self._state, self._ledger, self._round, self._rng, mix, unit_prices)
         if not SKIP <= arm < self.problem.arms:
@@ -200,6 +200,7 @@ class Learner:
                 "problem": self.problem.to_dict(),
                 "safe": self.safe,
                 "round": self._round,
+                "fallbacks": self._fallbacks,
                 "rng": self._rng.bit_generator.state,
             }
             waiting = _Pending.of(self.pending, self.problem)
@@ -216,7 +217,7 @@ class Learner:
         content, stored = files.read(path, "learner", _VERSION)
         try:
             learner = cls(from_spec(content["policy"]), Problem(**content["problem"]), safe=content["safe"])
-            learner._round = int(content["round"])
+            learner._round, learner._fallbacks = int(content["round"]), int(content["fallbacks"])
             waiting = _Pending(*(stored.pop(f"pending.{field}") for field in _Pending._fields))
             learner._pending = {d.round: d for d in waiting.decisions()}
             learner._rng.bit_generator.state = content["rng"]

@@ -106,8 +106,9 @@ def parts(state: Any, name: str = "state") -> Iterator[tuple[str, Any]]:
 
 
 def arrays(state: Any, name: str = "state") -> dict[str, npt.NDArray[Any]]:
-    """Every array of a state by its place."""
-    return {place: part for place, part in parts(state, name) if isinstance(part, np.ndarray)}
+    """Every array of a state that can change, by its place."""
+    found = ((place, part) for place, part in parts(state, name) if isinstance(part, np.ndarray))
+    return {place: array for place, array in found if array.flags.writeable}
 
 
 def programs(state: Any) -> Iterator[Simplex]:
@@ -122,20 +123,36 @@ def covered(state: Any) -> bool:
 
 
 def copied(state: Any) -> Any:
-    """An equal state with arrays of its own."""
-    if isinstance(state, np.ndarray):
-        return state.copy()
-    if not isinstance(state, tuple):
+    """An equal state with arrays of its own; read-only ones are shared."""
+    copies: dict[int, npt.NDArray[Any]] = {}
+    return moved(state, lambda owner: copies.setdefault(id(owner), owner.copy()))
+
+
+def moved(state: Any, home: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Any:
+    """The same state on other memory: ``home`` of an array that owns its own; arrays within it follow it there."""
+    if isinstance(state, tuple):
+        inner = [moved(part, home) for part in state]
+        return type(state)(*inner) if hasattr(state, "_fields") else tuple(inner)
+    if not isinstance(state, np.ndarray) or not state.flags.writeable:
         return state
-    inner = [copied(part) for part in state]
-    return type(state)(*inner) if hasattr(state, "_fields") else tuple(inner)
+    owner = owner_of(state)
+    if owner is state:
+        return home(owner)
+    first = (state.ctypes.data - owner.ctypes.data) // state.itemsize
+    return home(owner).reshape(-1)[first : first + state.size].reshape(state.shape)
 
 
-def unstick(state: Any) -> None:
-    """Solve with HiGHS, and count, what made ``choose`` return ``STUCK``; then choose again, once."""
-    rescued = [rescue_failed(program) for program in programs(state)]
-    if not any(rescued):
+def unstick(state: Any) -> int:
+    """Solve with HiGHS what made ``choose`` return ``STUCK``, and say how many; then choose again, once."""
+    rescued = sum(rescue_failed(program) for program in programs(state))
+    if not rescued:
         raise DriftsackError("choose returned STUCK, but no linear program of its state has failed.")
+    return rescued
+
+
+def owner_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array whose memory this one uses: itself, or the one that it is a part of."""
+    return array.base if isinstance(array.base, np.ndarray) else array
 
 
 @dataclasses.dataclass(frozen=True)

@@ -30,7 +30,7 @@ from driftsack.core.checks import Floats, Ints, at_least_zero, flag, one_of, pai
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
-from driftsack.lp.step import LOOSE, draw_from, new_step_lp
+from driftsack.lp.step import draw_from, new_step_lp, pace
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.marks import Marks, all_marked, clear, mark
@@ -77,8 +77,7 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
     for i in range(state.moved.size[0]):
         set_bounds(state, state.moved.members[i])
     clear(state.moved)
-    if state.settings.remaining:
-        pace(state.lp.rhs, ledger, state.settings.kept, state.settings.horizon - t)
+    pace(state.lp, ledger, state.settings.kept, state.settings.horizon - t if state.settings.remaining else 0)
     if solve(state.lp) != OPTIMAL:
         return STUCK
     arm = draw_from(state.lp, rng, mix, prices)
@@ -120,13 +119,6 @@ def width(settings: Settings, constant: float, mean: float, n: int) -> float:
     if settings.refined:
         return settings.scale * 2.0 * (math.sqrt(constant * mean / n) + constant / n)
     return settings.scale * constant / math.sqrt(n)
-
-
-@kernel
-def pace(rhs: Floats, ledger: Ledger, kept: float, rounds: int) -> None:
-    """Right-hand side of the step LP: what is left of each budget over the rounds left."""
-    for j in range(ledger.budget.size):
-        rhs[j] = min(kept * max(ledger.budget[j] - ledger.spent[j], 0.0) / rounds, LOOSE)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.numerics.compiled import OPTIONS
 from driftsack.numerics.ledger import Ledger, affordable, open_ledger, without_rounding
-from driftsack.numerics.simplex import FALLBACKS
-from driftsack.policies.policy import STUCK, Policy, copied, covered, programs, unstick
+from driftsack.policies.policy import STUCK, Policy, copied, covered, unstick
 from driftsack.simulation.loop import NO_SUCH_ARM, Tally, World, close, note, play, realise, settle
 from driftsack.simulation.run import Run
 
@@ -90,7 +89,8 @@ def simulate(
 
     def job(trial: int) -> Result:
         nature, learner = trial_seeds(seed, trial)
-        tally, ledger = _new_tally(instance, times, curve[trial]), open_ledger(instance.problem.unit_budget)
+        tally = _new_tally(instance, times, curve[trial])
+        ledger = open_ledger(instance.problem.unit_budget, instance.horizon)
         fallbacks = one_trial(world, tally, ledger, generator(nature), learner, careful)
         return Result(tally, ledger, fallbacks)
 
@@ -111,18 +111,18 @@ def _compiled_trial(policy: Policy, problem: Problem) -> Trial:
     loop = play if covered(fresh) else _fresh_play
 
     def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
-        state, learner, stuck = copied(fresh), generator(seed), -1
+        state, learner, stuck, fallbacks = copied(fresh), generator(seed), -1, 0
         while (end := loop(state, ledger, world, tally, nature, learner, safe)) == STUCK:
             if stuck == tally.clock[0]:
                 raise DriftsackError(f"choose of {policy} is stuck in round {stuck + 1} although HiGHS solved its LP.")
             stuck = tally.clock[0]
-            unstick(state)
+            fallbacks += unstick(state)
         if end == NO_SUCH_ARM:
             raise OutOfRangeError(
                 f"choose of {policy} must return an arm in [0, {problem.arms - 1}], SKIP (-1) or STUCK (-2); "
                 f"in round {tally.clock[0] + 1} it returned something else."
             )
-        return sum(int(program.counts[FALLBACKS]) for program in programs(state))
+        return fallbacks
 
     return trial
 
