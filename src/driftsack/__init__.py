@@ -6,24 +6,37 @@ from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
 from driftsack.measures import variation
 from driftsack.policies import (
+    AlwaysArm,
+    BanditOverBandit,
+    DetectAndRestart,
     DiscountedUCB,
     DualDescent,
+    DynamicOracle,
+    Exp3BwK,
     LagrangeBwK,
     Learner,
     NaiveUCB,
     Policy,
     PrimalDualBwK,
     SlidingWindowUCB,
+    StaticOracle,
+    ThompsonBwK,
     UCBBwK,
+    UniformRandom,
 )
 from driftsack.simulation import Run, simulate
 
 __all__ = [
     "SKIP",
+    "AlwaysArm",
+    "BanditOverBandit",
     "Decision",
+    "DetectAndRestart",
     "DiscountedUCB",
     "DriftsackError",
     "DualDescent",
+    "DynamicOracle",
+    "Exp3BwK",
     "Instance",
     "LagrangeBwK",
     "Learner",
@@ -33,7 +46,10 @@ __all__ = [
     "Problem",
     "Run",
     "SlidingWindowUCB",
+    "StaticOracle",
+    "ThompsonBwK",
     "UCBBwK",
+    "UniformRandom",
     "__version__",
     "benchmarks",
     "instances",

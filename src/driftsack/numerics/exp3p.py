@@ -52,11 +52,17 @@ def soften(logs: Floats, shares: Floats) -> None:
 
 
 @kernel
+def blend(shares: Floats, explore: float) -> None:
+    """Give ``explore`` of the probability to all alike."""
+    for a in range(shares.size):
+        shares[a] = (1 - explore) * shares[a] + explore / shares.size
+
+
+@kernel
 def refresh(bandit: Exp3P) -> None:
     """The probabilities of the present weights."""
     soften(bandit.logs, bandit.chances)
-    for a in range(bandit.logs.size):
-        bandit.chances[a] = (1 - bandit.explore) * bandit.chances[a] + bandit.explore / bandit.logs.size
+    blend(bandit.chances, bandit.explore)
 
 
 @kernel

@@ -15,6 +15,7 @@ DETERMINISTIC: Final = NOISES.index("deterministic")
 BERNOULLI: Final = NOISES.index("bernoulli")
 UNIFORM: Final = NOISES.index("uniform")
 BETA_CONCENTRATION: Final = 4.0
+WORD: Final = 2**32 - 1
 
 
 @kernel
@@ -31,6 +32,24 @@ def draw(mix: Floats, uniform: float) -> int:
         if uniform < reached:
             return arm
     return SKIP
+
+
+@kernel
+def coin(key: int, t: int, k: int) -> float:
+    """A number in [0, 1) that looks random and is the same whenever it is asked for: a hash of the three.
+
+    >>> coin(7, 0, 0) == coin(7, 0, 0) != coin(7, 0, 1)
+    True
+    """
+    return scramble(scramble(scramble(key & WORD) ^ (t & WORD)) ^ k) / (WORD + 1.0)
+
+
+@kernel
+def scramble(word: int) -> int:
+    """Mix the bits of a 32-bit word, one to one; products stay below 2^63."""
+    word = ((word ^ (word >> 16)) * 0x21F0AAAD) & WORD
+    word = ((word ^ (word >> 15)) * 0x735A2D97) & WORD
+    return word ^ (word >> 15)
 
 
 @kernel

@@ -29,6 +29,7 @@ class Window(NamedTuple):
     sums: Ints  # (m, p) in grid steps
     pulls: Ints  # (m,) rounds with known outcome, per arm
     grid: Floats  # (1,) steps per unit
+    length: Ints  # (1,) w, at most the ring's; 0 when nothing ever leaves
 
 
 def open_window(length: int, horizon: int, arms: int, outcomes: int) -> Window:
@@ -41,13 +42,14 @@ def open_window(length: int, horizon: int, arms: int, outcomes: int) -> Window:
         np.zeros((arms, outcomes), dtype=np.int64),
         np.zeros(arms, dtype=np.int64),
         np.array([2.0 ** min(bits, 50)]),
+        np.array([ring]),
     )
 
 
 @kernel
 def admit(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
     """Enter the outcomes of round ``t`` at round ``now``; False when that round has left the window."""
-    length = window.arms.size
+    length = window.length[0]
     if length > 0 and t <= now - length:
         return False
     for i in range(outcomes.size):
@@ -64,7 +66,7 @@ def admit(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
 @kernel
 def retire(window: Window, t: int) -> int:
     """Make room for round ``t``: take round ``t - w`` out; return its arm, or SKIP if it had none."""
-    length = window.arms.size
+    length = window.length[0]
     if length == 0:
         return SKIP
     slot = t % length

@@ -1,24 +1,39 @@
 """Layer 3: one algorithm a file. A policy knows the problem, never the instance."""
 
+from driftsack.policies.always_arm import AlwaysArm
+from driftsack.policies.bandit_over_bandit import BanditOverBandit
+from driftsack.policies.detect_and_restart import DetectAndRestart
 from driftsack.policies.discounted_ucb import DiscountedUCB
 from driftsack.policies.dual_descent import DualDescent
+from driftsack.policies.exp3_bwk import Exp3BwK
 from driftsack.policies.lagrange_bwk import LagrangeBwK
 from driftsack.policies.learner import Learner
 from driftsack.policies.naive_ucb import NaiveUCB
+from driftsack.policies.oracles import DynamicOracle, StaticOracle
 from driftsack.policies.policy import Policy, from_spec
 from driftsack.policies.primal_dual_bwk import PrimalDualBwK
 from driftsack.policies.sliding_window_ucb import SlidingWindowUCB
+from driftsack.policies.thompson_bwk import ThompsonBwK
 from driftsack.policies.ucb_bwk import UCBBwK
+from driftsack.policies.uniform_random import UniformRandom
 
 __all__ = [
+    "AlwaysArm",
+    "BanditOverBandit",
+    "DetectAndRestart",
     "DiscountedUCB",
     "DualDescent",
+    "DynamicOracle",
+    "Exp3BwK",
     "LagrangeBwK",
     "Learner",
     "NaiveUCB",
     "Policy",
     "PrimalDualBwK",
     "SlidingWindowUCB",
+    "StaticOracle",
+    "ThompsonBwK",
     "UCBBwK",
+    "UniformRandom",
     "from_spec",
 ]

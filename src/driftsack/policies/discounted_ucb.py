@@ -117,6 +117,11 @@ class DiscountedUCB(Policy):
             raise OutOfRangeError(f"discount must lie between 0 and 1, got {self.discount:g}.")
         check_optimism(self)
 
+    @property
+    def forgets(self) -> bool:
+        """Yes."""
+        return True
+
     def new_state(self, problem: Problem) -> State:
         """Nothing known, every arm at its most optimistic."""
         horizon, arms, resources = problem.horizon, problem.arms, problem.resources

@@ -30,6 +30,7 @@ from numpy.random import Generator
 
 from driftsack.core.checks import Floats, of_type
 from driftsack.core.errors import DriftsackError, SettingError
+from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed
 from driftsack.lp.step import rescue_failed
@@ -162,6 +163,15 @@ class Policy(abc.ABC):
     @abc.abstractmethod
     def new_state(self, problem: Problem) -> Any:
         """The state of a learner before its first round."""
+
+    def state_on(self, instance: Instance) -> Any:
+        """The state of a simulated learner before its first round; an oracle looks at the instance, nobody else."""
+        return self.new_state(instance.problem)
+
+    @property
+    def forgets(self) -> bool | None:
+        """Whether old outcomes stop counting; None for a policy that learns nothing."""
+        return False
 
     def start(self, problem: Problem, seed: Seed = 0, safe: bool = False) -> Learner:
         """Start on a problem; ``safe=True`` never overspends, whatever the outcomes and however late."""

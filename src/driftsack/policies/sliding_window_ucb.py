@@ -165,6 +165,11 @@ class SlidingWindowUCB(Policy):
             raise SettingError('shrink="theory" needs variation=(V1, V2); give ε as a number with windows.')
         check_optimism(self)
 
+    @property
+    def forgets(self) -> bool:
+        """Yes."""
+        return True
+
     def window_lengths(self, problem: Problem) -> tuple[int, int]:
         """The windows (w1, w2) in rounds on this problem."""
         if self.windows is not None:

@@ -76,7 +76,7 @@ def simulate(
     careful = flag(safe, "safe")
     workers = whole(threads, "threads", at_least=1) if threads is not None else cores()
     if isinstance(policy, Policy):
-        one_trial = _compiled_trial(policy, instance.problem)
+        one_trial = _compiled_trial(policy, instance)
     elif not isinstance(policy, type) and callable(getattr(policy, "start", None)):
         one_trial, workers = _plain_trial(policy, instance.problem), 1  # threads would only wait for the GIL
     else:
@@ -103,9 +103,9 @@ def simulate(
     return _collect(instance, policy, seed, done, times, curve)
 
 
-def _compiled_trial(policy: Policy, problem: Problem) -> Trial:
+def _compiled_trial(policy: Policy, instance: Instance) -> Trial:
     """Trials by the compiled loop."""
-    fresh = policy.new_state(problem)  # once: every trial starts from a copy
+    fresh = policy.state_on(instance)  # once: every trial starts from a copy
     if not hasattr(fresh, "_fields"):
         raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {fresh!r:.80}.")
     loop = play if covered(fresh) else _fresh_play
@@ -119,7 +119,7 @@ def _compiled_trial(policy: Policy, problem: Problem) -> Trial:
             fallbacks += unstick(state)
         if end == NO_SUCH_ARM:
             raise OutOfRangeError(
-                f"choose of {policy} must return an arm in [0, {problem.arms - 1}], SKIP (-1) or STUCK (-2); "
+                f"choose of {policy} must return an arm in [0, {instance.arms - 1}], SKIP (-1) or STUCK (-2); "
                 f"in round {tally.clock[0] + 1} it returned something else."
             )
         return fallbacks

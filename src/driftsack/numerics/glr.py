@@ -1,0 +1,103 @@
+r"""GLR change detection on streams of outcomes in [0, 1], at dyadic splits (Besson and others 2022).
+
+After n outcomes of a stream, split into the first s and the last n - s, with means :math:`\hat\mu_1, \hat\mu_2` and
+pooled mean :math:`\hat\mu`. There has been a change if for some s
+
+.. math:: s\, \mathrm{kl}(\hat\mu_1, \hat\mu) + (n - s)\, \mathrm{kl}(\hat\mu_2, \hat\mu)
+          \ge \beta(n, \delta) = \ln\bigl(3 n^{3/2} / \delta\bigr), \qquad
+          \mathrm{kl}(p, q) = p \ln\tfrac{p}{q} + (1 - p) \ln\tfrac{1 - p}{1 - q} .
+
+*Dyadic splits*: for each k the running sum at the last two multiples of :math:`2^k` is kept, and the older one
+splits off the last :math:`2^k` to :math:`2^{k+1} - 1` outcomes. So the memory is :math:`O(\log n)`, a round costs
+:math:`O(\log n)`, and every change is seen by a split that is off by a factor of two at most.
+
+*Few logarithms*: :math:`\mathrm{kl}(p, q) \le (p - q)^2 / (q (1 - q))`, so the statistic is at most
+:math:`\frac{s (n-s)}{n} (\hat\mu_1 - \hat\mu_2)^2 / (\hat\mu (1 - \hat\mu))`; only where that reaches the threshold is
+the exact one computed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from driftsack.core.checks import Floats, Ints
+from driftsack.numerics.compiled import kernel
+
+
+class GLR(NamedTuple):
+    """What is kept of each of S streams."""
+
+    counts: Ints  # (S,) n
+    sums: Floats  # (S,) of all n outcomes
+    kept: Floats  # (S, levels, 2) sums of the first j 2^k outcomes, for the last two j, at j mod 2
+    log_confidence: float  # ln(3 / delta)
+
+
+def new_glr(streams: int, longest: int, delta: float) -> GLR:
+    """Detectors for streams of up to ``longest`` outcomes, each ringing falsely with probability about ``delta``."""
+    levels = max(longest, 1).bit_length()
+    kept = np.zeros((streams, levels, 2))
+    return GLR(np.zeros(streams, dtype=np.int64), np.zeros(streams), kept, math.log(3.0 / delta))
+
+
+@kernel
+def forget_glr(glr: GLR) -> None:
+    """Begin anew. Running sums of old outcomes need no erasing: none is read before it is written again."""
+    glr.counts[:] = 0
+    glr.sums[:] = 0.0
+
+
+@kernel
+def glr_rings(glr: GLR, stream: int, outcome: float) -> bool:
+    """Enter an outcome; whether the stream has changed by now."""
+    n = glr.counts[stream] + 1
+    total = glr.sums[stream] + outcome
+    glr.counts[stream] = n
+    glr.sums[stream] = total
+    k = 0
+    while n & ((1 << k) - 1) == 0 and k < glr.kept.shape[1]:
+        glr.kept[stream, k, (n >> k) & 1] = total
+        k += 1
+    return any_split_rings(glr, stream, n, total)
+
+
+@kernel
+def any_split_rings(glr: GLR, stream: int, n: int, total: float) -> bool:
+    """Whether the statistic reaches the threshold at a dyadic split."""
+    spread = total * (n - total)  # n^2 mu (1 - mu)
+    if spread <= 0.0:
+        return False
+    threshold = glr.log_confidence + 1.5 * math.log(n)
+    limit = threshold * spread / n
+    for k in range(glr.kept.shape[1]):
+        j = (n >> k) - 1
+        if j < 1:
+            break
+        first = j << k
+        head = glr.kept[stream, k, j & 1]
+        shift = head - total * first / n  # s (n - s) / n times the difference of the means
+        if shift * shift * n >= limit * first * (n - first) / n and statistic(first, head, n, total) >= threshold:
+            return True
+    return False
+
+
+@kernel
+def statistic(first: int, head: float, n: int, total: float) -> float:
+    """The exact statistic of a split after ``first`` of ``n`` outcomes, whose sums are ``head`` and ``total``."""
+    last = n - first
+    mean = total / n
+    return first * kl(head / first, mean) + last * kl(min(max((total - head) / last, 0.0), 1.0), mean)
+
+
+@kernel
+def kl(p: float, q: float) -> float:
+    """The divergence of Bernoulli(p) from Bernoulli(q), for 0 < q < 1."""
+    result = 0.0
+    if p > 0.0:
+        result += p * math.log(p / q)
+    if p < 1.0:
+        result += (1.0 - p) * math.log((1.0 - p) / (1.0 - q))
+    return result

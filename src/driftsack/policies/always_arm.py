@@ -1,0 +1,64 @@
+"""Always one arm: the same arm in every round, until a budget is gone.
+
+The simplest yardstick: what the best arm alone earns, and what a drift does to it. It promises nothing. O(m) a round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.core.checks import Floats, Ints, frozen, whole
+from driftsack.core.errors import OutOfRangeError
+from driftsack.core.problem import Problem
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.ledger import Ledger
+from driftsack.policies.policy import Policy
+
+
+class State(NamedTuple):
+    """Nothing changes."""
+
+    arm: Ints  # (1,)
+
+
+@kernel
+def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+    """That arm."""
+    mix[:] = 0.0
+    mix[state.arm[0]] = 1.0
+    prices[:] = 0.0
+    return int(state.arm[0])
+
+
+@kernel
+def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
+    """Nothing to learn."""
+
+
+@dataclass(frozen=True)
+class AlwaysArm(Policy):
+    """Recipe: the arm, from 0.
+
+    >>> learner = AlwaysArm(2).start(Problem(horizon=10, arms=4, budget=[3]), seed=0)
+    >>> learner.ask().arm
+    2
+    """
+
+    arm: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arm", whole(self.arm, "arm", at_least=0))
+
+    @property
+    def forgets(self) -> None:
+        """It learns nothing."""
+
+    def new_state(self, problem: Problem) -> State:
+        """The arm, if there is one."""
+        if self.arm >= problem.arms:
+            raise OutOfRangeError(f"arm must lie in [0, {problem.arms - 1}] on this problem, got {self.arm}.")
+        return State(frozen(np.array([self.arm])))

@@ -1,0 +1,88 @@
+r"""EXP3.BwK (Rangi, Franceschetti and Tran-Thanh 2019): EXP3 on reward less cost, for one resource.
+
+With one resource and budget B, over the m arms (the algorithm has no SKIP),
+
+.. math:: p_i = (1 - \gamma) \frac{w_i}{\sum_k w_k} + \frac{\gamma}{m}, \qquad
+          w_i \leftarrow w_i \exp\Bigl(\frac{\gamma}{m} (\hat r_i - \hat c_i)\Bigr), \qquad
+          \gamma = \min\bigl(1, \sqrt{m \ln m / B}\bigr),
+
+with :math:`\hat r_i = r / p_i`, :math:`\hat c_i = c / p_i` for the arm played and 0 for the others. It plays until the
+budget is gone. Weights are kept as logarithms; the constants are from memory.
+
+*Guarantee* (theirs, against an adversary, one resource): regret :math:`\tilde O(\sqrt{m B})` against the best fixed
+arm, counted until that arm has used the budget up. That is another notion than the LP benchmarks here, which
+pace a mix of arms over the horizon: do not put its regret beside theirs without saying so (docs/errata.md).
+O(m) a round, no LP. Late feedback: importance weights use the probability that the arm had when it was chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.core.checks import Floats, above_zero
+from driftsack.core.decision import SKIP
+from driftsack.core.errors import SettingError
+from driftsack.core.problem import Problem
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.exp3p import blend, soften
+from driftsack.numerics.ledger import Ledger
+from driftsack.numerics.sampling import draw
+from driftsack.policies.policy import Policy
+
+
+class State(NamedTuple):
+    """All that changes as the learner plays."""
+
+    logs: Floats  # (m,) log weights
+    explore: float  # gamma
+
+
+@kernel
+def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+    """Draw by the weights, a little of every arm."""
+    soften(state.logs, mix)
+    blend(mix, state.explore)
+    prices[:] = 1.0  # a unit of cost weighs as much as a unit of reward
+    arm = draw(mix, rng.random())
+    return mix.size - 1 if arm == SKIP else arm  # the shares may sum to a little less than 1
+
+
+@kernel
+def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:  # noqa: ARG001
+    """Reward less cost, by the probability of the decision; a round that was skipped for safety teaches nothing."""
+    if arm != SKIP:
+        state.logs[arm] += state.explore / state.logs.size * (reward - costs[0]) / chance
+
+
+@dataclass(frozen=True)
+class Exp3BwK(Policy):
+    """Recipe: ``explore`` is γ, or None for the theory's.
+
+    >>> Exp3BwK().start(Problem(horizon=100, arms=2, budget=[9, 9]))
+    Traceback (most recent call last):
+    ...
+    driftsack.core.errors.SettingError: Exp3BwK is for one resource, got 2; choose LagrangeBwK or DualDescent.
+    """
+
+    explore: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.explore is not None:
+            object.__setattr__(self, "explore", above_zero(self.explore, "explore"))
+            if self.explore > 1.0:
+                raise SettingError(f"explore must lie in (0, 1], got {self.explore:g}.")
+
+    def new_state(self, problem: Problem) -> State:
+        """Equal weights."""
+        if problem.resources != 1:
+            raise SettingError(
+                f"Exp3BwK is for one resource, got {problem.resources}; choose LagrangeBwK or DualDescent."
+            )
+        arms, budget = problem.arms, max(float(problem.unit_budget[0]), 1.0)
+        theory = min(1.0, math.sqrt(arms * math.log(max(arms, 2)) / budget))
+        return State(np.zeros(arms), self.explore or theory)

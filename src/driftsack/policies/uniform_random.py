@@ -1,0 +1,56 @@
+"""Uniform random: every arm with probability 1/m in every round, until a budget is gone.
+
+The baseline that learns nothing, and the fairest way to gather a log: each arm's probability is known and never zero.
+It promises nothing. O(m) a round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.core.checks import Floats, frozen
+from driftsack.core.problem import Problem
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.ledger import Ledger
+from driftsack.policies.policy import Policy
+
+
+class State(NamedTuple):
+    """Nothing changes."""
+
+    share: Floats  # (1,) 1/m
+
+
+@kernel
+def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+    """Any arm."""
+    mix[:] = state.share[0]
+    prices[:] = 0.0
+    return min(int(rng.random() * mix.size), mix.size - 1)
+
+
+@kernel
+def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
+    """Nothing to learn."""
+
+
+@dataclass(frozen=True)
+class UniformRandom(Policy):
+    """Recipe: no settings.
+
+    >>> learner = UniformRandom().start(Problem(horizon=10, arms=4, budget=[3]), seed=0)
+    >>> learner.ask().mix
+    array([0.25, 0.25, 0.25, 0.25])
+    """
+
+    @property
+    def forgets(self) -> None:
+        """It learns nothing."""
+
+    def new_state(self, problem: Problem) -> State:
+        """The probability of each arm."""
+        return State(frozen(np.array([1.0 / problem.arms])))
