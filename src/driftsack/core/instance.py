@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +71,39 @@ class Instance:
         """Sizes, not arrays."""
         rows = f"{len(self.rewards):,} distinct row{'s' * (len(self.rewards) != 1)}"
         return f"Instance({self.problem}, {rows}, noise={self.noise!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal problem, means, rows and noise."""
+        return isinstance(other, Instance) and self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def _content(self) -> tuple[Any, ...]:
+        """All that makes an instance what it is."""
+        arrays = (self.rewards, self.costs, self.phase)
+        return (self.problem, self.noise, *((array.shape, array.tobytes()) for array in arrays))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, the rows of the rounds as [row, how many rounds]: ``Instance.from_dict`` reads them back."""
+        starts = np.concatenate([[0], 1 + np.flatnonzero(np.diff(self.phase)), [self.horizon]])
+        return {
+            "problem": self.problem.to_dict(),
+            "rewards": self.rewards.tolist(),
+            "costs": self.costs.tolist(),
+            "runs": np.column_stack([self.phase[starts[:-1]], np.diff(starts)]).tolist(),
+            "noise": self.noise,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Instance:
+        """Build what :meth:`to_dict` wrote."""
+        names = {"problem", "rewards", "costs", "runs", "noise"}
+        if set(content) != names:
+            raise ShapeError(f"an instance needs {', '.join(sorted(names))}, got {', '.join(sorted(content))}.")
+        runs = np.asarray(content["runs"], dtype=np.int64).reshape(-1, 2)
+        phase = np.repeat(runs[:, 0], runs[:, 1]).astype(np.int32)
+        return cls(Problem(**content["problem"]), content["rewards"], content["costs"], phase, content["noise"])
 
     @property
     def horizon(self) -> int:

@@ -3,7 +3,7 @@ r"""Sums of outcomes per arm over the last w rounds: O(p) a round, exact for eve
 A window of w rounds before round t holds the rounds :math:`s \in [t-w, t-1]`. A ring keeps the arm and the
 outcomes of each, so that a round that leaves can be taken out of the sums again.
 
-**Why the sums do not drift.** An outcome :math:`v \in [0, 1]` is rounded once to a grid of :math:`2^{-k}`, and
+**Why the sums do not drift.** An outcome :math:`v \in [-1, 1]` is rounded once to a grid of :math:`2^{-k}`, and
 sums of grid steps are 64-bit integers, for which adding and taking away are exact. The grid is the finest for
 which w outcomes cannot overflow: :math:`2^{k} w < 2^{62}`, that is :math:`2^{-48}` for :math:`w = 10^4` and
 :math:`2^{-38}` for :math:`w = 10^7`; a mean is off by half a step at most, at any time. Integer sums also do
@@ -12,6 +12,7 @@ not depend on the order in which feedback arrives.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ def admit(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
     if length > 0 and t <= now - length:
         return False
     for i in range(outcomes.size):
-        steps = np.int64(outcomes[i] * window.grid[0] + 0.5)
+        steps = np.int64(math.floor(outcomes[i] * window.grid[0] + 0.5))
         window.sums[arm, i] += steps
         if length > 0:
             window.outcomes[t % length, i] = steps

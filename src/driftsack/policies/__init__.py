@@ -10,9 +10,11 @@ from driftsack.policies.lagrange_bwk import LagrangeBwK
 from driftsack.policies.learner import Learner
 from driftsack.policies.naive_ucb import NaiveUCB
 from driftsack.policies.oracles import DynamicOracle, StaticOracle
+from driftsack.policies.plan_with_forecast import PlanWithForecast
 from driftsack.policies.policy import Policy, from_spec
 from driftsack.policies.primal_dual_bwk import PrimalDualBwK
 from driftsack.policies.sliding_window_ucb import SlidingWindowUCB
+from driftsack.policies.spending_plan import SpendingPlan
 from driftsack.policies.thompson_bwk import ThompsonBwK
 from driftsack.policies.ucb_bwk import UCBBwK
 from driftsack.policies.uniform_random import UniformRandom
@@ -28,9 +30,11 @@ __all__ = [
     "LagrangeBwK",
     "Learner",
     "NaiveUCB",
+    "PlanWithForecast",
     "Policy",
     "PrimalDualBwK",
     "SlidingWindowUCB",
+    "SpendingPlan",
     "StaticOracle",
     "ThompsonBwK",
     "UCBBwK",

@@ -183,8 +183,14 @@ class Policy(abc.ABC):
     def to_spec(self) -> dict[str, Any]:
         """Name and settings as plain data; ``policies.from_spec`` reads them back."""
         settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        plain = {name: value.to_spec() if isinstance(value, Policy) else value for name, value in settings.items()}
-        return {"policy": type(self).__name__, **plain}
+        return {"policy": type(self).__name__, **{name: _plain(value) for name, value in settings.items()}}
+
+
+def _plain(value: Any) -> Any:
+    """A setting as plain data."""
+    if isinstance(value, Policy):
+        return value.to_spec()
+    return value.to_dict() if isinstance(value, Instance) else value
 
 
 def from_spec(spec: Mapping[str, Any]) -> Policy:
@@ -201,7 +207,8 @@ def from_spec(spec: Mapping[str, Any]) -> Policy:
     unknown = sorted(set(settings) - set(fields))
     if unknown:
         raise SettingError(f"{name} takes {', '.join(fields)}, got {', '.join(unknown)}.")
-    return known[name](**{key: from_spec(v) if isinstance(v, Mapping) else v for key, v in settings.items()})
+    nested = {key: from_spec(v) for key, v in settings.items() if isinstance(v, Mapping) and "policy" in v}
+    return known[name](**settings | nested)
 
 
 def recipes(root: type[Policy] = Policy) -> Iterator[type[Policy]]:
