@@ -8,6 +8,7 @@ from driftsack.policies.dual_descent import DualDescent
 from driftsack.policies.exp3_bwk import Exp3BwK
 from driftsack.policies.lagrange_bwk import LagrangeBwK
 from driftsack.policies.learner import Learner
+from driftsack.policies.master import Master
 from driftsack.policies.naive_ucb import NaiveUCB
 from driftsack.policies.oracles import DynamicOracle, StaticOracle
 from driftsack.policies.plan_with_forecast import PlanWithForecast
@@ -29,6 +30,7 @@ __all__ = [
     "Exp3BwK",
     "LagrangeBwK",
     "Learner",
+    "Master",
     "NaiveUCB",
     "PlanWithForecast",
     "Policy",
