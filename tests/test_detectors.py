@@ -1,0 +1,129 @@
+"""Change detectors against twins on the whole stream, and how often they ring when they should not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from driftsack.core.checks import Floats
+from driftsack.numerics.cusum import cusum_rings, forget_cusum, new_cusum
+from driftsack.numerics.glr import forget_glr, glr_rings, kl, new_glr, statistic
+
+
+def glr_twin(stream: Floats, delta: float, offset: int = 1) -> int:
+    """The first n at which GLR rings, from the whole stream; -1 for never. ``offset`` 0 plants a wrong split."""
+    for n in range(1, len(stream) + 1):
+        seen = stream[:n]
+        if seen.min() == seen.max() and seen[0] in (0.0, 1.0):
+            continue
+        for k in range(n.bit_length()):
+            s = (n // 2**k - offset) * 2**k  # the last multiple of 2^k but one
+            if 1 <= s < n:
+                value = sum(
+                    part.size * sum(p * math.log(p / q) for p, q in pairs(part.mean(), seen.mean()) if p > 0)
+                    for part in (seen[:s], seen[s:])
+                )
+                if value >= math.log(3 * n**1.5 / delta):
+                    return n
+    return -1
+
+
+def pairs(p: float, q: float) -> list[tuple[float, float]]:
+    return [(p, q), (1 - p, 1 - q)]
+
+
+def glr_time(stream: Floats, delta: float) -> int:
+    detector = new_glr(2, len(stream), delta)
+    for n, x in enumerate(stream, start=1):
+        assert not glr_rings(detector, 0, 0.5)  # another stream, which never changes
+        if glr_rings(detector, 1, float(x)):
+            return n
+    return -1
+
+
+def streams() -> list[Floats]:
+    """Bernoulli, uniform and constant outcomes, with and without a change."""
+    rng = np.random.default_rng(0)
+    found = []
+    for before, after in ((0.5, 0.5), (0.2, 0.8), (0.5, 0.6), (0.9, 0.1), (0.0, 0.3), (1.0, 0.0)):
+        means = np.repeat([before, after], [150, 250])
+        found += [(rng.random(400) < means).astype(float), np.clip(means + 0.1 * rng.standard_normal(400), 0, 1), means]
+    return found
+
+
+def test_glr_rings_when_its_twin_does() -> None:
+    times = [(glr_time(stream, 0.01), glr_twin(stream, 0.01)) for stream in streams()]
+    assert [fast for fast, _ in times] == [slow for _, slow in times]
+    assert sum(fast > 150 for fast, _ in times) >= 12  # most of the changes are seen
+    wrong = [glr_twin(stream, 0.01, offset=0) for stream in streams()]
+    assert wrong != [slow for _, slow in times]  # the planted fault is seen
+
+
+def test_the_exact_statistic_is_below_its_bound() -> None:
+    """What saves the logarithms: s (n-s) / n (difference)^2 / (mean (1 - mean)) is never below the statistic."""
+    rng = np.random.default_rng(1)
+    for _ in range(2_000):
+        n = int(rng.integers(2, 500))
+        first = int(rng.integers(1, n))
+        head, tail = first * rng.random(), (n - first) * rng.random()
+        mean = (head + tail) / n
+        difference = head / first - tail / (n - first)
+        bound = first * (n - first) / n * difference**2 / (mean * (1 - mean))
+        assert statistic(first, head, n, head + tail) <= bound * (1 + 1e-9) + 1e-9
+    assert kl(0.0, 0.3) == pytest.approx(-math.log(0.7))
+    assert kl(1.0, 0.3) == pytest.approx(-math.log(0.3))
+
+
+def test_glr_begun_anew_knows_nothing_of_before() -> None:
+    rng = np.random.default_rng(2)
+    one, two = new_glr(1, 1_000, 0.01), new_glr(1, 1_000, 0.01)
+    for x in rng.random(300):
+        glr_rings(one, 0, x)
+    forget_glr(one)
+    for x in (rng.random(500) < np.repeat([0.2, 0.7], 250)).astype(float):
+        assert glr_rings(one, 0, x) == glr_rings(two, 0, x)
+
+
+@pytest.mark.parametrize("mean", [0.1, 0.5])
+def test_false_alarms_are_rarer_than_promised(mean: float) -> None:
+    """400 streams of 2,000 outcomes without a change at delta = 0.05: more than 5% + 3 SE (33 alarms) is a failure."""
+    rng = np.random.default_rng(3)
+    rings = {"glr": 0, "cusum": 0}
+    for _ in range(400):
+        stream = (rng.random(2_000) < mean).astype(float)
+        glr, cusum = new_glr(1, 2_000, 0.05), new_cusum(1, 2_000, 0.05, 0.3)
+        rings["glr"] += any(glr_rings(glr, 0, x) for x in stream)
+        rings["cusum"] += any(cusum_rings(cusum, 0, x) for x in stream)
+    assert max(rings.values()) <= 33
+    eager = new_glr(1, 2_000, 0.05)._replace(log_confidence=-8.0)  # the planted fault: no confidence asked for
+    assert any(glr_rings(eager, 0, x) for x in (rng.random(2_000) < 0.5).astype(float))
+
+
+def cusum_twin(stream: Floats, longest: int, delta: float, change: float, side: float = 0.5) -> int:
+    """The first n at which either walk exceeds h; ``side`` plants a wrong drift."""
+    warmup, drift = math.ceil(4 / change**2), side * change
+    height = math.log(2 * longest / delta) / (8 * change / 2)
+    references = np.array([stream[:n].mean() if n else 0.0 for n in range(len(stream))])
+    for n in range(warmup + 1, len(stream) + 1):
+        for sign in (1.0, -1.0):
+            steps = sign * (stream[warmup:n] - references[warmup:n]) - drift
+            walk = max(float(steps[k:].sum()) for k in range(len(steps)))  # the highest climb that ends here
+            if walk > height:
+                return n
+    return -1
+
+
+def test_cusum_rings_when_its_twin_does() -> None:
+    fast, slow, wrong = [], [], []
+    for stream in streams():
+        detector = new_cusum(1, 400, 0.01, 0.3)
+        fast.append(next((n for n, x in enumerate(stream, 1) if cusum_rings(detector, 0, x)), -1))
+        slow.append(cusum_twin(stream, 400, 0.01, 0.3))
+        wrong.append(cusum_twin(stream, 400, 0.01, 0.3, side=0.0))
+    assert fast == slow
+    assert sum(n > 150 for n in fast) >= 9
+    assert wrong != slow
+    forget_cusum(detector)
+    assert not any(part.any() for part in detector[:4])
