@@ -108,3 +108,20 @@ def trial(
         total += rewards[t, arm]
         pulls[arm] += 1
     return total, len(arms_played) + 1, spent, pulls
+
+
+def glr_rings(seen: list[float], delta: float, back: int = 1) -> bool:
+    """Whether GLR rings after these outcomes, from all of them; ``back`` 0 takes the wrong split of each level."""
+    n, mean = len(seen), sum(seen) / len(seen)
+    if mean <= 0 or mean >= 1:
+        return False
+    for k in range(n.bit_length()):
+        s = (n // 2**k - back) * 2**k  # the last multiple of 2^k but one
+        if 1 <= s < n:
+            value = 0.0
+            for part in (seen[:s], seen[s:]):
+                p = sum(part) / len(part)
+                value += len(part) * sum(a * math.log(a / b) for a, b in ((p, mean), (1 - p, 1 - mean)) if a > 1e-15)
+            if value >= math.log(3 * n**1.5 / delta):
+                return True
+    return False

@@ -1,0 +1,131 @@
+"""Bandit over bandit against a twin that keeps every block's history."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import driftsack as ds
+from driftsack.core.errors import OutOfRangeError
+from driftsack.core.seeding import generator
+from driftsack.lp import certificate
+from tests import naive
+
+PROBLEM = ds.Problem(horizon=470, arms=2, budget=[190.0, 200.0])
+BLOCK = 60
+POLICY = ds.BanditOverBandit(block=BLOCK, scale=0.02)
+WINDOWS = [1, 2, 5, 11, 26, 60]  # floor(60^(k/5)); ceil(log 60) = 5
+
+
+class Twin:
+    """The upper bandit in plain weights, the lower one from its block's history."""
+
+    def __init__(self, seed: int, windows: list[int]) -> None:
+        self.rng, self.windows = generator(seed), windows
+        self.weights = np.ones(len(windows))
+        blocks = math.ceil(470 / BLOCK)
+        self.explore = min(1.0, math.sqrt(len(windows) * math.log(len(windows)) / ((math.e - 1) * blocks)))
+        self.history: list[naive.Round] = []
+        self.k, self.chances = 0, np.ones(len(windows))
+
+    def open_block(self) -> None:
+        if self.history:
+            earned = sum(r.reward for r in self.history)
+            self.weights[self.k] *= math.exp(self.explore / len(self.windows) * earned / BLOCK / self.chances[self.k])
+        self.chances = (1 - self.explore) * self.weights / self.weights.sum() + self.explore / len(self.windows)
+        self.k = int(np.searchsorted(np.cumsum(self.chances), self.rng.random(), side="right"))
+        self.history = []
+
+
+def disagreement(windows: list[int]) -> float:
+    """The worst of all disagreements between the learner and its twin; late feedback within a block."""
+    learner, rng = POLICY.start(PROBLEM, seed=4), np.random.default_rng(1)
+    twin, worst, skips = Twin(4, windows), 0.0, 0
+    while not learner.done:
+        t = learner.round
+        if t % BLOCK == 0:
+            twin.open_block()
+        window = windows[twin.k]
+        upper, lower = naive.bounds(twin.history, 2, 2, BLOCK, (window, window), scale=0.02)
+        spent = sum((r.costs for r in twin.history), np.zeros(2))
+        budget = PROBLEM.rate * min(BLOCK, 470 - t // BLOCK * BLOCK)
+        decision = learner.ask()
+        outcome = rng.random(3) * (0.9, 0.8, 0.7)
+        if (spent + 1 > budget + 1e-9).any():
+            assert decision.skipped
+            skips += 1
+        else:
+            twin.rng.random()  # the arm's draw
+            worst = max(worst, *map(abs, certificate(upper, lower, PROBLEM.rate, decision.mix, decision.prices)))
+        worst = max(worst, abs(int(learner._state.block[1]) - twin.k))
+        if decision.skipped:
+            twin.history.append(naive.Round(-1, 0.0, np.zeros(2)))
+        else:
+            learner.tell(decision, outcome[0], outcome[1:])
+            twin.history.append(naive.Round(decision.arm, outcome[0], outcome[1:]))
+    assert skips > 0
+    return worst
+
+
+def test_equals_the_twin_and_the_twin_sees_a_wrong_window() -> None:
+    assert POLICY.windows(PROBLEM) == WINDOWS
+    assert disagreement(WINDOWS) < 1e-9
+    assert disagreement([w + 1 if w < BLOCK else w for w in WINDOWS]) > 1e-3
+
+
+def test_what_comes_after_its_block_is_dropped() -> None:
+    learner = POLICY.start(PROBLEM, seed=0)
+    early = [decision for decision in (learner.ask() for _ in range(BLOCK)) if not decision.skipped]
+    learner.ask()  # the next block has begun
+    assert len(early) > 10
+    for decision in early:
+        learner.tell(decision, 1.0, [0.0, 0.0])
+    assert not learner._state.base.rewards.pulls.any()
+    assert learner._state.earned[0] == 0.0
+
+
+def test_blocks_keep_their_own_budget() -> None:
+    """No block spends more than the rate times its rounds, whatever comes."""
+    learner, rng = POLICY.start(PROBLEM, seed=0), np.random.default_rng(0)
+    spent = np.zeros((8, 2))
+    while not learner.done:
+        block, decision = learner.round // BLOCK, learner.ask()
+        if not decision.skipped:
+            costs = (rng.random(2) < 0.7).astype(float)
+            learner.tell(decision, 1.0, costs)
+            spent[block] += costs
+    rounds = np.array([BLOCK] * 7 + [50])
+    assert (spent <= rounds[:, None] * PROBLEM.rate + 1e-9).all()
+    assert (spent[:7].max(axis=1) > 0.9 * BLOCK * PROBLEM.rate.min()).all()
+
+
+def test_within_a_tenth_of_the_right_window_on_example_2() -> None:
+    """It must find a window and forgets with every block, and still loses less than a tenth. 40 trials."""
+    world = ds.instances.example_2()
+    mine = ds.simulate(world, ds.BanditOverBandit(), trials=40, seed=0)
+    theirs = ds.simulate(world, ds.SlidingWindowUCB(variation=(0.5, 1.0)), trials=40, seed=0)
+    assert mine.summary()["reward_se"] < 30
+    assert mine.reward.mean() > 0.9 * theirs.reward.mean()
+
+
+@pytest.mark.parametrize(
+    ("problem", "length"),
+    [
+        (ds.Problem(10_000, 2, [5_000.0]), 200),
+        (ds.Problem(10_000, 2, [100.0]), 1_000),  # ten rounds' worth of budget in a block
+        (ds.Problem(10_000, 2, [5.0]), 10_000),
+        (ds.Problem(9, 3, [9.0]), 9),
+    ],
+)
+def test_block_length(problem: ds.Problem, length: int) -> None:
+    assert ds.BanditOverBandit().block_length(problem) == length
+    windows = ds.BanditOverBandit().windows(problem)
+    assert windows[0] == 1
+    assert windows[-1] == length
+
+
+def test_bad_settings() -> None:
+    with pytest.raises(OutOfRangeError, match="block"):
+        ds.BanditOverBandit(block=0)

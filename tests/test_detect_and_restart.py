@@ -1,0 +1,98 @@
+"""Detect and restart against a twin that looks at everything told since the last restart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import driftsack as ds
+from driftsack.core.errors import OutOfRangeError, SettingError
+from driftsack.lp import certificate
+from tests import naive
+
+PROBLEM = ds.Problem(horizon=600, arms=2, budget=[260.0, 280.0])
+POLICY = ds.DetectAndRestart(ds.NaiveUCB(scale=0.05), explore=0.1, delta=0.05)
+MEANS = ((0.9, 0.2, 0.3), (0.2, 0.5, 0.4)), ((0.1, 0.7, 0.4), (0.8, 0.3, 0.6))  # before and after; arm; reward, costs
+
+
+def play(policy: ds.DetectAndRestart, twin_delta: float, twin_explore: float) -> tuple[float, list[int], list[int]]:
+    """Ask and tell; the worst disagreement in mixes, the rounds at which the learner and its twin began anew."""
+    learner, rng = policy.start(PROBLEM, seed=0), np.random.default_rng(1)
+    history: list[naive.Round] = []
+    worst, restarts, twin_restarts = 0.0, list[int](), list[int]()
+    while not learner.done:
+        upper, lower = naive.bounds(history, 2, 2, 600, (600, 600), scale=0.05)
+        decision = learner.ask()
+        base = (decision.mix - twin_explore / 2) / (1 - twin_explore)
+        worst = max(worst, *map(abs, certificate(upper, lower, PROBLEM.rate, base, decision.prices)))
+        outcome = (rng.random(3) < MEANS[learner.round > 300][max(decision.arm, 0)]).astype(float)
+        if decision.skipped:
+            history.append(naive.Round(-1, 0.0, np.zeros(2)))
+            continue
+        learner.tell(decision, outcome[0], outcome[1:])
+        history.append(naive.Round(decision.arm, outcome[0], outcome[1:]))
+        mine = [(r.reward, *r.costs) for r in history if r.arm == decision.arm]
+        if any(naive.glr_rings([float(row[k]) for row in mine], twin_delta) for k in range(3)):
+            history = []
+            twin_restarts.append(learner.round)
+        if learner._state.clock[2] > len(restarts):
+            restarts.append(learner.round)
+    return worst, restarts, twin_restarts
+
+
+def test_equals_the_twin_and_the_twin_sees_faults() -> None:
+    worst, restarts, twin = play(POLICY, 0.05, 0.1)
+    assert worst < 1e-9
+    assert restarts == twin
+    assert any(300 < t <= 400 for t in restarts)
+    assert play(POLICY, 0.05, 0.12)[0] > 1e-3  # a wrong share of exploration
+    _, restarts, twin = play(POLICY, 1e-9, 0.1)  # a wrong confidence
+    assert restarts != twin
+
+
+def test_late_outcomes_of_before_a_restart_are_dropped() -> None:
+    learner = replace(POLICY, base=ds.NaiveUCB(), explore=0.0).start(PROBLEM)
+    early = [learner.ask() for _ in range(5)]
+    while learner._state.clock[2] == 0:
+        decision = learner.ask()
+        learner.tell(decision, float(learner.round > 150), [0.1, 0.1])
+    assert not learner._state.base.rewards.pulls.any()
+    for decision in early:
+        learner.tell(decision, 1.0, [0.1, 0.1])
+    assert not learner._state.base.rewards.pulls.any()
+    decision = learner.ask()
+    learner.tell(decision, 1.0, [0.1, 0.1])
+    assert learner._state.base.rewards.pulls.sum() == 1
+
+
+@pytest.mark.parametrize("detector", ["glr", "cusum"])
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_within_a_tenth_of_the_right_window_on_example_2(detector: str, scale: float) -> None:
+    """SW-UCB knows V; this does not. 40 trials, standard errors of at most 30: chance does not decide."""
+    world = ds.instances.example_2()
+    mine = ds.simulate(world, ds.DetectAndRestart(ds.NaiveUCB(scale=scale), detector=detector), trials=40, seed=0)
+    theirs = ds.simulate(world, ds.SlidingWindowUCB(variation=(0.5, 1.0), scale=scale), trials=40, seed=0)
+    naive_ucb = ds.simulate(world, ds.NaiveUCB(scale=scale), trials=40, seed=0)
+    assert mine.summary()["reward_se"] < 30
+    assert mine.reward.mean() > 0.9 * theirs.reward.mean()
+    assert naive_ucb.reward.mean() < 0.9 * theirs.reward.mean()  # what not to restart costs
+
+
+def test_any_base_and_a_wrapper_around_a_wrapper() -> None:
+    world = ds.instances.example_2(horizon=2_000)
+    for base in (ds.LagrangeBwK(benchmark=750.0), ds.SpendingPlan(ds.PrimalDualBwK()), ds.ThompsonBwK(window=200)):
+        policy = ds.DetectAndRestart(base)
+        run = ds.simulate(world, policy, trials=2, seed=0)
+        assert (run.reward > 300).all()
+        assert ds.policies.from_spec(policy.to_spec()) == policy
+
+
+def test_bad_settings() -> None:
+    with pytest.raises(SettingError, match="base must be"):
+        ds.DetectAndRestart("NaiveUCB")  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="detector must be one of 'glr', 'cusum'"):
+        ds.DetectAndRestart(detector="eyes")
+    with pytest.raises(OutOfRangeError, match="explore"):
+        ds.DetectAndRestart(explore=1.5)
