@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import json
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -12,23 +14,64 @@ import pytest
 
 import driftsack as ds
 from driftsack.policies import from_spec
+from driftsack.policies.oracles import Oracle
 from driftsack.policies.policy import recipes
 
-# Settings for policies that have no default ones, by name.
-NEEDED: dict[str, dict[str, Any]] = {"SlidingWindowUCB": {"windows": (30, 40)}}
+Recipe = type[ds.Policy]
 
 
-def found() -> list[ds.Policy]:
-    return [
-        recipe(**NEEDED.get(recipe.__name__, {}))
-        for recipe in recipes()
-        if recipe.__module__.startswith("driftsack.") and not inspect.isabstract(recipe)
-    ]
+def flat_forecast(problem: ds.Problem) -> ds.Instance:
+    """A forecast that fits the problem: every mean a third of the most it can be."""
+    rewards = np.full(problem.arms, problem.reward_max / 3)
+    costs = np.tile(np.asarray(problem.cost_max)[:, None] / 3, (1, problem.arms))
+    phase = np.zeros(problem.horizon, dtype=np.int32)
+    return ds.Instance(problem, rewards[None], costs[None], phase)
+
+
+# Settings for policies that have no default ones, by name; a function makes them from the problem.
+NEEDED: dict[str, dict[str, Any]] = {
+    "SlidingWindowUCB": {"windows": (30, 40)},
+    "BanditOverBandit": {"block": 200},  # a memory that is given, as windows are, and does not grow with the horizon
+    "PlanWithForecast": {"forecast": flat_forecast},
+}
+
+
+def found() -> list[Recipe]:
+    ours = [recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.")]
+    return [recipe for recipe in ours if not inspect.isabstract(recipe)]
+
+
+def built(recipe: Recipe, problem: ds.Problem, **settings: Any) -> ds.Policy:
+    """The policy with its needed settings; other ``settings`` where it has them."""
+    needed = NEEDED.get(recipe.__name__, {})
+    names = {setting.name for setting in dataclasses.fields(recipe)}
+    chosen = {name: value(problem) if inspect.isfunction(value) else value for name, value in needed.items()}
+    return recipe(**chosen | {name: value for name, value in settings.items() if name in names})
+
+
+def started(recipe: Recipe, problem: ds.Problem, seed: int) -> ds.Learner:
+    """A learner; for a policy that takes one resource only, on the problem's first one."""
+    if recipe is ds.Exp3BwK:
+        problem = ds.Problem(problem.horizon, problem.arms, problem.budget[0], problem.reward_max, problem.cost_max[0])
+    return built(recipe, problem).start(problem, seed=seed)
+
+
+def world_for(recipe: Recipe, world: ds.Instance) -> ds.Instance:
+    """The world, or its first resource alone for a policy that takes one only."""
+    if recipe is not ds.Exp3BwK:
+        return world
+    problem = ds.Problem(world.horizon, world.arms, world.problem.budget[0])
+    return ds.Instance(problem, world.rewards, world.costs[:, :1], world.phase, world.noise)
 
 
 def test_the_search_finds_policies() -> None:
-    assert {type(policy).__name__ for policy in found()} >= {"SlidingWindowUCB", "NaiveUCB"}
+    assert {recipe.__name__ for recipe in found()} >= {"SlidingWindowUCB", "NaiveUCB", "DynamicOracle"}
 
+
+ALL = pytest.mark.parametrize("recipe", found(), ids=lambda recipe: recipe.__name__)
+LEARNERS = pytest.mark.parametrize(
+    "recipe", [recipe for recipe in found() if not issubclass(recipe, Oracle)], ids=lambda recipe: recipe.__name__
+)
 
 HARD_PROBLEMS = [
     ds.Problem(horizon=50, arms=1, budget=[20.0]),  # one arm, one resource
@@ -41,11 +84,12 @@ HARD_PROBLEMS = [
 
 
 @pytest.mark.parametrize("problem", HARD_PROBLEMS)
-@pytest.mark.parametrize("policy", found(), ids=lambda policy: type(policy).__name__)
+@LEARNERS
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
-def test_survives_and_keeps_mixes_valid(policy: ds.Policy, problem: ds.Problem, value: float) -> None:
+def test_survives_and_keeps_mixes_valid(recipe: Recipe, problem: ds.Problem, value: float) -> None:
     """Zero reward everywhere, costs all 1, and in between."""
-    learner = policy.start(problem, seed=0)
+    learner = started(recipe, problem, seed=0)
+    problem = learner.problem
     rounds = 0
     while not learner.done:
         decision = learner.ask()
@@ -62,12 +106,12 @@ def test_survives_and_keeps_mixes_valid(policy: ds.Policy, problem: ds.Problem, 
     assert rounds >= 1
 
 
-@pytest.mark.parametrize("policy", found(), ids=lambda policy: type(policy).__name__)
-def test_saved_midway_equals_never_saved(policy: ds.Policy, tmp_path: Path) -> None:
+@LEARNERS
+def test_saved_midway_equals_never_saved(recipe: Recipe, tmp_path: Path) -> None:
     problem = ds.Problem(horizon=120, arms=3, budget=[50.0, 60.0])
     rng = np.random.default_rng(0)
     outcomes = rng.random((120, 3, 3)) * 0.6
-    straight, saved = (policy.start(problem, seed=5) for _ in range(2))
+    straight, saved = (started(recipe, problem, seed=5) for _ in range(2))
     for t in range(90):
         if t == 45:
             saved.save(tmp_path / "learner.npz")
@@ -77,31 +121,103 @@ def test_saved_midway_equals_never_saved(policy: ds.Policy, tmp_path: Path) -> N
         for learner, decision in ((straight, one), (saved, two)):
             if not decision.skipped:
                 reward, *costs = outcomes[t, decision.arm]
-                learner.tell(decision, reward, costs)
+                learner.tell(decision, reward, costs[: learner.problem.resources])
 
 
-@pytest.mark.parametrize("policy", found(), ids=lambda policy: type(policy).__name__)
-def test_is_a_value_and_survives_a_spec(policy: ds.Policy) -> None:
-    assert from_spec(policy.to_spec()) == policy
+@ALL
+def test_is_a_value_and_survives_a_spec(recipe: Recipe) -> None:
+    policy = built(recipe, HARD_PROBLEMS[-1])
+    assert from_spec(json.loads(json.dumps(policy.to_spec()))) == policy
     assert len({policy, from_spec(policy.to_spec())}) == 1
     with pytest.raises(AttributeError):
         policy.anything = 1  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("policy", found(), ids=lambda policy: type(policy).__name__)
-def test_deterministic_and_within_budget(policy: ds.Policy) -> None:
-    world = ds.instances.example_2(horizon=400)
+@ALL
+def test_deterministic_and_within_budget(recipe: Recipe) -> None:
+    world = world_for(recipe, ds.instances.example_2(horizon=400))
+    policy = built(recipe, world.problem)
     one, two = (ds.simulate(world, policy, trials=4, seed=3, threads=k) for k in (1, 2))
     np.testing.assert_array_equal(one.curve, two.curve)
     assert (one.spent <= np.asarray(world.problem.budget)).all()
 
 
-@pytest.mark.parametrize("policy", found(), ids=lambda policy: type(policy).__name__)
-def test_memory_does_not_grow_with_the_horizon(policy: ds.Policy) -> None:
-    """Peak memory of a trial at T = 10^5 and 10^6, beyond the instance itself."""
+@LEARNERS
+def test_late_and_shuffled_feedback(recipe: Recipe) -> None:
+    """Up to ten decisions wait; told in any order, or cancelled, the learner goes on to its end with valid mixes."""
+    learner, rng = started(recipe, HARD_PROBLEMS[-1], seed=1), np.random.default_rng(0)
+    problem = learner.problem
+    while not learner.done:
+        decision = learner.ask()
+        assert decision.mix.min() >= 0
+        assert decision.mix.sum() <= 1 + 1e-9
+        waiting = list(learner.pending)
+        while waiting and (rng.random() < 0.6 or len(waiting) > 10):
+            late = waiting.pop(int(rng.integers(len(waiting))))
+            if rng.random() < 0.1:
+                learner.cancel(late)
+            else:
+                learner.tell(late, problem.reward_max * rng.random(), 0.3 * np.asarray(problem.cost_max) * rng.random())
+    assert learner.round > 20
+
+
+def end_reward(recipe: Recipe, first: tuple[float, float], **settings: Any) -> float:
+    """Reward a round in the last tenth of a world whose arms give ``first`` and then (0, 0.5)."""
+    horizon = 20_000
+    costs = [[[0.1, 0.1]]] * 2
+    lengths = [12_000, 8_000]
+    world = ds.Instance.piecewise([first, (0.0, 0.5)], costs, lengths, float(horizon), noise="deterministic")
+    curve = ds.simulate(world, built(recipe, world.problem, **settings), trials=8, seed=0).curve.mean(axis=0)
+    tenth = curve.size // 10
+    return float((curve[-1] - curve[-1 - tenth]) / (horizon / 10))
+
+
+FORGETTING: list[tuple[Recipe, dict[str, Any]]] = [
+    (recipe, {}) for recipe in found() if not issubclass(recipe, Oracle)
+] + [
+    (ds.ThompsonBwK, {"window": 500}),
+    (ds.PlanWithForecast, {"windows": (500, 500)}),
+    (ds.SpendingPlan, {"base": ds.DiscountedUCB(scale=0.05)}),
+]
+
+
+@pytest.mark.parametrize(("recipe", "settings"), FORGETTING, ids=lambda value: getattr(value, "__name__", None))
+def test_forgets_or_not_as_it_declares(recipe: Recipe, settings: dict[str, Any]) -> None:
+    """Long after the best arm has turned bad: as good as if it had always been bad, or not."""
+    chosen: dict[str, Any] = {"scale": 0.05, "clip": True} | settings
+    policy = built(recipe, HARD_PROBLEMS[0], **chosen)
+    if policy.forgets is None:
+        one, two = (policy.start(HARD_PROBLEMS[0], seed=2) for _ in range(2))
+        for t in range(15):
+            decisions = one.ask(), two.ask()
+            assert decisions[0].arm == decisions[1].arm
+            one.tell(decisions[0], t % 2, [0.3])
+            two.tell(decisions[1], 1.0, [0.9])
+        return
+    share = end_reward(recipe, (1.0, 0.5), **chosen) / end_reward(recipe, (0.0, 0.5), **chosen)
+    assert (share > 0.8) == policy.forgets, share
+
+
+class Boaster(ds.NaiveUCB):
+    """The planted fault: it never forgets and says that it does."""
+
+    @property
+    def forgets(self) -> bool:
+        return True
+
+
+def test_a_false_declaration_is_seen() -> None:
+    with pytest.raises(AssertionError):
+        test_forgets_or_not_as_it_declares(Boaster, {})
+
+
+@ALL
+def test_memory_does_not_grow_with_the_horizon(recipe: Recipe) -> None:
+    """Peak memory of a trial at T = 10^5 and 10^6, beyond the instance itself and what the policy was given."""
     peaks = []
     for horizon in (100_000, 1_000_000):
-        world = ds.instances.example_2(horizon=horizon)
+        world = world_for(recipe, ds.instances.example_2(horizon=horizon))
+        policy = built(recipe, world.problem)
         ds.simulate(world, policy, trials=1, threads=1)
         tracemalloc.start()
         ds.simulate(world, policy, trials=1, threads=1)

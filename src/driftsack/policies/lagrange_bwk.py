@@ -117,6 +117,11 @@ class LagrangeBwK(Policy):
         if self.delta is not None:
             object.__setattr__(self, "delta", above_zero(self.delta, "delta"))
 
+    @property
+    def forgets(self) -> bool:
+        """In effect: EXP3.P's bonus bounds the lead of any action."""
+        return True
+
     def new_state(self, problem: Problem) -> State:
         """Equal weights on both sides."""
         horizon, resources = problem.horizon, problem.resources
