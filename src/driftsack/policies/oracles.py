@@ -1,8 +1,9 @@
 r"""Oracles: they know the means and follow the optimum's own plan, as yardsticks for those that must learn.
 
 ``DynamicOracle`` plays in round t the mix :math:`x_t` of LP-Dynamic, ``StaticOracle`` the one mix of LP-Static in every
-round. Both meet the budgets in expectation only, so with random costs a trial may stop a little early: of order
-:math:`\sqrt T` is lost against the LP's value, and nothing when outcomes are deterministic. They look up a row a round.
+round. Both meet the budgets in expectation only, so a trial may stop a little early: of order :math:`\sqrt T` is lost
+against the LP's value, with deterministic outcomes too if the plan mixes arms; nothing only where nothing is random.
+They look up a row a round.
 
 They need the instance, so only ``simulate`` can start them.
 """
