@@ -8,7 +8,7 @@ all other policies is :math:`P_j(t) = t/T`. In round t the base is told that it 
 
 which replaces the base's own budget rule. Policies that plan with a rate (the LP ones, ``DualDescent``) follow it.
 Those that do not are held back: a round is skipped when some resource's spending is ahead of its curve by more than
-``slack`` of its budget.
+``slack`` of its budget. The base is asked all the same, so that its windows age as if it had skipped by itself.
 
 *Guarantee*: none of its own. The regret of even pacing contains :math:`W_1 + \bar q W_2`, the price of not knowing when
 to spend (Theorem 1); the right curve removes it, a wrong one adds to it. A round costs the base's and O(d).
@@ -31,7 +31,7 @@ from driftsack.core.problem import Problem
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.ledger import Ledger
 from driftsack.policies.naive_ucb import NaiveUCB
-from driftsack.policies.policy import Policy
+from driftsack.policies.policy import STUCK, Policy
 from driftsack.policies.policy import choose as choose_base
 from driftsack.policies.policy import learn as learn_base
 from driftsack.policies.sliding_window_ucb import BUDGET_RULES
@@ -63,12 +63,13 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
         if state.remaining and end > before:
             state.rate[j] = max(budget * end - spent, 0.0) * (after - before) / (end - before)
         ahead |= spent > budget * (after + state.slack)
-    if ahead:
-        mix[:] = 0.0
-        prices[:] = 0.0
-        return SKIP
     today = Ledger(ledger.budget, ledger.limit, ledger.spent, ledger.carry, state.rate)
-    return choose_base(state.base, today, t, rng, mix, prices)
+    arm: int = choose_base(state.base, today, t, rng, mix, prices)  # held back or not: its windows and clocks go on
+    if arm == STUCK or not ahead:
+        return arm
+    mix[:] = 0.0
+    prices[:] = 0.0
+    return SKIP
 
 
 @kernel
