@@ -86,6 +86,14 @@ def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: F
     learn_base(state.base, t, arm, chance, reward, costs)
 
 
+def is_nested(value: Any) -> bool:
+    """Whether numbers come in rows; rows of different lengths do, and are for ``floats`` to refuse."""
+    try:
+        return np.ndim(value) > 1
+    except ValueError:
+        return True
+
+
 @dataclass(frozen=True)
 class SpendingPlan(Policy):
     """Recipe: the ``base`` policy and the ``curve``: shares of the budget at evenly spaced times, from 0 at the start.
@@ -107,7 +115,7 @@ class SpendingPlan(Policy):
         of_type(self.base, Policy, "base")
         one_of(self.budget_rule, "budget_rule", BUDGET_RULES)
         object.__setattr__(self, "slack", at_least_zero(self.slack, "slack"))
-        nested = np.ndim(self.curve) > 1
+        nested = is_nested(self.curve)
         points = floats(self.curve, "curve", (None, None) if nested else (None,))
         rows = np.atleast_2d(points)
         if rows.shape[1] < 2 or rows[:, 0].any() or (np.diff(rows) < 0).any() or (rows > 1).any():  # noqa: PLR2004
@@ -123,7 +131,7 @@ class SpendingPlan(Policy):
         cls, base: Policy, amounts: npt.ArrayLike, budget_rule: str = "remaining", slack: float = 0.01
     ) -> SpendingPlan:
         """Spend in proportion to ``amounts (n,)`` of n equal periods; ``(n, d)`` has a column for each resource."""
-        nested = np.ndim(amounts) > 1
+        nested = is_nested(amounts)
         parts = floats(amounts, "amounts", (None, None) if nested else (None,))
         if parts.size == 0 or (parts < 0).any() or (parts.sum(axis=0) <= 0).any():
             raise SettingError(f"amounts must be 0 or more and not all 0, got {amounts!r:.80}.")
