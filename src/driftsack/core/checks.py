@@ -120,7 +120,7 @@ def share(value: Any, name: str) -> float:
 
 def pair(value: Any, name: str) -> tuple[Any, Any]:
     """Return ``value``, one thing for rewards and one for costs, as a tuple."""
-    if isinstance(value, (str, bytes)) or np.ndim(value) != 1 or len(value) != 2:  # noqa: PLR2004
+    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:  # noqa: PLR2004
         raise SettingError(f"{name} must be a pair, for rewards and for costs, got {value!r:.80}.")
     return value[0], value[1]
 

@@ -101,8 +101,8 @@ class Instance:
         names = {"problem", "rewards", "costs", "runs", "noise"}
         if set(content) != names:
             raise ShapeError(f"an instance needs {', '.join(sorted(names))}, got {', '.join(sorted(content))}.")
-        runs = np.asarray(content["runs"], dtype=np.int64).reshape(-1, 2)
-        phase = np.repeat(runs[:, 0], runs[:, 1]).astype(np.int32)
+        runs = within(floats(content["runs"], "runs", (None, 2)), 0.0, 2**31 - 1.0, "runs").astype(np.int32)
+        phase = np.repeat(runs[:, 0], runs[:, 1])
         return cls(Problem(**content["problem"]), content["rewards"], content["costs"], phase, content["noise"])
 
     @property
