@@ -17,11 +17,11 @@ the costs likewise from below: the forecast counts as much as N outcomes. With :
 UCB; with :math:`\lambda = 1` it follows the forecast and never learns.
 
 *Guarantee*: with :math:`\lambda = 1` and a forecast that is exact, the plan is LP-Dynamic's own, and what is lost is
-the noise of the budgets, :math:`O(\sqrt T)`. An error of :math:`\epsilon` in every mean costs at most :math:`2 (1 +
-\|q\|_1) \epsilon T` of the LP's value, by its dual, before learning corrects any of it; tests/ and docs/policies.md
-measure how it degrades. No worst-case bound is claimed. When the forecast's row changes all bounds do, so a
-round costs O(md + d³). Late feedback is compared with the forecast of its own round.
-"""
+the noise of the budgets, :math:`O(\sqrt T)`. An error of :math:`\epsilon` in every mean moves the LP's value by at
+most :math:`(1 + \|q\|_1)\, \epsilon T` (its prices are feasible for the other one's dual but for :math:`\epsilon`),
+and may overspend :math:`\epsilon T` of a budget, which ``"remaining"`` takes back; docs/policies.md has what was
+measured. No worst-case bound is claimed. When the forecast's row changes all bounds do, so a round costs O(md + d³).
+Late feedback is compared with the forecast of its own round."""
 
 from __future__ import annotations
 
