@@ -21,7 +21,8 @@ the noise of the budgets, :math:`O(\sqrt T)`. An error of :math:`\epsilon` in ev
 most :math:`(1 + \|q\|_1)\, \epsilon T` (its prices are feasible for the other one's dual but for :math:`\epsilon`),
 and may overspend :math:`\epsilon T` of a budget, which ``"remaining"`` takes back; docs/policies.md has what was
 measured. No worst-case bound is claimed. When the forecast's row changes all bounds do, so a round costs O(md + d³).
-Late feedback is compared with the forecast of its own round."""
+Late feedback is compared with the forecast of its own round.
+"""
 
 from __future__ import annotations
 
