@@ -37,7 +37,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 
 def found() -> list[Recipe]:
-    ours = [recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.")]
+    ours = [recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.policies.")]
     return [recipe for recipe in ours if not inspect.isabstract(recipe)]
 
 
