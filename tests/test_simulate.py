@@ -274,3 +274,15 @@ def test_curve_times(horizon: int) -> None:
     assert times[-1] == horizon
     assert times[0] >= 1
     assert (np.diff(times) >= 1).all()
+
+
+def test_a_block_of_trials_is_that_block_of_the_whole() -> None:
+    """A sweep in blocks gives the bits of one call; a block that began elsewhere would not."""
+    world, policy = ds.instances.example_2(horizon=300), ds.NaiveUCB(scale=0.1)
+    whole = ds.simulate(world, policy, trials=6, seed=3)
+    block = ds.simulate(world, policy, trials=4, seed=3, first=2)
+    for name in ("reward", "stopping_time", "spent", "overshoot", "pulls", "curve"):
+        np.testing.assert_array_equal(getattr(whole, name)[2:], getattr(block, name))
+    assert (whole.curve[:4] != block.curve).any()
+    with pytest.raises(OutOfRangeError, match="first must be at least 0"):
+        ds.simulate(world, policy, trials=1, first=-1)

@@ -55,8 +55,9 @@ def simulate(
     threads: int | None = None,
     safe: bool = False,
     progress: Callable[[int], None] | None = None,
+    first: int = 0,
 ) -> Run:
-    """Play ``trials`` independent trials; trial k depends on ``(seed, k)`` alone.
+    """Play ``trials`` independent trials, from trial ``first`` on; trial k depends on ``(seed, k)`` alone.
 
     The paper's stop rule: the round whose cost breaks a budget earns nothing and ends the trial. With
     ``safe=True`` a round is skipped when a remaining budget is below ``cost_max``, so no budget is overspent.
@@ -73,6 +74,7 @@ def simulate(
     of_type(instance, Instance, "instance")
     count = whole(trials, "trials", at_least=1)
     whole(seed, "seed", at_least=0)
+    begin = whole(first, "first", at_least=0)
     careful = flag(safe, "safe")
     workers = whole(threads, "threads", at_least=1) if threads is not None else cores()
     if isinstance(policy, Policy):
@@ -88,7 +90,7 @@ def simulate(
     curve = np.zeros((count, times.size))
 
     def job(trial: int) -> Result:
-        nature, learner = trial_seeds(seed, trial)
+        nature, learner = trial_seeds(seed, begin + trial)
         tally = _new_tally(instance, times, curve[trial])
         ledger = open_ledger(instance.problem.unit_budget, instance.horizon)
         fallbacks = one_trial(world, tally, ledger, generator(nature), learner, careful)
