@@ -9,6 +9,7 @@ import typer
 from driftsack.cli.bench import bench
 from driftsack.cli.measure import measure
 from driftsack.cli.reproduce import reproduce
+from driftsack.cli.run import run
 
 app = typer.Typer(
     name="driftsack",
@@ -19,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command()(reproduce)
+app.command()(run)
 app.command()(measure)
 app.command()(bench)
 

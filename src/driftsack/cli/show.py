@@ -15,12 +15,15 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from driftsack.core.errors import DriftsackError, SettingError
 
@@ -29,12 +32,22 @@ messages = Console(stderr=True)
 results = Console()
 
 
+class RateColumn(ProgressColumn):
+    """How many a second."""
+
+    def render(self, task: Task) -> Text:
+        """Nothing until there is something to divide."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f}/s")
+
+
 def progress_bar() -> Progress:
-    """A bar with count, time taken and time left, on stderr."""
+    """A bar with count, rate, time taken and time left, on stderr."""
     return Progress(
         TextColumn("{task.description:<24}"),
         BarColumn(),
         MofNCompleteColumn(),
+        RateColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=messages,
@@ -80,7 +93,7 @@ def rich_table(frame: pl.DataFrame, caption: str) -> Table:
     for name in names:
         numeric = frame.schema[name].is_numeric()
         title = name.removesuffix("_share").replace("_", " ")
-        shown.add_column(title, justify="right" if numeric else "left", no_wrap=True)
+        shown.add_column(title, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
     for row in frame.iter_rows(named=True):
         shown.add_row(*(spell(name, row[name], row.get(f"{name}_se")) for name in names))
     return shown
@@ -91,7 +104,7 @@ def spell(name: str, value: Any, error: float | None = None) -> str:
     if value is None:
         return ""
     if name.endswith("_share"):
-        return f"{value:.1%}"
+        return f"{value:.1%} ± {error:.1%}" if error else f"{value:.1%}"
     if error is not None:
         return f"{value:,.0f} ± {error:,.1f}" if error > 0 else f"{value:,.0f}"
     if isinstance(value, float):

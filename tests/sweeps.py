@@ -1,0 +1,34 @@
+"""What the tests of sweeps share: a small sweep, and a table compared bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from driftsack.experiments.store import digest
+
+SMALL: dict[str, Any] = {
+    "instances": [
+        {"instance": "example_1", "horizon": 200},
+        {"instance": "example_3", "alpha": 0.5, "horizon": 200, "noise": "deterministic"},
+    ],
+    "policies": [
+        {"policy": "SlidingWindowUCB", "variation": "measured:variation", "scale": 0.1},
+        {"policy": "NaiveUCB"},
+        {"policy": "LagrangeBwK", "benchmark": "measured:opt_fd", "name": "Lagrange"},
+    ],
+    "trials": 5,
+    "seeds": [0, 7],
+    "block": 2,
+}
+CELLS = 2 * 3 * 2 * 3  # worlds, policies, seeds, blocks of 2, 2 and 1 trials
+
+
+def same_bits(one: pl.DataFrame, other: pl.DataFrame) -> bool:
+    return digest(one) == digest(other)
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.glob("*.parquet")}

@@ -1,0 +1,188 @@
+"""Engines: the same bits from each, whoever is killed and whenever."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driftsack.core.errors import DriftsackError, SettingError
+from driftsack.experiments import load, make_spec, ray_engine, run
+from driftsack.experiments.cells import Job, Outcome, expand
+from driftsack.experiments.engines import LocalEngine, make_engine
+from driftsack.experiments.ray_engine import RayEngine
+from driftsack.experiments.store import Store
+from driftsack.experiments.sweep import Progress
+from tests.sweeps import CELLS, SMALL, names, same_bits
+
+LONGER = {**SMALL, "trials": 24, "instances": [{"instance": "example_1", "horizon": 100_000}]}  # 72 cells
+KILLED = """
+import sys
+from driftsack.experiments import make_spec, run
+from driftsack.experiments.engines import LocalEngine
+from tests.sweeps import SMALL
+from tests.test_engines import LONGER, Noted
+
+run(make_spec({**SMALL, "trials": 1, "seeds": [3]}), sys.argv[2])  # the kernels are loaded
+print("ready", flush=True)
+run(make_spec(LONGER), sys.argv[1], Noted(sys.argv[3]))
+"""
+
+
+class Noted:
+    """The local engine, which writes down each cell that it begins."""
+
+    def __init__(self, log: str) -> None:
+        self.log = Path(log)
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
+        def noted() -> Iterator[Job]:
+            for job in jobs:
+                with self.log.open("a") as stream:
+                    stream.write(f"{job.cell.key}.parquet\n")
+                yield job
+
+        return LocalEngine(workers=2).run(noted())
+
+
+def test_killed_twenty_times_the_table_is_the_same_and_nothing_written_is_played_again(tmp_path: Path) -> None:
+    """SIGKILL at random moments (seeded); then a last run to the end."""
+    spec, rng = make_spec(LONGER), np.random.default_rng(0)
+    run(spec, tmp_path / "whole")
+    store, log = tmp_path / "killed", tmp_path / "log"
+    interrupted = 0
+    for _ in range(20):
+        before = names(store) if store.exists() else set()
+        log.write_text("")
+        process = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(store), str(tmp_path / "warm"), str(log)], stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(rng.uniform(0.0, 0.25))
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        begun = set(log.read_text().split())
+        assert not begun & before
+        interrupted += bool(begun)
+    assert interrupted > 5  # some kills came while cells were being played
+    assert 0 < len(names(store)) < 72  # and there is something left to go on with
+    last = run(spec, store)
+    assert not last.set_aside
+    assert not last.failed
+    assert last.kept + len(last.played) == 72
+    assert same_bits(load(store), load(tmp_path / "whole"))
+
+
+def test_an_interrupt_leaves_a_valid_store(tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(
+        'trials = 4000\nblock = 4\n[[instances]]\ninstance = "example_1"\n[[policies]]\npolicy = "NaiveUCB"\n'
+    )
+    command = [sys.executable, "-m", "driftsack", "run", str(tmp_path / "sweep.toml"), "--store", str(tmp_path / "s")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while len(names(tmp_path / "s")) < 5:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate()
+    assert process.returncode == 130
+    assert b"interrupted" in told
+    keys = [path.stem for path in (tmp_path / "s").glob("*.parquet")]
+    assert Store(tmp_path / "s").survey(keys).kept == set(keys)
+    assert 5 <= len(keys) < 1000
+
+
+def test_the_caller_may_stop_early() -> None:
+    jobs = (Job(cell, world.instance, 1.0) for cell, world in expand(make_spec(SMALL)))
+    outcomes = LocalEngine(workers=2).run(jobs)
+    assert next(outcomes).frame is not None
+    outcomes.close()  # type: ignore[attr-defined]
+    assert next(jobs, None) is not None  # most were never taken
+
+
+def test_progress_counts_trials(tmp_path: Path) -> None:
+    seen: list[Progress] = []
+    run(make_spec(SMALL), tmp_path, LocalEngine(workers=1), progress=seen.append)
+    assert len(seen) == CELLS
+    assert seen[-1][:2] == (60, 60)
+    assert all(one.done < two.done for one, two in pairwise(seen))
+
+
+def ray_workers() -> list[int]:
+    """Processes below this one that play cells for Ray."""
+    parents, playing = {}, []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+            if b"ray::play_remotely" in (place / "cmdline").read_bytes():
+                playing.append(int(place.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+
+    def ours(process: int) -> bool:
+        while process > 1:
+            if process == os.getpid():
+                return True
+            process = parents.get(process, 0)
+        return False
+
+    return [process for process in playing if ours(process)]
+
+
+class KillOne:
+    """Told of progress, kills a worker of Ray's once, in the middle of the sweep."""
+
+    def __init__(self) -> None:
+        self.killed = 0
+
+    def __call__(self, now: Progress) -> None:
+        workers = ray_workers()
+        if not self.killed and now.done > 10 and len(workers) == 2:
+            os.kill(workers[0], signal.SIGKILL)
+            self.killed = workers[0]
+
+
+def test_ray_gives_the_bits_of_local_although_a_worker_is_killed(tmp_path: Path) -> None:
+    spec, kill = make_spec(LONGER), KillOne()
+    swept = run(spec, tmp_path / "ray", RayEngine(workers=2), progress=kill)
+    assert kill.killed
+    assert swept.failed == []
+    run(spec, tmp_path / "local")
+    assert same_bits(load(tmp_path / "ray"), load(tmp_path / "local"))
+
+
+def test_ray_without_retries_names_the_cell_that_its_worker_took_along(tmp_path: Path) -> None:
+    """Planted fault: with no second try the kill is felt, so the test above kills what plays."""
+    spec, kill = make_spec(LONGER), KillOne()
+    swept = run(spec, tmp_path, RayEngine(workers=2, retries=0), progress=kill)
+    assert kill.killed
+    assert 1 <= len(swept.failed) <= 4
+    assert "example_1(horizon=100000), seed" in swept.failed[0]["error"]
+    assert len(swept.played) == 72 - len(swept.failed)
+    assert run(spec, tmp_path).failed == []
+
+
+def test_a_worker_with_other_code_refuses() -> None:
+    cell, world = expand(make_spec(SMALL))[0]
+    refused = ray_engine.play_remotely(cell, world.instance, 1.0, stamp="other")
+    assert refused.frame is None
+    assert "is not the caller's; install the same versions" in refused.error
+
+
+def test_what_engines_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingError, match="engine must be one of 'local', 'ray', got 'dask'"):
+        make_engine("dask")
+    with pytest.raises(DriftsackError, match="Ray could not be reached"):
+        next(make_engine("ray", address="127.0.0.1:1").run(iter([])))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SettingError, match="pip install 'driftsack\\[ray\\]'"):
+        list(make_engine("ray").run([]))

@@ -1,0 +1,208 @@
+"""Stores: whole or not there, whatever happens; what is no cell is named, set aside and played again."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from driftsack.core.errors import FileFormatError
+from driftsack.experiments import load, make_spec, run, summary
+from driftsack.experiments.store import SET_ASIDE, Store, StoreError
+from tests.sweeps import CELLS, SMALL, names, same_bits
+
+SPEC = make_spec(SMALL)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole store; tests copy it."""
+    folder = tmp_path_factory.mktemp("made") / "store"
+    assert run(SPEC, folder).failed == []
+    return folder
+
+
+@pytest.fixture
+def store(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "store")
+    return tmp_path / "store"
+
+
+def test_a_second_run_plays_nothing_and_changes_nothing(store: Path) -> None:
+    before, table = names(store), load(store)
+    again = run(SPEC, store)
+    assert (len(again.played), again.kept, again.cells) == (0, CELLS, CELLS)
+    assert names(store) == before
+    assert same_bits(load(store), table)
+
+
+def test_the_table_has_each_trial_once_in_the_order_of_the_spec(store: Path) -> None:
+    table = load(store)
+    assert table.select("instance", "policy", "seed", "trial").is_unique().all()
+    assert table.height == 60
+    assert table["trial"].to_list()[:6] == [0, 1, 2, 3, 4, 0]
+    assert table["regret"].to_list() == (table["optimum"] - table["reward"]).to_list()
+    assert table["curve"].list.last().to_list() == table["reward"].to_list()
+    rows = summary(table)
+    assert rows.height == 6
+    assert rows["trials"].to_list() == [10] * 6
+    assert rows["policy"].to_list()[2] == "Lagrange"
+    assert (rows["spent_share"] <= 1).all()
+
+
+def spoil(path: Path, how: str, other: Path) -> None:
+    """Make a file into something that is not its cell."""
+    content = path.read_bytes()
+    if how == "cut short":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "foreign":
+        pl.DataFrame({"a": [1]}).write_parquet(path)
+    elif how == "another cell":
+        path.write_bytes(other.read_bytes())
+    else:
+        notes = pl.read_parquet_metadata(path)
+        altered = pl.read_parquet(path).with_columns(pl.col("reward") + 1e-9)
+        altered.write_parquet(path, metadata={k: v for k, v in notes.items() if k != "ARROW:schema"})
+
+
+@pytest.mark.parametrize("how", ["cut short", "empty", "foreign", "another cell", "altered"])
+def test_what_is_no_cell_is_named_set_aside_and_played_again(how: str, store: Path) -> None:
+    table, (victim, other) = load(store), sorted(store.glob("*.parquet"))[:2]
+    spoil(victim, how, other)
+    with pytest.raises(FileFormatError, match=victim.name):
+        load(store)
+    told: list[str] = []
+    again = run(SPEC, store, said=told.append)
+    assert again.played == [victim.stem]
+    assert again.set_aside == told
+    assert str(victim) in told[0]
+    assert (store / SET_ASIDE / victim.name).exists()
+    assert same_bits(load(store), table)
+
+
+def test_a_file_with_a_foreign_name_is_set_aside_and_others_are_left_alone(store: Path) -> None:
+    (store / "mine.parquet").write_text("not a cell")
+    (store / "notes.txt").write_text("left alone")
+    again = run(SPEC, store)
+    assert "mine.parquet is not a cell" in again.set_aside[0]
+    assert (store / "notes.txt").exists()
+    (store / "mine.parquet").write_text("again")
+    run(SPEC, store)
+    assert {path.name for path in (store / SET_ASIDE).iterdir()} == {"mine.parquet", "mine.parquet.1"}
+
+
+def test_cells_of_another_plan_stay_but_do_not_count(store: Path) -> None:
+    fewer = make_spec({**SMALL, "seeds": [7]})
+    assert run(fewer, store).played == []
+    assert load(store)["seed"].unique().to_list() == [7]
+    assert len(names(store)) == CELLS
+
+
+def test_a_cell_that_fails_is_named_and_the_rest_go_on(tmp_path: Path) -> None:
+    """A world worth nothing: LagrangeBwK refuses a benchmark of 0."""
+    poor = {"instance": "example_1", "horizon": 4, "name": "poor"}
+    spec = make_spec({**SMALL, "instances": [{"instance": "step_change", "k": 0, "horizon": 40, "name": "worthless"}]})
+    swept = run(spec, tmp_path)
+    assert {fault["cell"].split(" on ")[0] for fault in swept.failed} == {"Lagrange"}
+    words = "Lagrange on worthless, seed 0, trials 0 to 1: OutOfRangeError: benchmark must be above 0, got 0."
+    assert words in {fault["error"] for fault in swept.failed}
+    assert len(swept.played) == 2 * 2 * 3
+    assert Store(tmp_path).missing() == 6
+    assert run(make_spec({**SMALL, "instances": [poor]}), tmp_path).failed == []
+
+
+@contextlib.contextmanager
+def as_ordinary_user() -> Iterator[None]:
+    """Root may write anywhere, so give that up for a moment."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_store_that_cannot_be_written_to(store: Path) -> None:
+    table, before = load(store), names(store)
+    store.chmod(0o555)
+    with as_ordinary_user(), pytest.raises(StoreError, match=f"the store {store} cannot be used: Permission denied"):
+        run(SPEC, store)
+    store.chmod(0o755)
+    assert names(store) == before
+    assert same_bits(load(store), table)
+
+
+FULL = """
+import resource, sys
+from driftsack.experiments import load, read_spec, run
+from driftsack.experiments.store import Store, StoreError
+store, other = Store(sys.argv[1]), Store(sys.argv[2])
+other.open()
+key = store.plan()["cells"][0]
+frame = store.read(key)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # no file may grow beyond 1,000 bytes
+try:
+    other.write(key, frame)
+except StoreError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_is_full(store: Path, tmp_path: Path) -> None:
+    """The system refuses bytes in the middle of a file: nothing half-written stays, and the error names the store."""
+    place = tmp_path / "full"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(store), str(place)], capture_output=True, text=True, check=True
+    )
+    assert f"the store {place} cannot be used: {os.strerror(errno.EFBIG)}" in done.stdout
+    assert list(place.iterdir()) == []
+
+
+def test_a_crash_before_the_rename_leaves_no_cell(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = sorted(store.glob("*.parquet"))[0]
+    frame = Store(store).read(first.stem)
+    first.unlink()
+
+    def crash(_: Path, __: Path) -> Path:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "replace", crash)
+    with pytest.raises(StoreError, match="No space left"):
+        Store(store).write(first.stem, frame)
+    monkeypatch.undo()
+    assert not first.exists()
+    assert list(store.glob(".*")) == []
+    assert run(SPEC, store).played == [first.stem]
+
+
+def test_leftovers_of_killed_runs_are_dropped_when_old(store: Path) -> None:
+    young, old = store / ".a.part", store / ".b.part"
+    for path in (young, old):
+        path.write_text("half")
+    os.utime(old, (0, 0))
+    run(SPEC, store)
+    assert young.exists()
+    assert not old.exists()
+
+
+def test_a_folder_that_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"is not a store: it has no plan\.json"):
+        load(tmp_path)
+    (tmp_path / "plan.json").write_text("{")
+    with pytest.raises(FileFormatError, match="not a whole plan"):
+        load(tmp_path)
+    (tmp_path / "plan.json").write_text("{}")
+    with pytest.raises(FileFormatError, match="plan of layout 1"):
+        load(tmp_path)
