@@ -51,7 +51,9 @@ def run(
         raise typer.Exit(code=1)
 
 
-def sweep(spec: Spec, store: Path, engine: str, workers: int | None, address: str | None = None) -> Swept:
+def sweep(
+    spec: Spec, store: Path, engine: str, workers: int | None, address: str | None = None, label: str = "trials"
+) -> Swept:
     """Run a spec with a bar on stderr: trials, rate, time left."""
     from driftsack.experiments import run as play  # noqa: PLC0415
     from driftsack.experiments.engines import make_engine  # noqa: PLC0415
@@ -61,7 +63,7 @@ def sweep(spec: Spec, store: Path, engine: str, workers: int | None, address: st
 
         def show(now: Progress) -> None:
             """Move the bar."""
-            bar.update(task, completed=now.done, total=now.total, description="trials")
+            bar.update(task, completed=now.done, total=now.total, description=label)
 
         return play(
             spec,

@@ -6,12 +6,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from driftsack.benchmarks import Benchmark
 from driftsack.core.checks import Floats, Ints
 from driftsack.core.instance import Instance
-from driftsack.plot.style import GREY, PALETTE, SETTINGS, new_figure
+from driftsack.plot.style import GREY, PALETTE, SETTINGS, THOUSANDS, new_figure
 
 POINTS = 2000  # rounds that are drawn; more would not be seen
 DASHES = ("-", "--", "-.", ":")
@@ -34,7 +33,7 @@ def drift_figure(instance: Instance, best: Benchmark) -> Figure:
         draw_mix(panels[-1], shown, np.asarray(best.plan)[rows])
         panels[-1].set_xlabel("round")
         panels[-1].set_xlim(1, max(instance.horizon, 2))
-        panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        panels[-1].xaxis.set_major_formatter(THOUSANDS)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 6), fontsize=8)
     return figure
