@@ -29,7 +29,7 @@ def test_wrong_input_is_answered_in_words(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["reprodce"]).exit_code == 2
 
 
-@pytest.mark.parametrize("command", [[], ["reproduce"], ["run"], ["bench"]])
+@pytest.mark.parametrize("command", [[], ["reproduce"], ["run"], ["report"], ["league"], ["bench"]])
 def test_help_teaches(command: list[str]) -> None:
     result = CliRunner().invoke(app, [*command, "--help"])
     assert result.exit_code == 0

@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from driftsack.cli.bench import bench
+from driftsack.cli.league import league
 from driftsack.cli.measure import measure
+from driftsack.cli.report import report
 from driftsack.cli.reproduce import reproduce
 from driftsack.cli.run import run
 
@@ -21,6 +23,8 @@ app = typer.Typer(
 )
 app.command()(reproduce)
 app.command()(run)
+app.command()(report)
+app.command()(league)
 app.command()(measure)
 app.command()(bench)
 

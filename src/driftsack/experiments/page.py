@@ -18,7 +18,7 @@ body { font: 16px/1.55 system-ui, sans-serif; color: #1b1b1b; background: #fff; 
        padding: 0 1.2rem; }
 h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { font-size: 1.2rem; margin-top: 2.4rem; }
 p.lead { color: #444; margin-top: 0; }
-figure { margin: 1.2rem 0; } figure img { width: 100%; height: auto; } figcaption { color: #444; font-size: .9rem; }
+figure { margin: 1.2rem 0; } figure img { max-width: 100%; height: auto; } figcaption { color: #444; font-size: .9rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .88rem; width: 100%; }
 th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid #ddd; vertical-align: top; }
@@ -59,10 +59,11 @@ def picture(path: Path, caption: str) -> str:
 
 
 def grid(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table; verdicts carry a mark and a colour, numbers stand to the right."""
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    """A table; verdicts carry a mark and a colour, numbers stand to the right. No columns: no head."""
+    names = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    head = f"<thead><tr>{names}</tr></thead>" if names else ""
     body = "\n".join(f"<tr>{''.join(_field(value) for value in row)}</tr>" for row in rows)
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+    return f'<div class="scroll"><table>{head}\n<tbody>\n{body}\n</tbody></table></div>'
 
 
 def _field(value: Any) -> str:
@@ -83,7 +84,7 @@ def spelled(value: float) -> str:
 def numbers_in_words(numbers: dict[str, float]) -> str:
     """Numbers with their standard errors: ``SW-UCB 4,935 ± 1``."""
     return ", ".join(
-        f"{name} {spelled(value)}" + (f" ± {spelled(numbers[f'{name} ±'])}" if numbers.get(f"{name} ±") else "")
+        f"{name} {spelled(value)}" + (f" ± {numbers[f'{name} ±']:.2g}" if numbers.get(f"{name} ±") else "")
         for name, value in numbers.items()
         if not name.endswith(" ±")
     )

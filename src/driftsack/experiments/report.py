@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
+from driftsack.core.checks import Floats
 from driftsack.experiments.page import grid, heading, numbers_in_words, page, paragraph, picture, versions
+from driftsack.experiments.paper import Curves, Setting
 from driftsack.experiments.summary import summary
+from driftsack.simulation.simulate import curve_times
 
 CAPTIONS: Final = {
     "figure_1a": "Figure 1a. Example 1: cumulative reward; the dotted line is the dynamic optimum.",
@@ -57,10 +62,7 @@ def write_paper(document: dict[str, Any], out: Path) -> None:
 def facts(document: dict[str, Any]) -> str:
     """Settings, seed, versions, time taken."""
     quick = document["speed"]
-    rows: list[tuple[str, str]] = [
-        (f"setting: {name}", ", ".join(f"{key} = {value}" for key, value in setting.items() if key != "name"))
-        for name, setting in document["settings"].items()
-    ]
+    rows = [(f"setting: {name}", str(Setting(**setting))) for name, setting in document["settings"].items()]
     rows += [
         ("trials of each policy on each world", f"{document['trials']:,}"),
         ("rounds", f"{document['horizon']:,}"),
@@ -72,7 +74,7 @@ def facts(document: dict[str, Any]) -> str:
         slice_said = f"{1e3 * quick['plain_round_seconds']:.2g} ms a round, measured on a slice"
         whole = f"about {quick['plain_seconds'] / 3600:,.0f} h for the {quick['rounds']:,} rounds with an LP"
         rows.append(("a Python + linprog loop", f"{whole}, {quick['ratio']:,.0f} times as long ({slice_said})"))
-    return grid(["", ""], rows)
+    return grid([], rows)
 
 
 def side_by_side(claims: list[dict[str, Any]]) -> str:
@@ -82,6 +84,59 @@ def side_by_side(claims: list[dict[str, Any]]) -> str:
     for one in claims:
         row = rows.setdefault(one["name"], [one["sentence"]])
         said = [one["verdict"], numbers_in_words(one["numbers"])]
-        row += said + ["", ""] * (len(settings) - 1) if one["setting"] == "both" else said
+        row += said + [one["verdict"], "the same"] * (len(settings) - 1) if one["setting"] == "both" else said
     columns = [text for name in settings for text in (name, "numbers")]
     return grid(["the paper says", *columns], rows.values())
+
+
+def panels(trials: pl.DataFrame) -> dict[str, dict[str, Curves]]:
+    """Curves by world and policy, in the order of the trials."""
+    found: dict[str, dict[str, Curves]] = {}
+    for (world, policy), part in trials.group_by("instance", "policy", maintain_order=True):
+        times = curve_times(int(part["horizon"][0]))
+        found.setdefault(str(world), {})[str(policy)] = Curves(times, np.array(part["curve"].to_list()))
+    return found
+
+
+def threes(worlds: dict[str, dict[str, Curves]]) -> Iterator[dict[str, dict[str, Curves]]]:
+    """Three worlds at a time: what a figure can show."""
+    names = list(worlds)
+    for begin in range(0, len(names), 3):
+        yield {name: worlds[name] for name in names[begin : begin + 3]}
+
+
+def optima(trials: pl.DataFrame) -> dict[str, float]:
+    """LP-Dynamic of every world."""
+    return dict(trials.group_by("instance", maintain_order=True).agg(pl.col("optimum").first()).iter_rows())
+
+
+def shares(table: pl.DataFrame) -> tuple[Floats, list[str], list[str]]:
+    """The summary's shares (policies, worlds), NaN where nothing was played, with the names of rows and columns."""
+    policies, worlds = (table[name].unique(maintain_order=True).to_list() for name in ("policy", "instance"))
+    values = np.full((len(policies), len(worlds)), np.nan)
+    for row in table.iter_rows(named=True):
+        values[policies.index(row["policy"]), worlds.index(row["instance"])] = row["optimum_share"]
+    return values, policies, worlds
+
+
+def write_store(table: pl.DataFrame, plan: dict[str, Any], missing: int, figures: Sequence[Path], out: Path) -> None:
+    """``report.html`` and ``table.csv`` of a store."""
+    table.write_csv(out / "table.csv")
+    spec = plan.get("spec", {})
+    said = f"{missing} of {len(plan['cells'])} cells are still missing." if missing else "Every cell is there."
+    rows = [
+        ("trials of each policy on each world", str(spec.get("trials"))),
+        ("seeds", str(spec.get("seeds"))),
+        ("cells", said),
+        ("versions", ", ".join(f"{name} {value}" for name, value in versions().items())),
+    ]
+    parts = [
+        heading("What was run"),
+        grid([], rows),
+        heading("Results"),
+        grid(table.columns, table.iter_rows()),
+        heading("Figures"),
+        *(picture(path, path.stem.replace("_", " ")) for path in figures if path.suffix == ".png"),
+    ]
+    lead = "Mean reward with its standard error; optimum is LP-Dynamic, the best plan."
+    (out / "report.html").write_text(page("A sweep", lead, parts), encoding="utf-8")

@@ -19,7 +19,7 @@ def heat_figure(shares: Floats, rows: Sequence[str], columns: Sequence[str], lab
     with mpl.rc_context({**SETTINGS, "axes.grid": False}):
         figure = new_figure(3.2 + 0.62 * len(columns), 1.9 + 0.34 * len(rows))
         place = figure.subplots()
-        image = place.imshow(np.ma.masked_invalid(shares), cmap="cividis", vmin=0.0, vmax=1.0, aspect="auto")
+        image = place.imshow(np.ma.masked_invalid(100 * shares), cmap="cividis", vmin=0.0, vmax=100.0, aspect="auto")
         place.set_xticks(range(len(columns)), columns, rotation=40, ha="right", rotation_mode="anchor", fontsize=8)
         place.set_yticks(range(len(rows)), rows, fontsize=8)
         place.tick_params(length=0)

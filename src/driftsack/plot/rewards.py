@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import cycle
-from typing import Protocol
+from typing import Final, Protocol
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 
 from driftsack.core.checks import Floats, Ints
 from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, new_figure, spread
+
+LONG: Final = 16  # letters of a policy's name that fit beside the curves
 
 
 class Curves(Protocol):
@@ -98,4 +100,7 @@ def draw_panel(place: Axes, title: str, runs: Mapping[str, Curves]) -> None:
     place.set_xlim(0, int(next(iter(runs.values())).times[-1]))
     place.xaxis.set_major_formatter(THOUSANDS)
     place.yaxis.set_major_formatter(THOUSANDS)
-    place.legend(loc="lower right", frameon=True, framealpha=1.0, edgecolor="none", fontsize=9)
+    if max(map(len, runs)) > LONG:  # such a legend would hide the curves
+        place.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8)
+    else:
+        place.legend(loc="lower right", frameon=True, framealpha=1.0, edgecolor="none", fontsize=9)

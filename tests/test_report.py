@@ -1,0 +1,174 @@
+"""``driftsack run``, ``report`` and ``league`` as people call them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from driftsack.cli import app
+from driftsack.experiments import make_spec
+from driftsack.experiments.league import ENTRIES, as_grid, by_default, entries, league_spec, overview, standings
+from driftsack.plot import heat_figure
+from driftsack.policies import NaiveUCB, Policy, SlidingWindowUCB
+from driftsack.policies.policy import recipes
+from tests.sweeps import CELLS
+
+TOML = """
+trials = 5
+seeds = [0, 7]
+block = 2
+[[instances]]
+instance = "example_1"
+horizon = 200
+[[instances]]
+instance = "example_3"
+alpha = 0.5
+horizon = 200
+[[policies]]
+policy = "SlidingWindowUCB"
+variation = "measured:variation"
+[[policies]]
+policy = "NaiveUCB"
+[[policies]]
+policy = "LagrangeBwK"
+benchmark = "measured:opt_fd"
+"""
+
+
+def call(*arguments: str, code: int = 0) -> dict[str, Any]:
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == code, result.output
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "sweep.toml").write_text(TOML)
+    done = call("run", str(folder / "sweep.toml"), "--store", str(folder / "store"))
+    assert (done["cells"], len(done["played"]), done["failed"]) == (CELLS, CELLS, [])
+    assert len(done["table"]) == 6
+    return folder / "store"
+
+
+def test_run_says_what_it_did(store: Path) -> None:
+    again = CliRunner().invoke(app, ["run", str(store.parent / "sweep.toml"), "--store", str(store)])
+    assert again.exit_code == 0
+    assert f"0 cells played, {CELLS} kept, 0 failed" in " ".join(again.stderr.split())
+    assert "NaiveUCB" in again.stdout
+
+
+def test_run_refuses_what_it_cannot_read(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(TOML.replace('"NaiveUCB"', '"Nobody"'))
+    result = CliRunner().invoke(app, ["run", str(tmp_path / "bad.toml"), "--store", str(tmp_path / "s")])
+    assert result.exit_code == 1
+    assert "policies.1: policy must be one of" in " ".join(result.stderr.split())
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_failed_cell_is_named_and_the_exit_code_tells(tmp_path: Path) -> None:
+    poor = TOML.replace('"example_1"', '"step_change"\nk = 0')
+    (tmp_path / "poor.toml").write_text(poor)
+    done = call("run", str(tmp_path / "poor.toml"), "--store", str(tmp_path / "s"), code=1)
+    assert len(done["failed"]) == 6
+    assert "LagrangeBwK(benchmark=measured) on step_change(k=0, horizon=200)" in done["failed"][0]["cell"]
+    assert len(done["played"]) == CELLS - 6
+
+
+def test_report_of_a_store(store: Path, tmp_path: Path) -> None:
+    done = call("report", str(store), "--out", str(tmp_path))
+    assert done["missing"] == 0
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "table.csv",
+        "report.html",
+        *(f"{name}.{kind}" for name in ("curves_1", "shares") for kind in ("png", "svg", "pdf")),
+    }
+    assert pl.read_csv(tmp_path / "table.csv")["reward"].to_list() == [row["reward"] for row in done["table"]]
+    text = (tmp_path / "report.html").read_text()
+    assert text.count("data:image/png;base64,") == 2
+    assert "Every cell is there." in text
+
+
+def test_report_of_a_store_that_is_not_done(store: Path, tmp_path: Path) -> None:
+    for path in sorted(store.glob("*.parquet"))[5:]:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "plan.json").write_bytes((store / "plan.json").read_bytes())
+    result = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert result.exit_code == 0
+    assert "5 cells are still missing" in " ".join(result.stderr.split())
+    assert f"5 of {CELLS} cells are still missing." in (tmp_path / "report" / "report.html").read_text()
+    refused = CliRunner().invoke(app, ["report", str(tmp_path / "report")])
+    assert refused.exit_code == 1
+    assert "is not a store" in " ".join(refused.stderr.split())
+
+
+def test_league_is_one_table_and_one_heat_map(tmp_path: Path) -> None:
+    done = call("league", "--trials", "2", "--horizon", "100", "--out", str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "store",
+        "league.csv",
+        "league.png",
+        "league.svg",
+        "league.pdf",
+    }
+    policies = {row["policy"] for row in done["table"]}
+    assert {entry["name"] for entry in ENTRIES} <= policies
+    assert len(done["table"]) == 17 * len(policies)
+    means = [row["mean_share"] for row in done["table"]]
+    assert means == sorted(means, reverse=True)
+    assert all(0 <= row["optimum_share"] <= 1.2 for row in done["table"] if row["optimum_share"] is not None)
+    again = CliRunner().invoke(app, ["league", "--trials", "2", "--horizon", "100", "--out", str(tmp_path)])
+    assert again.exit_code == 0
+    assert "SW-UCB" in again.stdout
+
+
+def test_every_policy_takes_part() -> None:
+    """Whatever starts by default is entered without being listed; the others need a line in the table."""
+    entered = {entry["policy"] for entry in entries()}
+    ours = [recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.policies.")]
+    assert {recipe.__name__ for recipe in ours if by_default(recipe)} <= entered
+    assert by_default(NaiveUCB)
+    assert not by_default(SlidingWindowUCB)
+    assert not by_default(Policy)  # type: ignore[type-abstract]
+    assert {policy.policy for policy in league_spec(1, 100, 0).policies} == entered
+
+
+def test_a_refusal_is_a_dash_with_its_reason() -> None:
+    spec = make_spec(
+        {
+            "instances": [{"instance": "example_1", "name": "one"}, {"instance": "example_2", "name": "two"}],
+            "policies": [{"policy": "NaiveUCB", "name": "naive"}, {"policy": "DualDescent", "name": "dual"}],
+        }
+    )
+    played = [("one", "naive", 4.0), ("two", "naive", 5.0), ("one", "dual", 9.0)]
+    trials = pl.DataFrame(
+        [
+            {
+                "instance": world,
+                "policy": policy,
+                "optimum": 10.0,
+                "reward": reward,
+                "stopping_time": 3,
+                "spent": [1.0],
+                "budget": [2.0],
+                "fallbacks": 0,
+            }
+            for world, policy, reward in played
+        ]
+    )
+    fault = {"cell": "dual on two, seed 0, trials 0 to 99", "error": "needs d = 1"}
+    table = standings(trials, [fault], spec)
+    assert table["reason"].to_list() == ["", "needs d = 1", "", ""]
+    shares, rows, columns = as_grid(table)
+    assert (rows, columns) == (["dual", "naive"], ["one", "two", "mean"])
+    np.testing.assert_array_equal(shares, [[0.9, np.nan, 0.9], [0.4, 0.5, 0.45]])
+    assert overview(table)["refused"].to_list() == [1, 0]
+    figure = heat_figure(shares, rows, columns, "share")
+    assert [text.get_text() for text in figure.axes[0].texts] == ["90", "–", "90", "40", "50", "45"]
