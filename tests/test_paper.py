@@ -136,6 +136,17 @@ def test_the_grid_counts_claims_and_keeps_names_apart(tmp_path: Path) -> None:
     assert row["settings"].unique().to_list() == [cell.settings]
 
 
+def test_the_calibrated_setting_is_the_best_point_of_the_documented_grid() -> None:
+    """The page's rows are sorted as the rule says, and the constant is the first of them."""
+    lines = (Path(__file__).parents[1] / "docs" / "calibration.md").read_text().splitlines()
+    rows = [[field.strip() for field in line.strip("|").split("|")] for line in lines if line.startswith("| ")][2:]
+    assert len(rows) == len(list(calibration.settings()))
+    keys = [(int(row[3]), row[0] == "bernoulli", float(row[1])) for row in rows]
+    assert keys == sorted(keys, reverse=True)
+    noise, scale, start = rows[0][:3]
+    assert paper.Setting("calibrated", float(scale), noise, divide=start == "OPT_FD/(d+1)") == paper.CALIBRATED
+
+
 def test_speed_is_measured_on_a_slice() -> None:
     said = speed(rounds=1_000_000, seconds=2.0)
     assert said["plain_seconds"] == pytest.approx(1e6 * said["plain_round_seconds"])

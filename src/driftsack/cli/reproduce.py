@@ -53,7 +53,7 @@ def everything(trials: int, horizon: int, seed: int, out: Path) -> dict[str, Any
     from driftsack.plot.paper import paper_figures  # noqa: PLC0415
 
     begun = time.perf_counter()
-    found, evidence, rounds = {}, {}, 0
+    found, evidence, rounds, cells = {}, {}, 0, {"played": 0, "kept": 0}
     still = paper.exact(horizon)
     for setting in paper.SETTINGS:
         played, frames = set(), []
@@ -61,9 +61,12 @@ def everything(trials: int, horizon: int, seed: int, out: Path) -> dict[str, Any
         for spec, part in zip(specs, ("all", "first-half"), strict=True):
             played |= play(spec, out / "store" / f"{setting.name}-{part}", setting.name)
             frames.append(load(out / "store" / f"{setting.name}-{part}"))
+            cells["kept"] += frames[-1]["cell"].n_unique()
         found[setting.name] = frames[0]
         evidence[setting.name] = paper.evidence(frames[0], frames[1], still)
         rounds += sum(paper.lp_rounds(frame.filter(pl.col("cell").is_in(list(played)))) for frame in frames)
+        cells["played"] += len(played)
+    cells["kept"] -= cells["played"]
     verdicts = claims.judge(evidence)
     with messages.status("drawing"):
         content = paper.drawing(found, evidence, trials)
@@ -79,6 +82,7 @@ def everything(trials: int, horizon: int, seed: int, out: Path) -> dict[str, Any
         "trials": trials,
         "horizon": horizon,
         "seed": seed,
+        "cells": cells,
         "table": table.to_dicts(),
         "report": str(out / "report.html"),
     }

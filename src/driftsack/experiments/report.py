@@ -61,13 +61,16 @@ def write_paper(document: dict[str, Any], out: Path) -> None:
 
 def facts(document: dict[str, Any]) -> str:
     """Settings, seed, versions, time taken."""
-    quick = document["speed"]
+    quick, cells = document["speed"], document["cells"]
     rows = [(f"setting: {name}", str(Setting(**setting))) for name, setting in document["settings"].items()]
     rows += [
         ("trials of each policy on each world", f"{document['trials']:,}"),
         ("rounds", f"{document['horizon']:,}"),
         ("seed", str(document["seed"])),
-        ("time taken", f"{document['seconds']:.1f} s"),
+        (
+            "time taken",
+            f"{document['seconds']:.1f} s: {cells['played']} cells played, {cells['kept']} kept from before",
+        ),
         ("versions", ", ".join(f"{name} {value}" for name, value in versions().items())),
     ]
     if quick["ratio"]:
