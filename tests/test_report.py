@@ -80,6 +80,7 @@ def test_a_failed_cell_is_named_and_the_exit_code_tells(tmp_path: Path) -> None:
     assert len(done["failed"]) == 6
     assert "LagrangeBwK(benchmark=measured) on step_change(k=0, horizon=200)" in done["failed"][0]["cell"]
     assert len(done["played"]) == CELLS - 6
+    assert {row["optimum_share"] for row in done["table"][:2]} == {None}  # a share of nothing is no number
 
 
 def test_report_of_a_store(store: Path, tmp_path: Path) -> None:

@@ -181,11 +181,11 @@ def play(job: Job) -> pl.DataFrame:
         "trial": list(range(cell.first, cell.first + cell.count)),
         "reward": run.reward,
         "stopping_time": run.stopping_time,
-        "spent": run.spent.tolist(),
-        "overshoot": run.overshoot.tolist(),
-        "pulls": run.pulls.tolist(),
+        "spent": pl.Series(run.spent).arr.to_list(),
+        "overshoot": pl.Series(run.overshoot).arr.to_list(),
+        "pulls": pl.Series(run.pulls).arr.to_list(),
         "fallbacks": run.fallbacks,
-        "curve": run.curve.tolist(),
+        "curve": pl.Series(run.curve).arr.to_list(),
     }
     repeated = {name: [value] * cell.count for name, value in same.items()}
     return pl.DataFrame({name: (each | repeated)[name] for name in SCHEMA}, schema=SCHEMA)

@@ -118,7 +118,8 @@ def shares(table: pl.DataFrame) -> tuple[Floats, list[str], list[str]]:
     policies, worlds = (table[name].unique(maintain_order=True).to_list() for name in ("policy", "instance"))
     values = np.full((len(policies), len(worlds)), np.nan)
     for row in table.iter_rows(named=True):
-        values[policies.index(row["policy"]), worlds.index(row["instance"])] = row["optimum_share"]
+        share = row["optimum_share"]
+        values[policies.index(row["policy"]), worlds.index(row["instance"])] = np.nan if share is None else share
     return values, policies, worlds
 
 
