@@ -16,7 +16,7 @@ reproduce: .venv/installed  ## run the paper's experiments; figures and tables g
 test: check  ## check the code and run every test
 	$(BIN)/python -m pytest
 
-check: .venv/installed  ## style, types, layers
+check: .venv/tools  ## style, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -33,5 +33,9 @@ clean:  ## forget the environment, the results and every cache
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "driftsack needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/tools: .venv/installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@

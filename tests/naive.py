@@ -116,8 +116,9 @@ def glr_rings(seen: list[float], delta: float, back: int = 1) -> bool:
     if mean <= 0 or mean >= 1:
         return False
     for k in range(n.bit_length()):
-        s = (n // 2**k - back) * 2**k  # the last multiple of 2^k but one
-        if 1 <= s < n:
+        for s in ((n // 2**k - back) * 2**k, 2**k if n >= 2 * 2**k else 0):  # the last multiple but one, and the first
+            if not 1 <= s < n:
+                continue
             value = 0.0
             for part in (seen[:s], seen[s:]):
                 p = sum(part) / len(part)

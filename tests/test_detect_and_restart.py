@@ -96,3 +96,20 @@ def test_bad_settings() -> None:
         ds.DetectAndRestart(detector="eyes")
     with pytest.raises(OutOfRangeError, match="explore"):
         ds.DetectAndRestart(explore=1.5)
+    with pytest.raises(OutOfRangeError, match="delta"):
+        ds.DetectAndRestart(delta=5.0)
+
+
+def test_exploration_leaves_a_small_budget_alone() -> None:
+    """Budget for one round in two hundred: the default explores less than a tenth of that."""
+    world = ds.Instance.stationary([0.9, 0.5], [[0.9, 0.9]], 20_000, 100.0)
+    run = ds.simulate(world, ds.DetectAndRestart(ds.NaiveUCB(scale=0.05, budget_rule="remaining")), trials=5, seed=0)
+    assert (run.stopping_time > 15_000).all()
+
+
+def test_a_restarted_plan_goes_on_from_its_round() -> None:
+    """A forecast's plan that was begun anew must know what should have been spent by then."""
+    world = ds.instances.example_2(horizon=4_000)
+    for policy in (ds.PlanWithForecast(world), ds.DetectAndRestart(ds.PlanWithForecast(world))):
+        run = ds.simulate(world, policy, trials=5, seed=0)
+        assert (run.spent.max(axis=1) > 0.95 * world.problem.budget[0]).all()

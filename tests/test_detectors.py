@@ -90,13 +90,15 @@ def cusum_twin(stream: Floats, longest: int, delta: float, change: float, side: 
     """The first n at which either walk exceeds h; ``side`` plants a wrong drift."""
     warmup, drift = math.ceil(4 / change**2), side * change
     height = math.log(2 * longest / delta) / (8 * change / 2)
-    references = np.array([stream[:n].mean() if n else 0.0 for n in range(len(stream))])
-    for n in range(warmup + 1, len(stream) + 1):
-        for sign in (1.0, -1.0):
-            steps = sign * (stream[warmup:n] - references[warmup:n]) - drift
-            walk = max(float(steps[k:].sum()) for k in range(len(steps)))  # the highest climb that ends here
-            if walk > height:
-                return n
+    sure = math.ceil(2 * math.log(4 / delta) / (change / 2) ** 2)
+    settled, up, down = warmup, 0.0, 0.0  # the reference is the mean of the first ``settled`` outcomes
+    for n in range(warmup, len(stream)):
+        excess = stream[n] - stream[:settled].mean()
+        up, down = max(0.0, up + excess - drift), max(0.0, down - excess - drift)
+        if up == down == 0.0 or settled < sure:
+            settled = n + 1
+        if max(up, down) > height:
+            return n + 1
     return -1
 
 
@@ -112,3 +114,17 @@ def test_cusum_rings_when_its_twin_does() -> None:
     assert wrong != slow
     forget_cusum(detector)
     assert not any(part.any() for part in detector[:4])
+
+
+@pytest.mark.parametrize(("before", "glr_least", "cusum_least"), [(400, 14, 20), (2_000, 38, 38)])
+def test_small_changes_are_seen(before: int, glr_least: int, cusum_least: int) -> None:
+    """From 0.4 to 0.6, then 9,000 outcomes more, 40 streams: after 2,000 outcomes almost always, after 400 often."""
+    rng = np.random.default_rng(4)
+    seen = {"glr": 0, "cusum": 0}
+    for _ in range(40):
+        stream = (rng.random(before + 9_000) < np.repeat([0.4, 0.6], [before, 9_000])).astype(float)
+        glr, cusum = new_glr(1, 11_000, 0.01), new_cusum(1, 11_000, 0.01, 0.2)
+        seen["glr"] += any(glr_rings(glr, 0, x) for x in stream)
+        seen["cusum"] += any(cusum_rings(cusum, 0, x) for x in stream)
+    assert seen["glr"] >= glr_least
+    assert seen["cusum"] >= cusum_least

@@ -37,6 +37,18 @@ def test_a_copy_keeps_arrays_in_their_memory() -> None:
     assert not (state[0].rewards.pulls == 5).any()
 
 
+def test_a_copy_keeps_values_whatever_their_order_in_memory() -> None:
+    class Turned(NamedTuple):
+        values: Floats
+        chosen: Floats
+
+    table = np.arange(6.0).reshape(3, 2)
+    state = Turned(table.T, table[:, [1, 0]])
+    for other in (copied(state), packed(state)[0]):
+        np.testing.assert_array_equal(other.values, state.values)
+        np.testing.assert_array_equal(other.chosen, state.chosen)
+
+
 def test_put_aside_and_begin_anew() -> None:
     state, memory = packed(STATE)
     fresh, aside = sealed(memory), rows(memory, 3)

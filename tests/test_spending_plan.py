@@ -261,7 +261,7 @@ def test_other_bad_settings() -> None:
 def test_spec_round_trip_with_a_nested_base(tmp_path: Path) -> None:
     """Through JSON, where tuples become lists, and through a learner's file."""
     inner = ds.SpendingPlan(ds.SlidingWindowUCB(windows=(5, 9), scale=0.1), EACH, "fixed", slack=0.2)
-    for plan in (inner, ds.SpendingPlan(inner, ONE)):
+    for plan in (inner, ds.SpendingPlan(ds.DetectAndRestart(ds.NaiveUCB()), ONE)):
         again = from_spec(json.loads(json.dumps(plan.to_spec())))
         assert again == plan
         assert hash(again) == hash(plan)
@@ -276,3 +276,19 @@ def test_spec_round_trip_with_a_nested_base(tmp_path: Path) -> None:
     learner.ask()
     learner.save(tmp_path / "learner.npz")
     assert ds.Learner.load(tmp_path / "learner.npz").policy == inner
+
+
+def test_every_budget_rule_inside_gives_way_to_the_curve() -> None:
+    """A base within a base paces by what is left; under a curve that spends early it must not."""
+    world = ds.instances.example_1(horizon=2_000)
+    rules = ("fixed", "remaining")
+    plans = [ds.SpendingPlan(ds.DetectAndRestart(ds.NaiveUCB(scale=0.1, budget_rule=rule)), ONE) for rule in rules]
+    one, two = (ds.simulate(world, plan, trials=3, seed=0).curve for plan in plans)
+    np.testing.assert_array_equal(one, two)
+
+
+def test_bases_that_cannot_be_paced_are_refused() -> None:
+    with pytest.raises(SettingError, match="must not know the means"):
+        ds.SpendingPlan(ds.DynamicOracle(), ONE)
+    with pytest.raises(SettingError, match="spending plan of its own"):
+        ds.SpendingPlan(ds.DetectAndRestart(ds.SpendingPlan(ds.NaiveUCB(), ONE)), ONE)

@@ -101,7 +101,10 @@ class Instance:
         names = {"problem", "rewards", "costs", "runs", "noise"}
         if set(content) != names:
             raise ShapeError(f"an instance needs {', '.join(sorted(names))}, got {', '.join(sorted(content))}.")
-        runs = within(floats(content["runs"], "runs", (None, 2)), 0.0, 2**31 - 1.0, "runs").astype(np.int32)
+        pairs = within(floats(content["runs"], "runs", (None, 2)), 0.0, 2**31 - 1.0, "runs")
+        runs = pairs.astype(np.int32)
+        if (runs != pairs).any():
+            raise OutOfRangeError(f"runs must be whole numbers, got {content['runs']!r:.80}.")
         phase = np.repeat(runs[:, 0], runs[:, 1])
         return cls(Problem(**content["problem"]), content["rewards"], content["costs"], phase, content["noise"])
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.core.checks import Floats, Ints
+from driftsack.core.errors import OutOfRangeError
 from driftsack.core.instance import Instance
 from driftsack.policies.policy import Policy
 from driftsack.simulation.simulate import simulate
@@ -46,7 +47,7 @@ class Growth:
         0.50
         """
         if (self.regret[part] <= 0.0).any():
-            raise ValueError(f"regret must be above 0 for its logarithm, got {self.regret[part].min():g}.")
+            raise OutOfRangeError(f"regret must be above 0 for its logarithm, got {self.regret[part].min():g}.")
         place = np.log(self.horizons[part])
         height = np.log(self.regret[part]) - logarithms * np.log(place)
         weight = (self.regret[part] / self.error[part]) ** 2
@@ -63,7 +64,13 @@ def growth(
     draws: int = 1,
     seed: int = 0,
 ) -> Growth:
-    """Simulate a policy on ``world(horizon, draw)``: ``trials`` trials on each of ``draws`` worlds a horizon."""
+    """Simulate a policy on ``world(horizon, draw)``: ``trials`` trials on each of ``draws`` worlds a horizon.
+
+    Trials on one world are not independent of each other if worlds differ: with several draws the error is that of
+    the draws' means.
+    """
+    if max(trials, draws) < 2:  # noqa: PLR2004
+        raise OutOfRangeError(f"a standard error needs two trials or two draws, got {trials} and {draws}.")
     means, errors = [], []
     for horizon in horizons:
         regrets = []
@@ -71,7 +78,7 @@ def growth(
             instance = world(horizon, draw)
             run = simulate(instance, policy, trials=trials, seed=seed + draw)
             regrets.append(lp_dynamic(instance).value - run.reward)
-        pooled = np.concatenate(regrets)
-        means.append(pooled.mean())
-        errors.append(pooled.std(ddof=1) / np.sqrt(pooled.size))
+        sample = np.mean(regrets, axis=1) if draws > 1 else regrets[0]
+        means.append(sample.mean())
+        errors.append(sample.std(ddof=1) / np.sqrt(sample.size))
     return Growth(np.array(horizons), np.array(means), np.array(errors))

@@ -38,6 +38,7 @@ WORLDS: Final[tuple[dict[str, Any], ...]] = (
     {"name": "adversarial, best first", "instance": "adversarial_order", "best_last": False},
 )
 PER_ROUND: Final = ("w1", "w2")  # settings that are given above as shares of the horizon
+PACED_UCB: Final = {"policy": "NaiveUCB", "scale": 0.1, "budget_rule": "remaining"}
 ENTRIES: Final[tuple[dict[str, Any], ...]] = (
     {"name": "SW-UCB", "policy": "SlidingWindowUCB", "variation": "measured:variation"},
     {
@@ -48,8 +49,13 @@ ENTRIES: Final[tuple[dict[str, Any], ...]] = (
         "budget_rule": "remaining",
     },
     {"name": "naive UCB", "policy": "NaiveUCB"},
-    {"name": "naive UCB, scale 0.1, remaining", "policy": "NaiveUCB", "scale": 0.1, "budget_rule": "remaining"},
+    {"name": "naive UCB, scale 0.1, remaining", **PACED_UCB},
     {"name": "LagrangeBwK, OPT_FD known", "policy": "LagrangeBwK", "benchmark": "measured:opt_fd"},
+    {"name": "Thompson, remaining", "policy": "ThompsonBwK", "budget_rule": "remaining"},
+    {"name": "Thompson, window 1,000, remaining", "policy": "ThompsonBwK", "window": 1000, "budget_rule": "remaining"},
+    {"name": "GLR restarts, remaining", "policy": "DetectAndRestart", "base": PACED_UCB},
+    {"name": "CUSUM restarts, remaining", "policy": "DetectAndRestart", "base": PACED_UCB, "detector": "cusum"},
+    {"name": "bandit over bandit, remaining", "policy": "BanditOverBandit", "budget_rule": "remaining"},
 )
 
 

@@ -7,9 +7,11 @@ pooled mean :math:`\hat\mu`. There has been a change if for some s
           \ge \beta(n, \delta) = \ln\bigl(3 n^{3/2} / \delta\bigr), \qquad
           \mathrm{kl}(p, q) = p \ln\tfrac{p}{q} + (1 - p) \ln\tfrac{1 - p}{1 - q} .
 
-*Dyadic splits*: for each k the running sum at the last two multiples of :math:`2^k` is kept, and the older one
-splits off the last :math:`2^k` to :math:`2^{k+1} - 1` outcomes. So the memory is :math:`O(\log n)`, a round costs
-:math:`O(\log n)`, and every change is seen by a split that is off by a factor of two at most.
+(The threshold is the one that is used in practice; their proof needs a somewhat larger one.)
+
+*Dyadic splits*: for each k the running sum at the last two multiples of :math:`2^k` is kept, and the older one splits
+off the last :math:`2^k` to :math:`2^{k+1} - 1` outcomes; so is the sum of the first :math:`2^k`. Memory and a round
+cost :math:`O(\log n)`, and the shorter side of the nearest split is off by a factor of two at most.
 
 *Few logarithms*: :math:`\mathrm{kl}(p, q) \le (p - q)^2 / (q (1 - q))`, so the statistic is at most
 :math:`\frac{s (n-s)}{n} (\hat\mu_1 - \hat\mu_2)^2 / (\hat\mu (1 - \hat\mu))`; only where that reaches the threshold is
@@ -33,6 +35,7 @@ class GLR(NamedTuple):
     counts: Ints  # (S,) n
     sums: Floats  # (S,) of all n outcomes
     kept: Floats  # (S, levels, 2) sums of the first j 2^k outcomes, for the last two j, at j mod 2
+    heads: Floats  # (S, levels) sums of the first 2^k outcomes
     log_confidence: float  # ln(3 / delta)
 
 
@@ -40,7 +43,8 @@ def new_glr(streams: int, longest: int, delta: float) -> GLR:
     """Detectors for streams of up to ``longest`` outcomes, each ringing falsely with probability about ``delta``."""
     levels = max(longest, 1).bit_length()
     kept = np.zeros((streams, levels, 2))
-    return GLR(np.zeros(streams, dtype=np.int64), np.zeros(streams), kept, math.log(3.0 / delta))
+    heads = np.zeros((streams, levels))
+    return GLR(np.zeros(streams, dtype=np.int64), np.zeros(streams), kept, heads, math.log(3.0 / delta))
 
 
 @kernel
@@ -60,6 +64,8 @@ def glr_rings(glr: GLR, stream: int, outcome: float) -> bool:
     k = 0
     while n & ((1 << k) - 1) == 0 and k < glr.kept.shape[1]:
         glr.kept[stream, k, (n >> k) & 1] = total
+        if n >> k == 1:
+            glr.heads[stream, k] = total
         k += 1
     return any_split_rings(glr, stream, n, total)
 
@@ -71,17 +77,25 @@ def any_split_rings(glr: GLR, stream: int, n: int, total: float) -> bool:
     if spread <= 0.0:
         return False
     threshold = glr.log_confidence + 1.5 * math.log(n)
-    limit = threshold * spread / n
     for k in range(glr.kept.shape[1]):
         j = (n >> k) - 1
         if j < 1:
             break
-        first = j << k
-        head = glr.kept[stream, k, j & 1]
-        shift = head - total * first / n  # s (n - s) / n times the difference of the means
-        if shift * shift * n >= limit * first * (n - first) / n and statistic(first, head, n, total) >= threshold:
+        if split_rings(j << k, glr.kept[stream, k, j & 1], n, total, threshold):
+            return True
+        if split_rings(1 << k, glr.heads[stream, k], n, total, threshold):
             return True
     return False
+
+
+@kernel
+def split_rings(first: int, head: float, n: int, total: float, threshold: float) -> bool:
+    """Whether a split after ``first`` outcomes, whose sum is ``head``, reaches the threshold."""
+    shift = head - total * first / n  # s (n - s) / n times the difference of the means
+    most = shift * shift * n * n * n  # the bound, times s (n - s) n^2 mu (1 - mu)
+    if most < threshold * first * (n - first) * total * (n - total):
+        return False
+    return statistic(first, head, n, total) >= threshold
 
 
 @kernel

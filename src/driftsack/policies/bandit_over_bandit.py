@@ -17,7 +17,8 @@ at the highest cost need at this rate, if that is more.
 *Guarantee*: without budgets, regret :math:`\tilde O(m^{1/3} V^{1/3} T^{2/3} + m^{1/2} T^{3/4})` without knowing V.
 *None is known to us with budgets.* A block cannot remember longer than H rounds, so it needs many blocks of many rounds
 each, and confidence radii that are small within a block: the printed ones (``scale=1``) are above 1 for all of a short
-one. A round costs that of sliding-window UCB. Feedback that comes after its block has ended is dropped.
+one. A round costs that of sliding-window UCB. Of feedback that comes after its block has ended only
+the costs count, for the block of that day.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from numpy.random import Generator
 
 from driftsack.core.checks import Floats, Ints, whole
 from driftsack.core.decision import SKIP
+from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import blend, soften
@@ -52,7 +54,8 @@ class State(NamedTuple):
     logs: Floats  # (K,) log weights of the windows
     chances: Floats  # (K,) their probabilities in this block
     explore: float  # gamma
-    block: Ints  # (2,) the block's first round, -1 before any; its window's number
+    block: Ints  # (3,) the block's first round, -1 before any; its window's number; rounds that it lacks to H
+    opened: Floats  # (d,) the rate when the block began
     earned: Floats  # (1,) in this block so far
     length: int  # H
     horizon: int
@@ -65,8 +68,9 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
         if state.block[0] >= 0:
             pay_window(state)
         open_block(state, ledger, t, rng)
+    follow_rate(state, ledger)
     if affordable(state.account, 1):
-        return ucb.choose(state.base, state.account, t - state.block[0], rng, mix, prices)
+        return ucb.choose(state.base, state.account, t - state.block[0] + state.block[2], rng, mix, prices)
     mix[:] = 0.0
     prices[:] = 0.0
     return SKIP
@@ -92,22 +96,32 @@ def open_block(state: State, ledger: Ledger, t: int, rng: Generator) -> None:
     load(state.memory, state.fresh, 0)
     state.base.rewards.length[0] = state.windows[state.block[1]]
     state.base.costs.length[0] = state.windows[state.block[1]]
-    account, rounds = state.account, min(state.length, state.horizon - t)
-    for j in range(account.budget.size):
+    rounds = min(state.length, state.horizon - t)
+    state.block[2] = state.length - rounds
+    for j in range(state.opened.size):
+        state.opened[j] = ledger.rate[j]
+        state.account.budget[j] = ledger.rate[j] * rounds
+        state.account.spent[j] = 0.0
+        state.account.carry[j] = 0.0
+
+
+@kernel
+def follow_rate(state: State, ledger: Ledger) -> None:
+    """The block's budget was set as if the rate stayed as it was; add what today's has more."""
+    account = state.account
+    for j in range(state.opened.size):
         account.rate[j] = ledger.rate[j]
-        account.budget[j] = ledger.rate[j] * rounds
+        account.budget[j] += ledger.rate[j] - state.opened[j]
         account.limit[j] = account.budget[j] * (1.0 + FORGIVEN)
-        account.spent[j] = 0.0
-        account.carry[j] = 0.0
 
 
 @kernel
 def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
-    """Tell the block's learner, unless the round's block has ended."""
+    """Charge the block, and tell its learner unless the round's own block has ended."""
+    charge(state.account, costs)
     if t >= state.block[0]:
         state.earned[0] += reward
-        charge(state.account, costs)
-        ucb.learn(state.base, t - state.block[0], arm, chance, reward, costs)
+        ucb.learn(state.base, t - state.block[0] + state.block[2], arm, chance, reward, costs)
 
 
 @dataclass(frozen=True)
@@ -151,6 +165,12 @@ class BanditOverBandit(Policy):
         """Before the first block."""
         length, windows = self.block_length(problem), self.windows(problem)
         count = len(windows)
+        least = float(problem.rate.min())
+        if least * length < 1.0 <= least * problem.horizon:
+            raise SettingError(
+                f"block must be long enough to pay for a round at the highest cost, {math.ceil(1.0 / least)} rounds at "
+                f"this budget, got {length}."
+            )
         blocks = math.ceil(problem.horizon / length)
         inner = Problem(length, problem.arms, problem.rate * length)
         optimism = ucb.Optimism(self.scale, self.clip, self.budget_rule)
@@ -165,7 +185,8 @@ class BanditOverBandit(Policy):
             logs=np.zeros(count),
             chances=np.full(count, 1.0 / count),
             explore=min(1.0, math.sqrt(count * math.log(count) / ((math.e - 1.0) * blocks))),
-            block=np.array([-1, 0]),
+            block=np.array([-1, 0, 0]),
+            opened=problem.rate.copy(),
             earned=np.zeros(1),
             length=length,
             horizon=problem.horizon,

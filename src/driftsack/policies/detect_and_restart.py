@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints, above_zero, of_type, one_of, share
+from driftsack.core.checks import Floats, Ints, above_zero, one_of, share
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.numerics.compiled import kernel
@@ -31,7 +31,7 @@ from driftsack.numerics.exp3p import blend
 from driftsack.numerics.glr import GLR, forget_glr, glr_rings, new_glr
 from driftsack.numerics.ledger import Ledger
 from driftsack.policies.naive_ucb import NaiveUCB
-from driftsack.policies.nesting import Memory, load, packed, sealed
+from driftsack.policies.nesting import Memory, check_base, load, packed, sealed
 from driftsack.policies.policy import STUCK, Policy
 from driftsack.policies.policy import choose as choose_base
 from driftsack.policies.policy import learn as learn_base
@@ -96,7 +96,8 @@ def any_rings(state: State, arm: int, reward: float, costs: Floats) -> bool:
 class DetectAndRestart(Policy):
     """Recipe: the ``base`` policy and the detector, ``"glr"`` or ``"cusum"``.
 
-    ``explore`` is the share of rounds spread over all arms; ``delta`` the probability of a false alarm in each
+    ``explore`` is the share of rounds spread over all arms, also where the base would skip: if not given 0.02, or a
+    tenth of the least rate b if that is less; ``delta`` the probability of a false alarm in each
     stream, 1/sqrt(T) if not given; ``change`` the smallest change that CUSUM is to see.
 
     >>> DetectAndRestart(NaiveUCB(scale=0.1), detector="cusum").to_spec()["base"]["policy"]
@@ -105,17 +106,18 @@ class DetectAndRestart(Policy):
 
     base: Policy = field(default_factory=lambda: NaiveUCB(scale=0.1))
     detector: str = "glr"
-    explore: float = 0.02
+    explore: float | None = None
     delta: float | None = None
     change: float = 0.2
 
     def __post_init__(self) -> None:
-        of_type(self.base, Policy, "base")
+        check_base(self.base)
         one_of(self.detector, "detector", DETECTORS)
-        object.__setattr__(self, "explore", share(self.explore, "explore"))
+        if self.explore is not None:
+            object.__setattr__(self, "explore", share(self.explore, "explore"))
         object.__setattr__(self, "change", above_zero(self.change, "change"))
         if self.delta is not None:
-            object.__setattr__(self, "delta", above_zero(self.delta, "delta"))
+            object.__setattr__(self, "delta", share(above_zero(self.delta, "delta"), "delta"))
 
     @property
     def forgets(self) -> bool:
@@ -134,5 +136,9 @@ class DetectAndRestart(Policy):
             glr=new_glr(streams if self.detector == "glr" else 0, horizon, delta),
             cusum=new_cusum(streams if self.detector == "cusum" else 0, horizon, delta, self.change),
             clock=np.array([-1, 0, 0]),
-            explore=self.explore,
+            explore=self._explore(problem),
         )
+
+    def _explore(self, problem: Problem) -> float:
+        """A fiftieth of the rounds, or a tenth of what the tightest budget could pay for if that is less."""
+        return self.explore if self.explore is not None else min(0.02, float(problem.rate.min()) / 10.0)

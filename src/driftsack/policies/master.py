@@ -6,9 +6,10 @@ for each order :math:`k \le n` with :math:`2^k \mid \tau`, a fresh learner of or
 the others wait. A learner is UCB without a window (:mod:`driftsack.policies.naive_ucb`); its LP's value :math:`\tilde
 g_t` is an optimistic value of the round, and :math:`U_t` the smallest of this block so far, at prices q. With
 
-.. math:: \rho(L) = \sqrt{m/L}, \qquad \hat\rho(L) = c \cdot 6 (\log_2 T + 1) \ln(T^2)\, \rho(L),
+.. math:: \rho(L) = (1 + sR) \sqrt{m/L}, \qquad \hat\rho(L) = c \cdot 6 (\log_2 T + 1) \ln(T^2)\, \rho(L),
 
-the block ends and n = 0 begins anew if one of these fires (c is ``constant``, 1 in the theory):
+s the ``scale`` of the radius R, the block ends and n = 0 begins anew if one of these fires (c is ``constant``, 1 in
+the theory):
 
 1. *The world became better*: a learner of order k has come to its end and in its :math:`L = 2^k` rounds
 
@@ -48,6 +49,7 @@ from driftsack.numerics.ledger import Ledger
 from driftsack.policies import sliding_window_ucb as ucb
 from driftsack.policies.nesting import Memory, load, packed, rows, sealed, store
 from driftsack.policies.policy import STUCK, Policy
+from driftsack.theory.windows import radius_constant
 
 
 class Clock(NamedTuple):
@@ -62,8 +64,7 @@ class Clock(NamedTuple):
 class Watch(NamedTuple):
     """What the tests look at, since the block began."""
 
-    earned: Floats  # (1 + d,) sums of rewards and costs
-    earned_before: Floats  # (orders, 1 + d) the same when the learner of each order was started
+    earned: Floats  # (orders, 1 + d) in the life of each learner: rewards, and costs less the rate
     gaps: Floats  # (1 + d,) sums of UCB - r and c - LCB
     least: Floats  # (1 + d,) U_t, and the prices at it
 
@@ -84,7 +85,10 @@ class State(NamedTuple):
 def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Test, keep the schedule, let the shortest-lived learner play."""
     if t > state.clock.block[2]:
-        advance(state, ledger, t, rng)
+        advance(state, t, rng)
+        for k in range(state.clock.block[0] + 1):
+            for j in range(prices.size):
+                state.watch.earned[k, 1 + j] -= ledger.rate[j]
     arm = ucb.choose(state.base, ledger, t, rng, mix, prices)
     if arm != STUCK:
         lp, least = state.base.lp, state.watch.least
@@ -99,14 +103,14 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
 
 
 @kernel
-def advance(state: State, ledger: Ledger, t: int, rng: Generator) -> None:
+def advance(state: State, t: int, rng: Generator) -> None:
     """Tests, then a new block if it is time or a test has fired, then new learners, then whose turn it is."""
     clock = state.clock
     n, first = clock.block[0], clock.block[1]
     played = t - first
     if clock.block[2] < 0:
         open_block(state, 0, t)
-    elif became_worse(state, played) or became_better(state, ledger, t):
+    elif became_worse(state, played) or became_better(state, t):
         clock.block[3] += 1
         open_block(state, 0, t)
     elif played >= 1 << n:
@@ -126,7 +130,6 @@ def open_block(state: State, n: int, t: int) -> None:
     state.clock.block[1] = t
     state.clock.ends[:] = t
     state.clock.active[0] = -1
-    state.watch.earned[:] = 0.0
     state.watch.gaps[:] = 0.0
     state.watch.least[:] = 0.0
     state.watch.least[0] = np.inf
@@ -142,8 +145,7 @@ def begin(state: State, k: int, t: int) -> None:
     clock.active[0] = k
     clock.begun[k] = t
     clock.ends[k] = t + (1 << k)
-    for i in range(watch.earned.size):
-        watch.earned_before[k, i] = watch.earned[i]
+    watch.earned[k, :] = 0.0
 
 
 @kernel
@@ -177,18 +179,17 @@ def became_worse(state: State, played: int) -> bool:
 
 
 @kernel
-def became_better(state: State, ledger: Ledger, t: int) -> bool:
+def became_better(state: State, t: int) -> bool:
     """Test 1, for every learner whose last round was the one before ``t``."""
     clock, watch = state.clock, state.watch
     for k in range(clock.block[0] + 1):
         if clock.ends[k] == t and clock.begun[k] < t:
             length = t - clock.begun[k]
-            mean = (watch.earned[0] - watch.earned_before[k, 0]) / length
+            mean = watch.earned[k, 0] / length
             weight = 1.0
-            for j in range(ledger.rate.size):
-                used = (watch.earned[1 + j] - watch.earned_before[k, 1 + j]) / length
-                mean -= watch.least[1 + j] * (used - ledger.rate[j])
-                weight += watch.least[1 + j]
+            for j in range(1, watch.least.size):
+                mean -= watch.least[j] * watch.earned[k, j] / length
+                weight += watch.least[j]
             if mean >= watch.least[0] + 9.0 * state.width / math.sqrt(length) * weight:
                 return True
     return False
@@ -200,12 +201,15 @@ def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: F
     clock, watch = state.clock, state.watch
     if arm == SKIP or t < clock.block[1]:
         return
-    watch.earned[0] += reward
-    watch.gaps[0] += state.base.lp.objective[arm] - reward
-    for j in range(costs.size):
-        watch.earned[1 + j] += costs[j]
-        watch.gaps[1 + j] += costs[j] - state.base.lp.columns[j, arm]
+    for k in range(clock.block[0] + 1):
+        if clock.begun[k] <= t < clock.ends[k]:
+            watch.earned[k, 0] += reward
+            for j in range(costs.size):
+                watch.earned[k, 1 + j] += costs[j]
     if t >= clock.begun[clock.active[0]]:
+        watch.gaps[0] += state.base.lp.objective[arm] - reward
+        for j in range(costs.size):
+            watch.gaps[1 + j] += costs[j] - state.base.lp.columns[j, arm]
         ucb.learn(state.base, t, arm, chance, reward, costs)
 
 
@@ -217,7 +221,7 @@ class Master(Policy):
     {'policy': 'Master', 'constant': 1.0, 'scale': 0.1, 'clip': True}
     """
 
-    constant: float = 0.002
+    constant: float = 0.001
     scale: float = 0.1
     clip: bool = True
 
@@ -243,8 +247,9 @@ class Master(Policy):
             ends=np.zeros(orders, dtype=np.int64),
             active=np.array([-1]),
         )
-        watch = Watch(np.zeros(kinds), np.zeros((orders, kinds)), np.zeros(kinds), np.zeros(kinds))
+        watch = Watch(np.zeros((orders, kinds)), np.zeros(kinds), np.zeros(kinds))
         logs = 6.0 * (math.log2(horizon) + 1.0) * 2.0 * math.log(max(horizon, 2))
+        regret = 1.0 + self.scale * radius_constant(horizon, problem.arms, problem.resources)
         return State(
             base=base,
             memory=memory,
@@ -252,5 +257,5 @@ class Master(Policy):
             waiting=rows(memory, orders),
             clock=clock,
             watch=watch,
-            width=self.constant * logs * math.sqrt(problem.arms),
+            width=self.constant * logs * regret * math.sqrt(problem.arms),
         )

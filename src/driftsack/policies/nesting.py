@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Bools, Floats, Ints, frozen
+from driftsack.core.checks import Bools, Floats, Ints, frozen, of_type
 from driftsack.core.errors import SettingError
 from driftsack.numerics.compiled import kernel
-from driftsack.policies.policy import arrays, moved, owner_of
+from driftsack.policies.oracles import Oracle
+from driftsack.policies.policy import Policy, arrays, moved, owner_of
 
 
 class Memory(NamedTuple):
@@ -24,6 +25,13 @@ class Memory(NamedTuple):
     floats: Floats  # (n,) or (k, n)
     ints: Ints
     bools: Bools
+
+
+def check_base(base: Any) -> None:
+    """A base is a policy that learns from what it is told."""
+    of_type(base, Policy, "base")
+    if isinstance(base, Oracle):
+        raise SettingError(f"base must not know the means; {type(base).__name__} does: play it alone, in simulate.")
 
 
 def packed(state: Any) -> tuple[Any, Memory]:

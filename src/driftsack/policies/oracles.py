@@ -85,7 +85,7 @@ class DynamicOracle(Oracle):
 
     >>> import driftsack as ds
     >>> world = ds.instances.example_2(noise="deterministic")
-    >>> bool(simulated := ds.simulate(world, DynamicOracle(), trials=20).reward.mean() > 4_900)
+    >>> bool(ds.simulate(world, DynamicOracle(), trials=20).reward.mean() > 4_900)
     True
     """
 

@@ -83,6 +83,8 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
     """Bounds around the forecast, the plan's rate, the step LP."""
     row = state.forecast.phase[t]
     if t > state.clock[0]:
+        for s in range(state.clock[0] + 1, t):  # rounds that a wrapper's restart has made it forget
+            spend_by_plan(state, ledger, state.forecast.phase[s])
         pace_by_plan(state, ledger, row)
         if row != state.clock[1]:
             for i in range(mix.size):
@@ -105,10 +107,18 @@ def pace_by_plan(state: State, ledger: Ledger, row: int) -> None:
     for j in range(ledger.budget.size):
         rate = state.forecast.planned[row, j] + state.even * ledger.rate[j]
         left, should = max(ledger.budget[j] - ledger.spent[j], 0.0), state.planned_left[j]
-        state.planned_left[j] = max(should - rate, 0.0)
         if state.remaining and should > 0.0:
             rate *= left / should
         state.lp.rhs[j] = min(rate, LOOSE)
+    spend_by_plan(state, ledger, row)
+
+
+@kernel
+def spend_by_plan(state: State, ledger: Ledger, row: int) -> None:
+    """What the plan has left after a round of this row."""
+    for j in range(ledger.budget.size):
+        rate = state.forecast.planned[row, j] + state.even * ledger.rate[j]
+        state.planned_left[j] = max(state.planned_left[j] - rate, 0.0)
 
 
 @kernel

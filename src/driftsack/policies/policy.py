@@ -126,7 +126,13 @@ def covered(state: Any) -> bool:
 def copied(state: Any) -> Any:
     """An equal state with arrays of its own; read-only ones are shared."""
     copies: dict[int, npt.NDArray[Any]] = {}
-    return moved(state, lambda owner: copies.setdefault(id(owner), owner.copy()))
+
+    def home(owner: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if id(owner) not in copies:
+            copies[id(owner)] = owner.copy()
+        return copies[id(owner)]
+
+    return moved(state, home)
 
 
 def moved(state: Any, home: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Any:
@@ -152,8 +158,11 @@ def unstick(state: Any) -> int:
 
 
 def owner_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array whose memory this one uses: itself, or the one that it is a part of."""
-    return array.base if isinstance(array.base, np.ndarray) else array
+    """The array whose memory this one uses: itself, or the one that it is an unbroken part of."""
+    base = array.base
+    if not isinstance(base, np.ndarray) or base.dtype != array.dtype:
+        return array
+    return base if base.flags.c_contiguous and array.flags.c_contiguous else array
 
 
 @dataclasses.dataclass(frozen=True)

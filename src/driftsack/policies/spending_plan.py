@@ -17,6 +17,7 @@ to spend (Theorem 1); the right curve removes it, a wrong one adds to it. A roun
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,13 +25,14 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, at_least_zero, floats, frozen, of_type, one_of
+from driftsack.core.checks import Floats, at_least_zero, floats, frozen, one_of
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.ledger import Ledger
 from driftsack.policies.naive_ucb import NaiveUCB
+from driftsack.policies.nesting import check_base
 from driftsack.policies.policy import STUCK, Policy
 from driftsack.policies.policy import choose as choose_base
 from driftsack.policies.policy import learn as learn_base
@@ -112,7 +114,9 @@ class SpendingPlan(Policy):
     slack: float = 0.01
 
     def __post_init__(self) -> None:
-        of_type(self.base, Policy, "base")
+        check_base(self.base)
+        if any(isinstance(policy, SpendingPlan) for policy in _nested(self.base)):
+            raise SettingError("base must not have a spending plan of its own: give one curve, to the outermost.")
         one_of(self.budget_rule, "budget_rule", BUDGET_RULES)
         object.__setattr__(self, "slack", at_least_zero(self.slack, "slack"))
         nested = is_nested(self.curve)
@@ -150,13 +154,32 @@ class SpendingPlan(Policy):
         rows = np.atleast_2d(np.asarray(self.curve))
         if len(rows) not in (1, problem.resources):
             raise SettingError(f"curve must be one, or one for each of {problem.resources} resources, got {len(rows)}.")
-        own = any(setting.name == "budget_rule" for setting in dataclasses.fields(self.base))
-        base = dataclasses.replace(self.base, budget_rule="fixed") if own else self.base  # type: ignore[call-arg]
         return State(
-            base=base.new_state(problem),
+            base=_unpaced(self.base).new_state(problem),
             curve=frozen(np.tile(rows, (problem.resources // len(rows), 1))),
             rate=problem.rate.copy(),
             horizon=problem.horizon,
             remaining=self.budget_rule == "remaining",
             slack=self.slack,
         )
+
+
+def _nested(policy: Policy) -> Iterator[Policy]:
+    """The policy and those within it."""
+    yield policy
+    for setting in dataclasses.fields(policy):
+        inner = getattr(policy, setting.name)
+        if isinstance(inner, Policy):
+            yield from _nested(inner)
+
+
+def _unpaced(policy: Policy) -> Policy:
+    """The same policy with every budget rule in it ``"fixed"``: the ledger's rate is the pace."""
+    changed: dict[str, Any] = {}
+    for setting in dataclasses.fields(policy):
+        value = getattr(policy, setting.name)
+        if setting.name == "budget_rule":
+            changed[setting.name] = "fixed"
+        elif isinstance(value, Policy):
+            changed[setting.name] = _unpaced(value)
+    return dataclasses.replace(policy, **changed)
