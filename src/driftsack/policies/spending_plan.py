@@ -8,7 +8,7 @@ all other policies is :math:`P_j(t) = t/T`. In round t the base is told that it 
 
 which replaces the base's own budget rule. Policies that plan with a rate (the LP ones, ``DualDescent``) follow it.
 Those that do not are held back: a round is skipped when some resource's spending is ahead of its curve by more than
-``slack`` of its budget. The base is asked all the same, so that its windows age as if it had skipped by itself.
+``slack`` of its budget. The base is asked all the same, so that its windows and clocks go on.
 
 *Guarantee*: none of its own. The regret of even pacing contains :math:`W_1 + \bar q W_2`, the price of not knowing when
 to spend (Theorem 1); the right curve removes it, a wrong one adds to it. A round costs the base's and O(d).
