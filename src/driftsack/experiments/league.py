@@ -91,7 +91,8 @@ def league_spec(trials: int, horizon: int, seed: int) -> Spec:
 def standings(trials: pl.DataFrame, failed: list[dict[str, str]], spec: Spec) -> pl.DataFrame:
     """One row a policy and world, the best policy first: share of LP-Dynamic, or why there is none.
 
-    ``mean_share`` is the mean of a policy's shares over the worlds in which it played.
+    ``mean_share`` is the mean of a policy's shares over the worlds in which it played; a mean over fewer worlds does
+    not compare, so who refused more stands lower.
     """
     shares = {(row["instance"], row["policy"]): row for row in summary(trials).iter_rows(named=True)}
     reasons = {tuple(fault["cell"].split(", seed ")[0].split(" on ", 1)): fault["error"] for fault in failed}
@@ -110,7 +111,9 @@ def standings(trials: pl.DataFrame, failed: list[dict[str, str]], spec: Spec) ->
             )
     table = pl.DataFrame(rows, schema_overrides={"optimum_share": pl.Float64, "optimum_share_se": pl.Float64})
     mean = pl.col("optimum_share").mean().over("policy").alias("mean_share")
-    return table.with_columns(mean).sort("mean_share", descending=True, nulls_last=True, maintain_order=True)
+    refusals = pl.col("optimum_share").is_null().sum().over("policy")
+    order = [refusals, pl.col("optimum_share").mean().over("policy")]
+    return table.sort(order, descending=[False, True], nulls_last=True, maintain_order=True).with_columns(mean)
 
 
 def overview(table: pl.DataFrame) -> pl.DataFrame:
