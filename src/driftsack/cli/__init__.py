@@ -12,6 +12,7 @@ from driftsack.cli.measure import measure
 from driftsack.cli.report import report
 from driftsack.cli.reproduce import reproduce
 from driftsack.cli.run import run
+from driftsack.cli.verify import verify
 
 app = typer.Typer(
     name="driftsack",
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 app.command()(reproduce)
+app.command()(verify)
 app.command()(run)
 app.command()(report)
 app.command()(league)

@@ -91,7 +91,7 @@ def simulate(
 
     def job(trial: int) -> Result:
         nature, learner = trial_seeds(seed, begin + trial)
-        tally = _new_tally(instance, times, curve[trial])
+        tally = new_tally(instance, times, curve[trial])
         ledger = open_ledger(instance.problem.unit_budget, instance.horizon)
         fallbacks = one_trial(world, tally, ledger, generator(nature), learner, careful)
         return Result(tally, ledger, fallbacks)
@@ -163,7 +163,7 @@ def _arm_of(decision: Any, arms: int, t: int) -> int:
     return int(arm)
 
 
-def _new_tally(instance: Instance, times: Ints, curve: Floats) -> Tally:
+def new_tally(instance: Instance, times: Ints, curve: Floats) -> Tally:
     """An empty tally for one trial."""
     resources = instance.resources
     clock = np.array([0, instance.horizon + 1, 0])

@@ -1,0 +1,147 @@
+"""``driftsack verify``: every row has the verdict that the docs state, and rejects its planted variant."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import driftsack as ds
+from driftsack.cli import app
+from driftsack.core.errors import SettingError
+from driftsack.experiments.verify import STATEMENTS, chosen
+from driftsack.experiments.verify.auditor import audit, window_drift
+from driftsack.experiments.verify.chance import clopper_pearson
+from driftsack.experiments.verify.hulls import distance_sum, least_sum
+from driftsack.experiments.verify.rates import exponent
+from driftsack.experiments.verify.statement import FAILS, Effort, Finding, Statement
+from driftsack.experiments.verify.worlds import margins, random_world
+
+QUICK = Effort(quick=True)
+DOCS = Path(__file__).parents[1] / "docs"
+EVERY = pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.name)
+
+
+@EVERY
+def test_the_verdict_is_the_documented_one(statement: Statement) -> None:
+    finding = statement.check(QUICK, False)
+    assert finding.verdict == statement.expected, finding.note
+    assert finding.tried > 0
+    assert np.isfinite(finding.margin)
+
+
+@EVERY
+def test_a_planted_falsehood_is_rejected(statement: Statement) -> None:
+    assert statement.check(QUICK, True).verdict == FAILS
+
+
+def test_docs_state_every_verdict() -> None:
+    """docs/theory.md has a row for each statement, with the verdict that the command must reach."""
+    rows = dict(re.findall(r"^\| `([a-z0-9-]+)` \|.*\| ([^|]+) \|$", (DOCS / "theory.md").read_text(), re.MULTILINE))
+    assert rows == {statement.name: statement.expected for statement in STATEMENTS}
+
+
+def test_every_numbered_statement_has_a_row() -> None:
+    sources = " ".join(statement.source for statement in STATEMENTS)
+    for source in (
+        "Lemma 1",
+        "Lemma 2",
+        "Lemma 3",
+        "Proposition 1",
+        "Corollary 1",
+        "Theorem 1",
+        "Theorem 2 (i)",
+        "Theorem 2 (ii)",
+        "Theorem 2 (iii)",
+        "Claim 1",
+        "Claim 2",
+    ):
+        assert source in sources
+
+
+def test_json_and_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = CliRunner()
+    told = runner.invoke(app, ["verify", "--quick", "--only", "step-change", "--json"])
+    assert told.exit_code == 0
+    row = json.loads(told.stdout)["statements"][0]
+    assert (row["name"], row["verdict"], row["seed"]) == ("step-change", "holds", 0)
+    shown = runner.invoke(app, ["verify", "--quick", "--only", "hoeffding"])
+    assert "holds" in shown.stdout
+    broken = STATEMENTS[0]._replace(check=lambda _effort, _planted: Finding(FAILS, 1, -1.0, "planted"))
+    monkeypatch.setattr("driftsack.experiments.verify.STATEMENTS", (broken,))
+    failed = runner.invoke(app, ["verify", "--quick", "--json"])
+    assert failed.exit_code == 1
+    assert json.loads(failed.stdout)["statements"][0]["as_documented"] is False
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(SettingError, match="only must be a part of one of lemma-1"):
+        chosen("lemma-99")
+    assert CliRunner().invoke(app, ["verify", "--only", "lemma-99"]).exit_code == 1
+
+
+def test_climbing_finds_what_random_worlds_do_not() -> None:
+    """A statement that only a rare world breaks: the first round's first reward above 0.999."""
+
+    def margin(world: ds.Instance) -> float:
+        return 0.999 - min(float(world.rewards[0, 0]), 0.9999) if world.rewards[0, 0] < 1 else 0.5
+
+    effort = Effort(quick=False, seed=3)
+    found = list(margins(margin, effort, salt=1))
+    assert min(found[:500]) > -1e-9 or min(found) < min(found[:500])
+    assert min(found) < 0
+
+
+def test_random_worlds_are_of_every_kind() -> None:
+    rng = np.random.default_rng(0)
+    worlds = [random_world(rng) for _ in range(200)]
+    assert {world.arms for world in worlds} == {1, 2, 3}
+    assert {world.resources for world in worlds} == {1, 2}
+    assert any(set(np.unique(world.rewards)) <= {0.0, 1.0} for world in worlds)
+
+
+def test_the_auditor_agrees_with_a_slow_one() -> None:
+    """Lemma 3's sums by ask and tell, and the drift of a window by hand."""
+    world = ds.instances.example_2(horizon=200)
+    policy = ds.SlidingWindowUCB(windows=(20, 30))
+    seen = audit(world, policy, trials=1, seed=5)[0]
+    run = ds.simulate(world, policy, trials=1, seed=5)
+    assert seen.stopping_time == run.stopping_time[0]
+    drift = window_drift(world, (20, 30))
+    rewards = world.rewards[world.phase]
+    for t in (0, 1, 50, 100, 101, 119, 120, 121):
+        steps = [np.abs(rewards[s] - rewards[s + 1]).max() for s in range(max(0, t - 20), t)]
+        assert drift[t, 0] == pytest.approx(sum(steps))
+    assert seen.farthest.shape == (3,)
+    assert (seen.farthest > 0).all()
+    assert audit(world, ds.SlidingWindowUCB(windows=(20, 30), scale=0.0), trials=1, seed=5)[0].missed > 0
+
+
+def test_clopper_pearson_against_known_values() -> None:
+    """With no failure in n the upper end solves (1 - p)^n = tail."""
+    low, high = clopper_pearson(0, 100)
+    assert low == 0.0
+    assert (1 - high) ** 100 == pytest.approx(0.0005)
+    assert clopper_pearson(100, 100)[1] == 1.0
+
+
+def test_hull_certificates() -> None:
+    assert least_sum(np.eye(3), in_hull=True) == pytest.approx(2.0)
+    assert distance_sum(np.eye(3), np.full(3, 0.5), np.inf) == pytest.approx(1.5)
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.ones(3), 500)  # no point of the hull is below its least sum
+    assert min(distance_sum(np.eye(3), point, np.inf) for point in weights) >= 2.0 - 1e-12
+
+
+def test_exponents_are_found_with_their_intervals() -> None:
+    rng = np.random.default_rng(0)
+    places = [10.0, 100.0, 1_000.0]
+    samples = [x**0.6 * (1 + 0.1 * rng.standard_normal(30)) for x in places]
+    fit = exponent(places, samples, rng)
+    assert fit.low < 0.6 < fit.high
+    assert fit.high - fit.low < 0.05
+    assert fit.gap(0.6) > 0 > fit.gap(1.0)
