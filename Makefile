@@ -14,7 +14,7 @@ reproduce: .venv/installed  ## run the paper's experiments; figures and tables g
 	$(BIN)/driftsack reproduce --out out
 
 test: check  ## check the code and run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: .venv/tools  ## style, types, layers
 	$(BIN)/ruff check .
