@@ -14,9 +14,9 @@ from numpy.random import SeedSequence
 import driftsack as ds
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.core.instance import NOISES
+from driftsack.numerics.curves import curve_times
 from driftsack.numerics.ledger import open_ledger
 from driftsack.policies.policy import programs
-from driftsack.simulation.simulate import curve_times
 from tests import naive
 from tests.in_turn import InTurn
 

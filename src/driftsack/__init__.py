@@ -1,6 +1,6 @@
 """driftsack: spend well in a world that moves. Bandits with knapsacks in non-stationary environments."""
 
-from driftsack import benchmarks, instances, lp, policies, theory
+from driftsack import benchmarks, instances, lp, oco, policies, theory
 from driftsack.core import SKIP, Decision, Instance, Problem
 from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
@@ -60,6 +60,7 @@ __all__ = [
     "benchmarks",
     "instances",
     "lp",
+    "oco",
     "policies",
     "simulate",
     "theory",

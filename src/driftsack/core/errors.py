@@ -51,3 +51,19 @@ class TooLargeError(DriftsackError):
 
 class FileFormatError(DriftsackError):
     """A file is truncated, foreign, or of a version that this release cannot read."""
+
+
+class EmptyDomainError(DriftsackError, ValueError):
+    """A domain has no points."""
+
+
+class UnboundedDomainError(DriftsackError, ValueError):
+    """A domain reaches to infinity, where regret has no bound."""
+
+
+class InfeasibleError(DriftsackError):
+    """No point of the domain meets the constraints."""
+
+
+class MissingExtraError(DriftsackError, ImportError):
+    """A package of an optional extra is not installed."""

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba import njit
@@ -19,12 +19,11 @@ from driftsack.core.instance import NOISES, Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.numerics.compiled import OPTIONS
+from driftsack.numerics.curves import curve_times
 from driftsack.numerics.ledger import Ledger, affordable, open_ledger, without_rounding
 from driftsack.policies.policy import STUCK, Policy, copied, covered, unstick
 from driftsack.simulation.loop import NO_SUCH_ARM, Tally, World, close, note, play, realise, settle
 from driftsack.simulation.run import Run
-
-CURVE_POINTS: Final = 512
 
 _fresh_play = njit(**OPTIONS)(getattr(play, "py_func", play))  # for states written outside the package
 
@@ -184,16 +183,6 @@ def new_tally(instance: Instance, times: Ints, curve: Floats) -> Tally:
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def curve_times(horizon: int) -> Ints:
-    """Up to 512 rounds, evenly spread, the last one T.
-
-    >>> curve_times(5), curve_times(10_000_000)[[0, 1, -1]]
-    (array([1, 2, 3, 4, 5]), array([   19531,    39062, 10000000]))
-    """
-    points = min(horizon, CURVE_POINTS)
-    return np.arange(1, points + 1, dtype=np.int64) * horizon // points
 
 
 def _collect(instance: Instance, policy: Any, seed: int, done: list[Result], times: Ints, curve: Floats) -> Run:

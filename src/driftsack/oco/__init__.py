@@ -1,0 +1,39 @@
+"""Layer 3: online convex optimisation with constraints that move (section 4 of the paper)."""
+
+from driftsack.oco import instances
+from driftsack.oco.algorithm import Algorithm
+from driftsack.oco.domains import Ball, Box, CappedSimplex, Domain, Orthant, Simplex
+from driftsack.oco.drift_plus_penalty import DriftPlusPenalty
+from driftsack.oco.families import Callables, Family, Linear, Norm, Quadratic
+from driftsack.oco.learner import Learner
+from driftsack.oco.online_gradient import OnlineGradient
+from driftsack.oco.penalised import PenalisedPrimalDual
+from driftsack.oco.play import Play, play
+from driftsack.oco.polytope import Polytope
+from driftsack.oco.problem import Problem
+from driftsack.oco.virtual_queue import VirtualQueue
+
+__all__ = [
+    "Algorithm",
+    "Ball",
+    "Box",
+    "Callables",
+    "CappedSimplex",
+    "Domain",
+    "DriftPlusPenalty",
+    "Family",
+    "Learner",
+    "Linear",
+    "Norm",
+    "OnlineGradient",
+    "Orthant",
+    "PenalisedPrimalDual",
+    "Play",
+    "Polytope",
+    "Problem",
+    "Quadratic",
+    "Simplex",
+    "VirtualQueue",
+    "instances",
+    "play",
+]

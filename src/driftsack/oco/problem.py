@@ -1,0 +1,95 @@
+"""``Problem``: losses and constraints over time, and the domain that decisions live in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driftsack.core.checks import Floats, at_least_zero, of_type
+from driftsack.core.errors import SettingError, ShapeError
+from driftsack.oco.domains import Domain
+from driftsack.oco.families import Family, Table
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    r"""Each round choose x in the domain, then see a loss :math:`f_t` and constraints :math:`g_t`.
+
+    The aim is a small :math:`\sum_t f_t(x_t)` with :math:`\sum_t g_{t,i}(x_t) \le 0` in the long run.
+    ``constraints`` is a family or several. With ``noise`` s the constraints are the means of what is drawn (the
+    stochastic setting of the paper's last appendix): each round adds :math:`\varepsilon^\top x + \varepsilon_0` to
+    each, all ε uniform on [-s, s].
+
+    >>> from driftsack.oco import Box, Linear
+    >>> problem = Problem(Linear([[-1.0]], phase=[0] * 100), Linear([[1.0]], [[-0.5]], phase=[0] * 100), Box(0, 1))
+    >>> problem
+    Problem(100 rounds, 1 variable, 1 constraint)
+    """
+
+    losses: Family
+    constraints: Any  # (d functions a round) a family or several; kept as a tuple
+    domain: Domain
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        of_type(self.losses, Family, "losses")
+        of_type(self.domain, Domain, "domain")
+        given = self.constraints
+        families = tuple(given) if isinstance(given, Sequence) else (given,)
+        if not families:
+            raise SettingError("constraints must be a family or several, got none; Linear([[0, ...]], -1) never binds.")
+        for family in families:
+            of_type(family, Family, "constraints")
+        if self.losses.count != 1:
+            raise ShapeError(f"losses must hold one function a round, got {self.losses.count}.")
+        for family in families:
+            if family.horizon != self.horizon:
+                raise ShapeError(f"losses have {self.horizon} rounds, constraints {family.horizon}; they must agree.")
+        for name, family in [("losses", self.losses), *(("constraints", family) for family in families)]:
+            if family.dimension != self.domain.dimension:
+                raise ShapeError(
+                    f"the domain has {self.domain.dimension} variables, {name} {family.dimension}; they must agree."
+                )
+        object.__setattr__(self, "constraints", families)
+        object.__setattr__(self, "noise", at_least_zero(self.noise, "noise"))
+
+    @property
+    def horizon(self) -> int:
+        """The rounds T."""
+        return self.losses.horizon
+
+    @property
+    def dimension(self) -> int:
+        """The variables n."""
+        return self.domain.dimension
+
+    @property
+    def count(self) -> int:
+        """The constraints d."""
+        return sum(family.count for family in self.constraints)
+
+    @property
+    def tabled(self) -> bool:
+        """Whether all functions are arrays, so that compiled loops and convex programs can take them."""
+        return all(isinstance(family, Table) for family in (self.losses, *self.constraints))
+
+    def mean(self, x: Floats) -> tuple[Floats, Floats]:
+        """Values (1 + d,) and gradients (1 + d, n) at x of the mean loss and the mean constraints."""
+        parts = [family.mean(x) for family in (self.losses, *self.constraints)]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def evaluate(self, t: int, x: Floats) -> tuple[Floats, Floats]:
+        """Values (1 + d,) and gradients (1 + d, n) of round t, from 0, at x; the loss first."""
+        parts = [family.evaluate(t, x) for family in (self.losses, *self.constraints)]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def __repr__(self) -> str:
+        def counted(number: int, word: str) -> str:
+            return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+        parts = [(self.horizon, "round"), (self.dimension, "variable"), (self.count, "constraint")]
+        noise = f", noise {self.noise:g}" if self.noise else ""
+        return f"Problem({', '.join(counted(*part) for part in parts)}{noise})"
