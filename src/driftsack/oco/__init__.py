@@ -7,10 +7,12 @@ from driftsack.oco.drift_plus_penalty import DriftPlusPenalty
 from driftsack.oco.families import Callables, Family, Linear, Norm, Quadratic
 from driftsack.oco.learner import Learner
 from driftsack.oco.online_gradient import OnlineGradient
+from driftsack.oco.optimum import Optimum, q_bar, restricted_optimum, static_optimum
 from driftsack.oco.penalised import PenalisedPrimalDual
 from driftsack.oco.play import Play, play
 from driftsack.oco.polytope import Polytope
 from driftsack.oco.problem import Problem
+from driftsack.oco.variation import GlobalVariation, global_variation
 from driftsack.oco.virtual_queue import VirtualQueue
 
 __all__ = [
@@ -22,10 +24,12 @@ __all__ = [
     "Domain",
     "DriftPlusPenalty",
     "Family",
+    "GlobalVariation",
     "Learner",
     "Linear",
     "Norm",
     "OnlineGradient",
+    "Optimum",
     "Orthant",
     "PenalisedPrimalDual",
     "Play",
@@ -34,6 +38,10 @@ __all__ = [
     "Quadratic",
     "Simplex",
     "VirtualQueue",
+    "global_variation",
     "instances",
     "play",
+    "q_bar",
+    "restricted_optimum",
+    "static_optimum",
 ]
