@@ -116,7 +116,7 @@ def test_bench_runs_whole(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["bench", "--quick", "--markdown", str(tmp_path / "page.md"), "--json"])
     assert result.exit_code == 0, result.output
     tables = json.loads(result.stdout)["tables"]
-    assert [len(rows) for rows in tables.values()] == [8, 1, 18, 10, 10, 1]
+    assert [len(rows) for rows in tables.values()] == [8, 1, 18, 10, 10, 1, 1]
     for row in tables["Step LP on recorded rounds of SW-UCB"]:
         assert row["largest difference"] < 1e-6
     assert "## Start-up" in (tmp_path / "page.md").read_text()

@@ -29,6 +29,7 @@ def bench(
     Example: driftsack bench --quick
     """
     from driftsack.experiments import bench as work  # noqa: PLC0415  (SciPy and highspy load only where used)
+    from driftsack.experiments.bench_oco import oco_rows  # noqa: PLC0415
     from driftsack.experiments.bench_policies import policy_rows  # noqa: PLC0415
     from driftsack.experiments.bench_yardsticks import yardstick_rows  # noqa: PLC0415
     from driftsack.experiments.startup import startup_rows  # noqa: PLC0415
@@ -39,6 +40,7 @@ def bench(
         "A round of each policy on Example 2": policy_rows,
         "Growth of the cost of a round": work.growth_rows,
         "Benchmarks and measures": yardstick_rows,
+        "A round of online convex optimisation": oco_rows,
         "Start-up": startup_rows,
     }
     tables: dict[str, list[dict[str, Any]]] = {}

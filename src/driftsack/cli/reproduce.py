@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 
+from driftsack.cli.oco import reproduce_oco
 from driftsack.cli.run import sweep
 from driftsack.cli.show import make_folder, messages, plain_errors, print_json, results, rich_table
 
@@ -22,6 +23,9 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same bits.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder for figures, tables, the report and the trials.")] = Path("out"),
     calibrate: Annotated[bool, typer.Option("--calibrate", help="Count the claims on the grid of settings.")] = False,
+    oco: Annotated[
+        bool, typer.Option("--oco", help="Section 4 instead: online convex optimisation, T to 10^6.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
 ) -> None:
     """Reproduce the paper: every figure, in two settings, and a verdict on every claim of its experiments.
@@ -34,6 +38,9 @@ def reproduce(
 
     Example: driftsack reproduce --trials 20 --out quick
     """
+    if oco:
+        reproduce_oco(out, as_json)
+        return
     with plain_errors():
         make_folder(out)
         work = grid if calibrate else everything

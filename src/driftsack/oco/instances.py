@@ -15,7 +15,7 @@ from driftsack.core.checks import Floats, above_zero, at_least_zero, number, who
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.seeding import generator
 from driftsack.oco.domains import Box
-from driftsack.oco.families import Linear, Quadratic
+from driftsack.oco.families import Linear, Norm, Quadratic
 from driftsack.oco.problem import Problem
 
 SHARE: Final = 0.3  # of what playing everything would use, a constraint allows this
@@ -68,11 +68,23 @@ def proposition_2_forms(
     )
 
 
-def iid(dimension: int = 3, constraints: int = 2, horizon: int = 10_000, noise: float = 0.5, seed: int = 0) -> Problem:
-    """Losses drawn anew each round; constraints still in the mean and drawn about it (``noise`` 0: quite still)."""
+def iid(
+    dimension: int = 3,
+    constraints: int = 2,
+    horizon: int = 10_000,
+    noise: float = 0.5,
+    bias: float = 0.5,
+    seed: int = 0,
+) -> Problem:
+    """Losses drawn anew each round; constraints still in the mean and drawn about it (``noise`` 0: quite still).
+
+    The loss of an entry is uniform within ½ of -``bias``. At bias 0 no decision is better than another until chance
+    makes it so: the hardest losses for regret.
+    """
     rng = generator(seed)
     uses = rng.uniform(0.2, 1.0, (1, constraints, dimension))
-    losses = Linear(-rng.random((whole(horizon, "horizon", at_least=1), dimension)))
+    size = (whole(horizon, "horizon", at_least=1), dimension)
+    losses = Linear(rng.random(size) - 0.5 - number(bias, "bias"))
     still = Linear(uses, -SHARE * uses.sum(axis=2), np.zeros(horizon, dtype=np.int32))
     return Problem(losses, still, Box(0.0, 1.0, size=dimension), noise=noise)
 
@@ -151,3 +163,19 @@ def job_scheduling(
     rows = np.broadcast_to(np.stack([-speed, power]), (HOURS, 2, servers))
     limits = np.stack([demand, np.full(HOURS, -energy * power.sum())], axis=1)
     return Problem(losses, Linear(rows, limits, phase), Box(0.0, 1.0, size=servers))
+
+
+def tight_then_loose(horizon: int = 10_000, size: float = 0.1) -> Problem:
+    r"""Following the limit costs: :math:`f = |x - \tfrac12|`, :math:`g_t = x - \tfrac12 \pm \Delta` on [0, 1].
+
+    The limit is Δ = ``size`` lower in the first half and higher in the second. The best fixed decision, ½, breaks it
+    first and makes up for it; who cannot know that the limit will rise must stay at ½ - Δ. So W = ΔT, and half of it
+    is lost.
+
+    >>> tight_then_loose(horizon=1_000)
+    Problem(1,000 rounds, 1 variable, 1 constraint)
+    """
+    change = at_least_zero(size, "size")
+    phase = (np.arange(whole(horizon, "horizon", at_least=2)) >= horizon // 2).astype(np.int32)
+    limits = Linear([[1.0], [1.0]], [[change - 0.5], [-change - 0.5]], phase)
+    return Problem(Norm([[0.5]], phase=np.zeros(horizon, dtype=np.int32)), limits, Box(0.0, 1.0))

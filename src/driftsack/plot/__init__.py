@@ -3,7 +3,8 @@
 from driftsack.plot.drift import drift_figure
 from driftsack.plot.heat import heat_figure
 from driftsack.plot.lines import lines_figure
+from driftsack.plot.oco import oco_figure
 from driftsack.plot.rewards import rewards_figure
 from driftsack.plot.style import write_figure
 
-__all__ = ["drift_figure", "heat_figure", "lines_figure", "rewards_figure", "write_figure"]
+__all__ = ["drift_figure", "heat_figure", "lines_figure", "oco_figure", "rewards_figure", "write_figure"]

@@ -1,0 +1,64 @@
+"""Theorem 3 as fitted exponents of T, and what W costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from driftsack import oco
+from driftsack.experiments import oco as work
+
+HORIZONS = (1_000, 10_000, 100_000, 1_000_000)
+WORLDS = {world.name: world for world in work.WORLDS}
+
+
+@pytest.mark.parametrize(("name", "draws"), [("still constraints", 3), ("drawn constraints", 3), ("job scheduling", 3)])
+def test_theorem_3(name: str, draws: int) -> None:
+    """Over T = 10³ … 10⁶ the violation has exponent ½ up to 0.08, and Reg1 - q̄W at most that."""
+    found = work.study(WORLDS[name], oco.VirtualQueue(), HORIZONS, draws)
+    slope = found.exponent(found.violation)
+    assert slope is not None
+    assert 0.4 <= slope.value <= 0.58
+    over = found.exponent(found.regret - found.allowance)
+    assert over is None or over.value <= 0.58
+
+
+def test_printed_parameters_have_linear_regret() -> None:
+    """The errata's point: exponent 1, with the right parameters far below."""
+    short = HORIZONS[:3]
+    printed = work.study(WORLDS["still constraints"], oco.VirtualQueue(parameters="printed"), short, 3)
+    right = work.study(WORLDS["still constraints"], oco.VirtualQueue(), short, 3)
+    slope = printed.exponent(printed.regret)
+    assert slope is not None
+    assert slope.value == pytest.approx(1.0, abs=0.03)
+    assert (printed.regret[:, -1] > 50 * np.abs(right.regret[:, -1])).all()
+
+
+def test_fair_losses_show_root_t_regret() -> None:
+    """Where no decision is better in the mean, Reg1 itself grows as √T."""
+    found = work.study(WORLDS["fair losses"], oco.VirtualQueue(), HORIZONS[:3], 8)
+    slope = found.exponent(found.regret)
+    assert slope is not None
+    assert abs(slope.value - 0.5) < 0.2  # three standard errors of the fit
+
+
+def test_what_w_costs_is_paid_and_bounded() -> None:
+    """On the tight-then-loose world Reg1 is near half of W, and below √T + q̄W."""
+    horizon = 20_000
+    part = work.against_w(lambda shift: oco.instances.tight_then_loose(horizon, shift), (0.05, 0.1, 0.3))
+    assert np.allclose(part.variation, horizon * part.shifts)
+    assert (part.regret <= np.sqrt(horizon) + part.allowance).all()
+    assert (part.regret[1:] >= 0.3 * part.variation[1:]).all()
+    assert np.allclose(part.between, part.variation, atol=1e-6)
+
+
+def test_the_penalised_baseline_and_the_gradient_pay_in_violation() -> None:
+    """Violation is linear for who ignores constraints, about T^(3/4) at most for the penalty, least for queues."""
+    world = WORLDS["still constraints"]
+    algorithms = (oco.OnlineGradient(), oco.PenalisedPrimalDual(), oco.VirtualQueue())
+    greedy, penalised, queue = (work.study(world, algorithm, HORIZONS[:3], 3) for algorithm in algorithms)
+    slopes = [part.exponent(part.violation) for part in (greedy, penalised)]
+    assert slopes[0] is not None
+    assert slopes[0].value == pytest.approx(1.0, abs=0.05)
+    assert slopes[1] is None or slopes[1].value <= 0.8
+    assert (greedy.violation[:, -1] > 20 * queue.violation[:, -1]).all()
