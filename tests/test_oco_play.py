@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import driftsack
 from driftsack import oco
 from driftsack.core.checks import Floats
 from driftsack.core.errors import (
@@ -249,3 +252,16 @@ def test_callables_that_give_nan_or_another_shape_are_named_with_their_round() -
         problem = oco.Problem(oco.Callables(value, gradient, 5, 1), still, oco.Box(0, 1))
         with pytest.raises(error, match=words):
             oco.VirtualQueue().play(problem)
+
+
+def test_the_package_loads_this_half_only_when_asked_for() -> None:
+    """And neither half loads cvxpy, Clarabel or SciPy's optimisers to play."""
+    code = (
+        "import sys, driftsack as ds; early = 'driftsack.oco' in sys.modules; "
+        "ds.oco.VirtualQueue().play(ds.oco.instances.proposition_2(10)); "
+        "print(early, [name for name in ('cvxpy', 'clarabel', 'scipy.optimize') if name in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert said.strip() == "False []"
+    with pytest.raises(AttributeError, match="driftsack has no 'ocean'"):
+        driftsack.ocean  # noqa: B018

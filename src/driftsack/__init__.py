@@ -1,6 +1,10 @@
 """driftsack: spend well in a world that moves. Bandits with knapsacks in non-stationary environments."""
 
-from driftsack import benchmarks, instances, lp, oco, policies, theory
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from driftsack import benchmarks, instances, lp, policies, theory
 from driftsack.core import SKIP, Decision, Instance, Problem
 from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
@@ -28,6 +32,9 @@ from driftsack.policies import (
     UniformRandom,
 )
 from driftsack.simulation import Run, simulate
+
+if TYPE_CHECKING:
+    from driftsack import oco
 
 __all__ = [
     "SKIP",
@@ -66,3 +73,10 @@ __all__ = [
     "theory",
     "variation",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load ``oco``, the half of the library that most programs do not use, when it is first asked for."""
+    if name == "oco":
+        return import_module("driftsack.oco")
+    raise AttributeError(f"driftsack has no {name!r}")
