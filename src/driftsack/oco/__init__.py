@@ -2,7 +2,7 @@
 
 from driftsack.oco import instances
 from driftsack.oco.algorithm import Algorithm
-from driftsack.oco.domains import Ball, Box, CappedSimplex, Domain, Orthant, Simplex
+from driftsack.oco.domains import Ball, Box, Domain
 from driftsack.oco.drift_plus_penalty import DriftPlusPenalty
 from driftsack.oco.families import Callables, Family, Linear, Norm, Quadratic
 from driftsack.oco.learner import Learner
@@ -12,6 +12,7 @@ from driftsack.oco.penalised import PenalisedPrimalDual
 from driftsack.oco.play import Play, play
 from driftsack.oco.polytope import Polytope
 from driftsack.oco.problem import Problem
+from driftsack.oco.simplices import CappedSimplex, Orthant, Simplex
 from driftsack.oco.variation import GlobalVariation, global_variation
 from driftsack.oco.virtual_queue import VirtualQueue
 

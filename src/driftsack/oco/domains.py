@@ -9,14 +9,22 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Floats, floats, frozen, number, vector, whole
+from driftsack.core.checks import Floats, floats, frozen, number, vector
 from driftsack.core.errors import EmptyDomainError, SettingError, UnboundedDomainError
-from driftsack.oco.region import BALL, BOX, CAPPED_SIMPLEX, ORTHANT, SIMPLEX, Region, project
+from driftsack.oco.region import BALL, BOX, Region, project
+
+
+class Halfspaces(NamedTuple):
+    """All x with ``matrix @ x <= limits``; the first ``equations`` rows hold with equality."""
+
+    matrix: Floats  # (k, n)
+    limits: Floats  # (k,)
+    equations: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +50,16 @@ class Domain(abc.ABC):
     def least(self, vectors: Floats) -> Floats:
         """(K,) the least value over the domain of each linear function v·x, vectors (K, n)."""
 
+    @property
     @abc.abstractmethod
+    def halfspaces(self) -> Halfspaces:
+        """The linear conditions that make the domain."""
+
     def program(self, x: Any) -> list[Any]:
         """The domain as constraints on a cvxpy variable."""
+        matrix, limits, equations = self.halfspaces
+        equal = [matrix[:equations] @ x == limits[:equations]] if equations else []
+        return [*equal, matrix[equations:] @ x <= limits[equations:]]
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -57,8 +72,8 @@ class Domain(abc.ABC):
     def project(self, point: npt.ArrayLike) -> Floats:
         """(n,) the nearest point of the domain.
 
-        >>> Simplex(3).project([0.9, -0.2, 0.5]).round(12).tolist()
-        [0.7, 0.0, 0.3]
+        >>> Ball([0.0, 0.0]).project([3.0, 4.0]).round(12).tolist()
+        [0.6, 0.8]
         """
         moved = floats(point, "point", (self.dimension,)).copy()
         self.move_inside(moved)
@@ -69,7 +84,7 @@ class Domain(abc.ABC):
         return -self.least(-vectors)
 
 
-def _bounded(value: Any, what: str) -> None:
+def bounded(value: Any, what: str) -> None:
     """Refuse infinite sizes with a word about why."""
     if np.isinf(np.asarray(value, dtype=float)).any():
         raise UnboundedDomainError(
@@ -77,7 +92,7 @@ def _bounded(value: Any, what: str) -> None:
         )
 
 
-def _not_empty(fits: bool, why: str) -> None:
+def not_empty(fits: bool, why: str) -> None:
     """Refuse a domain without points."""
     if not fits:
         raise EmptyDomainError(f"the domain is empty: {why}.")
@@ -96,11 +111,11 @@ class Box(Domain):
     size: int | None = None
 
     def __post_init__(self) -> None:
-        _bounded(self.low, "low")
-        _bounded(self.high, "high")
+        bounded(self.low, "low")
+        bounded(self.high, "high")
         size = self.size or max(np.size(self.low), np.size(self.high))
         low, high = (frozen(vector(end, name, size)) for end, name in ((self.low, "low"), (self.high, "high")))
-        _not_empty(bool((low <= high).all()), f"low must be at most high in every entry, got low {low}, high {high}")
+        not_empty(bool((low <= high).all()), f"low must be at most high in every entry, got low {low}, high {high}")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         object.__setattr__(self, "size", size)
@@ -121,102 +136,15 @@ class Box(Domain):
         least: Floats = np.minimum(vectors * self.low, vectors * self.high).sum(axis=1)
         return least
 
-    def program(self, x: Any) -> list[Any]:
-        """Two inequalities."""
-        return [x >= self.low, x <= self.high]
+    @property
+    def halfspaces(self) -> Halfspaces:
+        """Two ends an entry."""
+        eye = np.eye(self.dimension)
+        return Halfspaces(np.vstack([eye, -eye]), np.concatenate([self.high, -self.low]), 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Its ends."""
         return {"domain": "Box", "low": self.low.tolist(), "high": self.high.tolist()}
-
-
-@dataclass(frozen=True, eq=False)
-class Simplex(Domain):
-    """All x of n = ``size`` entries, none negative, that add up to ``total``."""
-
-    size: int
-    total: float = 1.0
-
-    def __post_init__(self) -> None:
-        whole(self.size, "size", at_least=1)
-        _bounded(self.total, "total")
-        object.__setattr__(self, "total", number(self.total, "total"))
-        _not_empty(self.total >= 0, f"total must be 0 or more, got {self.total:g}")
-
-    @property
-    def region(self) -> Region:
-        """A total."""
-        nothing = frozen(np.zeros(self.size))
-        return Region(SIMPLEX, nothing, nothing, self.total)
-
-    @property
-    def centre(self) -> Floats:
-        """Equal shares."""
-        return np.full(self.size, self.total / self.size)
-
-    def least(self, vectors: Floats) -> Floats:
-        """Everything on the cheapest entry."""
-        least: Floats = self.total * vectors.min(axis=1)
-        return least
-
-    def program(self, x: Any) -> list[Any]:
-        """One equation, no negative entry."""
-        return [x >= 0, sum(x[i] for i in range(self.size)) == self.total]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Size and total."""
-        return {"domain": "Simplex", "size": self.size, "total": self.total}
-
-
-@dataclass(frozen=True, eq=False)
-class CappedSimplex(Domain):
-    """All x between 0 and ``caps`` that add up to ``total``.
-
-    >>> CappedSimplex([0.5, 1, 1]).project([2.0, 0.5, 0.0]).round(12).tolist()
-    [0.5, 0.5, 0.0]
-    """
-
-    caps: Any
-    total: float = 1.0
-
-    def __post_init__(self) -> None:
-        _bounded(self.caps, "caps")
-        _bounded(self.total, "total")
-        caps = frozen(vector(self.caps, "caps"))
-        object.__setattr__(self, "caps", caps)
-        object.__setattr__(self, "total", number(self.total, "total"))
-        _not_empty(
-            bool((caps >= 0).all()) and 0 <= self.total <= caps.sum(),
-            f"total must lie between 0 and the sum of the caps, none negative, got total {self.total:g}, caps {caps}",
-        )
-
-    @property
-    def region(self) -> Region:
-        """Caps and a total."""
-        return Region(CAPPED_SIMPLEX, frozen(np.zeros(self.caps.size)), self.caps, self.total)
-
-    @property
-    def centre(self) -> Floats:
-        """The same share of every cap."""
-        most = self.caps.sum()
-        share: Floats = self.caps * (self.total / most if most else 0.0)
-        return share
-
-    def least(self, vectors: Floats) -> Floats:
-        """Fill the cheapest entries first."""
-        order = np.argsort(vectors, axis=1)
-        caps = self.caps[order]
-        filled = np.clip(self.total - (np.cumsum(caps, axis=1) - caps), 0.0, caps)
-        least: Floats = (np.take_along_axis(vectors, order, axis=1) * filled).sum(axis=1)
-        return least
-
-    def program(self, x: Any) -> list[Any]:
-        """Caps and one equation."""
-        return [x >= 0, x <= self.caps, sum(x[i] for i in range(self.caps.size)) == self.total]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Caps and total."""
-        return {"domain": "CappedSimplex", "caps": self.caps.tolist(), "total": self.total}
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,10 +155,10 @@ class Ball(Domain):
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        _bounded(self.radius, "radius")
+        bounded(self.radius, "radius")
         object.__setattr__(self, "middle", frozen(vector(self.middle, "middle")))
         object.__setattr__(self, "radius", number(self.radius, "radius"))
-        _not_empty(self.radius >= 0, f"radius must be 0 or more, got {self.radius:g}")
+        not_empty(self.radius >= 0, f"radius must be 0 or more, got {self.radius:g}")
 
     @property
     def region(self) -> Region:
@@ -247,6 +175,11 @@ class Ball(Domain):
         least: Floats = vectors @ self.middle - self.radius * np.linalg.norm(vectors, axis=1)
         return least
 
+    @property
+    def halfspaces(self) -> Halfspaces:
+        """None: a ball has no flat sides."""
+        return Halfspaces(np.zeros((0, self.dimension)), np.zeros(0), 0)
+
     def program(self, x: Any) -> list[Any]:
         """One cone."""
         from driftsack.oco.extra import cvxpy  # noqa: PLC0415  (an optional package)
@@ -258,51 +191,14 @@ class Ball(Domain):
         return {"domain": "Ball", "middle": self.middle.tolist(), "radius": self.radius}
 
 
-@dataclass(frozen=True, eq=False)
-class Orthant(Domain):
-    """All x of n = ``size`` entries, none negative, that add up to at most ``bound``."""
-
-    size: int
-    bound: float = 1.0
-
-    def __post_init__(self) -> None:
-        whole(self.size, "size", at_least=1)
-        _bounded(self.bound, "bound")
-        object.__setattr__(self, "bound", number(self.bound, "bound"))
-        _not_empty(self.bound >= 0, f"bound must be 0 or more, got {self.bound:g}")
-
-    @property
-    def region(self) -> Region:
-        """A bound."""
-        nothing = frozen(np.zeros(self.size))
-        return Region(ORTHANT, nothing, nothing, self.bound)
-
-    @property
-    def centre(self) -> Floats:
-        """Equal shares, and as much left over as one share."""
-        return np.full(self.size, self.bound / (self.size + 1))
-
-    def least(self, vectors: Floats) -> Floats:
-        """Everything on the cheapest entry, or nothing."""
-        least: Floats = self.bound * np.minimum(vectors.min(axis=1), 0.0)
-        return least
-
-    def program(self, x: Any) -> list[Any]:
-        """No negative entry, one bound."""
-        return [x >= 0, sum(x[i] for i in range(self.size)) <= self.bound]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Size and bound."""
-        return {"domain": "Orthant", "size": self.size, "bound": self.bound}
-
-
 def from_dict(content: dict[str, Any]) -> Domain:
     """The domain that ``to_dict`` wrote down.
 
     >>> from_dict({"domain": "Simplex", "size": 3, "total": 1.0}).dimension
     3
     """
-    from driftsack.oco.polytope import Polytope  # noqa: PLC0415  (it is a Domain itself)
+    from driftsack.oco.polytope import Polytope  # noqa: PLC0415  (these are Domains themselves)
+    from driftsack.oco.simplices import CappedSimplex, Orthant, Simplex  # noqa: PLC0415
 
     settings = dict(content)
     known: dict[str, Any] = {kind.__name__: kind for kind in (Box, Simplex, CappedSimplex, Ball, Orthant, Polytope)}

@@ -16,7 +16,7 @@ import numpy as np
 
 from driftsack.core.checks import Floats, floats, frozen
 from driftsack.core.errors import EmptyDomainError, UnboundedDomainError
-from driftsack.oco.domains import Domain
+from driftsack.oco.domains import Domain, Halfspaces
 from driftsack.oco.region import BY_PROGRAM, Region
 
 INFEASIBLE: Final = 2  # SciPy's words for how a linear program ended
@@ -76,9 +76,10 @@ class Polytope(Domain):
         """A linear program for each."""
         return np.array([self._solve(row).fun for row in vectors])
 
-    def program(self, x: Any) -> list[Any]:
+    @property
+    def halfspaces(self) -> Halfspaces:
         """Its rows."""
-        return [self.matrix @ x <= self.limits]
+        return Halfspaces(self.matrix, self.limits, 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Rows and limits."""

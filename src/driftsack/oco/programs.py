@@ -16,16 +16,15 @@ import numpy as np
 
 from driftsack.core.checks import Floats, Ints
 from driftsack.core.errors import DriftsackError, TooLargeError
-from driftsack.oco.domains import Ball, Box, Domain
+from driftsack.oco.domains import Ball, Domain
 from driftsack.oco.extra import cvxpy
 from driftsack.oco.families import LINEAR, NORM, Table
-from driftsack.oco.polytope import Polytope
 from driftsack.oco.problem import Problem
 
 ADDED: Final = 20  # rows a constraint and pass
 PASSES: Final = 100
 BROKEN: Final = 1e-11  # a row is added if it is broken by more, relative to the rows' size
-CALLS: Final = 20_000  # evaluations a pass that callables may take
+CALLED: Final = 1_000  # rounds of callables that OPT' takes
 CONES: Final = 50_000  # norms in one sum
 LINEAR_SOLVER: Final = {
     "solver": "HIGHS",
@@ -56,9 +55,9 @@ class Rounds:
         self.domain: Domain = problem.domain
         self.convex_program = problem.tabled
         if each and not problem.tabled:
-            if problem.horizon > CALLS // 20:
+            if problem.horizon > CALLED:
                 raise TooLargeError(
-                    f"OPT' of callables calls every round again and again: at most {CALLS // 20} rounds, got "
+                    f"OPT' of callables calls every round again and again: at most {CALLED} rounds, got "
                     f"{problem.horizon}; give the constraints as arrays."
                 )
             self.shares = np.full(problem.horizon * problem.count, 1.0 / problem.horizon)
@@ -244,33 +243,26 @@ def by_slsqp(rounds: Rounds, slack: bool) -> Answer:
 
 
 def domain_rows(domain: Domain) -> list[dict[str, Any]]:
-    """The domain as SciPy's constraints on (x, level)."""
-    n = domain.dimension
-    region = domain.region
+    """The domain as SciPy's constraints on (x, level), equations first."""
+    matrix, limits, equations = domain.halfspaces
+    wide = np.hstack([matrix, np.zeros((len(matrix), 1))])
+    found: list[dict[str, Any]] = []
+    for kind, part in (("eq", slice(0, equations)), ("ineq", slice(equations, None))):
+        if limits[part].size:
+            found.append(linear_rows(kind, wide[part], limits[part]))
     if isinstance(domain, Ball):
-        return [
+        middle, square = np.append(domain.middle, 0.0), domain.radius**2
+        flat = np.append(np.ones(domain.dimension), 0.0)  # the level has no part in it
+        found.append(
             {
                 "type": "ineq",
-                "fun": lambda z: domain.radius**2 - ((z[:n] - domain.middle) ** 2).sum(),
-                "jac": lambda z: np.append(-2.0 * (z[:n] - domain.middle), 0.0),
+                "fun": lambda z: square - (flat * (z - middle) ** 2).sum(),
+                "jac": lambda z: -2.0 * flat * (z - middle),
             }
-        ]
-    matrix, limits = [-np.eye(n)], [np.zeros(n)]
-    equal = False
-    if isinstance(domain, Polytope):
-        matrix, limits = [domain.matrix], [domain.limits]
-    elif isinstance(domain, Box):
-        matrix, limits = [-np.eye(n), np.eye(n)], [-domain.low, domain.high]
-    else:
-        if hasattr(domain, "caps"):
-            matrix, limits = [*matrix, np.eye(n)], [*limits, region.high]
-        equal = not hasattr(domain, "bound")
-        if not equal:
-            matrix, limits = [*matrix, np.ones((1, n))], [*limits, np.array([region.size])]
-    rows, ends = np.vstack(matrix), np.concatenate(limits)
-    wide = np.hstack([rows, np.zeros((len(rows), 1))])
-    found: list[dict[str, Any]] = []
-    if equal:
-        ones = np.append(np.ones(n), 0.0)
-        found.append({"type": "eq", "fun": lambda z: z[:n].sum() - region.size, "jac": lambda z: ones})  # noqa: ARG005
-    return [*found, {"type": "ineq", "fun": lambda z: ends - rows @ z[:n], "jac": lambda z: -wide}]  # noqa: ARG005
+        )
+    return found
+
+
+def linear_rows(kind: str, matrix: Floats, limits: Floats) -> dict[str, Any]:
+    """Limits - matrix z, at least 0 or equal to it."""
+    return {"type": kind, "fun": lambda z: limits - matrix @ z, "jac": lambda z: -matrix}  # noqa: ARG005

@@ -23,9 +23,10 @@ import numpy as np
 
 from driftsack.core.checks import Floats, of_type
 from driftsack.core.errors import SettingError
-from driftsack.oco.domains import Ball, Box, Domain, Simplex
+from driftsack.oco.domains import Ball, Box, Domain
 from driftsack.oco.families import LINEAR, NORM, Table
 from driftsack.oco.problem import Problem
+from driftsack.oco.simplices import Simplex
 
 FACES: Final = 3**7  # of a box or simplex that are worth looking at one by one
 TRIED: Final = 64  # points at which a lower bound is looked for
