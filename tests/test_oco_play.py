@@ -172,6 +172,10 @@ def test_noise_is_independent_and_has_mean_zero() -> None:
     totals = oco.OnlineGradient().play(problem, trials=400, seed=3).totals[:, 0]
     assert abs(totals.mean()) < 4.5 * totals.std(ddof=1) / 20
     assert totals.std() == pytest.approx((50 * (1 + 0.5) / 3) ** 0.5, rel=0.2)  # ε₀ + (ε₁ + ε₂)/2, variance 1/3 each
+    measures = oco.OnlineGradient().play(problem, trials=400, seed=3).expected(0.0)
+    assert measures.violation == pytest.approx(np.maximum(totals, 0).mean())  # the mean of positive parts
+    assert measures.violation_error == pytest.approx(np.maximum(totals, 0).std(ddof=1) / 20)
+    assert measures.regret == 0.0
     again = oco.OnlineGradient().play(problem, trials=2, seed=3).totals[:, 0]
     assert np.array_equal(again, totals[:2])
     polytope = oco.Problem(problem.losses, still, oco.Box([0.5, 0.5], [0.5, 0.5]), noise=1.0)

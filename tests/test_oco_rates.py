@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from driftsack import oco
 from driftsack.experiments import oco as work
+from driftsack.experiments.growth import Growth
 
 HORIZONS = (1_000, 10_000, 100_000, 1_000_000)
 WORLDS = {world.name: world for world in work.WORLDS}
@@ -21,6 +24,22 @@ def test_theorem_3(name: str, draws: int) -> None:
     assert 0.4 <= slope.value <= 0.58
     over = found.exponent(found.regret - found.allowance)
     assert over is None or over.value <= 0.58
+
+
+def test_the_stochastic_setting_with_a_distribution_that_moves() -> None:
+    """Constraints drawn from P_t, which changes halfway: in expectation Reg2 grows as √T, Reg1 stays below √T + q̄W."""
+    means, errors = [], []
+    for horizon in HORIZONS[:3]:
+        world = dataclasses.replace(oco.instances.one_switch(horizon=horizon), noise=0.5)
+        best = oco.static_optimum(world)
+        found = oco.DriftPlusPenalty().play(world, trials=30, seed=1).expected(best)
+        allowed = oco.q_bar(world) * oco.global_variation(world).value
+        assert found.regret + 4 * found.regret_error <= np.sqrt(horizon) + allowed
+        assert found.violation_error > 0.0
+        means.append(found.violation)
+        errors.append(found.violation_error)
+    slope = Growth(np.array(HORIZONS[:3]), np.array(means), np.array(errors)).slope()
+    assert slope.value <= 0.5 + 4 * slope.error
 
 
 def test_printed_parameters_have_linear_regret() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import Generator
@@ -24,6 +24,15 @@ class HasValue(Protocol):
     @property
     def value(self) -> float:
         """What it loses over the horizon."""
+
+
+class Measures(NamedTuple):
+    """Regret and violation in expectation; errors are standard errors, 0 for a single trial."""
+
+    regret: float
+    regret_error: float
+    violation: float
+    violation_error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +64,17 @@ class Play:
     def regret(self, best: HasValue | float) -> Floats:
         r"""(n,) :math:`\mathrm{Reg}_1`: what each trial lost more than a benchmark."""
         return self.loss - number(getattr(best, "value", best), "the benchmark's value")
+
+    def expected(self, best: HasValue | float) -> Measures:
+        r"""The measures of the stochastic setting, estimated: means over the trials, with standard errors.
+
+        :math:`\mathrm{Reg}_1 = E[\sum_t f_t(x_t)] - \mathrm{OPT}` against the optimum of the means, and
+        :math:`\mathrm{Reg}_2 = \sum_i E[(\sum_t g_{t,i}(x_t))^+]` of what was drawn (the paper's last appendix).
+        """
+        regret, over = self.regret(best), self.violation
+        root = np.sqrt(self.trials)
+        spread = [float(part.std(ddof=1) / root) if self.trials > 1 else 0.0 for part in (regret, over)]
+        return Measures(float(regret.mean()), spread[0], float(over.mean()), spread[1])
 
     def __str__(self) -> str:
         return (
