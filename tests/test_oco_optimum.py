@@ -70,6 +70,7 @@ def test_optima_equal_naive_programs_and_are_certified(name: str) -> None:
         assert best.value == pytest.approx(naive(problem, each), abs=2e-5)
         assert best.gap < 1e-6
         assert best.violation == 0.0
+        assert np.abs(problem.domain.project(best.point) - best.point).max() <= 1e-12
         assert best.slater > 0.0
         assert best.strictly_feasible
 

@@ -45,7 +45,7 @@ def broken_conditions(domain: Domain, point: Floats, found: Floats) -> float:
     away = point - found
     size = 1.0 + np.abs(point).max() + np.abs(found).max()
     reach = float(domain.most(away[None, :])[0]) - float(away @ found)
-    return float(max(outside(domain, found), reach / (size * (1.0 + np.linalg.norm(away)))) / size)
+    return float(max(outside(domain, found), reach / (1.0 + np.linalg.norm(away))) / size)
 
 
 def outside(domain: Domain, x: Floats) -> float:

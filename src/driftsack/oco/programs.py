@@ -89,7 +89,10 @@ class Rounds:
         return float(weights @ values), weights @ gradients
 
     def prices(self, weights: Floats) -> Floats:
-        """Prices against the sum of losses: (d,) of sums, or (K, d) of single rounds, evenly within a row."""
+        """Prices against the sum of losses: (d,) of sums, or (K, d) of single rounds, evenly within a row.
+
+        K is the most rows that a family has; one with fewer rows has zeros below them.
+        """
         if not self.each:
             return weights
         even: Floats = np.divide(weights, self.shares, out=np.zeros_like(weights), where=self.used)
@@ -202,6 +205,7 @@ def by_cvxpy(rounds: Rounds, chosen: Ints, slack: bool) -> tuple[Answer, float]:
     weights = np.zeros(rounds.shares.size)
     weights[chosen] = [max(float(np.ravel(row.dual_value)[0]), 0.0) for row in rows]
     point = np.array(x.value, dtype=float)
+    rounds.domain.move_inside(point)
     return Answer(point, weights, "HiGHS" if linear else "Clarabel"), float(level.value) if slack else 0.0
 
 
