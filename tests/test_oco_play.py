@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -269,3 +270,28 @@ def test_the_package_loads_this_half_only_when_asked_for() -> None:
     assert said.strip() == "False []"
     with pytest.raises(AttributeError, match="driftsack has no 'ocean'"):
         driftsack.ocean  # noqa: B018
+
+
+INTERPRETED = """
+from tests.test_oco_play import ALGORITHMS, mixed_problem
+from driftsack import oco
+for domain in (oco.Box(-1, 1, size=3), oco.Simplex(3), oco.CappedSimplex([0.5, 0.6, 0.7]), oco.Ball([0.0, 0.0, 0.0])):
+    print([algorithm.play(mixed_problem(domain, noise=0.2)).totals.tolist() for algorithm in ALGORITHMS])
+"""
+
+
+def test_compiled_and_interpreted_agree_bit_for_bit() -> None:
+    """With Numba's compiler switched off the same lines give the same numbers."""
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", INTERPRETED],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "NUMBA_DISABLE_JIT": off},
+            cwd=Path(__file__).parents[1],
+        ).stdout
+        for off in ("0", "1")
+    ]
+    assert said[0] == said[1]
+    assert len(said[0]) > 1_000

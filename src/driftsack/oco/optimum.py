@@ -105,16 +105,19 @@ def certified(problem: Problem, rounds: Rounds) -> Optimum:
 
 
 def repaired(rounds: Rounds, point: Floats, inner: Floats) -> Floats:
-    """The point, moved towards a strictly feasible one until no constraint is broken: convexity says how far."""
-    share = 0.0
-    for _ in range(60):
+    r"""The point, moved towards a strictly feasible one, ``inner``, until no constraint is broken.
+
+    By convexity a share :math:`s \ge g(x) / (g(x) - g(\mathrm{inner}))` of the way is enough; rounding may ask for a
+    little more.
+    """
+    over, under = rounds.levels(point), rounds.levels(inner)
+    broken = over > 0.0
+    share = float((over[broken] / (over[broken] - under[broken])).max()) if broken.any() else 0.0
+    while share < 1.0:
         moved = (1.0 - share) * point + share * inner
-        over, under = rounds.levels(moved), rounds.levels(inner)
-        if over.max() <= 0.0:
+        if rounds.levels(moved).max() <= 0.0:
             return moved
-        worst = float((over / np.maximum(over - under, np.finfo(float).tiny))[over > 0.0].max())
-        share = max(min(share + 1.0000001 * worst * (1.0 - share), 1.0), 2.0 * share, 1e-16)
-        share = min(share, 1.0)
+        share = max(2.0 * share, ROUNDING**2)
     return inner
 
 
