@@ -21,6 +21,17 @@ def test_claims_can_fail() -> None:
     assert oco_claims.within(None)
     assert not oco_claims.within(Slope(0.75, 0.02))
     assert oco_claims.verdict(False) == "fails"
+    horizons, spread = np.array([10**3, 10**4, 10**5, 10**6]), np.array([[0.98], [1.0], [1.02]])
+
+    def exponent(means: list[float]) -> Slope | None:
+        values = spread * np.array(means)
+        return work.Study("made", horizons, values, values, values).exponent(values)
+
+    late = exponent([-5.0, 10.0, 100.0, 1_000.0])  # what begins below 0 and then grows linearly is not waved through
+    assert late is not None
+    assert late.value == pytest.approx(1.0)
+    assert not oco_claims.within(late)
+    assert exponent([5.0, 3.0, -1.0, -100.0]) is None
     chance = work.random_instances(count=10, seed=4)
     assert chance.least >= -1e-8
     assert 0.0 < chance.largest_share <= 1.0

@@ -60,11 +60,17 @@ class Study:
     allowance: Floats  # (draws, p) q̄W
 
     def exponent(self, values: Floats) -> Slope | None:
-        """The fitted exponent of T of ``values`` (draws, p); None unless every mean is clearly above 0."""
+        """The fitted exponent of T of ``values`` (draws, p), from where their means stay above their standard error.
+
+        None if the means of the two longest horizons are not above it: then there is nothing that grows.
+        """
         mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
-        if (mean <= error).any():
+        unclear = np.flatnonzero(mean <= error)
+        first = int(unclear[-1]) + 1 if unclear.size else 0
+        if first > mean.size - 2:
             return None
-        return Growth(self.horizons, mean, np.maximum(error, ROUNDING * mean)).slope()
+        part = slice(first, None)
+        return Growth(self.horizons, mean, np.maximum(error, ROUNDING * np.abs(mean))).slope(part)
 
 
 def study(
