@@ -57,6 +57,8 @@ def test_every_numbered_statement_has_a_row() -> None:
         "Theorem 2 (i)",
         "Theorem 2 (ii)",
         "Theorem 2 (iii)",
+        "Proposition 2",
+        "Theorem 3",
         "Claim 1",
         "Claim 2",
     ):

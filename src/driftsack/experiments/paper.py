@@ -19,7 +19,7 @@ from driftsack.experiments.spec import Spec, WorldSpec, make_spec
 from driftsack.experiments.summary import error_of
 from driftsack.instances import step_change
 from driftsack.measures import variation
-from driftsack.simulation.simulate import curve_times
+from driftsack.numerics.curves import curve_times
 
 SW: Final = "SW-UCB"
 NAIVE: Final = "naive UCB"

@@ -13,7 +13,7 @@ from driftsack.core.checks import Floats
 from driftsack.experiments.page import grid, heading, numbers_in_words, page, paragraph, picture, versions
 from driftsack.experiments.paper import Curves, Setting
 from driftsack.experiments.summary import summary
-from driftsack.simulation.simulate import curve_times
+from driftsack.numerics.curves import curve_times
 
 CAPTIONS: Final = {
     "figure_1a": "Figure 1a. Example 1: cumulative reward; the dotted line is the dynamic optimum.",

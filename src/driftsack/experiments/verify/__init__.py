@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from driftsack.core.errors import SettingError
-from driftsack.experiments.verify import chance, exact, hulls, rates
+from driftsack.experiments.verify import chance, convex, exact, hulls, rates
 from driftsack.experiments.verify.statement import Effort, Statement
 
 STATEMENTS: tuple[Statement, ...] = (
@@ -15,6 +15,7 @@ STATEMENTS: tuple[Statement, ...] = (
     *hulls.STATEMENTS,
     *chance.STATEMENTS,
     *rates.STATEMENTS,
+    *convex.STATEMENTS,
 )
 
 
