@@ -4,7 +4,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from driftsack import benchmarks, instances, lp, policies, theory
+from driftsack import benchmarks, instances, logs, lp, policies, theory
 from driftsack.core import SKIP, Decision, Instance, Problem
 from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
@@ -31,7 +31,7 @@ from driftsack.policies import (
     UCBBwK,
     UniformRandom,
 )
-from driftsack.simulation import Run, simulate
+from driftsack.simulation import Run, gather, simulate
 
 if TYPE_CHECKING:
     from driftsack import oco
@@ -65,7 +65,9 @@ __all__ = [
     "UniformRandom",
     "__version__",
     "benchmarks",
+    "gather",
     "instances",
+    "logs",
     "lp",
     "oco",
     "policies",

@@ -1,5 +1,7 @@
 """Errors: each says what was expected, what came and what to do, and leaves its object as it was."""
 
+from typing import Any
+
 
 class DriftsackError(Exception):
     """Root of every error that driftsack raises on purpose."""
@@ -67,3 +69,15 @@ class InfeasibleError(DriftsackError):
 
 class MissingExtraError(DriftsackError, ImportError):
     """A package of an optional extra is not installed."""
+
+
+class LogError(DriftsackError, ValueError):
+    """A log cannot be read as it is; ``bad`` holds every row that is to blame, with its line and the reason."""
+
+    def __init__(self, message: str, bad: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.bad = bad
+
+
+class CannotAnswerError(DriftsackError):
+    """A log does not hold what is needed to answer the question."""

@@ -1,6 +1,7 @@
-"""Layer 4: trials of a policy on an instance."""
+"""Layer 4: trials of a policy on an instance; logs of them."""
 
+from driftsack.simulation.gather import gather
 from driftsack.simulation.run import Run
 from driftsack.simulation.simulate import simulate
 
-__all__ = ["Run", "simulate"]
+__all__ = ["Run", "gather", "simulate"]

@@ -1,0 +1,7 @@
+"""Layer 4: logs of what was tried, read and checked, replayed, and used to judge policies that did not gather them."""
+
+from driftsack.logs.log import Log, check, read
+from driftsack.logs.rows import BadRow
+from driftsack.logs.survey import Survey, survey
+
+__all__ = ["BadRow", "Log", "Survey", "check", "read", "survey"]

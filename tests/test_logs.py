@@ -1,0 +1,221 @@
+"""Logs: ten kinds of broken ones, each with its own message; what was read is what was written; one streaming pass."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import driftsack as ds
+from driftsack.core.errors import CannotAnswerError, LogError, OutOfRangeError, SettingError
+from driftsack.logs import rows, stream
+from driftsack.logs.survey import add_rows, new_cells
+
+HEADER = "time,arm,reward,cost_money"
+GOOD = ["1,a,0.5,0.1", "2,b,1,0.2", "3,,,", "4,a,0,0.3"]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "words"),
+    [
+        (["time,arm,cost_money", "1,a,0.1"], None, "lacks the column reward; it has time, arm, cost_money"),
+        ([HEADER, *GOOD, "5,a,NaN,0.1"], "not finite", "line 6: reward must be finite, got 'NaN'"),
+        ([HEADER, *GOOD, "5,a,1,1.3"], "too large", "line 6: cost_money must be at most 1, got 1.3; pass cost_max"),
+        ([HEADER, *GOOD, "2.5,a,1,0.3"], "unsorted", "line 6: time '2.5' is earlier than the row before; sort the log"),
+        ([HEADER, *GOOD, "4,b,1,0.3"], "duplicate", "line 6: time '4' is that of the row before; a log has one row"),
+        ([HEADER, *GOOD, "5,z,1,0.3"], "unknown arm", "line 6: arm must be one of a, b, or empty for a skip, got 'z'"),
+        ([HEADER], None, "is empty: it has a header and no rows"),
+        ([HEADER.replace(",", ";"), "1;a;0.5;0.1"], None, "separated by semicolons; pass separator=';'"),
+        ([HEADER, *GOOD, "5,a,often,0.3"], "not a number", "line 6: reward must be a number, got 'often'"),
+        ([HEADER, *GOOD, "5,a,-0.2,0.3"], "negative", "line 6: reward must be 0 or more, got -0.2; shift or correct"),
+        ([HEADER, *GOOD, "5,a,,0.3"], "empty", "line 6: reward is empty although an arm was played"),
+        ([HEADER, *GOOD, "5,,0.7,"], "not skipped", "line 6: reward is 0.7 although no arm was played"),
+        ([HEADER, *GOOD, "", "6,a,1,0.3"], "empty", "line 6: time is empty"),
+        ([HEADER, *GOOD, "noon,a,1,0.3"], "not a number", "line 6: time must be a number or a date, got 'noon'"),
+        ([HEADER, *GOOD, "5,a,1,0.3,0.4"], "too many fields", "line 6: the row has 5 fields, the header 4"),
+    ],
+)
+def test_a_broken_log_is_answered_with_line_and_reason(
+    lines: list[str], kind: str | None, words: str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "log.csv", lines)
+    for reader in (ds.logs.read, ds.logs.survey):
+        with pytest.raises(LogError) as caught:
+            reader(path, arms=["a", "b"])
+        assert words in str(caught.value)
+        assert [row.kind for row in caught.value.bad] == ([kind] if kind else [])
+        assert [row.line for row in caught.value.bad] == ([len(lines) - (lines[-2] == "")] if kind else [])
+    repaired = write(tmp_path / "log.csv", [HEADER, *GOOD])  # and it is this fault alone that was found
+    assert ds.logs.check(repaired, arms=["a", "b"]) == ()
+
+
+def test_an_empty_file_and_no_file(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").touch()
+    with pytest.raises(LogError, match="it has not even a header"):
+        ds.logs.read(tmp_path / "log.csv")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        ds.logs.read(tmp_path / "nothing.csv")
+    with pytest.raises(SettingError, match="a log is a"):
+        ds.logs.read([1, 2])
+    (tmp_path / "log.parquet").write_bytes(b"not parquet at all")
+    with pytest.raises(LogError, match=r"log\.parquet cannot be read"):
+        ds.logs.read(tmp_path / "log.parquet")
+
+
+def test_every_bad_row_is_named_across_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of three rows: lines go on counting, and time is compared across the seam."""
+    monkeypatch.setattr(stream, "ROWS_AT_ONCE", 3)
+    lines = [f"{t},a,{-1 if t % 5 == 0 else 1},0.5" for t in range(1, 31)]
+    path = write(tmp_path / "log.csv", [HEADER, *lines])
+    assert [row.line for row in ds.logs.check(path)] == [6, 11, 16, 21, 26, 31]
+    lines[6] = "7,b,1,0.5"
+    lines[3] = "3,a,1,0.5"
+    found = ds.logs.check(write(tmp_path / "log.csv", [HEADER, *lines]))
+    assert (5, "duplicate") in {(row.line, row.kind) for row in found}
+    with pytest.raises(LogError, match="7 bad values"):
+        ds.logs.read(path)
+
+
+def test_a_long_list_of_bad_rows_is_counted_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_KEPT", 25)
+    path = write(tmp_path / "log.csv", [HEADER, *(f"{t},a,-1,0.5" for t in range(60))])
+    with pytest.raises(LogError, match=r"60 bad values(.|\n)*and 40 more") as caught:
+        ds.logs.read(path)
+    assert len(caught.value.bad) == 25
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    world = ds.Instance.stationary([2.0, 3.0], [[5.0, 1.0]], 300, 99, "uniform", reward_max=4.0, cost_max=10.0)
+    log = ds.gather(world, ds.NaiveUCB(scale=0.1), seed=3)
+    for name in ("log.csv", "log.parquet"):
+        log.write(tmp_path / name)
+        again = ds.logs.read(tmp_path / name, reward_max=4.0, cost_max=10.0)
+        for field in ("time", "arm", "reward", "costs", "propensity"):
+            np.testing.assert_array_equal(getattr(again, field), getattr(log, field))
+        assert (again.arms, again.resources) == (log.arms, log.resources)
+    with pytest.raises(LogError, match="pass reward_max"):
+        ds.logs.read(tmp_path / "log.csv", cost_max=10.0)
+
+
+def test_columns_times_and_arms_as_people_write_them(tmp_path: Path) -> None:
+    lines = ["time,arm,reward,seconds", "2024-01-31 06:30,10,1,0.5", "2024-01-31T07:00:00Z,9,0,0.5", "2024-02-01,,,"]
+    log = ds.logs.read(write(tmp_path / "log.csv", lines), resources=["seconds"])
+    assert log.arms == ("9", "10")  # by size, not by the alphabet
+    np.testing.assert_array_equal(np.diff(log.time), [1800.0, 17 * 3600.0])
+    tabs = write(tmp_path / "tabs.csv", [line.replace(",", "\t") for line in lines])
+    assert len(ds.logs.read(tabs, resources=["seconds"], separator="\t")) == 3
+    typed = pl.DataFrame({"time": [1, 2], "arm": [0.0, None], "reward": [1.0, None], "cost": [1, 0]})
+    assert ds.logs.read(typed).arms == ("0",)  # whole numbers beside empty ones, as pandas keeps them
+    with pytest.raises(LogError, match="lacks a column for each resource"):
+        ds.logs.read(write(tmp_path / "log.csv", lines))
+    with pytest.raises(SettingError, match="arms must differ"):
+        ds.logs.read(typed, arms=["0", "0"])
+    with pytest.raises(OutOfRangeError, match="cost_max must be above 0"):
+        ds.logs.read(typed, cost_max=0.0)
+    with pytest.raises(LogError, match="propensity must be above 0 and at most 1"):
+        ds.logs.read(typed.with_columns(propensity=pl.Series([0.0, None])))
+
+
+def test_a_table_is_replayed_row_by_row() -> None:
+    """Every policy's outcome in round t is the table's row t; a plain log has no such rows and says so."""
+    rng = np.random.default_rng(0)
+    table = rng.random((50, 2, 2))
+    names = ["reward:a", "cost:a", "reward:b", "cost:b"]
+    frame = pl.DataFrame({"time": np.arange(50)} | {name: table.reshape(50, 4)[:, k] for k, name in enumerate(names)})
+    log = ds.logs.read(frame)
+    world = log.as_instance(budget=1000.0)
+    for arm in (0, 1):
+        run = ds.simulate(world, ds.AlwaysArm(arm), trials=2, seed=0)
+        np.testing.assert_allclose(run.reward, table[:, arm, 0].sum())
+        np.testing.assert_allclose(run.spent[:, 0], table[:, arm, 1].sum())
+    np.testing.assert_array_equal(log.to_frame(), frame)
+    np.testing.assert_array_equal(ds.logs.survey(frame).series[1].values, table[:, 1])
+    with pytest.raises(CannotAnswerError, match="what every arm would have given"):
+        ds.gather(ds.instances.example_1(horizon=20)).as_instance(1.0)
+    with pytest.raises(LogError, match="lacks the column cost:b"):
+        ds.logs.read(frame.drop("cost:b"))
+
+
+@pytest.mark.parametrize("size", [7, 64, 65, 200, 1000])
+def test_cells_against_an_obvious_twin(size: int) -> None:
+    """At most 64 cells: each holds the same number of pulls, in order; the last few pulls wait."""
+    rng = np.random.default_rng(size)
+    arm, outcomes = rng.integers(-1, 2, size).astype(np.int32), rng.random((size, 2))
+    cells = new_cells(2, 2, most=64)
+    for first in range(0, size, 10):
+        add_rows(cells, arm[first : first + 10], outcomes[first : first + 10], first)
+    for i in range(2):
+        mine = np.flatnonzero(arm == i)
+        width = 1
+        while len(mine) // width >= 64:
+            width *= 2
+        full = len(mine) // width
+        expected = outcomes[mine[: full * width]].reshape(full, width, 2).sum(axis=1)
+        np.testing.assert_allclose(cells.sums[i, :full], expected)
+        np.testing.assert_allclose(cells.places[i, :full], mine[: full * width].reshape(full, width).sum(axis=1))
+        assert cells.counts[i].tolist() == [full, len(mine) - full * width, width, len(mine)]
+
+
+def test_survey_of_file_frame_and_log_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "ROWS_AT_ONCE", 111)
+    log = ds.gather(ds.instances.example_2(horizon=1_000), seed=0)
+    log.write(tmp_path / "log.csv")
+    briefs = [ds.logs.survey(source, most_cells=256) for source in (log, log.to_frame(), tmp_path / "log.csv")]
+    for brief in briefs[1:]:
+        assert (brief.rows, brief.skipped, brief.arms) == (1_000, 0, ("0", "1"))
+        for one, other in zip(brief.series, briefs[0].series, strict=True):
+            np.testing.assert_array_equal(one.values, other.values)
+            np.testing.assert_array_equal(one.rounds, other.rounds)
+    with pytest.raises(CannotAnswerError, match="arm 7 was never tried"):
+        ds.logs.survey(log.to_frame(), arms=["0", "1", "7"])
+    idle = pl.DataFrame({"time": [1], "arm": pl.Series([None], dtype=pl.String), "reward": [0.0], "cost": [0.0]})
+    with pytest.raises(CannotAnswerError, match="every one of the 1 rounds was skipped"):
+        ds.logs.survey(idle)
+
+
+def test_a_log_that_is_gathered_is_that_of_the_world() -> None:
+    """Means within 5 standard errors (a chance of 1e-6 each); propensities are the policy's; no round is lost."""
+    world = ds.instances.example_2(horizon=4_000)
+    log = ds.gather(world, seed=5)
+    for phase in (0, 1):
+        for arm in (0, 1):
+            rows = (world.phase == phase) & (log.arm == arm)
+            means = np.column_stack([log.reward, log.costs])[rows].mean(axis=0)
+            true = np.array([world.rewards[phase, arm], *world.costs[phase, :, arm]])
+            assert (np.abs(means - true) <= 5 * np.sqrt(true * (1 - true) / rows.sum())).all()
+    np.testing.assert_array_equal(log.propensity, 0.5)
+    assert (log.arm >= 0).all()
+
+
+MEASURE = """
+import resource, sys
+import numpy as np, polars as pl
+import driftsack as ds
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+brief = ds.logs.survey(sys.argv[1])
+print(brief.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def test_a_million_rows_need_little_memory(tmp_path: Path) -> None:
+    """In a process of its own; ten million rows, measured by ``driftsack bench``, need no more."""
+    rng, rows = np.random.default_rng(0), 1_000_000
+    columns: dict[str, Any] = {"time": np.arange(rows), "arm": rng.integers(0, 5, rows)}
+    columns |= {name: rng.random(rows).round(3) for name in ("reward", "cost_a", "cost_b")}
+    pl.DataFrame(columns).write_csv(tmp_path / "log.csv")
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(tmp_path / "log.csv")], check=True, capture_output=True, text=True
+    )
+    read, megabytes = done.stdout.split()
+    assert int(read) == rows
+    assert float(megabytes) < 1_000
