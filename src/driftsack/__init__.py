@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from driftsack import benchmarks, instances, logs, lp, policies, theory
+from driftsack.advice import Advice, advise
 from driftsack.core import SKIP, Decision, Instance, Problem
 from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SKIP",
+    "Advice",
     "AlwaysArm",
     "BanditOverBandit",
     "Decision",
@@ -64,6 +66,7 @@ __all__ = [
     "UCBBwK",
     "UniformRandom",
     "__version__",
+    "advise",
     "benchmarks",
     "gather",
     "instances",

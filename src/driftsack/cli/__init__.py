@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from driftsack.cli.advise import advise
 from driftsack.cli.bench import bench
 from driftsack.cli.league import league
 from driftsack.cli.measure import measure
@@ -28,6 +29,7 @@ app.command()(run)
 app.command()(report)
 app.command()(league)
 app.command()(measure)
+app.command()(advise)
 app.command()(bench)
 
 

@@ -1,5 +1,6 @@
 """Layer 5: figures."""
 
+from driftsack.plot.advice import as_data_uri, floors_figure, standings_figure, windows_figure
 from driftsack.plot.drift import drift_figure
 from driftsack.plot.heat import heat_figure
 from driftsack.plot.lines import lines_figure
@@ -7,4 +8,15 @@ from driftsack.plot.oco import oco_figure
 from driftsack.plot.rewards import rewards_figure
 from driftsack.plot.style import write_figure
 
-__all__ = ["drift_figure", "heat_figure", "lines_figure", "oco_figure", "rewards_figure", "write_figure"]
+__all__ = [
+    "as_data_uri",
+    "drift_figure",
+    "floors_figure",
+    "heat_figure",
+    "lines_figure",
+    "oco_figure",
+    "rewards_figure",
+    "standings_figure",
+    "windows_figure",
+    "write_figure",
+]

@@ -1,0 +1,120 @@
+"""The findings in words that a person who decides can act on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from driftsack.advice.worth import HARMLESS, STILL, WHEN
+
+if TYPE_CHECKING:
+    from driftsack.advice.advise import Advice
+
+FEW = 3  # changes that are named one by one
+
+
+def summary(advice: Advice) -> str:
+    """The first paragraph: does it move, does it matter, what to do, what is budget worth."""
+    return " ".join([moves(advice), matters(advice), recommends(advice), budget(advice)])
+
+
+def moves(advice: Advice) -> str:
+    """Whether the log drifts, and when."""
+    seen, brief = advice.drift, advice.survey
+    if not seen.found:
+        least = seen.measures["w1"].floor_high / brief.rows * brief.reward_max
+        return (
+            f"We see no drift in these {brief.rows:,} rounds: a world that stands still would look at least this "
+            f"restless {amount_of_chance(seen.p_value)} (movements of less than about {least:.2g} in an average reward "
+            "would not show in a log of this length)."
+        )
+    changes = [f"{change + 1:,}" for change in advice.fit.changes.tolist()]
+    when = f"around round {' and '.join(changes)}" if len(changes) <= FEW else f"in {len(changes)} steps or slowly"
+    arm, quantity = seen.where
+    return (
+        f"Your world moves, {when}, most clearly the {quantity} of arm {arm}; a world that stands still would look "
+        f"like this {amount_of_chance(seen.p_value)}."
+    )
+
+
+def amount_of_chance(p_value: float) -> str:
+    """How often chance does it.
+
+    >>> amount_of_chance(0.005), amount_of_chance(0.4)
+    ('less than once in 100 times', '40 times in 100')
+    """
+    return "less than once in 100 times" if p_value < 0.01 else f"{100 * p_value:.0f} times in 100"  # noqa: PLR2004
+
+
+def matters(advice: Advice) -> str:
+    """Whether drift moves what to play or when to spend, or nothing that a budget cares for."""
+    value = advice.worth
+    if advice.kind == STILL:
+        return "So keep what you learn: nothing here asks for forgetting."
+    if advice.kind == HARMLESS:
+        return (
+            "But for this budget it hardly matters: one fixed mix of arms, never changed, could earn "
+            f"{percent(value.fixed / value.best if value.best > 0 else 1.0)} of the optimum."
+        )
+    if advice.kind == WHEN:
+        return (
+            f"What moves is above all WHEN to spend: spending evenly gives up {percent(value.timing)} of what can be "
+            "earned, and forgetting the past does not bring that back; a plan does."
+        )
+    return (
+        f"What moves is WHICH arm is best: following the changes is worth {percent(value.tracking)} of what can be "
+        f"earned, planning when to spend {percent(max(value.timing, 0.0))}; forgetting the past helps."
+    )
+
+
+def recommends(advice: Advice) -> str:
+    """The policy, what it earned, and what others would have."""
+    best, horizon = advice.recommended, advice.world.horizon
+    low, high = advice.ranges.best
+    keeps = max(standing.share for standing in advice.standings if standing.candidate.family == "remembers")
+    others = f"; the best policy that forgets nothing earned {percent(keeps)}" if best.share > keeps else ""
+    return (
+        f"If the next {horizon:,} rounds go as the log did, the best possible plan earns about "
+        f"{advice.worth.best:,.4g} ({low:,.4g} to {high:,.4g}). We recommend: {best.candidate.name}. In simulations of "
+        f"worlds like yours it earned {percent(best.share)} of that ({percent(best.low)} to "
+        f"{percent(best.high)}){others}."
+    )
+
+
+def caution(advice: Advice) -> str:
+    """What the recommendation takes for granted, and what to do if that is not so; empty if nothing."""
+    steady = advice.steady
+    if advice.recommended.candidate.family != "plans":
+        return ""
+    off, safe = advice.shifted
+    return (
+        "The recommended policy trusts the log's timing to come again: where things come a tenth of the horizon "
+        f"earlier or later it earned {percent(off)}. If you do not trust the timing, take: {steady.candidate.name} "
+        f"({percent(steady.share)}, and {percent(safe)} where things come earlier or later)."
+    )
+
+
+def budget(advice: Advice) -> str:
+    """What budget is worth."""
+    value, names = advice.worth, advice.survey.resources
+    if value.best <= 0:
+        return "Nothing can be earned with this budget."
+    j = int(np.argmax(value.more))
+    if value.more[j] < 1e-4 * value.best:
+        return "More budget would earn nothing: no resource is scarce."
+    low, high = advice.ranges.more[:, j]
+    return (
+        f"The scarcest resource is {names[j]}: 10% more of it would earn {value.more[j]:,.3g} more "
+        f"({percent(value.more[j] / value.best)}; {low:,.3g} to {high:,.3g}), 10% less would cost "
+        f"{-value.less[j]:,.3g}; one more unit is worth {value.prices[j]:,.3g}."
+    )
+
+
+def percent(share: float) -> str:
+    """A share for people.
+
+    >>> percent(0.974), percent(0.0042)
+    ('97%', '0.4%')
+    """
+    return f"{share:.0%}" if share == 0 or abs(share) >= 0.01 else f"{share:.1%}"  # noqa: PLR2004

@@ -1,0 +1,95 @@
+"""Figures of advice: means over time, measures beside their noise floors, candidates beside each other."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, PercentFormatter
+
+from driftsack.core.checks import Floats, Ints
+from driftsack.plot.drift import look
+from driftsack.plot.style import BLUE, GREY, ORANGE, SETTINGS, new_figure
+
+
+def windows_figure(
+    starts: Floats,
+    intervals: tuple[Floats, Floats, Floats],
+    changes: Ints,
+    labels: tuple[Sequence[str], Sequence[str]],
+    rows: int,
+) -> Figure:
+    """Low, mean and high (L, m, 1 + d) of each arm in windows, a panel a quantity; dotted lines where phases begin.
+
+    ``labels`` name the arms and the quantities.
+    """
+    low, means, high = intervals
+    arms, quantities = labels
+    middle = starts + rows / (2 * len(starts))
+    with mpl.rc_context(SETTINGS):
+        figure = new_figure(7.5, 0.4 + 1.9 * len(quantities))
+        panels = figure.subplots(len(quantities), 1, sharex=True, squeeze=False)[:, 0]
+        for k, (place, quantity) in enumerate(zip(panels, quantities, strict=True)):
+            for i, arm in enumerate(arms):
+                colour, dash = look(i)
+                place.plot(middle, means[:, i, k], dash, color=colour, label=f"arm {arm}", linewidth=1.6, marker=".")
+                place.fill_between(middle, low[:, i, k], high[:, i, k], color=colour, alpha=0.18, linewidth=0)
+            for change in changes:
+                place.axvline(float(change), color=GREY, linestyle=":", linewidth=1.0)
+            place.set_ylabel(f"mean {quantity}")
+            place.set_ylim(bottom=min(0.0, float(np.nanmin(low[:, :, k]))))
+        panels[-1].set_xlabel("round of the log (dotted: a new phase begins; bands: 95% intervals)")
+        panels[-1].set_xlim(0, rows)
+        panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 6), fontsize=8)
+    return figure
+
+
+def floors_figure(measures: Sequence[tuple[str, float, float, float]]) -> Figure:
+    """For each measure (name, value, floor, 95% of the floor), relative to the floor's 95% line."""
+    names = [name.upper() for name, *_ in measures]
+    heights = [value / high if high > 0 else 0.0 for _, value, _, high in measures]
+    floors = [floor / high if high > 0 else 0.0 for _, _, floor, high in measures]
+    places = np.arange(len(names))
+    with mpl.rc_context(SETTINGS):
+        figure = new_figure(5.0, 2.6)
+        axes = figure.subplots()
+        axes.bar(places - 0.2, heights, 0.38, color=BLUE, label="in the log")
+        axes.bar(places + 0.2, floors, 0.38, color=GREY, alpha=0.6, label="by noise alone (rows shuffled)")
+        axes.axhline(1.0, color=ORANGE, linestyle="--", linewidth=1.2, label="95% of shuffles lie below")
+        axes.set_xticks(places, names)
+        axes.set_ylabel("relative to that line")
+        axes.legend(fontsize=8, loc="upper left")
+        axes.set_ylim(0, 1.45 * max([1.0, *heights]))
+    return figure
+
+
+def standings_figure(names: Sequence[str], shares: Floats, low: Floats, high: Floats, chosen: int) -> Figure:
+    """Share of the optimum that each candidate earned, with its interval; the chosen one stands out."""
+    places = np.arange(len(names))[::-1]
+    with mpl.rc_context(SETTINGS):
+        figure = new_figure(7.5, 0.8 + 0.32 * len(names))
+        axes = figure.subplots()
+        colours = [ORANGE if k == chosen else BLUE for k in range(len(names))]
+        axes.barh(places, shares, color=colours, alpha=0.75)
+        spread = np.maximum([shares - low, high - shares], 0.0)
+        axes.errorbar(shares, places, xerr=spread, fmt="none", ecolor=GREY, capsize=3, linewidth=1.2)
+        axes.set_yticks(places, names, fontsize=8)
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        axes.set_xlabel("share of the optimum, simulated (bars: 95% of worlds)")
+        axes.set_xlim(0, max(1.05, float(high.max()) * 1.02))
+        axes.grid(visible=False, axis="y")
+    return figure
+
+
+def as_data_uri(figure: Figure) -> str:
+    """The figure as an image that a page can hold in itself."""
+    stream = io.BytesIO()
+    with mpl.rc_context({**SETTINGS, "svg.fonttype": "path", "svg.hashsalt": "driftsack"}):
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode()

@@ -1,0 +1,274 @@
+"""Advice: noise is not called drift, drift is found and told apart, and what is recommended is good."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import driftsack as ds
+from driftsack.advice import windows as windowed
+from driftsack.advice.advise import windows
+from driftsack.advice.candidates import candidates, choice, spending_curve
+from driftsack.advice.drift import SCALES, between, drift, measured
+from driftsack.advice.fit import change_points, fit, noise_kind, resampled, world
+from driftsack.advice.windows import Order, orders, window_means
+from driftsack.advice.worth import kind_of_drift, worth
+from driftsack.benchmarks import reference
+from driftsack.cli import app
+from driftsack.core.errors import OutOfRangeError, SettingError
+
+T = 2_000
+STILL = ds.Instance.stationary([0.5, 0.7, 0.3], [[0.5, 0.9, 0.2], [0.3, 0.4, 0.1]], T, 0.25 * T)
+
+
+def surveyed(instance: ds.Instance, seed: int) -> ds.logs.Survey:
+    return ds.logs.survey(ds.gather(instance, seed=seed))
+
+
+@pytest.mark.parametrize("noise", ["bernoulli", "beta"])
+def test_noise_is_not_called_drift(noise: str) -> None:
+    """200 logs of a still world: at a level of 1% more than 5% would happen once in 10^4 times."""
+    still = ds.Instance.stationary([0.5, 0.7, 0.3], [[0.5, 0.9, 0.2], [0.3, 0.4, 0.0]], T, 0.25 * T, noise)
+    p_values = np.array([drift(surveyed(still, seed), seed=seed).p_value for seed in range(200)])
+    assert (p_values <= 0.01).sum() <= 10
+    assert 0.4 < p_values.mean() < 0.6  # uniform: 0.5, give or take 0.02
+    assert (p_values <= 0.25).mean() < 0.25 + 4 * 0.031
+
+
+@pytest.mark.parametrize("example", [ds.instances.example_2(T), ds.instances.example_3(0.5, T)])
+def test_drift_is_found(example: ds.Instance) -> None:
+    found = [drift(surveyed(example, seed), seed=seed).found for seed in range(200)]
+    assert np.mean(found) >= 0.9
+
+
+def test_a_test_that_never_shuffles_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: were rows left in their order, every log would look like its own shuffles, and p be 1."""
+    still = windowed._shuffled
+    monkeypatch.setattr(
+        windowed, "_shuffled", lambda count, shuffles, rng: np.sort(still(count, shuffles, rng), axis=1)
+    )
+    assert drift(surveyed(ds.instances.example_2(T), seed=0)).p_value == 1.0
+
+
+def test_windows_help_or_plans_do() -> None:
+    """Example 2 moves which arm is best, Example 3 when to spend; a still world neither."""
+    kinds = {"which": ds.instances.example_2(T), "when": ds.instances.example_3(0.5, T), "still": STILL}
+    for kind, instance in kinds.items():
+        told = []
+        for seed in range(20):
+            brief = surveyed(instance, seed)
+            seen = drift(brief, seed=seed)
+            fitted = world(fit(brief, seen.found), brief, instance.problem.budget, T)
+            told.append(kind_of_drift(seen.found, worth(fitted)))
+        assert told.count(kind) >= 18, (kind, told)
+
+
+def test_between_against_an_obvious_twin() -> None:
+    """Sums of squares between windows, by their definition, for every order and scale."""
+    brief = surveyed(ds.instances.example_2(400), seed=1)
+    order = next(iter(orders(brief, 19, np.random.default_rng(0))))
+    values = np.diff(order.prefix, axis=1)  # (20, n, 1 + d)
+    for k, scale in enumerate(SCALES):
+        inside = (order.rounds // (brief.rows / scale)).astype(int)
+        expected = np.zeros((20, 3))
+        for shuffle in range(20):
+            for q in range(3):
+                x = values[shuffle, :, q]
+                parts = [x[inside == w] for w in range(scale) if (inside == w).any()]
+                expected[shuffle, q] = sum(len(part) * (part.mean() - x.mean()) ** 2 for part in parts)
+        rooted = np.cbrt(np.where(expected > 1e-9 * values.sum(axis=1) ** 2 / len(order.rounds), expected, 0.0))
+        spread = rooted.std(axis=0)
+        scores = np.divide(rooted - rooted.mean(axis=0), spread, out=np.zeros_like(rooted), where=spread > 0)
+        np.testing.assert_allclose(between(order)[k], scores, atol=1e-6)
+
+
+def test_measures_are_those_of_the_world_of_windowed_means() -> None:
+    brief = surveyed(ds.instances.example_4(4, T), seed=0)
+    means = np.stack([window_means(order, 20) for order in orders(brief, 3, np.random.default_rng(0))], axis=2)
+    for k in range(4):
+        rows = np.repeat(means[k], T // 20, axis=0)
+        moves = ds.variation(ds.Instance.from_arrays(rows[:, :, 0], rows[:, :, 1:].transpose(0, 2, 1), 1.0))
+        mine = measured(means[[k, k]], T)
+        for name in ("v1", "v2", "w1", "w2"):
+            assert mine[name].value == pytest.approx(getattr(moves, name))
+            assert mine[name].share == pytest.approx(0.0, abs=1e-12)
+
+
+def test_an_arm_that_was_not_seen_keeps_its_last_mean() -> None:
+    prefix = np.cumsum([[[0.0], [1.0], [0.0], [0.5]]], axis=1)
+    order = Order(prefix, np.array([2.0, 3.0, 9.0]), rows=12)
+    np.testing.assert_allclose(window_means(order, 4)[0, :, 0], [1.0, 0.0, 0.0, 0.5])
+
+
+def test_a_table_is_shuffled_by_whole_rows() -> None:
+    """Two arms that are equal in every row stay equal in every shuffle."""
+    same = np.random.default_rng(0).random(100)
+    rows = {"time": np.arange(100), "reward:a": same, "cost:a": same, "reward:b": same, "cost:b": same}
+    first, second = orders(ds.logs.survey(pl.DataFrame(rows)), 5, np.random.default_rng(1))
+    np.testing.assert_array_equal(first.prefix, second.prefix)
+    alone = [order.prefix for order in orders(surveyed(STILL, 0), 5, np.random.default_rng(1))]
+    assert not np.array_equal(alone[0][1], alone[0][2])
+
+
+def test_change_points_and_means_of_planted_phases() -> None:
+    """Means within 5 standard errors but for the rounds by which a change is misplaced."""
+    planted = ds.Instance.piecewise(
+        [[0.2, 0.8], [0.8, 0.2], [0.8, 0.7]], [[[0.5, 0.5]]] * 3, [700, 500, 800], 500.0, "bernoulli"
+    )
+    brief = surveyed(planted, seed=2)
+    found = fit(brief, moving=True)
+    assert np.abs(found.changes - [700, 1200]).max() <= 40
+    true = np.concatenate([planted.rewards[:, :, None], planted.costs.transpose(0, 2, 1)], axis=2)
+    assert np.abs(found.means - true).max() < 5 * np.sqrt(0.25 / 250) + 40 / 500
+    assert len(fit(brief, moving=False).means) == 1
+    assert len(change_points(surveyed(STILL, 0))) == 1  # asked for although there is none: one, as the least
+    again = resampled(brief, found.changes, np.random.default_rng(0))
+    assert again.shape == found.means.shape
+    assert 0 < np.abs(again - found.means).max() < 5 * np.sqrt(0.25 / 250)
+
+
+@pytest.mark.parametrize("noise", ["deterministic", "beta", "bernoulli"])
+def test_noise_is_recognised(noise: str) -> None:
+    for build in (ds.instances.example_3(0.5, T, noise), ds.instances.example_1(T, noise)):
+        assert noise_kind(surveyed(build, 0)) == noise
+
+
+def held_back() -> list[ds.Instance]:
+    """Ten worlds, none of which the advice was tuned on."""
+    make = ds.instances
+    return [
+        make.example_1(T),
+        make.example_2(T),
+        make.example_3(0.5, T),
+        make.example_4(4, T),
+        make.piecewise_random(changes=3, arms=3, horizon=T, seed=101),
+        make.piecewise_random(changes=1, arms=4, resources=1, horizon=T, seed=102),
+        make.sinusoidal(arms=3, horizon=T, seed=103),
+        make.random_walk(arms=3, horizon=T, seed=104),
+        make.linear_trend(arms=4, horizon=T, seed=105),
+        STILL,
+    ]
+
+
+@pytest.mark.parametrize("plans", [True, False])
+def test_the_recommended_policy_is_nearly_the_best_in_hindsight(plans: bool) -> None:
+    """On average over ten worlds within 3% of the best candidate, judged on the true world by 20 trials each."""
+    lost = []
+    for seed, instance in enumerate(held_back()):
+        found = ds.advise(ds.gather(instance, seed=seed), instance.problem.budget, plans=plans, worlds=8, trials=2)
+        listed = [standing.candidate.policy for standing in found.standings]
+        earned = [ds.simulate(instance, policy, trials=20, seed=7).reward.mean() for policy in listed]
+        lost.append(1.0 - earned[listed.index(found.policy)] / max(earned))
+    assert np.mean(lost) <= 0.03, lost
+
+
+def test_budget_is_worth_what_the_lp_says() -> None:
+    found = worth(ds.instances.example_3(0.5, 10_000))
+    assert (found.best, found.even, found.fixed) == pytest.approx((2500.0, 2125.0, 2500.0))
+    assert found.timing == pytest.approx(0.15)
+    np.testing.assert_allclose(found.less, -125.0)  # the arms swap their costs, so the resources are worth the same
+    for j in range(2):  # another solver, another budget
+        budget = np.full(2, 2500.0)
+        budget[j] *= 1.1
+        richer = ds.instances.example_3(0.5, 10_000)
+        richer = ds.Instance(ds.Problem(10_000, 2, budget), richer.rewards, richer.costs, richer.phase)
+        assert found.more[j] == pytest.approx(reference.lp_dynamic(richer) - 2500.0, abs=1e-5)
+    nothing = worth(ds.Instance.stationary([0.5], [[1.0]], 10, 0.0))
+    assert (nothing.timing, nothing.tracking) == (0.0, 0.0)
+
+
+def test_candidates_and_the_choice_among_them() -> None:
+    moving = ds.instances.example_3(0.5, T)
+    families = [candidate.family for candidate in candidates(moving)]
+    assert families == sorted(families, key=["remembers", "forgets", "restarts", "plans"].index)
+    assert "plans" not in [candidate.family for candidate in candidates(moving, plans=False)]
+    assert "plans" not in [candidate.family for candidate in candidates(STILL)]
+    curve = np.array(spending_curve(moving))
+    np.testing.assert_allclose(curve[:, 25:], 1.0)  # all of the budget in the first half
+    np.testing.assert_allclose(curve[:, 12], 12 / 25)
+    found = ds.advise(ds.gather(STILL, seed=0), STILL.problem.budget, worlds=2, trials=1)
+    spoiled = [standing._replace(share=0.9 + 0.004 * k) for k, standing in enumerate(found.standings[:3])]
+    assert choice(spoiled) == spoiled[1]  # the simplest within half a percent of the best
+
+
+def test_windows_have_intervals_that_cover() -> None:
+    """95% intervals of 200 windows of still means: fewer than 85% covered would be chance once in 10^7 times."""
+    seen = windows(surveyed(STILL, 3), 20)
+    true = np.concatenate([STILL.rewards[0][:, None], STILL.costs[0].T], axis=1)
+    covered = (seen.low <= true) & (true <= seen.high)
+    assert covered.mean() > 0.85
+    assert (seen.low <= seen.means).all()
+
+
+def test_advice_on_a_still_world_says_so(tmp_path: Path) -> None:
+    log = ds.gather(STILL, seed=4)
+    found = ds.advise(log, STILL.problem.budget, worlds=4, trials=1)
+    assert found.kind == "still"
+    assert found.summary.startswith("We see no drift in these 2,000 rounds")
+    assert found.caution == ""
+    assert found.recommended.candidate.family == "remembers"
+    found.write(tmp_path / "advice.json")
+    assert json.loads((tmp_path / "advice.json").read_text())["kind"] == "still"
+
+
+@pytest.fixture(scope="module")
+def log_of_example_2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("logs") / "log.csv"
+    ds.gather(ds.instances.example_2(T), seed=1).write(path)
+    return path
+
+
+def test_advise_writes_one_page_that_needs_nothing_else(log_of_example_2: Path, tmp_path: Path) -> None:
+    arguments = ["advise", str(log_of_example_2), "--budget", "1000", "--budget", "1000", "--worlds", "3"]
+    result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "page.html")])
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stdout.split())
+    for word in ("Your world moves, around round 1,0", "WHICH arm is best", "We recommend", "10% more", "worlds"):
+        assert word in said
+    page = (tmp_path / "page.html").read_text()
+    first = page.index('<p class="first">')
+    assert "Your world moves" in page[first : first + 200]
+    assert page.count("data:image/svg+xml;base64,") == 3
+    assert not re.findall(r'(?:src|href)="(?!data:)', page)
+    for word in ("noise floor", "cost_1", "10% less budget", "95% of worlds", "What this rests on"):
+        assert word in page
+
+
+def test_advise_as_json_and_for_another_horizon(log_of_example_2: Path, tmp_path: Path) -> None:
+    arguments = ["advise", str(log_of_example_2), "--budget", "250", "--budget", "250", "--horizon", "500", "--json"]
+    arguments += ["--worlds", "2", "--trials", "1", "--no-plans", "--out", str(tmp_path / "page.html")]
+    documents = [CliRunner().invoke(app, arguments).stdout for _ in range(2)]
+    assert documents[0] == documents[1]
+    said = json.loads(documents[0])
+    assert said["problem"]["horizon"] == 500
+    assert said["kind"] == "which"
+    assert said["drift"]["measures"]["w1"]["share"] > 0.5
+    assert {one["family"] for one in said["candidates"]} == {"remembers", "forgets", "restarts"}
+    assert ds.policies.from_spec(said["recommended"]["policy"]) in [c.policy for c in candidates(STILL_500)]
+    assert len(said["worth"]["prices"]) == 2
+
+
+STILL_500 = ds.Instance.stationary([0.5], [[0.5]], 500, 100.0)
+
+
+def test_advise_names_bad_rows_and_wrong_settings(tmp_path: Path, log_of_example_2: Path) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("time,arm,reward,cost\n1,a,2,0.5\n2,a,1,0.5\n")
+    arguments = ["advise", str(bad), "--budget", "1", "--out", str(tmp_path / "page.html")]
+    result = CliRunner().invoke(app, [*arguments, "--bad-rows", str(tmp_path / "rows.csv")])
+    assert result.exit_code == 1
+    assert "line 2: reward must be at most 1, got 2" in " ".join(result.stderr.split())
+    assert pl.read_csv(tmp_path / "rows.csv")["line"].to_list() == [2]
+    one = pl.DataFrame({"time": [1], "arm": ["a"], "reward": [1.0], "cost": [0.5]})
+    with pytest.raises(SettingError, match="at least twice"):
+        ds.advise(one, budget=1.0)
+    with pytest.raises(OutOfRangeError, match="level must be above 0"):
+        ds.advise(log_of_example_2, budget=1.0, level=0.0)
+    with pytest.raises(OutOfRangeError, match="windows must be at least 2"):
+        drift(surveyed(STILL, 0), windows=1)
