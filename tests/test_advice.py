@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 import driftsack as ds
 from driftsack.advice import windows as windowed
-from driftsack.advice.advise import windows
+from driftsack.advice.advise import in_windows
 from driftsack.advice.candidates import candidates, choice, spending_curve
 from driftsack.advice.drift import SCALES, between, drift, measured
 from driftsack.advice.fit import change_points, fit, noise_kind, resampled, world
-from driftsack.advice.windows import Order, orders, window_means
+from driftsack.advice.windows import Order, joined, orders, window_means
 from driftsack.advice.worth import kind_of_drift, worth
 from driftsack.benchmarks import reference
 from driftsack.cli import app
@@ -116,6 +116,20 @@ def test_a_table_is_shuffled_by_whole_rows() -> None:
     assert not np.array_equal(alone[0][1], alone[0][2])
 
 
+def test_rounds_that_hang_together_count_as_one() -> None:
+    """Runs of ten equal rows look like drift row by row, and do not when each run is one outcome."""
+    values = np.repeat(np.random.default_rng(5).random(200), 10)
+    rows = ds.logs.survey(pl.DataFrame({"time": np.arange(T), "reward:a": values, "cost:a": values}))
+    assert drift(rows).found
+    blocks = joined(rows, 10)
+    assert not drift(blocks).found
+    one = blocks.series[0]
+    np.testing.assert_allclose(one.values[:, 0], values[::10])
+    np.testing.assert_allclose(one.rounds, np.arange(200) * 10 + 4.5)
+    assert (one.size, one.pulls) == (10, T)
+    assert len(joined(rows, 7).series[0].values) == T // 7
+
+
 def test_change_points_and_means_of_planted_phases() -> None:
     """Means within 5 standard errors but for the rounds by which a change is misplaced."""
     planted = ds.Instance.piecewise(
@@ -183,6 +197,15 @@ def test_budget_is_worth_what_the_lp_says() -> None:
     assert (nothing.timing, nothing.tracking) == (0.0, 0.0)
 
 
+def test_the_optimum_is_rid_of_its_bias() -> None:
+    """Many equal arms, known badly: the fitted world promises too much, on average; what is told does not."""
+    equal = ds.Instance.stationary([0.5] * 10, [[0.5] * 10], 400, 100.0)  # the optimum is 100
+    found = [ds.advise(ds.gather(equal, seed=seed), 100.0, worlds=20, trials=1) for seed in range(10)]
+    naive, told = np.mean([one.worth.best for one in found]), np.mean([one.ranges.expected for one in found])
+    assert naive > 120
+    assert abs(told - 100) < 0.5 * abs(naive - 100)
+
+
 def test_candidates_and_the_choice_among_them() -> None:
     moving = ds.instances.example_3(0.5, T)
     families = [candidate.family for candidate in candidates(moving)]
@@ -199,7 +222,7 @@ def test_candidates_and_the_choice_among_them() -> None:
 
 def test_windows_have_intervals_that_cover() -> None:
     """95% intervals of 200 windows of still means: fewer than 85% covered would be chance once in 10^7 times."""
-    seen = windows(surveyed(STILL, 3), 20)
+    seen = in_windows(surveyed(STILL, 3), 20)
     true = np.concatenate([STILL.rewards[0][:, None], STILL.costs[0].T], axis=1)
     covered = (seen.low <= true) & (true <= seen.high)
     assert covered.mean() > 0.85

@@ -4,7 +4,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from driftsack import benchmarks, instances, logs, lp, policies, theory
+from driftsack import benchmarks, datasets, instances, logs, lp, policies, theory
 from driftsack.advice import Advice, advise
 from driftsack.core import SKIP, Decision, Instance, Problem
 from driftsack.core.errors import DriftsackError
@@ -68,6 +68,7 @@ __all__ = [
     "__version__",
     "advise",
     "benchmarks",
+    "datasets",
     "gather",
     "instances",
     "logs",

@@ -14,8 +14,8 @@ import numpy as np
 from driftsack.advice import words
 from driftsack.advice.candidates import Standing, candidates, choice, trial
 from driftsack.advice.drift import LEVEL, SHUFFLES, Drift, drift
-from driftsack.advice.fit import Fit, cell_variance, fit, resampled, world
-from driftsack.advice.windows import Order, window_sums
+from driftsack.advice.fit import Fit, cell_variance, fit, noise_kind, resampled, world
+from driftsack.advice.windows import Order, joined, window_sums
 from driftsack.advice.worth import Worth, kind_of_drift, worth
 from driftsack.core.checks import Floats, flag, vector, whole
 from driftsack.core.errors import SettingError
@@ -38,9 +38,14 @@ class Windows(NamedTuple):
 
 
 class Range(NamedTuple):
-    """95% intervals over the bootstrapped worlds, in people's units."""
+    """95% intervals over the bootstrapped worlds, in people's units.
 
-    best: tuple[float, float]
+    An optimum over estimated means is too high, the more so the noisier they are. A bootstrapped world adds the same
+    noise once more, so what it adds to the optimum is taken off it.
+    """
+
+    expected: float  # the optimum less its bias
+    best: tuple[float, float]  # about it
     prices: Floats  # (2, d)
     less: Floats  # (2, d)
     more: Floats  # (2, d)
@@ -123,13 +128,15 @@ class Advice:
 
 def advise(
     source: Any,
-    budget: Sequence[float] | float,
+    budget: Sequence[float] | Floats | float,
     horizon: int | None = None,
     resources: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
     reward_max: float = 1.0,
     cost_max: Sequence[float] | float = 1.0,
     separator: str = ",",
+    block: int = 1,
+    windows: int | None = None,
     plans: bool = True,
     worlds: int = 20,
     trials: int = 4,
@@ -141,6 +148,8 @@ def advise(
     """Advise on a log: a ``Log``, a .csv or .parquet file, or a Polars DataFrame (see ``ds.logs``).
 
     ``budget`` is for ``horizon`` rounds (default: as many as the log has); the log's course is stretched to them.
+    ``block`` is how many rounds hang together without any drift, such as those of a day: they count as one outcome;
+    ``windows`` how many windows of time drift is measured in.
     ``plans=False`` leaves out policies that trust the log's timing to come again. Candidates are played on ``worlds``
     bootstrapped from the log. ``progress`` is told what is being done, how much of it is done, and of how much.
 
@@ -152,14 +161,15 @@ def advise(
     """
     flag(plans, "plans")
     progress("reading the log", 0, 1)
-    brief = survey(source, resources, arms, reward_max, cost_max, separator)
+    raw = survey(source, resources, arms, reward_max, cost_max, separator)
+    noise, brief = noise_kind(raw), joined(raw, whole(block, "block", at_least=1))
     amounts = vector(budget, "budget", len(brief.resources)).tolist()
     rounds = brief.rows if horizon is None else whole(horizon, "horizon", at_least=2)
     if brief.rows < 2 or max(len(one.values) for one in brief.series) < 2:  # noqa: PLR2004
         raise SettingError(f"advice needs a log in which some arm was played at least twice, got {brief.rows} rounds.")
     progress("looking for drift", 0, 1)
-    seen = drift(brief, level=level, shuffles=shuffles, seed=seed)
-    fitted = fit(brief, seen.found)
+    seen = drift(brief, windows, level, shuffles, seed)
+    fitted = fit(brief, seen.found, noise)
     likely = world(fitted, brief, amounts, rounds)
     value, rng = worth(likely), generator(seed)
     again = [resampled(brief, fitted.changes, rng) for _ in range(whole(worlds, "worlds", at_least=1))]
@@ -175,10 +185,10 @@ def advise(
         drift=seen,
         fit=fitted,
         world=likely,
-        windows=windows(brief, seen.windows),
+        windows=in_windows(brief, seen.windows),
         kind=kind_of_drift(seen.found, value),
         worth=value,
-        ranges=_ranges([worth(other) for other in others]),
+        ranges=_ranges(value, [worth(other) for other in others]),
         standings=tuple(standings),
         recommended=best,
         steady=steady,
@@ -188,7 +198,7 @@ def advise(
     return advice
 
 
-def windows(brief: Survey, count: int) -> Windows:
+def in_windows(brief: Survey, count: int) -> Windows:
     """Means of every arm in equal windows of time, with intervals."""
     unit = np.array([brief.reward_max, *brief.cost_max])
     means = np.full((count, len(brief.arms), unit.size), np.nan)
@@ -204,13 +214,17 @@ def windows(brief: Survey, count: int) -> Windows:
     return Windows(starts, means * unit, low * unit, high * unit)
 
 
-def _ranges(values: list[Worth]) -> Range:
+def _ranges(point: Worth, values: list[Worth]) -> Range:
     def interval(name: str) -> Floats:
+        """Percentiles, widened to hold the fitted world's own."""
         found: Floats = np.quantile([getattr(value, name) for value in values], [0.025, 0.975], axis=0)
-        return found
+        own = getattr(point, name)
+        return np.stack([np.minimum(found[0], own), np.maximum(found[1], own)])
 
-    low, high = interval("best").tolist()
-    return Range((low, high), interval("prices"), interval("less"), interval("more"))
+    optima = np.array([value.best for value in values])
+    high, low = np.maximum(2 * point.best - np.quantile(optima, [0.025, 0.975]), 0.0).tolist()
+    expected = max(2 * point.best - float(optima.mean()), 0.0)
+    return Range(expected, (low, high), interval("prices"), interval("less"), interval("more"))
 
 
 def _when_off(best: Standing, steady: Standing, others: list[Instance], trials: int, seed: int) -> tuple[float, float]:

@@ -5,8 +5,9 @@ between windows :math:`\sum_w n_w (\bar x_w - \bar x)^2` is computed in the orde
 cube root, which is nearly normal, is standardised over all N + 1 orders; the test's statistic is the largest of them
 all. Under no drift the order that came is one of N + 1 equally likely ones, so that :math:`p \le \alpha` happens with
 probability at most :math:`\alpha`, by construction, however many arms and resources there are. (That is exact if arms
-were chosen without regard to their outcomes, as at random. A log gathered by a learner pulls an arm more often after
-good outcomes, and the test is then approximate.)
+were chosen without regard to their outcomes, as at random, and if rounds are independent but for the drift. Where
+neighbours resemble each other, join them first: :func:`driftsack.advice.windows.joined`. A log gathered by a learner
+pulls an arm more often after good outcomes, and the test is then approximate.)
 
 *The measures* are those of :mod:`driftsack.measures.variation` on the world of windowed means. Noise moves windowed
 means too: the floor is the same measure with rows shuffled in time, and what lies above it is real.

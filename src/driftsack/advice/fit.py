@@ -23,7 +23,7 @@ from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.logs.survey import Series, Survey
 
-FINE_PULLS: Final = 8  # outcomes of an arm in a window in which change points are looked for
+FINE_CELLS: Final = 8  # of an arm in a window in which change points are looked for
 FINE_WINDOWS: Final = 256
 NOISES: Final = {0.0: "deterministic", 0.2: "beta", 1.0: "bernoulli"}  # variance over mean (1 - mean)
 
@@ -41,19 +41,19 @@ class Fit(NamedTuple):
         return rows[:, :, 0], rows[:, :, 1:].transpose(0, 2, 1)
 
 
-def fit(survey: Survey, moving: bool) -> Fit:
-    """Find the change points, if the world moves at all, and the means between them."""
+def fit(survey: Survey, moving: bool, noise: str | None = None) -> Fit:
+    """Find the change points, if the world moves at all, and the means between them; ``noise`` if it is known."""
     changes = change_points(survey) if moving else np.zeros(0, dtype=np.int64)
     count = len(changes) + 1
     means = np.stack([_segment_means(one, phases(one, changes), count) for one in survey.series], axis=1)
-    return Fit(changes, means, noise_kind(survey))
+    return Fit(changes, means, noise or noise_kind(survey))
 
 
 def change_points(survey: Survey) -> Ints:
     """Rounds of the log at which a new phase begins; at least one."""
     import ruptures  # noqa: PLC0415  (loads SciPy)
 
-    windows = usual_windows(survey, FINE_PULLS, FINE_WINDOWS)
+    windows = usual_windows(survey, FINE_CELLS, FINE_WINDOWS)
     signal = np.concatenate([_in_noise_units(one, survey.rows, windows) for one in survey.series], axis=1)
     freed, x = signal.shape[1], math.log(windows) + 3.0
     penalty = freed + 2.0 * math.sqrt(freed * x) + 2.0 * x

@@ -1,11 +1,14 @@
 """Windowed sums of a survey, as the log has them and with its rows shuffled in time.
 
 Shuffling moves each arm's outcomes among that arm's own rounds, reward and costs together; in a full-information table
-whole rows move, all arms alike. If nothing drifts, every order was as likely as the one that came.
+whole rows move, all arms alike. If nothing drifts, every order was as likely as the one that came. That takes rounds to
+be independent of each other. Where neighbours resemble each other without any drift (one late plane delays the next),
+rounds that hang together, such as those of a day, are joined to one outcome first.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -22,6 +25,21 @@ class Order(NamedTuple):
     prefix: Floats  # (1 + shuffles, 1 + n, 1 + d) sums of the cells before each
     rounds: Floats  # (n,) mean round of each cell
     rows: int  # of the whole log
+
+
+def joined(survey: Survey, block: int) -> Survey:
+    """The survey with the cells of about ``block`` rounds joined to one, so that they are shuffled and drawn as one.
+
+    Cells after an arm's last whole block are left out; ``pulls`` still counts them.
+    """
+    series = []
+    for one in survey.series:
+        together = max(round(block * len(one.values) / survey.rows), 1)  # cells of a block
+        blocks = len(one.values) // together
+        rounds = one.rounds[: blocks * together].reshape(blocks, together).mean(axis=1)
+        values = one.values[: blocks * together].reshape(blocks, together, -1).mean(axis=1)
+        series.append(Series(rounds, values, one.size * together, one.pulls) if blocks else one)
+    return dataclasses.replace(survey, series=tuple(series))
 
 
 def orders(survey: Survey, shuffles: int, rng: Generator) -> Iterator[Order]:
@@ -62,6 +80,6 @@ def window_means(order: Order, windows: int) -> Floats:
     return means
 
 
-def usual_windows(survey: Survey, pulls: int = 100, most: int = 52) -> int:
-    """How many windows to look through: so many that an arm has about ``pulls`` outcomes in each."""
-    return int(np.clip(np.median(survey.pulls) // pulls, 4, most))
+def usual_windows(survey: Survey, cells: int = 100, most: int = 52) -> int:
+    """How many windows to look through: so many that an arm has about ``cells`` outcomes, or cells of them, in each."""
+    return int(np.clip(np.median([len(one.values) for one in survey.series]) // cells, 4, most))

@@ -76,8 +76,8 @@ def recommends(advice: Advice) -> str:
     others = f"; the best policy that forgets nothing earned {percent(keeps)}" if best.share > keeps else ""
     return (
         f"If the next {horizon:,} rounds go as the log did, the best possible plan earns about "
-        f"{advice.worth.best:,.4g} ({low:,.4g} to {high:,.4g}). We recommend: {best.candidate.name}. In simulations of "
-        f"worlds like yours it earned {percent(best.share)} of that ({percent(best.low)} to "
+        f"{advice.ranges.expected:,.4g} ({low:,.4g} to {high:,.4g}). We recommend: {best.candidate.name}. In "
+        f"simulations of worlds like yours it earned {percent(best.share)} of that ({percent(best.low)} to "
         f"{percent(best.high)}){others}."
     )
 

@@ -30,6 +30,8 @@ def advise(
         list[float] | None, typer.Option(help="The most that one round can use; once for each resource. Default: 1.")
     ] = None,
     separator: Annotated[str, typer.Option(help="What separates the columns of a CSV file.")] = ",",
+    block: Annotated[int, typer.Option(min=1, help="Rounds that hang together without any drift, as in a day.")] = 1,
+    windows: Annotated[int | None, typer.Option(min=2, help="Windows of time that drift is measured in.")] = None,
     plans: Annotated[
         bool, typer.Option(help="Whether policies that trust the log's timing to come again are candidates.")
     ] = True,
@@ -58,6 +60,8 @@ def advise(
             reward_max=reward_max,
             cost_max=cost_max or 1.0,
             separator=separator,
+            block=block,
+            windows=windows,
             plans=plans,
             worlds=worlds,
             trials=trials,

@@ -2,6 +2,7 @@
 
 from driftsack.plot.advice import as_data_uri, floors_figure, standings_figure, windows_figure
 from driftsack.plot.drift import drift_figure
+from driftsack.plot.flights import flights_figure
 from driftsack.plot.heat import heat_figure
 from driftsack.plot.lines import lines_figure
 from driftsack.plot.oco import oco_figure
@@ -11,6 +12,7 @@ from driftsack.plot.style import write_figure
 __all__ = [
     "as_data_uri",
     "drift_figure",
+    "flights_figure",
     "floors_figure",
     "heat_figure",
     "lines_figure",

@@ -1,0 +1,42 @@
+"""Makes the figure and the tables of flights.md: run it as ``python docs/gallery/flights.py [TRIALS]``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import driftsack as ds
+from driftsack.advice.drift import Drift, drift
+from driftsack.advice.windows import joined
+from driftsack.experiments import flights
+from driftsack.plot import flights_figure
+
+FOLDER = Path(__file__).parent.parent / "figures"
+
+
+def measured() -> tuple[Drift, Drift]:
+    """Drift from week to week, with single rounds and with whole days as what noise moves."""
+    rows = ds.logs.survey(ds.datasets.flights(), most_cells=2**14)  # every round in a cell of its own
+    return drift(rows, windows=52), drift(joined(rows, 26), windows=52)
+
+
+def main(trials: int) -> None:
+    """Print what the page says, and draw its figure."""
+    by_round, by_day = measured()
+    for name, one in (("rounds", by_round), ("days", by_day)):
+        parts = {key: (round(part.value, 2), round(part.floor, 2)) for key, part in one.measures.items()}
+        sys.stdout.write(f"{name} shuffled: p = {one.p_value}, {parts}\n")
+    optima = flights.optima(ds.datasets.flights_world("week"))
+    sys.stdout.write(f"{optima}\n")
+    rows = flights.league(trials)
+    for row in [*rows, *flights.half_year(trials)]:
+        sys.stdout.write(f"| {row['policy']} | {row['reward']:.3f} ± {row['reward_se']:.3f} |\n")
+    floors = {"rounds\nshuffled": by_round.measures["v1"].floor, "days\nshuffled": by_day.measures["v1"].floor}
+    spelled = {"LP-Static": "best fixed mix", "single steps": "even spending", "LP-Dynamic": "best weekly plan"}
+    shown = {text: optima[name] for name, text in spelled.items()}
+    figure = flights_figure(by_round.measures["v1"].value, floors, rows, shown)
+    figure.savefig(FOLDER / "flights.png", dpi=130)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)

@@ -1,0 +1,95 @@
+"""The flights of 2013: every round as the raw table has it, and the first look's figures."""
+
+from __future__ import annotations
+
+import importlib.util
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+
+import driftsack as ds
+from driftsack.advice.drift import drift
+from driftsack.advice.windows import joined
+from driftsack.core.errors import DriftsackError, SettingError
+from driftsack.datasets.flights import CARRIERS, _read
+from driftsack.experiments.flights import half_year, league_policies, optima, windowed
+
+
+@pytest.fixture(scope="module")
+def table() -> ds.logs.Log:
+    return ds.datasets.flights()
+
+
+def test_rounds_are_those_of_the_raw_table(table: ds.logs.Log) -> None:
+    """150 rounds, each looked up flight by flight."""
+    raw = list(_read().iter_rows(named=True))
+    begun = datetime(2013, 1, 1, 6, 0)  # noqa: DTZ001  (local time, as in the table)
+    assert table.table is not None
+    for t in np.random.default_rng(0).choice(9_489, 150, replace=False).tolist():
+        now = begun + timedelta(days=t // 26, minutes=30 * (t % 26))
+        for i, carrier in enumerate(CARRIERS):
+            later = [row for row in raw if row["carrier"] == carrier and row["departure"] >= now]
+            first = min(later, key=lambda row: (row["departure"], row["flight"], row["origin"]))
+            delay, wait = first["arr_delay"], (first["departure"] - now).total_seconds() / 60
+            lost = delay is None
+            expected = [
+                0.0 if lost else delay <= 15,
+                1.0 if lost else min(max(delay / 180, 0.0), 1.0),
+                min(wait / 720, 1.0),
+            ]
+            np.testing.assert_allclose(table.table[t, i], expected)
+
+
+def test_the_first_look_is_reproduced(table: ds.logs.Log) -> None:
+    """LP-Dynamic, even and static a round; how often the best carrier changes; V1 and its floor by single rounds."""
+    assert len(table) == 9_489
+    found = optima(ds.datasets.flights_world("week"))
+    assert found["LP-Dynamic"] == pytest.approx(0.786, abs=0.002)
+    assert found["single steps"] == pytest.approx(0.659, abs=0.003)
+    assert found["LP-Static"] == pytest.approx(0.643, abs=0.002)
+    assert table.table is not None
+    weekly = table.table[: 52 * 182].reshape(52, 182, 6, 3).mean(axis=1)[:, :, 0]
+    assert (np.diff(weekly.argmax(axis=1)) != 0).sum() == 33
+    assert np.abs(np.diff(weekly, axis=0)).max(axis=1).sum() == pytest.approx(14.31, abs=0.01)
+
+
+def test_most_of_the_weekly_drift_is_that_days_differ(table: ds.logs.Log) -> None:
+    rows = ds.logs.survey(table, most_cells=2**14)
+    by_round, by_day = drift(rows, windows=52), drift(joined(rows, 26), windows=52)
+    assert by_round.measures["v1"].floor == pytest.approx(3.9, abs=0.1)
+    assert by_day.measures["v1"].floor == pytest.approx(13.1, abs=0.3)
+    assert by_day.measures["v1"].share < 0.15
+    assert by_round.measures["v1"].share > 0.6
+    assert by_day.found  # schedules do change, slowly
+
+
+def test_short_windows_hurt_on_the_real_rows() -> None:
+    """One week against all that is known: 0.572 and 0.618 a round, 8 standard errors apart at 40 trials."""
+    world = ds.datasets.flights_world()
+    listed = league_policies(ds.datasets.flights_world("week"))
+    remembers = ds.simulate(world, listed["NaiveUCB, remembers all"], trials=12)
+    forgets = ds.simulate(world, windowed(1), trials=12)
+    error = np.sqrt((remembers.reward.var(ddof=1) + forgets.reward.var(ddof=1)) / 12)
+    assert remembers.reward.mean() - forgets.reward.mean() > 2 * error
+    assert {type(policy).__name__ for policy in listed.values()} == set(ds.policies.__all__) - {
+        "Exp3BwK",  # takes one resource
+        "Learner",
+        "Policy",
+        "from_spec",
+    }
+
+
+def test_last_half_years_averages_help_if_learning_goes_on() -> None:
+    rows = {row["policy"]: row["reward"] for row in half_year(trials=6)}
+    trusted = rows["the first half's averages, trust 0.9"]
+    assert trusted > rows["NaiveUCB, knows nothing"]
+    assert trusted > rows["the first half's averages, trust 1 (never learns)"] + 0.05
+
+
+def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    with pytest.raises(DriftsackError, match=r"pip install 'driftsack\[flights\]'"):
+        ds.datasets.flights()
+    with pytest.raises(SettingError, match="means must be one of"):
+        ds.datasets.flights_world("month")
