@@ -29,7 +29,7 @@ def test_wrong_input_is_answered_in_words(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["reprodce"]).exit_code == 2
 
 
-@pytest.mark.parametrize("command", [[], ["reproduce"], ["run"], ["report"], ["league"], ["bench"]])
+@pytest.mark.parametrize("command", [[], ["reproduce"], ["run"], ["report"], ["league"], ["advise"], ["bench"]])
 def test_help_teaches(command: list[str]) -> None:
     result = CliRunner().invoke(app, [*command, "--help"])
     assert result.exit_code == 0
@@ -116,9 +116,10 @@ def test_bench_runs_whole(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["bench", "--quick", "--markdown", str(tmp_path / "page.md"), "--json"])
     assert result.exit_code == 0, result.output
     tables = json.loads(result.stdout)["tables"]
-    assert [len(rows) for rows in tables.values()] == [8, 1, 18, 10, 10, 1, 1]
+    assert [len(rows) for rows in tables.values()] == [8, 1, 18, 10, 10, 1, 2, 1]
     for row in tables["Step LP on recorded rounds of SW-UCB"]:
         assert row["largest difference"] < 1e-6
+    assert all(row["peak MB"] < 1_000 for row in tables["A log, read, checked and measured in one pass"])
     assert "## Start-up" in (tmp_path / "page.md").read_text()
     refused = CliRunner().invoke(app, ["bench", "--quick", "--markdown", str(tmp_path / "no" / "page.md")])
     assert refused.exit_code == 2

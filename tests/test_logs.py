@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,6 +10,7 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import CannotAnswerError, LogError, OutOfRangeError, SettingError
+from driftsack.experiments import bench_logs
 from driftsack.logs import rows, stream
 from driftsack.logs.survey import add_rows, new_cells
 
@@ -197,25 +195,9 @@ def test_a_log_that_is_gathered_is_that_of_the_world() -> None:
     assert (log.arm >= 0).all()
 
 
-MEASURE = """
-import resource, sys
-import numpy as np, polars as pl
-import driftsack as ds
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-brief = ds.logs.survey(sys.argv[1])
-print(brief.rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-"""
-
-
 def test_a_million_rows_need_little_memory(tmp_path: Path) -> None:
-    """In a process of its own; ten million rows, measured by ``driftsack bench``, need no more."""
-    rng, rows = np.random.default_rng(0), 1_000_000
-    columns: dict[str, Any] = {"time": np.arange(rows), "arm": rng.integers(0, 5, rows)}
-    columns |= {name: rng.random(rows).round(3) for name in ("reward", "cost_a", "cost_b")}
-    pl.DataFrame(columns).write_csv(tmp_path / "log.csv")
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(tmp_path / "log.csv")], check=True, capture_output=True, text=True
-    )
-    read, megabytes = done.stdout.split()
-    assert int(read) == rows
+    """In a process of its own; ``driftsack bench`` does the same with ten million rows, which need no more."""
+    bench_logs.write_log(tmp_path / "log.csv", 1_000_000)
+    read, _, _, megabytes = bench_logs.run(bench_logs.MEASURE, tmp_path / "log.csv").split()
+    assert int(read) == 1_000_000
     assert float(megabytes) < 1_000

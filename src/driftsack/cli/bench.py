@@ -29,6 +29,7 @@ def bench(
     Example: driftsack bench --quick
     """
     from driftsack.experiments import bench as work  # noqa: PLC0415  (SciPy and highspy load only where used)
+    from driftsack.experiments.bench_logs import log_rows  # noqa: PLC0415
     from driftsack.experiments.bench_oco import oco_rows  # noqa: PLC0415
     from driftsack.experiments.bench_policies import policy_rows  # noqa: PLC0415
     from driftsack.experiments.bench_yardsticks import yardstick_rows  # noqa: PLC0415
@@ -41,6 +42,7 @@ def bench(
         "Growth of the cost of a round": work.growth_rows,
         "Benchmarks and measures": yardstick_rows,
         "A round of online convex optimisation": oco_rows,
+        "A log, read, checked and measured in one pass": log_rows,
         "Start-up": startup_rows,
     }
     tables: dict[str, list[dict[str, Any]]] = {}
