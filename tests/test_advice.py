@@ -154,7 +154,7 @@ def test_noise_is_recognised(noise: str) -> None:
 
 
 def held_back() -> list[ds.Instance]:
-    """Ten worlds, none of which the advice was tuned on."""
+    """Ten worlds to gather a log from and to judge the recommendation on."""
     make = ds.instances
     return [
         make.example_1(T),
@@ -172,14 +172,15 @@ def held_back() -> list[ds.Instance]:
 
 @pytest.mark.parametrize("plans", [True, False])
 def test_the_recommended_policy_is_nearly_the_best_in_hindsight(plans: bool) -> None:
-    """On average over ten worlds within 3% of the best candidate, judged on the true world by 20 trials each."""
+    """In each of ten worlds within 3% of the best candidate, judged on the true world by 20 trials each."""
     lost = []
     for seed, instance in enumerate(held_back()):
-        found = ds.advise(ds.gather(instance, seed=seed), instance.problem.budget, plans=plans, worlds=8, trials=2)
+        found = ds.advise(ds.gather(instance, seed=seed), instance.problem.budget, plans=plans)
         listed = [standing.candidate.policy for standing in found.standings]
         earned = [ds.simulate(instance, policy, trials=20, seed=7).reward.mean() for policy in listed]
         lost.append(1.0 - earned[listed.index(found.policy)] / max(earned))
-    assert np.mean(lost) <= 0.03, lost
+    assert max(lost) <= 0.03, lost
+    assert np.mean(lost) <= 0.01, lost
 
 
 def test_budget_is_worth_what_the_lp_says() -> None:
@@ -218,6 +219,9 @@ def test_candidates_and_the_choice_among_them() -> None:
     found = ds.advise(ds.gather(STILL, seed=0), STILL.problem.budget, worlds=2, trials=1)
     spoiled = [standing._replace(share=0.9 + 0.004 * k) for k, standing in enumerate(found.standings[:3])]
     assert choice(spoiled) == spoiled[1]  # the simplest within half a percent of the best
+    late = [standing._replace(share=0.5 + 0.1 * k) for k, standing in enumerate(found.standings)]
+    assert choice(late, ("forgets", "remembers")).candidate.family == "forgets"
+    assert choice(late, ("remembers",)) == late[2]
 
 
 def test_windows_have_intervals_that_cover() -> None:
@@ -249,8 +253,10 @@ def log_of_example_2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_advise_writes_one_page_that_needs_nothing_else(log_of_example_2: Path, tmp_path: Path) -> None:
     arguments = ["advise", str(log_of_example_2), "--budget", "1000", "--budget", "1000", "--worlds", "3"]
+    arguments += ["--world", str(tmp_path / "world.npz")]
     result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "page.html")])
     assert result.exit_code == 0, result.output
+    assert ds.Instance.load(tmp_path / "world.npz").horizon == T
     said = " ".join(result.stdout.split())
     for word in ("Your world moves, around round 1,0", "WHICH arm is best", "We recommend", "10% more", "worlds"):
         assert word in said

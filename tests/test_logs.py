@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -201,3 +203,11 @@ def test_a_million_rows_need_little_memory(tmp_path: Path) -> None:
     read, _, _, megabytes = bench_logs.run(bench_logs.MEASURE, tmp_path / "log.csv").split()
     assert int(read) == 1_000_000
     assert float(megabytes) < 1_000
+
+
+def test_import_stays_light() -> None:
+    """Polars, ruptures, Matplotlib, SciPy's solvers and pandas are loaded where they are used, not by the import."""
+    heavy = ("polars", "ruptures", "matplotlib", "scipy.optimize", "pandas")
+    code = f"import sys, driftsack; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.axes import Axes
 
 import driftsack as ds
-from driftsack.plot import rewards_figure
+from driftsack.plot import flights_figure, floors_figure, rewards_figure, standings_figure, windows_figure
 
 
 def test_rewards_figure_shows_every_curve_whole() -> None:
@@ -41,3 +42,38 @@ def test_one_trial_has_no_band_and_no_warning() -> None:
     band = np.asarray(figure.axes[0].collections[0].get_paths()[0].vertices)
     line = np.asarray(figure.axes[0].get_lines()[0].get_ydata(), dtype=float)
     assert set(band[:, 1]) <= set(line)  # a band of no height
+
+
+def test_windows_figure_draws_means_intervals_and_changes() -> None:
+    rng = np.random.default_rng(0)
+    low, means, high = np.sort(rng.random((3, 6, 2, 3)), axis=0)
+    means[2, 1, 0] = np.nan  # an arm that was not seen there
+    labels = (("a", "b"), ("reward", "cost_x", "cost_y"))
+    starts = np.arange(0.0, 60.0, 10.0, dtype=np.float64)
+    figure = windows_figure(starts, (low, means, high), np.array([20, 40]), labels, rows=60)
+    for k, axes in enumerate(figure.axes):
+        lines = axes.get_lines()
+        for i in range(2):
+            np.testing.assert_array_equal(np.asarray(lines[i].get_ydata(), dtype=float), means[:, i, k])
+            np.testing.assert_array_equal(np.asarray(lines[i].get_xdata(), dtype=float), np.arange(6) * 10.0 + 5)
+        assert [float(np.asarray(line.get_xdata())[0]) for line in lines[2:]] == [20.0, 40.0]
+        assert axes.get_ylabel() == f"mean {labels[1][k]}"
+
+
+def sizes(place: Axes) -> list[tuple[float, float]]:
+    """Width and height of every bar."""
+    boxes = [bar.get_path().get_extents(bar.get_patch_transform()) for bar in place.patches]
+    return [(round(box.width, 6), round(box.height, 6)) for box in boxes]
+
+
+def test_bars_are_as_long_as_what_was_measured() -> None:
+    shares, names = np.array([0.5, 0.9, 0.7]), ["first", "second", "third"]
+    axes = standings_figure(names, shares, shares - 0.1, shares + 0.1, chosen=1).axes[0]
+    assert [width for width, _ in sizes(axes)] == shares.tolist()
+    assert axes.patches[1].get_facecolor() != axes.patches[0].get_facecolor()
+    axes = floors_figure([("v1", 3.0, 1.0, 2.0), ("w1", 0.0, 0.0, 0.0)]).axes[0]
+    assert [height for _, height in sizes(axes)] == [1.5, 0.0, 0.5, 0.0]
+    told = {"policy": "told (hindsight)", "reward": 0.8, "reward_se": 0.0}
+    left, right = flights_figure(14.0, {"rounds": 4.0}, [told, {**told, "reward": 0.5}], {"best": 0.9}).axes
+    assert [height for _, height in sizes(left)] == [14.0, 4.0]
+    assert [width for width, _ in sizes(right)] == [0.8, 0.5]

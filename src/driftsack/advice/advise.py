@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from driftsack.advice import words
-from driftsack.advice.candidates import Standing, candidates, choice, trial
+from driftsack.advice.candidates import FAMILIES, PLANS, REMEMBERS, Standing, candidates, choice, trial
 from driftsack.advice.drift import LEVEL, SHUFFLES, Drift, drift
 from driftsack.advice.fit import Fit, cell_variance, fit, noise_kind, resampled, world
 from driftsack.advice.windows import Order, joined, window_sums
@@ -176,8 +176,8 @@ def advise(
     others = [world(fitted, brief, amounts, rounds, means) for means in again]
     listed = candidates(likely, plans)
     standings = trial(listed, others, trials, seed, lambda name, done: progress(name, done, len(others)))
-    best = choice(standings)
-    steady = choice([standing for standing in standings if standing.candidate.family != "plans"])
+    able = FAMILIES if seen.found else (REMEMBERS,)  # nothing is to be forgotten that does not change
+    best, steady = choice(standings, able), choice(standings, [family for family in able if family != PLANS])
     progress("the value of budget", 0, 1)
     advice = Advice(
         name=Path(source).name if isinstance(source, (str, os.PathLike)) else "the log",

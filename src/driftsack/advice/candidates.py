@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,15 +23,19 @@ from driftsack.policies import (
 from driftsack.simulation import simulate
 
 SCALE: Final = 0.05  # of the radii: at the lengths of logs the theorem's constant would explore all the time
+CURIOUS: Final = 0.15  # of the radii, for logs in which the good arm is easily missed
 CLOSE: Final = 0.005  # of the best candidate's reward: nearer than this, the simpler one is advised
 PERIODS: Final = 50  # of a spending plan
+
+
+REMEMBERS, FORGETS, RESTARTS, PLANS = FAMILIES = ("remembers", "forgets", "restarts", "plans")
 
 
 class Candidate(NamedTuple):
     """A policy that could be advised; listed from simple to involved."""
 
     name: str
-    family: str  # remembers, forgets, restarts, plans
+    family: str  # one of FAMILIES
     policy: Policy
 
 
@@ -57,14 +62,15 @@ def candidates(world: Instance, plans: bool = True) -> list[Candidate]:
     horizon = world.horizon
     still = NaiveUCB(scale=SCALE, budget_rule="remaining")
     listed = [
-        Candidate("UCB that remembers everything", "remembers", still),
-        Candidate("Thompson sampling", "remembers", ThompsonBwK(budget_rule="remaining")),
+        Candidate("UCB that remembers everything", REMEMBERS, still),
+        Candidate("UCB that remembers everything, more curious", REMEMBERS, replace(still, scale=CURIOUS)),
+        Candidate("Thompson sampling", REMEMBERS, ThompsonBwK(budget_rule="remaining")),
     ]
     for share in (4, 8, 16):
         window = max(horizon // share, 1)
         policy = SlidingWindowUCB(windows=(window, window), scale=SCALE, budget_rule="remaining")
-        listed.append(Candidate(f"UCB with a window of {window:,} rounds", "forgets", policy))
-    listed.append(Candidate("UCB that restarts when a change is detected", "restarts", DetectAndRestart(base=still)))
+        listed.append(Candidate(f"UCB with a window of {window:,} rounds", FORGETS, policy))
+    listed.append(Candidate("UCB that restarts when a change is detected", RESTARTS, DetectAndRestart(base=still)))
     if plans and len(world.rewards) > 1:
         listed += planners(world, still)
     return listed
@@ -76,10 +82,10 @@ def planners(world: Instance, still: NaiveUCB) -> list[Candidate]:
     forgetful = SlidingWindowUCB(windows=(window, window), scale=SCALE)
     curve = spending_curve(world)
     return [
-        Candidate("spending plan, UCB that remembers", "plans", SpendingPlan(still, curve)),
-        Candidate(f"spending plan, UCB with a window of {window:,} rounds", "plans", SpendingPlan(forgetful, curve)),
-        Candidate("plan with forecast, half trusted", "plans", PlanWithForecast(world, trust=0.5, scale=SCALE)),
-        Candidate("plan with forecast, trusted", "plans", PlanWithForecast(world, trust=0.9, scale=SCALE)),
+        Candidate("spending plan, UCB that remembers", PLANS, SpendingPlan(still, curve)),
+        Candidate(f"spending plan, UCB with a window of {window:,} rounds", PLANS, SpendingPlan(forgetful, curve)),
+        Candidate("plan with forecast, half trusted", PLANS, PlanWithForecast(world, trust=0.5, scale=SCALE)),
+        Candidate("plan with forecast, trusted", PLANS, PlanWithForecast(world, trust=0.9, scale=SCALE)),
     ]
 
 
@@ -119,7 +125,8 @@ def _standing(candidate: Candidate, rewards: Floats, optima: Floats) -> Standing
     return Standing(candidate, float(rewards.mean()), float(shares.mean()), float(low), float(high))
 
 
-def choice(standings: Sequence[Standing]) -> Standing:
-    """The simplest candidate that earns nearly as much as the best."""
-    best = max(standing.share for standing in standings)
-    return next(standing for standing in standings if standing.share >= (1.0 - CLOSE) * best)
+def choice(standings: Sequence[Standing], families: Sequence[str] = FAMILIES) -> Standing:
+    """The simplest candidate of these families that earns nearly as much as the best of them."""
+    able = [standing for standing in standings if standing.candidate.family in families]
+    best = max(standing.share for standing in able)
+    return next(standing for standing in able if standing.share >= (1.0 - CLOSE) * best)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from matplotlib.figure import Figure
 
-from driftsack.advice.words import caution, percent
+from driftsack.advice.words import amount, caution, percent
 from driftsack.core.release import __version__
 from driftsack.plot import as_data_uri, floors_figure, standings_figure, windows_figure
 
@@ -67,9 +67,9 @@ def _drift(advice: Advice) -> list[str]:
         [
             name.upper(),
             MEASURES[name],
-            f"{one.value:,.3g}",
-            f"{one.floor:,.3g}",
-            f"{one.floor_high:,.3g}",
+            amount(one.value),
+            amount(one.floor),
+            amount(one.floor_high),
             percent(one.share),
         ]
         for name, one in seen.measures.items()
@@ -99,7 +99,7 @@ def _candidates(advice: Advice) -> list[str]:
         [
             one.candidate.name,
             one.candidate.family,
-            f"{one.reward:,.4g}",
+            amount(one.reward),
             percent(one.share),
             f"{percent(one.low)} to {percent(one.high)}",
         ]
@@ -111,7 +111,7 @@ def _candidates(advice: Advice) -> list[str]:
         "<p>Each candidate was played on worlds drawn anew from the log, with its noise and your budget.</p>",
         _image(figure, "What each candidate earned"),
         _table(["candidate", "family", "reward", "of the optimum", "95% of worlds"], rows, chosen),
-        f"<p>The recommended one:</p><pre>{escape(spec)}</pre>",
+        f"<p>The recommended one, in Python <code>ds.advise(...).policy</code>:</p><pre>{escape(spec)}</pre>",
     ]
 
 
@@ -120,10 +120,10 @@ def _budget(advice: Advice) -> list[str]:
     rows = [
         [
             name,
-            f"{told.budget[j]:,.4g}",
-            f"{value.prices[j]:,.3g} ({ranges.prices[0, j]:,.3g} to {ranges.prices[1, j]:,.3g})",
-            f"{value.less[j]:+,.3g} ({ranges.less[0, j]:+,.3g} to {ranges.less[1, j]:+,.3g})",
-            f"{value.more[j]:+,.3g} ({ranges.more[0, j]:+,.3g} to {ranges.more[1, j]:+,.3g})",
+            f"{amount(told.budget[j])}",
+            f"{amount(value.prices[j])} ({amount(ranges.prices[0, j])} to {amount(ranges.prices[1, j])})",
+            f"{amount(value.less[j])} ({amount(ranges.less[0, j])} to {amount(ranges.less[1, j])})",
+            f"{amount(value.more[j])} ({amount(ranges.more[0, j])} to {amount(ranges.more[1, j])})",
         ]
         for j, name in enumerate(advice.survey.resources)
     ]
@@ -137,8 +137,8 @@ def _budget(advice: Advice) -> list[str]:
 def _premises(advice: Advice) -> list[str]:
     value = advice.worth
     text = (
-        f"The optima behind this page: {value.best:,.4g} for the best plan, {value.even:,.4g} for even spending, "
-        f"{value.fixed:,.4g} for the best fixed mix. They are those of a world fitted to the log, with "
+        f"The optima behind this page: {amount(value.best)} for the best plan, {amount(value.even)} for even spending, "
+        f"{amount(value.fixed)} for the best fixed mix. They are those of a world fitted to the log, with "
         f"{len(advice.fit.changes) + 1} phases and {advice.fit.noise} outcomes, stretched from "
         f"{advice.survey.rows:,} to {advice.world.horizon:,} rounds. Nobody can know from a log alone whether its "
         "course will come again: plans need that, the other policies do not. Arms that were rarely tried are known "

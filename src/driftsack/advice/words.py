@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from driftsack.advice.candidates import PLANS, REMEMBERS
 from driftsack.advice.worth import HARMLESS, STILL, WHEN
 
 if TYPE_CHECKING:
@@ -72,11 +73,11 @@ def recommends(advice: Advice) -> str:
     """The policy, what it earned, and what others would have."""
     best, horizon = advice.recommended, advice.world.horizon
     low, high = advice.ranges.best
-    keeps = max(standing.share for standing in advice.standings if standing.candidate.family == "remembers")
+    keeps = max(standing.share for standing in advice.standings if standing.candidate.family == REMEMBERS)
     others = f"; the best policy that forgets nothing earned {percent(keeps)}" if best.share > keeps else ""
     return (
         f"If the next {horizon:,} rounds go as the log did, the best possible plan earns about "
-        f"{advice.ranges.expected:,.4g} ({low:,.4g} to {high:,.4g}). We recommend: {best.candidate.name}. In "
+        f"{amount(advice.ranges.expected)} ({amount(low)} to {amount(high)}). We recommend: {best.candidate.name}. In "
         f"simulations of worlds like yours it earned {percent(best.share)} of that ({percent(best.low)} to "
         f"{percent(best.high)}){others}."
     )
@@ -85,7 +86,7 @@ def recommends(advice: Advice) -> str:
 def caution(advice: Advice) -> str:
     """What the recommendation takes for granted, and what to do if that is not so; empty if nothing."""
     steady = advice.steady
-    if advice.recommended.candidate.family != "plans":
+    if advice.recommended.candidate.family != PLANS:
         return ""
     off, safe = advice.shifted
     return (
@@ -105,9 +106,9 @@ def budget(advice: Advice) -> str:
         return "More budget would earn nothing: no resource is scarce."
     low, high = advice.ranges.more[:, j]
     return (
-        f"The scarcest resource is {names[j]}: 10% more of it would earn {value.more[j]:,.3g} more "
-        f"({percent(value.more[j] / value.best)}; {low:,.3g} to {high:,.3g}), 10% less would cost "
-        f"{-value.less[j]:,.3g}; one more unit is worth {value.prices[j]:,.3g}."
+        f"The scarcest resource is {names[j]}: 10% more of it would earn {amount(value.more[j])} more "
+        f"({percent(value.more[j] / value.best)}; {amount(low)} to {amount(high)}), 10% less would cost "
+        f"{amount(-value.less[j])}; one more unit is worth {amount(value.prices[j])}."
     )
 
 
@@ -118,3 +119,12 @@ def percent(share: float) -> str:
     ('97%', '0.4%')
     """
     return f"{share:.0%}" if share == 0 or abs(share) >= 0.01 else f"{share:.1%}"  # noqa: PLR2004
+
+
+def amount(value: float) -> str:
+    """A number for people.
+
+    >>> amount(1071.3), amount(0.4142), amount(-20.66)
+    ('1,071', '0.414', '-20.7')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"  # noqa: PLR2004

@@ -39,6 +39,7 @@ def advise(
     trials: Annotated[int, typer.Option(min=1, help="Trials of each candidate on each world.")] = 4,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same advice.")] = 0,
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("advice.html"),
+    world: Annotated[Path | None, typer.Option(help="Where to save the fitted world, for Instance.load.")] = None,
     bad_rows: Annotated[Path | None, typer.Option(help="Where to write every bad row of the log, as CSV.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
 ) -> None:
@@ -70,6 +71,8 @@ def advise(
         )
         bar.stop()
         found.write(out)
+        if world is not None:
+            found.world.save(world)
     if as_json:
         print_json({**found.to_dict(), "page": str(out)})
         return
