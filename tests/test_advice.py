@@ -244,6 +244,23 @@ def test_advice_on_a_still_world_says_so(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "advice.json").read_text())["kind"] == "still"
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_short_and_odd_logs_are_answered(seed: int) -> None:
+    """A few rounds, arms seen once, outcomes that never vary, budgets of nothing: an answer, and no warning."""
+    rng = np.random.default_rng(seed)
+    rows, arms = int(rng.integers(4, 60)), int(rng.integers(1, 5))
+    arm = [None, *(str(i) for i in range(arms)), "0", *rng.integers(0, arms, rows).astype(str).tolist()]
+    played = np.array([name is not None for name in arm])
+    drawn = [rng.random((len(arm), 3)), rng.integers(0, 2, (len(arm), 3)), np.full((len(arm), 3), 0.5)][seed % 3]
+    names = ("reward", "cost_a", "cost_b")
+    outcomes = {name: drawn[:, k] * played for k, name in enumerate(names)}
+    log = pl.DataFrame({"time": np.arange(len(arm)), "arm": arm, **outcomes})
+    budget = [float(rng.choice([0.0, 1.0, 500.0])), 10.0]
+    found = ds.advise(log, budget, horizon=int(rng.integers(2, 100)), worlds=2, trials=1)
+    assert json.dumps(found.to_dict())
+    assert "We recommend" in found.html()
+
+
 @pytest.fixture(scope="module")
 def log_of_example_2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "log.csv"
