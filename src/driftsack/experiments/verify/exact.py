@@ -6,6 +6,7 @@ the worst ones; a counterexample would show as a negative margin.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -99,6 +100,7 @@ def proposition_1_right(effort: Effort, planted: bool) -> Finding:
     return judged(margins(margin, effort, 5), "sum of LP_t + W1 + q̄W2 - T LP(mean), the printed q̄")
 
 
+@cache  # Claim 2 asks again
 def pairwise(effort: Effort, planted: bool) -> Finding:
     """The errata's repair: LP <= sum LP_t + the mean pairwise distance, with prices of single rounds alone.
 

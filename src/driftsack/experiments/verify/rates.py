@@ -149,7 +149,7 @@ def theorem_2_rewards(effort: Effort, planted: bool) -> Finding:
         "m": (
             fitted(
                 effort,
-                [8, 16, 32],
+                [16, 32, 64],
                 lambda x, draw: reward_switching(arms=int(x), horizon=horizon, v1=5.0, seed=draw),
                 lambda _: told(5.0),
             ),
