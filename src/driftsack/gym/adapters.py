@@ -1,0 +1,111 @@
+"""Policies carried both ways: a policy of the library in an environment, an agent of Gymnasium in ``simulate``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.core import Env
+from numpy.random import SeedSequence
+
+from driftsack.core.checks import of_type
+from driftsack.core.decision import SKIP
+from driftsack.core.errors import SettingError
+from driftsack.core.problem import Problem
+from driftsack.core.seeding import Seed, sequence, trial_seeds
+from driftsack.gym.env import BudgetEnv
+from driftsack.gym.observation import Observation, arm_of, observe
+from driftsack.numerics.ledger import charge, open_ledger
+from driftsack.policies.policy import Policy
+
+Act = Callable[[Observation], Any]
+
+
+def play(policy: Policy, env: Env[Any, Any], seed: int = 0) -> float:
+    """Play one episode of a :class:`BudgetEnv`, wrapped or not, and return the total reward.
+
+    The same seed gives trial 0 of ``simulate``. Rewards that a wrapper changes are the ones that are learnt and summed.
+
+    >>> import driftsack as ds
+    >>> world = ds.instances.example_2(horizon=200)
+    >>> policy = ds.NaiveUCB(scale=0.1)
+    >>> play(policy, BudgetEnv(world), seed=3) == ds.simulate(world, policy, trials=1, seed=3).reward.item()
+    True
+    """
+    of_type(policy, Policy, "policy")
+    inner = getattr(env, "unwrapped", None)
+    if not isinstance(inner, BudgetEnv):
+        raise SettingError(
+            f"env must be a BudgetEnv, which has budgets, got {env!r:.80}; build one with BudgetEnv(instance)."
+        )
+    learner = policy.start(inner.problem, seed=trial_seeds(seed, trial=0)[1])
+    env.reset(seed=seed)
+    total, over = 0.0, False
+    while not over:
+        decision = learner.ask()
+        action = inner.instance.arms if decision.skipped else decision.arm
+        _, reward, broken, truncated, info = env.step(action)
+        total += float(reward)
+        over = broken or truncated
+        if not over and not decision.skipped:
+            learner.tell(decision, reward=float(reward), costs=info["costs"])
+    return total
+
+
+@dataclass(frozen=True)
+class AgentPolicy:
+    """An agent of Gymnasium, ``act(observation) -> action``, for ``simulate``: it sees what a ``BudgetEnv`` shows.
+
+    An agent that remembers or draws should have a method ``reset(seed)``: each trial begins with it, with an ``int``.
+
+    >>> import driftsack as ds
+    >>> thrifty = AgentPolicy(lambda seen: 1 if seen[:2].min() >= seen[2] else 2)  # action 2 skips
+    >>> run = ds.simulate(ds.instances.example_2(horizon=1_000, noise="deterministic"), thrifty, trials=1)
+    >>> float(run.reward[0]), int(run.stopping_time[0])
+    (375.0, 1001)
+    """
+
+    act: Act
+
+    def __post_init__(self) -> None:
+        if not callable(self.act):
+            raise SettingError(f"act must be a function from an observation to an action, got {self.act!r:.80}.")
+
+    def start(self, problem: Problem, seed: Seed = 0) -> AgentLearner:
+        """Begin on a problem."""
+        return AgentLearner(self.act, problem, sequence(seed))
+
+
+class AgentLearner:
+    """An agent in the middle of a trial."""
+
+    def __init__(self, act: Act, problem: Problem, seed: SeedSequence) -> None:
+        self._act = act
+        self._problem = problem
+        self._ledger = open_ledger(problem.unit_budget, problem.horizon)
+        self._round = 0
+        self._forget()
+        if callable(restart := getattr(act, "reset", None)):
+            restart(int(seed.generate_state(1)[0]))
+
+    def _forget(self) -> None:
+        """No outcome yet: what a skipped round leaves, too."""
+        self._reward, self._costs = 0.0, np.zeros(self._problem.resources)
+
+    def ask(self) -> int:
+        """The arm of the next round, or ``SKIP``."""
+        time_left = 1.0 - self._round / self._problem.horizon
+        arm = arm_of(self._act(observe(self._ledger, time_left, self._reward, self._costs)), self._problem.arms)
+        self._round += 1
+        if arm == SKIP:
+            self._forget()
+        return arm
+
+    def tell(self, arm: int, reward: float, costs: npt.ArrayLike) -> None:  # noqa: ARG002
+        """Remember the outcome for the next observation."""
+        self._reward = reward / self._problem.reward_max
+        self._costs = np.asarray(costs) / np.asarray(self._problem.cost_max)
+        charge(self._ledger, self._costs)

@@ -1,0 +1,113 @@
+"""``BudgetEnv``: any instance as a Gymnasium environment, by the rules of ``simulate``."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium.core import Env
+from gymnasium.spaces import Box, Discrete
+
+from driftsack.core.checks import of_type
+from driftsack.core.decision import SKIP
+from driftsack.core.errors import BudgetExhaustedError, DriftsackError, HorizonReachedError
+from driftsack.core.instance import NOISES, Instance
+from driftsack.core.problem import Problem
+from driftsack.core.seeding import generator, trial_seeds
+from driftsack.gym.observation import Observation, arm_of, observe
+from driftsack.numerics.ledger import breaks, charge, open_ledger, without_rounding
+from driftsack.simulation.loop import World, realise
+
+
+class BudgetEnv(Env[Observation, Any]):
+    """One episode is one trial: play arms until a budget breaks or T rounds are over.
+
+    - *Actions*: 0 to m - 1 are the arms, m, the last, is ``SKIP``.
+    - *Observation*, in [0, 1]: the share of each budget left (d), of the time left (1), the last round's reward
+      over ``reward_max`` (1) and its costs over ``cost_max`` (d).
+    - *Reward*: in people's units. The round that breaks a budget earns nothing and terminates the episode (the
+      paper's stop rule); round T truncates it.
+    - *info*: ``round``, how many rounds were played; ``spent (d,)``, without the round that broke a budget, and
+      ``costs (d,)`` of the last round, both in people's units.
+
+    ``reset(seed=s)`` starts the very outcomes of trial 0 of ``simulate(..., seed=s)``; ``reset()`` goes on with
+    fresh ones.
+
+    >>> import driftsack as ds
+    >>> env = BudgetEnv(ds.instances.example_2(horizon=4, noise="deterministic"))
+    >>> observation, info = env.reset(seed=0)
+    >>> observation, reward, terminated, truncated, info = env.step(1)
+    >>> observation, reward, terminated, truncated, info["spent"]
+    (array([1.  , 0.5 , 0.75, 0.5 , 0.  , 1.  ], dtype=float32), 0.5, False, False, array([0., 1.]))
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
+
+    def __init__(self, instance: Instance) -> None:
+        of_type(instance, Instance, "instance")
+        self.instance = instance
+        self.action_space = Discrete(instance.arms + 1)
+        self.observation_space = Box(0.0, 1.0, (2 + 2 * instance.resources,), np.float32)
+        self._world = World(instance.unit_rewards, instance.unit_costs, instance.phase, NOISES.index(instance.noise))
+        self._most = np.asarray(instance.problem.cost_max)
+        self._round = -1  # until reset
+        self._open()
+
+    @property
+    def problem(self) -> Problem:
+        """What a learner is told."""
+        return self.instance.problem
+
+    def _open(self) -> None:
+        """Nothing spent, nothing broken."""
+        self._ledger = open_ledger(self.problem.unit_budget, self.instance.horizon)
+        self._costs = np.zeros(self.instance.resources)
+        self._broken = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode; there are no options."""
+        super().reset(seed=seed, options=options)
+        if seed is not None:
+            self._np_random = generator(trial_seeds(seed, trial=0)[0])
+        self._round = 0
+        self._open()
+        return self._observed(0.0), self._info()
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Play one round."""
+        arm = arm_of(action, self.instance.arms)
+        self._check_open()
+        reward = 0.0
+        self._costs = np.zeros(self.instance.resources)
+        if arm != SKIP:
+            reward = self._pull(arm)
+        self._round += 1
+        truncated = self._round == self.instance.horizon and not self._broken
+        return self._observed(reward), reward * self.problem.reward_max, self._broken, truncated, self._info()
+
+    def _pull(self, arm: int) -> float:
+        """The unit reward of an arm, whose costs are paid unless they break a budget."""
+        reward = float(realise(self._world, self._round, arm, self._costs, self.np_random))
+        if breaks(self._ledger, self._costs):
+            self._broken = True
+            return 0.0
+        charge(self._ledger, self._costs)
+        return reward
+
+    def _check_open(self) -> None:
+        """Raise unless a round can begin."""
+        if self._round < 0:
+            raise DriftsackError("an episode begins with reset(); call it before the first step.")
+        if self._broken:
+            raise BudgetExhaustedError(f"a budget broke in round {self._round}; call reset() for a new episode.")
+        if self._round == self.instance.horizon:
+            raise HorizonReachedError(f"all {self._round} rounds were played; call reset() for a new episode.")
+
+    def _observed(self, reward: float) -> Observation:
+        return observe(self._ledger, 1.0 - self._round / self.instance.horizon, reward, self._costs)
+
+    def _info(self) -> dict[str, Any]:
+        spent = without_rounding(self._ledger) * self._most
+        return {"round": self._round, "spent": spent, "costs": self._costs * self._most}

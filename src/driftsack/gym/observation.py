@@ -1,0 +1,47 @@
+"""What an agent sees, and what its actions mean: the same in an environment and in ``simulate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driftsack.core.checks import Floats
+from driftsack.core.decision import SKIP
+from driftsack.core.errors import OutOfRangeError
+from driftsack.numerics.ledger import Ledger, without_rounding
+
+Observation = npt.NDArray[np.float32]
+
+
+def observe(ledger: Ledger, time_left: float, reward: float, costs: Floats) -> Observation:
+    """(2 + 2d,) share of each budget left, share of time left, last reward and last costs, all in [0, 1].
+
+    A budget of 0 has nothing left from the start.
+
+    >>> import numpy as np
+    >>> from driftsack.numerics.ledger import charge, open_ledger
+    >>> ledger = open_ledger(np.array([4.0]), rounds=8)
+    >>> charge(ledger, np.array([1.0]))
+    >>> observe(ledger, 7 / 8, reward=0.5, costs=np.array([1.0]))
+    array([0.75 , 0.875, 0.5  , 1.   ], dtype=float32)
+    """
+    left = ledger.budget - without_rounding(ledger)
+    shares = np.divide(left, ledger.budget, out=np.zeros(left.size), where=ledger.budget > 0)
+    return np.concatenate([shares, [time_left, reward], costs]).astype(np.float32)
+
+
+def arm_of(action: Any, arms: int) -> int:
+    """The arm that an action stands for: itself, or ``SKIP`` for the last action, ``arms``.
+
+    >>> arm_of(1, arms=2), arm_of(2, arms=2)
+    (1, -1)
+    """
+    number = np.asarray(action)
+    if number.shape != () or number.dtype.kind not in "iu" or not 0 <= number <= arms:
+        hint = f"; SKIP is action {arms} here" if number.shape == () and number == SKIP else ""
+        raise OutOfRangeError(
+            f"an action must be a whole number in [0, {arms}], arms first and {arms} to skip, got {action!r:.80}{hint}."
+        )
+    return SKIP if number == arms else int(number)

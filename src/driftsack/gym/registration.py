@@ -1,0 +1,38 @@
+"""The paper's examples under Gymnasium's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from gymnasium.envs.registration import register, registry
+
+from driftsack import instances
+from driftsack.gym.env import BudgetEnv
+
+EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "driftsack/Example1-v0": {"world": "example_1"},
+        "driftsack/Example2-v0": {"world": "example_2"},
+        "driftsack/Example3-v0": {"world": "example_3", "alpha": 0.5},
+        "driftsack/Example4-v0": {"world": "example_4"},
+    }
+)
+"""Name of each environment, and the function of ``driftsack.instances`` behind it with what it must be given."""
+
+
+def register_examples() -> None:
+    """Make ``gymnasium.make("driftsack/Example2-v0", horizon=1_000)`` work; a second call changes nothing."""
+    for name, settings in EXAMPLES.items():
+        if name not in registry:
+            register(id=name, entry_point=f"{__name__}:example", kwargs=dict(settings))
+
+
+def example(world: str, **settings: Any) -> BudgetEnv:
+    """The environment of a world of ``driftsack.instances``, whose function takes the settings.
+
+    >>> example("example_1", horizon=10).instance.horizon
+    10
+    """
+    return BudgetEnv(getattr(instances, world)(**settings))
