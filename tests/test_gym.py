@@ -238,3 +238,9 @@ def test_an_agent_sees_in_simulate_what_it_sees_in_the_environment(noise: str) -
 def test_the_library_loads_without_gymnasium() -> None:
     code = "import sys, driftsack; sys.exit('gymnasium' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_missing_gymnasium_is_named() -> None:
+    code = "import sys; sys.modules['gymnasium'] = None; import driftsack.gym"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert "SettingError: driftsack.gym needs Gymnasium: pip install 'driftsack[gym]'" in done.stderr
