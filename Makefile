@@ -5,7 +5,7 @@ BIN := .venv/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help reproduce test check bench clean
+.PHONY: help reproduce test check bench docs clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,9 @@ check: .venv/tools  ## style, types, layers
 
 bench: .venv/installed  ## measure speed side by side; refreshes docs/benchmarks.md
 	$(BIN)/driftsack bench --markdown docs/benchmarks.md
+
+docs: .venv/tools  ## build the documentation site into out/site; read it with: python3 -m http.server -d out/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## forget the environment, the results and every cache
 	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

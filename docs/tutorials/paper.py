@@ -1,0 +1,59 @@
+"""The paper in five minutes: a world that changes once, three policies, and what V and W have to do with it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import driftsack as ds
+from driftsack.plot.style import LINES, THOUSANDS, new_figure
+
+HORIZON = 10_000
+SCALE = 0.2  # of the confidence radius; see the page on calibration
+
+
+def policies(world: ds.Instance) -> dict[str, ds.Policy]:
+    """The paper's three, told what the paper tells them."""
+    moves = ds.variation(world)
+    fixed = ds.benchmarks.fixed_distribution(world)
+    return {
+        "sliding-window UCB": ds.SlidingWindowUCB(variation=(moves.v1, moves.v2), scale=SCALE),
+        "naive UCB": ds.NaiveUCB(scale=SCALE),
+        "LagrangeBwK": ds.LagrangeBwK(benchmark=fixed.value),
+    }
+
+
+def main(folder: Path) -> None:
+    """Example 2 round by round; Example 3 for five times of its change."""
+    world = ds.instances.example_2(HORIZON)
+    moves, best = ds.variation(world), ds.benchmarks.lp_dynamic(world)
+    windows = ds.theory.windows(HORIZON, world.arms, world.resources, (moves.v1, moves.v2))
+    print(f"Example 2: V1 = {moves.v1:g}, V2 = {moves.v2:g}, W1 = {moves.w1:,.0f}, W2 = {moves.w2:,.0f}")
+    print(f"windows by the paper's formula: {windows[0]:,} and {windows[1]:,} rounds")
+    print(f"the best plan earns {best.value:,.0f}")
+    figure = new_figure(8.5, 3.6)
+    left, right = figure.subplots(1, 2)
+    shares = [0.1, 0.3, 0.5, 0.7, 0.9]
+    lost: dict[str, list[float]] = {name: [] for name in policies(world)}
+    for (name, policy), (colour, dash, _) in zip(policies(world).items(), LINES, strict=False):
+        run = ds.simulate(world, policy, trials=50, seed=0)
+        print(f"{name} earns {run.reward.mean():,.0f} and stops in round {run.stopping_time.mean():,.0f}")
+        left.plot(run.times, run.curve.mean(axis=0), dash, color=colour, label=name)
+    for alpha in shares:
+        other = ds.instances.example_3(alpha, HORIZON)
+        optimum = ds.benchmarks.lp_dynamic(other)
+        for name, policy in policies(other).items():
+            lost[name].append(float(ds.simulate(other, policy, trials=50, seed=0).regret(optimum).mean()))
+    for (name, values), (colour, dash, marker) in zip(lost.items(), LINES, strict=False):
+        right.plot(shares, values, dash, color=colour, marker=marker, label=name)
+    left.set(xlabel="round", title="Example 2: reward so far")
+    right.set(xlabel="the world changes after this share of the rounds", title="Example 3: regret", ylim=(0, None))
+    left.xaxis.set_major_formatter(THOUSANDS)
+    for axes in (left, right):
+        axes.yaxis.set_major_formatter(THOUSANDS)
+    left.legend(loc="upper left")
+    figure.savefig(folder / "paper.png", dpi=130)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)

@@ -1,0 +1,104 @@
+"""The site builds strictly and fetches nothing; tutorials run, draw their figures and print what their pages quote."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+ROOT = Path(__file__).parent.parent
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
+FETCHED = re.compile(
+    r'<(?:script|img|iframe)[^>]+src="?(?:https?:)?//|<link[^>]+rel="?(?:stylesheet|preconnect)[^>]+href="?https?:'
+)
+
+
+def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Build the site of a folder strictly."""
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--config-file",
+        str(root / "mkdocs.yml"),
+        "--site-dir",
+        str(site),
+    ]
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=root, env=quiet)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    built = build(ROOT, folder)
+    assert built.returncode == 0, built.stderr
+    return folder
+
+
+def test_pages_fetch_nothing(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 25
+    assert [page.name for page in pages if FETCHED.search(page.read_text())] == []
+    assert FETCHED.search('<script src="https://elsewhere/x.js">')
+    assert FETCHED.search('<link rel="stylesheet" href="https://elsewhere/x.css">')
+
+
+def test_search_has_an_index_of_its_own(site: Path) -> None:
+    index = json.loads((site / "search" / "search_index.json").read_text())
+    places = [entry["location"] for entry in index["docs"] if "SlidingWindowUCB" in entry["text"]]
+    assert {"choose.html", "policies.html"} <= {place.split("#")[0] for place in places}
+
+
+def test_the_api_shows_mathematics_and_examples(site: Path) -> None:
+    page = (site / "api" / "policies.html").read_text()
+    assert page.count("<math") > 50
+    assert ":math:" not in page
+    assert ".. math::" not in page
+    assert "<blockquote>" not in page  # what Markdown makes of an example that is not marked as code
+
+
+@pytest.mark.parametrize(
+    ("page", "planted"),
+    [
+        ("choose.md", "[broken](nowhere.md)"),
+        ("api/lp.md", "::: driftsack.lp.nothing"),
+        ("index.md", "[broken](choose.md#nothing)"),
+    ],
+)
+def test_a_broken_link_or_name_fails(tmp_path: Path, page: str, planted: str) -> None:
+    for name in ("docs", "tools", "src"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    with (tmp_path / "docs" / page).open("a") as stream:
+        stream.write(f"\n\n{planted}\n")
+    built = build(tmp_path, tmp_path / "site")
+    assert built.returncode != 0
+    assert re.search(r"nowhere|nothing", built.stderr)
+
+
+def test_every_tutorial_has_its_page() -> None:
+    assert {script.stem for script in TUTORIALS} == {page.stem for page in (ROOT / "docs" / "tutorials").glob("*.md")}
+    assert len(TUTORIALS) >= 3
+
+
+@pytest.mark.parametrize("script", TUTORIALS, ids=lambda script: script.stem)
+def test_a_tutorial_prints_what_its_page_quotes_and_draws_its_figure(script: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, script, tmp_path], check=True, capture_output=True, text=True)
+    page = script.with_suffix(".md").read_text()
+    quoted = re.search(r"```text\n(.*?)```", page, re.DOTALL)
+    assert quoted is not None
+    assert quoted[1] == done.stdout
+    assert f'--8<-- "tutorials/{script.name}"' in page
+    figure = imread(tmp_path / f"{script.stem}.png")
+    assert figure.shape == imread(script.with_suffix(".png")).shape
+    assert figure[..., :3].std() > 0.05  # something is drawn

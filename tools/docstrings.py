@@ -1,0 +1,46 @@
+r"""Docstrings as Markdown: mathematics becomes MathML, which browsers draw without a script; examples become code.
+
+The docstrings of the library mark mathematics by ``:math:`` and ``.. math::`` and names by ``:func:`` and its kin, as
+Sphinx does; MkDocs reads Markdown. Griffe, which reads the sources for mkdocstrings, calls this extension.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+from latex2mathml.converter import convert
+
+DISPLAY = re.compile(r"^([ ]*)\.\. math::(.*(?:\n\1[ ]+\S.*)*)", re.MULTILINE)
+INLINE = re.compile(r":math:`([^`]+)`")
+NAME = re.compile(r":(?:func|class|meth|mod|data|attr):`~?([^`]+)`")
+EXAMPLE = re.compile(r"(?:^[ ]*>>>.*\n?(?:^[ ]*\S.*\n?)*)", re.MULTILINE)
+
+
+def formula(latex: str, display: str) -> str:
+    """One line of MathML; newlines and indents of the source are spaces."""
+    return convert(" ".join(latex.split()), display=display).replace("\n", "")
+
+
+def markdown(text: str) -> str:
+    r"""A docstring as Markdown.
+
+    >>> markdown("See :func:`solve`:\n\n>>> 1 + 1\n2\n").splitlines()
+    ['See `solve`:', '', '```pycon', '>>> 1 + 1', '2', '```']
+    >>> markdown(":math:`x`")
+    '<math xmlns="http://www.w3.org/1998/Math/MathML" display="inline"><mrow><mi>x</mi></mrow></math>'
+    """
+    text = DISPLAY.sub(lambda found: f"\n{found[1]}{formula(found[2], 'block')}\n", text)
+    text = INLINE.sub(lambda found: formula(found[1], "inline"), text)
+    text = NAME.sub(r"`\1`", text)
+    return EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
+
+
+class Docstrings(griffe.Extension):
+    """Rewrites every docstring when Griffe has read it."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rewrite one docstring."""
+        if obj.docstring is not None:
+            obj.docstring.value = markdown(obj.docstring.value)
