@@ -25,7 +25,7 @@ check: .venv/tools  ## style, types, layers
 bench: .venv/installed  ## measure speed side by side; refreshes docs/benchmarks.md
 	$(BIN)/driftsack bench --markdown docs/benchmarks.md
 
-docs: .venv/tools  ## build the documentation site into out/site; read it with: python3 -m http.server -d out/site
+docs: .venv/tools  ## build the documentation site; open out/site/index.html, no server needed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:  ## forget the environment, the results and every cache

@@ -37,8 +37,21 @@ def markdown(text: str) -> str:
     return EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
 
 
+def undocumented(place: griffe.Object | griffe.Alias) -> list[str]:
+    """Public modules, classes and functions from a place down that have no docstring; special methods need none."""
+    if place.is_alias or place.is_attribute or place.is_special or not place.is_public:
+        return []
+    found = [] if place.docstring else [place.path]
+    return found + [path for member in place.members.values() for path in undocumented(member)]
+
+
 class Docstrings(griffe.Extension):
-    """Rewrites every docstring when Griffe has read it."""
+    """Rewrites every docstring that Griffe has read, and warns of missing ones, so that a strict build fails."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
+        """Name what has no docstring."""
+        for path in undocumented(pkg):
+            griffe.logger.warning(f"{path} has no docstring")
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite one docstring."""
