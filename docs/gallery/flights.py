@@ -1,4 +1,4 @@
-"""Makes the figure and the tables of flights.md: run it as ``python docs/gallery/flights.py [TRIALS]``."""
+"""Makes the figure and the tables of flights.md: run it as ``python docs/gallery/flights.py [FOLDER [TRIALS]]``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def measured() -> tuple[Drift, Drift]:
     return drift(rows, windows=52), drift(joined(rows, 26), windows=52)
 
 
-def main(trials: int) -> None:
+def main(folder: Path, trials: int) -> None:
     """Print what the page says, and draw its figure."""
     by_round, by_day = measured()
     for name, one in (("rounds", by_round), ("days", by_day)):
@@ -35,8 +35,9 @@ def main(trials: int) -> None:
     spelled = {"LP-Static": "best fixed mix", "single steps": "even spending", "LP-Dynamic": "best weekly plan"}
     shown = {text: optima[name] for name, text in spelled.items()}
     figure = flights_figure(by_round.measures["v1"].value, floors, rows, shown)
-    figure.savefig(FOLDER / "flights.png", dpi=130)
+    figure.savefig(folder / "flights.png", dpi=130)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
+    given = dict(enumerate(sys.argv))
+    main(Path(given.get(1, FOLDER)), int(given.get(2, 40)))
