@@ -86,12 +86,122 @@ def test_every_bad_row_is_named_across_batches(tmp_path: Path, monkeypatch: pyte
         ds.logs.read(path)
 
 
-def test_a_long_list_of_bad_rows_is_counted_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "MOST_KEPT", 25)
+def test_a_hopeless_log_is_left_where_that_is_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every bad value up to there is named, and the last entry says where reading stopped."""
+    monkeypatch.setattr(stream, "MOST_BAD", 25)
+    monkeypatch.setattr(stream, "ROWS_AT_ONCE", 10)
     path = write(tmp_path / "log.csv", [HEADER, *(f"{t},a,-1,0.5" for t in range(60))])
-    with pytest.raises(LogError, match=r"60 bad values(.|\n)*and 40 more") as caught:
+    with pytest.raises(LogError, match=r"bad values \((.|\n)*and \d+ more") as caught:
         ds.logs.read(path)
-    assert len(caught.value.bad) == 25
+    *named, last = caught.value.bad
+    assert [row.line for row in named] == list(range(2, 2 + len(named)))
+    assert 25 < len(named) < 60
+    assert (last.kind, last.line) == ("stopped", 2 + len(named))
+    assert ds.logs.check(path)[-1] == last
+
+
+@pytest.mark.parametrize("arms", [["a"], ["a", "b"]])
+def test_unknown_arms_do_not_reach_the_kernel(arms: list[str]) -> None:
+    """Whatever memory lies before the first arm's cells stays as it was."""
+    frame = pl.DataFrame({"time": range(50), "arm": ["a"] + ["oops"] * 49, "reward": [0.5] * 50, "cost": [0.5] * 50})
+    with pytest.raises(LogError, match="unknown arm"):
+        ds.logs.survey(frame, arms=arms)
+    cells = new_cells(1, 2)
+    add_rows(cells, np.array([rows.UNKNOWN, -1, 0], dtype=np.int32), np.ones((3, 2)), 0)
+    assert cells.counts[0, 3] == 1
+
+
+def test_numbers_as_arms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prices stay apart, a whole one has no point in any batch, and what is no number is named."""
+    monkeypatch.setattr(stream, "ROWS_AT_ONCE", 2)
+    prices = [9.0, None, 9.49, 9.0, 9.1]
+    frame = pl.DataFrame({"time": range(5), "arm": prices, "reward": [0.5, 0, 0, 0, 0], "cost": [0.5, 0, 0, 0, 0]})
+    log = ds.logs.read(frame)
+    assert log.arms == ("9", "9.1", "9.49")
+    assert log.arm.tolist() == [0, -1, 2, 0, 1]
+    odd = frame.with_columns(arm=pl.Series([1.0, float("nan"), float("inf"), 1.0, None]))
+    assert [(row.line, row.kind) for row in ds.logs.check(odd)] == [(2, "not finite"), (3, "not finite")]
+    for names in (["1", "²"], ["--5", "6"], ["a[0]", "b"]):
+        assert len(ds.logs.read(frame.with_columns(arm=pl.Series([*names, None, *names]))).arms) == 2
+
+
+def test_a_file_is_read_by_its_name_alone(tmp_path: Path) -> None:
+    for name in ("log[1].csv", "log*.parquet"):
+        other = tmp_path / name.replace("[1]", "1").replace("*", "2")
+        for path, reward in ((tmp_path / name, 0.1), (other, 0.9)):
+            frame = pl.DataFrame({"time": [1], "arm": ["a"], "reward": [reward], "cost": [0.5]})
+            (frame.write_csv if path.suffix == ".csv" else frame.write_parquet)(path)
+        assert ds.logs.read(tmp_path / name).reward.tolist() == [0.1]
+
+
+def test_a_row_cut_short_is_no_skip(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", [HEADER, "1,a,0.5,0.1", "2", "3,,,", "4,a,1", "5,"])
+    found = [(row.line, row.kind) for row in ds.logs.check(path)]
+    assert found == [(3, "too few fields"), (5, "empty"), (6, "too few fields")]
+    assert ds.logs.check(write(tmp_path / "log.csv", [HEADER, "1,a,0.5,0.1", "2,,,", "3,,,"])) == ()
+
+
+def test_times_as_machines_write_them(tmp_path: Path) -> None:
+    """Nanoseconds differ where floats do not; a first time that is no time does not hide the others."""
+    lines = ["1700000000000000000,a,1,0.5", "1700000000000000100,a,1,0.5", "1700000000000000100,a,1,0.5"]
+    path = write(tmp_path / "log.csv", [HEADER, *lines])
+    assert [(row.line, row.kind) for row in ds.logs.check(path)] == [(4, "duplicate")]
+    moments = pl.Series([1_700_000_000_000_000_000, 1_700_000_000_000_000_001]).cast(pl.Datetime("ns"))
+    typed = pl.DataFrame({"time": moments, "arm": ["a", "a"], "reward": [1, 1], "cost": [0.5, 0.5]})
+    assert ds.logs.check(typed) == ()
+    for times in (["n/a", "2", "3"], ["n/a", "2024-01-31", "2024-02-01"]):
+        path = write(tmp_path / "log.csv", [HEADER, *(f"{time},a,{-k // 2},0.5" for k, time in enumerate(times))])
+        assert ds.logs.check(path)[0][::2] == (2, "not a number")
+        assert {row.line for row in ds.logs.check(path)} == {2, 3, 4}
+
+
+def test_headers_that_mislead(tmp_path: Path) -> None:
+    for lines, words in (
+        (["time,arm,reward,cost,cost", "1,a,1,0.5,0.5"], "more than one column cost"),
+        (["Time, arm,reward,cost", "1,a,1,0.5"], "'Time' must be spelled 'time'. ' arm' must be spelled 'arm'."),
+        (["Time,Arm,Reward", "1,a,1"], "lacks the columns time, arm, reward"),
+        (["time,reward:a,cost:a,cost:b", "1,1,0.5,0.5"], "lacks the column reward:b"),
+        (["time\rarm", "1"], "ends its lines by a carriage return alone"),
+    ):
+        path = tmp_path / "log.csv"
+        path.write_text(("\r" if "\r" in lines[0] else "\n").join(lines), newline="")
+        with pytest.raises(LogError) as caught:
+            ds.logs.read(path)
+        assert words in str(caught.value)
+    path = write(tmp_path / "log.csv", [HEADER, *GOOD])
+    with pytest.raises(LogError, match=r"must be separated by semicolons, but its header .* by commas"):
+        ds.logs.read(path, separator=";")
+    for separator in ("", "ab", "é", "\n"):
+        with pytest.raises(SettingError, match="separator must be one character"):
+            ds.logs.read(path, separator=separator)
+    tabs = write(tmp_path / "tabs.csv", [line.replace(",", "\t") for line in (HEADER, *GOOD)])
+    assert len(ds.logs.read(tabs, separator=r"\t")) == 4
+    for wrong, words in (({"resources": []}, "at least one"), ({"arms": "ab"}, "list of names"), ({"arms": []}, "one")):
+        with pytest.raises(SettingError, match=words):
+            ds.logs.read(path, **wrong)
+
+
+def test_types_of_columns() -> None:
+    frame = pl.DataFrame({"time": [1, 2], "arm": ["a", "b"], "reward": ["0.5", "1"], "cost": [0, 1]})
+    for kind in (pl.Categorical(), pl.Enum(["0.5", "1"])):
+        assert ds.logs.read(frame.with_columns(pl.col("reward").cast(kind))).reward.tolist() == [0.5, 1.0]
+    for name, strange in (
+        ("reward", pl.struct("cost")),
+        ("cost", pl.concat_list("cost")),
+        ("reward", pl.date(1970, 1, 1)),
+        ("time", pl.struct("cost")),
+    ):
+        with pytest.raises(LogError, match=f"the column {name} must hold numbers"):
+            ds.logs.read(frame.with_columns(strange.alias(name)))
+    given = frame.with_columns(pl.Series("propensity", [0.5, 7.0]), pl.Series("arm", ["a", None]), reward=0, cost=0)
+    assert [(row.line, row.kind) for row in ds.logs.check(given)] == [(2, "not a probability")]
+
+
+def test_what_was_played_is_what_the_table_says() -> None:
+    columns = {"time": [1, 2], "arm": ["a", "b"], "reward": [1.0, 0.3], "cost": [0.5, 0.5]}
+    table = {"reward:a": [1.0, 0.0], "cost:a": [0.5, 0.5], "reward:b": [0.0, 0.2], "cost:b": [0.5, 0.5]}
+    found = ds.logs.check(pl.DataFrame(columns | table))
+    assert [(row.line, row.column, row.kind) for row in found] == [(2, "reward", "not the table's")]
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -122,7 +232,7 @@ def test_columns_times_and_arms_as_people_write_them(tmp_path: Path) -> None:
         ds.logs.read(typed, arms=["0", "0"])
     with pytest.raises(OutOfRangeError, match="cost_max must be above 0"):
         ds.logs.read(typed, cost_max=0.0)
-    with pytest.raises(LogError, match="propensity must be above 0 and at most 1"):
+    with pytest.raises(LogError, match="not a probability"):
         ds.logs.read(typed.with_columns(propensity=pl.Series([0.0, None])))
 
 

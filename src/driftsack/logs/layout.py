@@ -20,7 +20,7 @@ REWARD: Final = "reward"
 PROPENSITY: Final = "propensity"
 COST: Final = "cost"
 OF_ARM: Final = ":"
-OTHER_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
+SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 class Wanted(NamedTuple):
@@ -56,60 +56,83 @@ class Layout(NamedTuple):
         return names
 
 
-def find_layout(columns: Sequence[str], wanted: Wanted, name: str) -> Layout:
+def find_layout(columns: Sequence[str], wanted: Wanted, name: str, separator: str = ",") -> Layout:
     """Settle what each column is, or say what is missing.
 
     >>> find_layout(["time", "arm", "reward", "cost_money"], Wanted(), "log.csv").resources
     ('cost_money',)
     """
-    check_separator(columns, name)
-    in_table = [column for column in columns if OF_ARM in column]
-    tabled = tuple(dict.fromkeys(c.split(OF_ARM, 1)[1] for c in in_table if c.split(OF_ARM, 1)[0] == REWARD))
+    check_separator(columns, name, separator)
     resources = _resources(columns, wanted, name)
-    arms = tuple(str(arm) for arm in wanted.arms) if wanted.arms is not None else tabled or None
-    if arms is not None and len(set(arms)) != len(arms):
-        raise SettingError(f"arms must differ from each other, got {', '.join(arms)}.")
-    table, played = bool(tabled), ARM in columns or not tabled
+    parts = [column.split(OF_ARM, 1) for column in columns if OF_ARM in column]
+    tabled = tuple(dict.fromkeys(arm for part, arm in parts if part in (REWARD, *resources)))
+    arms = _names(wanted.arms, "arms") or tabled or None
     amounts = vector(wanted.cost_max, "cost_max", len(resources))
     if (amounts <= 0).any():
         raise OutOfRangeError(f"cost_max must be above 0, got {amounts.min():g}.")
+    played = ARM in columns or not tabled
     layout = Layout(
         resources=resources,
         arms=arms,
         played=played,
         propensity=PROPENSITY in columns and played,
-        table=table,
+        table=bool(tabled),
         reward_max=above_zero(wanted.reward_max, "reward_max"),
         cost_max=amounts,
     )
-    missing = [column for column in layout.columns if column not in columns]
-    if missing:
-        raise LogError(
-            f"{name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
-            f"it has {', '.join(columns)}. Rename or add what is missing."
-        )
+    _check_present(layout.columns, columns, name)
     return layout
 
 
-def check_separator(columns: Sequence[str], name: str) -> None:
-    """Raise if the header was not cut at the commas because there are none."""
+def check_separator(columns: Sequence[str], name: str, separator: str) -> None:
+    """Raise if the header was not cut because its fields are separated by something else."""
     if len(columns) != 1:
         return
-    for separator, spelled in OTHER_SEPARATORS.items():
-        if separator in columns[0]:
+    expected = SEPARATORS.get(separator, repr(separator))
+    for other, spelled in SEPARATORS.items():
+        if other in columns[0] and other != separator:
             raise LogError(
-                f"{name} must be separated by commas, but its header {columns[0]!r:.60} is separated by {spelled}; "
-                f"pass separator={separator!r} or save it with commas."
+                f"{name} must be separated by {expected}, but its header {columns[0]!r:.60} is separated by {spelled}; "
+                f"pass separator={other!r} or save it with {expected}."
             )
+
+
+def _check_present(needed: Sequence[str], columns: Sequence[str], name: str) -> None:
+    """Raise if a column is missing; one that differs only by case or spaces is pointed at."""
+    missing = [column for column in needed if column not in columns]
+    if not missing:
+        return
+    alike = {column.strip().lower(): column for column in columns}
+    near = "".join(f" {alike[column.lower()]!r} must be spelled {column!r}." for column in missing if column in alike)
+    raise LogError(
+        f"{name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
+        f"it has {', '.join(columns)}. Rename or add what is missing.{near}"
+    )
+
+
+def _names(given: Sequence[str] | None, setting: str) -> tuple[str, ...]:
+    """Names that were passed; none if nothing was."""
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        raise SettingError(f"{setting} must be a list of names, got the text {given!r}; pass [{given!r}].")
+    names = tuple(str(one) for one in given)
+    if not names:
+        raise SettingError(
+            f"{setting} must name at least one, got an empty list; leave it out to take what the log has."
+        )
+    if len(set(names)) != len(names):
+        raise SettingError(f"{setting} must differ from each other, got {', '.join(names)}.")
+    return names
 
 
 def _resources(columns: Sequence[str], wanted: Wanted, name: str) -> tuple[str, ...]:
     """The resources' columns: those that were named, or those whose names begin with ``cost``."""
-    if wanted.resources is not None:
-        return tuple(wanted.resources)
+    named = _names(wanted.resources, "resources")
     plain = dict.fromkeys(column.split(OF_ARM, 1)[0] for column in columns)
-    found = tuple(column for column in plain if column.startswith(COST))
+    found = named or tuple(column for column in plain if column.startswith(COST))
     if not found:
+        _check_present([TIME, *([] if any(OF_ARM in column for column in columns) else [ARM, REWARD])], columns, name)
         raise LogError(
             f"{name} lacks a column for each resource: their names begin with {COST!r}, such as cost_money, or are "
             f"passed as resources=[...]; it has {', '.join(columns)}."

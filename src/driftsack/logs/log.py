@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,7 +140,7 @@ def check(
 
 def arm_order(names: Sequence[str]) -> list[int]:
     """Arms in the order that people expect: whole numbers by size, words by the alphabet."""
-    numeric = all(name.lstrip("-").isdigit() for name in names)
+    numeric = all(re.fullmatch(r"-?[0-9]+", name) for name in names)
     return sorted(range(len(names)), key=lambda i: (int(names[i]), "") if numeric else (0, names[i]))
 
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:  # a quarter of a second that ``import driftsack`` does not ne
 
 UNKNOWN: Final = -2  # an arm that there is not: its row is bad, but not a skip
 MOST_ARMS: Final = 1_000
-MOST_KEPT: Final = 100_000  # bad rows that are kept with their reasons; beyond, they are counted
+ISO_DATE: Final = r"^\s*\d{4}-\d\d-\d\d"
+LOOKED_AT: Final = 1_000  # times that decide whether they are dates
+TABLE_ROUNDING: Final = 1e-9  # of the most that a value may be: by how much a row may differ from its table
 
 
 class BadRow(NamedTuple):
@@ -25,7 +27,7 @@ class BadRow(NamedTuple):
 
     line: int  # of the file, the header being line 1; of a Parquet file, the row from 1
     column: str
-    kind: str  # empty, not a number, not finite, negative, too large, unsorted, duplicate, unknown arm, not skipped
+    kind: str  # such as empty, not a number, negative, too large, unsorted, duplicate, unknown arm
     reason: str
 
 
@@ -46,14 +48,15 @@ class Reader:
         self.layout = layout
         self.line = first_line
         self.arms = {name: i for i, name in enumerate(layout.arms or ())}
-        self.last_time = -np.inf
-        self.dates: bool | None = None  # known after the first row
+        self.last_time: int | float = -np.inf
+        self.dates: bool | None = None  # known after the first rows
         self.bad: list[BadRow] = []
-        self.bad_count = 0
+        self.bare = 0  # rows that have a time and nothing else
 
     def take(self, frame: pl.DataFrame) -> Batch:
         """Arrays of the batch; rows that cannot be taken go to ``bad`` and leave zeros."""
         layout, rows = self.layout, len(frame)
+        frame = _plain(frame)
         time = self._times(frame[TIME])
         arm, outcomes = np.full(rows, SKIP, dtype=np.int32), np.zeros((rows, 1 + len(layout.resources)))
         propensity, table = np.zeros(0), np.zeros((0, 0, outcomes.shape[1]))
@@ -61,6 +64,7 @@ class Reader:
             arm = self._arms(frame[ARM])
             for k, name in enumerate((REWARD, *layout.resources)):
                 outcomes[:, k] = self._numbers(frame[name], name, k, arm)
+            self.bare += int(np.all([_empty(frame[name]) for name in (ARM, REWARD, *layout.resources)], axis=0).sum())
         if layout.propensity:
             propensity = self._propensities(frame[PROPENSITY], arm)
         if layout.table and layout.arms is not None:
@@ -72,14 +76,14 @@ class Reader:
                 ],
                 axis=1,
             )
+            if layout.played:
+                self._compare(arm, outcomes, table)
         self.line += rows
         return Batch(time, arm, outcomes, propensity, table)
 
     def blame(self, rows: Bools, column: str, kind: str, reason: str, values: Any = None) -> None:
         """Note every row of ``rows``; ``reason`` may name the row's value as ``{}``."""
-        where = np.flatnonzero(rows)
-        self.bad_count += where.size
-        for i in where[: max(MOST_KEPT - len(self.bad), 0)].tolist():
+        for i in np.flatnonzero(rows).tolist():
             spelled = reason if values is None else reason.replace("{}", _spelled(values[i]))
             self.bad.append(BadRow(self.line + i, column, kind, spelled))
 
@@ -88,30 +92,34 @@ class Reader:
         if self.dates is None and len(column):
             self.dates = _are_dates(column)
         times = _moments(column) if self.dates else _as_numbers(column)
-        empty = column.is_null().to_numpy()
+        empty = _empty(column)
         self.blame(empty, TIME, "empty", "time is empty; every round needs its time")
         wrong = ~np.isfinite(times) & ~empty
         advice = "; write numbers or ISO dates such as 2024-01-31T06:30, one kind in the whole log"
         self.blame(wrong, TIME, "not a number", f"time must be a number or a date, got {{}}{advice}", column)
         good = np.isfinite(times)
-        kept = times[good]
-        steps, places = np.diff(kept, prepend=self.last_time), np.flatnonzero(good)
+        if not good.any():
+            return times
+        ticks = _ticks(column, times)[good]
+        first = ticks[0].item()  # Python compares whole numbers with floats exactly
         back, same = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
-        back[places], same[places] = steps < 0, steps == 0
+        back[good] = np.concatenate([[first < self.last_time], ticks[1:] < ticks[:-1]])
+        same[good] = np.concatenate([[first == self.last_time], ticks[1:] == ticks[:-1]])
         self.blame(back, TIME, "unsorted", "time {} is earlier than the row before; sort the log by time", column)
         twice = "time {} is that of the row before; a log has one row a round"
         self.blame(same, TIME, "duplicate", twice, column)
-        self.last_time = kept[-1] if kept.size else self.last_time
+        self.last_time = ticks[-1].item()
         return times
 
     def _arms(self, column: pl.Series) -> npt.NDArray[np.int32]:
         """Arms as numbers; an empty one is a skip."""
         import polars as pl  # noqa: PLC0415
 
-        if column.dtype.is_float():  # what pandas makes of whole numbers beside empty ones
-            column = column.cast(pl.Int64, strict=False)
-        names = column.cast(pl.String).str.strip_chars()
-        names = names.set(names == "", None)
+        names = _names(column)
+        odd = _is_nan(column) | (
+            column.is_infinite().fill_null(value=False).to_numpy() if column.dtype.is_float() else False
+        )
+        self.blame(odd, ARM, "not finite", "arm must be a name or a number, or empty for a skip, got {}", column)
         if self.layout.arms is None:
             for name in names.unique(maintain_order=True).drop_nulls().to_list():
                 self.arms.setdefault(name, len(self.arms))
@@ -152,9 +160,20 @@ class Reader:
         empty = _empty(column)
         self.blame(empty & played, PROPENSITY, "empty", "propensity is empty although an arm was played; fill it in")
         self._check_numbers(column, values, empty, PROPENSITY)
-        outside = np.isfinite(values) & ((values <= 0) | (values > 1)) & played
-        self.blame(outside, PROPENSITY, "too large", "propensity must be above 0 and at most 1, got {}", values)
-        return np.where(np.isfinite(values), values, 1.0)
+        outside = np.isfinite(values) & ((values <= 0) | (values > 1))
+        wanted = "propensity must be above 0 and at most 1, got {}"
+        self.blame(outside, PROPENSITY, "not a probability", wanted, values)
+        return np.where(np.isfinite(values) & ~outside, values, 1.0)
+
+    def _compare(self, arm: npt.NDArray[np.int32], outcomes: Floats, table: Floats) -> None:
+        """What was played must be what the table says of that arm."""
+        played = arm >= 0
+        said = table[np.arange(len(arm)), np.maximum(arm, 0)]
+        for k, name in enumerate((REWARD, *self.layout.resources)):
+            most = self.layout.reward_max if k == 0 else float(self.layout.cost_max[k - 1])
+            apart = played & (np.abs(outcomes[:, k] - said[:, k]) > TABLE_ROUNDING * most)
+            reason = f"{name} is {{}} but the table has another value for that arm in this row; correct one of them"
+            self.blame(apart, name, "not the table's", reason, outcomes[:, k])
 
     def _check_numbers(self, column: pl.Series, values: Floats, empty: Bools, name: str) -> None:
         """Note what is no number, and what is one but not finite."""
@@ -189,6 +208,28 @@ def _is_nan(column: pl.Series) -> Bools:
     )
 
 
+def _plain(frame: pl.DataFrame) -> pl.DataFrame:
+    """Columns of text and numbers only; categories are text, and what is neither is refused by its name."""
+    import polars as pl  # noqa: PLC0415
+
+    for name, kind in frame.schema.items():
+        simple = kind.is_numeric() or kind in (pl.String, pl.Boolean, pl.Null, pl.Categorical, pl.Enum)
+        if not (simple or (name == TIME and kind in (pl.Date, pl.Datetime))):
+            also = {TIME: " or dates", ARM: " or names"}.get(name, "")
+            raise LogError(f"the column {name} must hold numbers{also}, but its type is {kind}.")
+    return frame.cast({pl.Categorical: pl.String, pl.Enum: pl.String})
+
+
+def _names(column: pl.Series) -> pl.Series:
+    """Arms as text, None for a skip. Whole numbers have no point, whatever other numbers are in the column."""
+    import polars as pl  # noqa: PLC0415
+
+    names = column.cast(pl.String).str.strip_chars()
+    if column.dtype.is_float():
+        names = names.str.strip_suffix(".0").set(~column.is_finite().fill_null(value=False), None)
+    return names.set(names == "", None)
+
+
 def _as_numbers(column: pl.Series) -> Floats:
     """Numbers, NaN where there is none."""
     import polars as pl  # noqa: PLC0415
@@ -198,13 +239,9 @@ def _as_numbers(column: pl.Series) -> Floats:
 
 
 def _are_dates(column: pl.Series) -> bool:
-    """Whether the first time that is given is a date."""
-    import polars as pl  # noqa: PLC0415
-
-    if column.dtype != pl.String:
-        return bool(column.dtype.is_temporal())
-    first = column.drop_nulls().head(1)
-    return len(first) > 0 and bool(np.isnan(_as_numbers(first)[0])) and bool(np.isfinite(_moments(first)[0]))
+    """Whether the first times are dates rather than numbers."""
+    first = column.head(LOOKED_AT)
+    return bool(np.isfinite(_moments(first)).sum() > np.isfinite(_as_numbers(first)).sum())
 
 
 def _moments(column: pl.Series) -> Floats:
@@ -212,6 +249,22 @@ def _moments(column: pl.Series) -> Floats:
     import polars as pl  # noqa: PLC0415
 
     if column.dtype == pl.String:
-        column = column.str.strip_chars().str.strip_suffix("Z").str.to_datetime(time_unit="us", strict=False)
+        dates = column.set(~column.str.contains(ISO_DATE), None)
+        if dates.null_count() == len(dates):
+            return np.full(len(dates), np.nan)
+        column = dates.str.strip_chars().str.strip_suffix("Z").str.to_datetime(time_unit="us", strict=False)
+    elif not column.dtype.is_temporal():
+        return np.full(len(column), np.nan)
     ticks = column.cast(pl.Datetime("us"), strict=False).cast(pl.Int64).cast(pl.Float64)
     return ticks.fill_null(float("nan")).to_numpy() / 1e6
+
+
+def _ticks(column: pl.Series, times: Floats) -> npt.NDArray[Any]:
+    """The times to compare by: whole numbers, such as nanoseconds, may differ where floats do not."""
+    import polars as pl  # noqa: PLC0415
+
+    text = column.str.strip_chars() if column.dtype == pl.String else column
+    if text.dtype.is_float():
+        return times
+    whole = text.cast(pl.Int64, strict=False)
+    return whole.to_numpy() if whole.null_count() == 0 else times

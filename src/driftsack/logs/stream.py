@@ -1,11 +1,15 @@
-"""One pass over a log, batch by batch: memory does not grow with the file, and no bad row goes unnamed."""
+"""One pass over a log, batch by batch: memory does not grow with the file, and no bad row goes unnamed.
+
+Where a CSV file has rows of a time and nothing else, its text is looked through once more: Polars fills rows that were
+cut short with empty fields, and an empty row is a skipped round, but half a row is none.
+"""
 
 from __future__ import annotations
 
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +21,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 ROWS_AT_ONCE: Final = 250_000
+HEADER: Final = 1_000_000  # characters in which a header ends
+MOST_BAD: Final = 100_000  # bad values after which the rest of a log is not looked at
 SHOWN: Final = 20  # bad rows that stand in the message; all are in its ``bad``
+COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstd, which Polars unpacks
 PARQUET: Final = (".parquet", ".pq")
 
 
@@ -28,10 +35,13 @@ class Stream:
     """
 
     def __init__(self, source: Any, wanted: Wanted, separator: str = ",") -> None:
+        separator = one_character(separator)
         self.name, frame, first_line = open_source(source, separator)
-        self.source = source
+        self.text = text_file(source)
         self.separator = separator
-        self.reader = Reader(find_layout(_columns(frame, self.name), wanted, self.name), first_line)
+        if self.text is not None:
+            check_header(self.text, separator)
+        self.reader = Reader(find_layout(_columns(frame, self.name), wanted, self.name, separator), first_line)
         self._frame = frame.select(self.reader.layout.columns)
         self.rows = 0
 
@@ -39,10 +49,17 @@ class Stream:
         for batch in self.batches():
             self.rows += len(batch.time)
             yield batch
+            if len(self.reader.bad) > MOST_BAD:
+                reason = f"reading stopped here: more than {MOST_BAD:,} values are bad; correct them first"
+                self.reader.bad.append(BadRow(self.reader.line, "", "stopped", reason))
+                break
         if self.rows == 0:
             raise LogError(f"{self.name} is empty: it has a header and no rows; a log has one row a round.")
+        if self.text is not None and self.reader.bare:
+            named = {row.line for row in self.reader.bad}
+            self.reader.bad += [row for row in ragged(self.text, self.separator) if row.line not in named]
         if self.reader.bad:
-            raise LogError(_message(self.name, self.reader), tuple(self.reader.bad))
+            raise LogError(_message(self.name, self.reader.bad), tuple(self.reader.bad))
 
     def batches(self) -> Iterator[Batch]:
         """Batches of arrays; a line with too many fields is named."""
@@ -52,9 +69,7 @@ class Stream:
             for frame in self._frame.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True):
                 yield self.reader.take(frame)
         except pl.exceptions.PolarsError as error:
-            bad = (
-                tuple(ragged(Path(self.source), self.separator)) if isinstance(self.source, (str, os.PathLike)) else ()
-            )
+            bad = tuple(ragged(self.text, self.separator)) if self.text is not None else ()
             rows = "".join(f"\n  line {row.line}: {row.reason}" for row in bad[:SHOWN])
             raise LogError(f"{self.name} cannot be read: {str(error).splitlines()[0]}.{rows}", bad) from error
 
@@ -73,8 +88,36 @@ def open_source(source: Any, separator: str) -> tuple[str, pl.LazyFrame, int]:
     if path.stat().st_size == 0:
         raise LogError(f"{path.name} is empty: it has not even a header; a log has one row a round.")
     if path.suffix.lower() in PARQUET:
-        return path.name, pl.scan_parquet(path), 1
-    return path.name, pl.scan_csv(path, infer_schema=False, separator=separator), 2
+        return path.name, pl.scan_parquet(path, glob=False), 1
+    return path.name, pl.scan_csv(path, infer_schema=False, separator=separator, glob=False), 2
+
+
+def text_file(source: Any) -> Path | None:
+    """The file, if it is one of plain text."""
+    if not isinstance(source, (str, os.PathLike)) or Path(source).suffix.lower() in PARQUET:
+        return None
+    with Path(source).open("rb") as stream:
+        return None if stream.read(4).startswith(COMPRESSED) else Path(source)
+
+
+def one_character(separator: str) -> str:
+    """One character; a tab may be spelled as shells pass it on."""
+    cut = "\t" if separator == r"\t" else str(separator)
+    if len(cut) != 1 or not cut.isascii() or cut in '"\r\n':
+        raise SettingError(f"separator must be one character, such as ',' or ';' or a tab, got {separator!r}.")
+    return cut
+
+
+def check_header(path: Path, separator: str) -> None:
+    """Raise if two columns have the same name, or if lines end in a way that Polars does not know."""
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
+        begin = stream.read(HEADER)
+    if "\r" in begin and "\n" not in begin:
+        raise LogError(f"{path.name} ends its lines by a carriage return alone; save it with ordinary line ends.")
+    names = Counter(next(csv.reader([begin.splitlines()[0]], delimiter=separator), []) if begin.strip() else [])
+    twice = [name for name, count in names.items() if count > 1 and name]
+    if twice:
+        raise LogError(f"{path.name} has more than one column {', '.join(twice)}; rename or remove the others.")
 
 
 def _columns(frame: pl.LazyFrame, name: str) -> list[str]:
@@ -88,9 +131,7 @@ def _columns(frame: pl.LazyFrame, name: str) -> list[str]:
 
 
 def ragged(path: Path, separator: str) -> Iterator[BadRow]:
-    """Lines of a CSV file with more fields than its header."""
-    if path.suffix.lower() in PARQUET:
-        return
+    """Rows of a CSV file with more or fewer fields than its header; empty lines are left to others."""
     with path.open(newline="", encoding="utf-8", errors="replace") as stream:
         lines = csv.reader(stream, delimiter=separator)
         width = len(next(lines, []))
@@ -98,14 +139,19 @@ def ragged(path: Path, separator: str) -> Iterator[BadRow]:
             if len(fields) > width:
                 reason = f"the row has {len(fields)} fields, the header {width}; quote text that holds a {separator!r}"
                 yield BadRow(line, "", "too many fields", reason)
+            elif 0 < len(fields) < width:
+                reason = (
+                    f"the row has {len(fields)} field{'s' * (len(fields) > 1)}, the header {width}; was it cut short?"
+                )
+                yield BadRow(line, "", "too few fields", reason)
 
 
-def _message(name: str, reader: Reader) -> str:
+def _message(name: str, bad: Sequence[BadRow]) -> str:
     """Which rows are bad and why: the first ones, and how many of each kind."""
-    kinds = ", ".join(f"{count:,} × {kind}" for kind, count in Counter(row.kind for row in reader.bad).most_common())
-    shown = "".join(f"\n  line {row.line}: {row.reason}" for row in sorted(reader.bad)[:SHOWN])
-    more = f"\n  ... and {reader.bad_count - SHOWN:,} more" if reader.bad_count > SHOWN else ""
+    kinds = ", ".join(f"{count:,} × {kind}" for kind, count in Counter(row.kind for row in bad).most_common())
+    shown = "".join(f"\n  line {row.line}: {row.reason}" for row in sorted(bad)[:SHOWN])
+    more = f"\n  ... and {len(bad) - SHOWN:,} more" if len(bad) > SHOWN else ""
     return (
-        f"{name} has {reader.bad_count:,} bad value{'s' * (reader.bad_count != 1)} ({kinds}); nothing was left out and "
+        f"{name} has {len(bad):,} bad value{'s' * (len(bad) != 1)} ({kinds}); nothing was left out and "
         f"nothing was read. Correct these lines:{shown}{more}"
     )

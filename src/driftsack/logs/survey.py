@@ -65,9 +65,9 @@ class Survey:
 
 @kernel
 def add_rows(cells: Cells, arm: npt.NDArray[np.int32], outcomes: Floats, first: int) -> None:
-    """Enter rows ``first``, ``first`` + 1, ... of a log."""
+    """Enter rows ``first``, ``first`` + 1, ... of a log; skips and unknown arms are below zero."""
     for t in range(arm.size):
-        if arm[t] != SKIP:
+        if arm[t] >= 0:
             add(cells, arm[t], first + t, outcomes[t])
 
 
