@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.image import imread
 from typer.testing import CliRunner
 
 import driftsack as ds
@@ -20,6 +21,7 @@ from driftsack.experiments.verify.hulls import distance_sum, least_sum
 from driftsack.experiments.verify.rates import exponent
 from driftsack.experiments.verify.statement import FAILS, Effort, Finding, Statement
 from driftsack.experiments.verify.worlds import margins, random_world
+from driftsack.plot import theory_figure
 
 QUICK = Effort(quick=True)
 DOCS = Path(__file__).parents[1] / "docs"
@@ -78,6 +80,22 @@ def test_json_and_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = runner.invoke(app, ["verify", "--quick", "--json"])
     assert failed.exit_code == 1
     assert json.loads(failed.stdout)["statements"][0]["as_documented"] is False
+
+
+def test_the_figure_shows_margins_and_rates(tmp_path: Path) -> None:
+    told = [statement.check(QUICK, False) for statement in chosen("theorem-2-iii")]
+    (rate,) = told[0].rates
+    assert rate.varied == "W"
+    row = {"name": "theorem-2-iii", "margins": (-1.0, 0.0, 0.5, 1.0), "rates": [rate._asdict()]}
+    margins_panel, rate_panel = theory_figure([row]).axes
+    assert margins_panel.get_xlim()[0] < -1.0  # a broken statement would be seen
+    assert rate_panel.get_legend_handles_labels()[1][1].startswith(f"{rate.value:.2f} [")
+    command = ["verify", "--quick", "--only", "hoeffding", "--figure", str(tmp_path / "theory.png")]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert imread(tmp_path / "theory.png").std() > 0.05
+    nothing = CliRunner().invoke(app, [*command[:3], "claim-1", *command[4:]])
+    assert nothing.exit_code == 1
+    assert "neither margins nor exponents" in nothing.stderr
 
 
 def test_an_unknown_name_is_refused() -> None:
@@ -143,7 +161,7 @@ def test_exponents_are_found_with_their_intervals() -> None:
     rng = np.random.default_rng(0)
     places = [10.0, 100.0, 1_000.0]
     samples = [x**0.6 * (1 + 0.1 * rng.standard_normal(30)) for x in places]
-    fit = exponent(places, samples, rng)
+    fit = exponent("T", 0.6, places, samples, rng)
     assert fit.low < 0.6 < fit.high
     assert fit.high - fit.low < 0.05
-    assert fit.gap(0.6) > 0 > fit.gap(1.0)
+    assert fit.gap() > 0 > fit._replace(expected=1.0).gap()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,9 @@ def verify(
     ] = False,
     only: Annotated[str | None, typer.Option(help="Only statements whose name contains this.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same rows.")] = 0,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw margins and fitted rates into this file (.png, .svg, .pdf).")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Test the theory itself: every statement of the paper, tried on worlds that could break it.
@@ -34,6 +38,10 @@ def verify(
 
     with plain_errors():
         rows = _with_bar(Effort(quick, seed), only)
+        if figure is not None:
+            from driftsack.plot import theory_figure  # noqa: PLC0415
+
+            theory_figure(rows).savefig(figure, dpi=130)
     if as_json:
         print_json({"statements": rows, "seconds": sum(row["seconds"] for row in rows)})
     else:

@@ -8,6 +8,7 @@ from driftsack.plot.lines import lines_figure
 from driftsack.plot.oco import oco_figure
 from driftsack.plot.rewards import rewards_figure
 from driftsack.plot.style import write_figure
+from driftsack.plot.theory import theory_figure
 
 __all__ = [
     "as_data_uri",
@@ -19,6 +20,7 @@ __all__ = [
     "oco_figure",
     "rewards_figure",
     "standings_figure",
+    "theory_figure",
     "windows_figure",
     "write_figure",
 ]

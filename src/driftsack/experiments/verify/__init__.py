@@ -55,6 +55,8 @@ def verify(
                 "seed": effort.seed,
                 "seconds": time.perf_counter() - begun,
                 "note": finding.note,
+                "margins": finding.margins,
+                "rates": [rate._asdict() for rate in finding.rates],
             }
         )
     return rows
