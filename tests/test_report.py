@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import driftsack as ds
 from driftsack.cli import app
 from driftsack.experiments import make_spec
+from driftsack.experiments.foretold import forecast, spending
 from driftsack.experiments.league import ENTRIES, as_grid, by_default, entries, league_spec, overview, standings
 from driftsack.plot import heat_figure
 from driftsack.policies import NaiveUCB, Policy, SlidingWindowUCB
@@ -133,14 +136,33 @@ def test_league_is_one_table_and_one_heat_map(tmp_path: Path) -> None:
 
 
 def test_every_policy_takes_part() -> None:
-    """Whatever starts by default is entered without being listed; the others need a line in the table."""
+    """Whatever starts by default is entered without being listed; the others have a line in the table."""
     entered = {entry["policy"] for entry in entries()}
     ours = [recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.policies.")]
-    assert {recipe.__name__ for recipe in ours if by_default(recipe)} <= entered
+    whole = [recipe for recipe in ours if not inspect.isabstract(recipe)]
+    assert {recipe.__name__ for recipe in whole} == entered
     assert by_default(NaiveUCB)
     assert not by_default(SlidingWindowUCB)
     assert not by_default(Policy)  # type: ignore[type-abstract]
     assert {policy.policy for policy in league_spec(1, 100, 0).policies} == entered
+
+
+def test_what_is_foretold_is_the_world_in_periods() -> None:
+    """Against a loop over rounds; the plan of the forecast spends what the curve says."""
+    world = ds.instances.random_walk(horizon=95, seed=1)
+    told = forecast(world)
+    for k in range(10):
+        rounds = [t for t in range(95) if t * 10 // 95 == k]
+        assert (told.phase[rounds] == k).all()
+        np.testing.assert_allclose(told.rewards[k], np.mean([world.rewards[world.phase[t]] for t in rounds], axis=0))
+        np.testing.assert_allclose(told.costs[k], np.mean([world.costs[world.phase[t]] for t in rounds], axis=0))
+    plan = ds.benchmarks.lp_dynamic(told).plan
+    assert plan is not None
+    spent = [sum(told.costs[k] @ plan[k] for k in told.phase[: 95 * n // 10 + (95 * n % 10 > 0)]) for n in range(1, 11)]
+    curve = np.atleast_2d(spending(told))
+    for j in range(world.resources):
+        if spent[-1][j] > 0:
+            np.testing.assert_allclose(curve[j, 1:], [part[j] / spent[-1][j] for part in spent], atol=1e-9)
 
 
 def test_a_refusal_is_a_dash_with_its_reason() -> None:

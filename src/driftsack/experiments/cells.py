@@ -19,7 +19,8 @@ import polars as pl
 
 from driftsack.benchmarks import fixed_distribution, lp_dynamic
 from driftsack.core.instance import Instance
-from driftsack.experiments.spec import Spec, WorldSpec
+from driftsack.experiments import foretold
+from driftsack.experiments.spec import STAND_INS, Spec, WorldSpec
 from driftsack.measures import variation
 from driftsack.numerics.compiled import PACKAGE
 from driftsack.policies import from_spec
@@ -108,6 +109,16 @@ class World:
         """What the best plan earns."""
         return float(lp_dynamic(self.instance).value)
 
+    @cached_property
+    def forecast(self) -> dict[str, Any]:
+        """The world in ten periods, foretold."""
+        return foretold.forecast(self.instance).to_dict()
+
+    @cached_property
+    def spending(self) -> Any:
+        """How the best plan of that forecast spends."""
+        return foretold.spending(foretold.forecast(self.instance))
+
 
 class Measured(dict[str, Any]):
     """A world's numbers by name, each measured when asked for."""
@@ -117,7 +128,7 @@ class Measured(dict[str, Any]):
         self.world = world
 
     def __contains__(self, name: object) -> bool:
-        return name in ("variation", "opt_fd", "lp_dynamic")
+        return name in STAND_INS
 
     def __missing__(self, name: str) -> Any:
         return getattr(self.world, name)

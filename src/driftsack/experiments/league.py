@@ -56,6 +56,18 @@ ENTRIES: Final[tuple[dict[str, Any], ...]] = (
     {"name": "GLR restarts, remaining", "policy": "DetectAndRestart", "base": PACED_UCB},
     {"name": "CUSUM restarts, remaining", "policy": "DetectAndRestart", "base": PACED_UCB, "detector": "cusum"},
     {"name": "bandit over bandit, remaining", "policy": "BanditOverBandit", "budget_rule": "remaining"},
+    {
+        "name": "plan, told ten periods' means",
+        "policy": "PlanWithForecast",
+        "forecast": "measured:forecast",
+        "trust": 0.9,
+    },
+    {
+        "name": "naive UCB paced by that plan",
+        "policy": "SpendingPlan",
+        "base": {"policy": "NaiveUCB", "scale": 0.1},
+        "curve": "measured:spending",
+    },
 )
 
 

@@ -2,7 +2,9 @@
 
 A world is a factory of ``driftsack.instances`` with its arguments, or a file that ``Instance.save`` wrote; a policy is
 its name and its settings. A setting may be a number that only the world knows: ``"measured:variation"`` stands for
-the world's (V1, V2), ``"measured:opt_fd"`` for its best fixed mix, ``"measured:lp_dynamic"`` for its best plan.
+the world's (V1, V2), ``"measured:opt_fd"`` for its best fixed mix, ``"measured:lp_dynamic"`` for its best plan. Two
+foretell: ``"measured:forecast"`` is the world with the means of ten equal periods, ``"measured:spending"`` the curve by
+which the best plan of that forecast spends.
 """
 
 from __future__ import annotations
@@ -24,7 +26,13 @@ from driftsack.policies import from_spec
 
 ROUNDS_A_CELL: Final = 5_000_000  # some seconds on one core
 MEASURED: Final = "measured:"
-STAND_INS: Final[Mapping[str, Any]] = {"variation": (1.0, 1.0), "opt_fd": 1.0, "lp_dynamic": 1.0}
+STAND_INS: Final[Mapping[str, Any]] = {
+    "variation": (1.0, 1.0),
+    "opt_fd": 1.0,
+    "lp_dynamic": 1.0,
+    "forecast": Instance.stationary([0.5], [[0.5]], horizon=1, budget=1.0).to_dict(),
+    "spending": (0.0, 1.0),
+}
 """What ``measured:...`` may ask for, with numbers that let the rest of a policy's settings be checked."""
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from driftsack.benchmarks import fixed_distribution, lp_dynamic
 from driftsack.core.checks import Floats
 from driftsack.core.instance import Instance
+from driftsack.experiments.foretold import forecast, spending
 from driftsack.experiments.league import entries
 from driftsack.experiments.spec import PolicySpec
 from driftsack.experiments.verify.statement import (
@@ -89,9 +90,14 @@ def fitted(
 
 
 def learners(world: Instance) -> Iterator[tuple[str, Policy]]:
-    """Every policy of the league that must learn, told what it asks to be told."""
-    moves = variation(world)
-    known: dict[str, Any] = {"variation": (moves.v1, moves.v2), "opt_fd": fixed_distribution(world).value}
+    """Every policy of the league that must learn, told what it asks to be told, but nothing of what is to come."""
+    moves, still = variation(world), Instance(world.problem, world.rewards, world.costs, 0 * world.phase, world.noise)
+    known: dict[str, Any] = {
+        "variation": (moves.v1, moves.v2),
+        "opt_fd": fixed_distribution(world).value,
+        "forecast": forecast(still).to_dict(),
+        "spending": spending(forecast(still)),
+    }
     for entry in entries():
         policy = from_spec(PolicySpec.model_validate(entry).resolve(known))
         if not isinstance(policy, Oracle):
