@@ -102,6 +102,19 @@ def test_standard_errors_of_weights_hold() -> None:
     assert spread == pytest.approx(np.mean([one.reward_se for one in found]), rel=0.33)
 
 
+@pytest.mark.parametrize("policy", [ds.NaiveUCB(scale=0.1), ds.AlwaysArm(2)])
+def test_standard_errors_of_rejection_sampling_hold(policy: ds.Policy) -> None:
+    """Over 40 logs the estimates of 3 games spread as their errors say: not a third more, and at least half as much.
+
+    The error of the mean over games alone would be half as large for a fixed arm, and less for a learner.
+    """
+    world = ds.Instance.stationary([0.3, 0.6, 0.45], [[0.5, 0.5, 0.5]], horizon=500, budget=500.0)
+    found = [ds.logs.evaluate(ds.gather(world, seed=s), policy, 500.0, trials=3, seed=s) for s in range(40)]
+    spread = np.std([one.reward for one in found], ddof=1)
+    expected = np.sqrt(np.mean([one.reward_se**2 for one in found]))
+    assert 0.5 * expected < spread < 1.33 * expected
+
+
 @pytest.mark.parametrize("policy", [ds.NaiveUCB(scale=0.1), ds.AlwaysArm(2), ds.UniformRandom()])
 def test_rejection_sampling_earns_what_the_policy_would(policy: ds.Policy) -> None:
     """Against simulation of the same, shorter game: within 4 standard errors of a log's own luck and of the trials'."""
@@ -134,7 +147,7 @@ def test_the_end_of_a_log_counts() -> None:
     n, rng, found = 500, np.random.default_rng(1), []
     for _ in range(40):
         log = log_of(rng.integers(0, 5, n), np.full(n, 0.2), np.arange(n) >= 425)
-        found.append(ds.logs.evaluate(log, ds.AlwaysArm(0), 500.0).reward)
+        found.append(ds.logs.evaluate(log, ds.AlwaysArm(0), 500.0, trials=8).reward)
     error = np.std(found, ddof=1) / np.sqrt(len(found))
     assert error < 0.01
     assert abs(np.mean(found) - 0.14) < 4 * error

@@ -13,8 +13,10 @@ horizon :math:`h` and budgets in proportion; with :math:`k` rounds counted so fa
 Without the minimum these would be :math:`h` rounds drawn evenly from all of the log. It seldom binds before the end:
 the last tenth of the log counts 12% less than its share at :math:`h = 50` and 3% less at :math:`h = 1000`. Then a game
 ends with the log, on average 1.7% and 0.4% of its rounds early, and is taken to be as long as the rounds that counted.
-The policy learns from fewer rounds than the log has, so its result is that of a shorter game.
-The reward a round counts the rounds after a budget was broken, with nothing earned.
+The policy learns from fewer rounds than the log has, so its result is that of a shorter game. The reward a round
+counts the rounds after a budget was broken, with nothing earned. Games on one log share its luck, and a learner's first
+luck decides much; so the standard error is that of single games on logs drawn anew from this one (rows with
+replacement, in order: the bootstrap).
 
 *Self-normalised importance weights* judge a fixed mix :math:`x` on all rows,
 
@@ -41,6 +43,7 @@ in them makes up for them elsewhere, one that had none is not known there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -131,9 +134,6 @@ def evaluate(
 ) -> Evaluation:
     """Judge a policy, learning or not, by rejection sampling; ``budget`` is for as many rounds as the log has.
 
-    The standard error is that of the mean over ``trials`` thinnings of the same log: it says nothing of how another
-    log would have come out.
-
     >>> import driftsack as ds
     >>> world = ds.Instance.stationary([0.2, 0.8], [[0.5, 0.5]], horizon=4_000, budget=4_000.0)
     >>> found = evaluate(ds.gather(world), ds.AlwaysArm(1), budget=4_000.0, trials=5)
@@ -153,17 +153,16 @@ def evaluate(
         )
     scaled = np.asarray(whole_game.budget) * (horizon / len(log))
     problem = Problem(horizon, len(log.arms), scaled, log.reward_max, log.cost_max)
-    games = [
-        _thinned(log, policy, problem, chance, least, seed, trial)
-        for trial in range(whole(trials, "trials", at_least=1))
-    ]
+    games = [_thinned(log, policy, problem, least, seed, trial) for trial in range(whole(trials, "trials", at_least=2))]
     _check_chances(log, chance, np.any([game.asked for game in games], axis=0))
     _check_lengths(games, problem.horizon)
     rewards = np.array([game.earned / game.rounds for game in games])
+    rng = generator(seed)
+    redrawn = [_thinned(_redrawn(log, rng), policy, problem, least, seed, trial) for trial in range(trials)]
     return Evaluation(
         method="rejection sampling",
         reward=float(rewards.mean()),
-        reward_se=float(rewards.std(ddof=1) / np.sqrt(len(rewards))) if len(rewards) > 1 else 0.0,
+        reward_se=float(np.std([game.earned / game.rounds for game in redrawn], ddof=1)),
         costs=np.mean([game.used / game.rounds for game in games], axis=0),
         effective=float(np.mean([game.counted for game in games])),
         rounds=len(log),
@@ -183,8 +182,9 @@ def known_chances(log: Log) -> Floats:
     return np.where(log.arm != SKIP, log.propensity, 1.0)
 
 
-def _thinned(log: Log, policy: Policy, problem: Problem, chance: Floats, least: float, seed: int, trial: int) -> Game:
+def _thinned(log: Log, policy: Policy, problem: Problem, least: float, seed: int, trial: int) -> Game:
     """One game; trials differ in the coins and in the policy's own."""
+    chance = known_chances(log)
     nature, learner_seed = trial_seeds(seed, trial)
     coins = generator(nature).random(len(log))
     learner = policy.start(problem, seed=learner_seed)
@@ -209,6 +209,19 @@ def _thinned(log: Log, policy: Policy, problem: Problem, chance: Floats, least: 
     else:
         rounds = max(counted, 1)  # the log ended before the game
     return Game(earned, used, counted, rounds, asked)
+
+
+def _redrawn(log: Log, rng: np.random.Generator) -> Log:
+    """A log of as many rows, drawn from this one with replacement, in order."""
+    rows = np.sort(rng.integers(len(log), size=len(log)))
+    return replace(
+        log,
+        time=log.time[rows],
+        arm=log.arm[rows],
+        reward=log.reward[rows],
+        costs=log.costs[rows],
+        propensity=None if log.propensity is None else log.propensity[rows],
+    )
 
 
 def _check_chances(log: Log, chance: Floats, arms: Bools) -> None:
