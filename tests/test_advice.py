@@ -16,7 +16,16 @@ from driftsack.advice import windows as windowed
 from driftsack.advice.advise import in_windows
 from driftsack.advice.candidates import candidates, choice, spending_curve
 from driftsack.advice.drift import SCALES, between, drift, measured
-from driftsack.advice.fit import change_points, fit, noise_kind, resampled, world
+from driftsack.advice.fit import (
+    cell_variance,
+    change_points,
+    doubt,
+    fit,
+    largest_outcomes,
+    noise_kind,
+    resampled,
+    world,
+)
 from driftsack.advice.windows import Order, joined, orders, window_means
 from driftsack.advice.worth import kind_of_drift, worth
 from driftsack.benchmarks import reference
@@ -142,12 +151,12 @@ def test_change_points_and_means_of_planted_phases() -> None:
     assert np.abs(found.means - true).max() < 5 * np.sqrt(0.25 / 250) + 40 / 500
     assert len(fit(brief, moving=False).means) == 1
     assert len(change_points(surveyed(STILL, 0))) == 1  # asked for although there is none: one, as the least
-    again = resampled(brief, found.changes, np.random.default_rng(0))
+    again = resampled(brief, found, np.random.default_rng(0))
     assert again.shape == found.means.shape
     assert 0 < np.abs(again - found.means).max() < 5 * np.sqrt(0.25 / 250)
 
 
-@pytest.mark.parametrize("noise", ["deterministic", "beta", "bernoulli"])
+@pytest.mark.parametrize("noise", ["deterministic", "beta", "uniform", "bernoulli"])
 def test_noise_is_recognised(noise: str) -> None:
     for build in (ds.instances.example_3(0.5, T, noise), ds.instances.example_1(T, noise)):
         assert noise_kind(surveyed(build, 0)) == noise
@@ -226,7 +235,8 @@ def test_candidates_and_the_choice_among_them() -> None:
 
 def test_windows_have_intervals_that_cover() -> None:
     """95% intervals of 200 windows of still means: fewer than 85% covered would be chance once in 10^7 times."""
-    seen = in_windows(surveyed(STILL, 3), 20)
+    brief = surveyed(STILL, 3)
+    seen = in_windows(brief, 20, largest_outcomes(brief))
     true = np.concatenate([STILL.rewards[0][:, None], STILL.costs[0].T], axis=1)
     covered = (seen.low <= true) & (true <= seen.high)
     assert covered.mean() > 0.85
@@ -259,6 +269,93 @@ def test_short_and_odd_logs_are_answered(seed: int) -> None:
     found = ds.advise(log, budget, horizon=int(rng.integers(2, 100)), worlds=2, trials=1)
     assert json.dumps(found.to_dict())
     assert "We recommend" in found.html()
+
+
+def rows_of(arm: list[str], reward: list[float], cost: list[float]) -> pl.DataFrame:
+    return pl.DataFrame({"time": range(len(arm)), "arm": arm, "reward": reward, "cost": cost})
+
+
+def tried_once() -> pl.DataFrame:
+    """300 equal rounds, but for one of another arm."""
+    arm = ["a"] * 300
+    arm[150] = "once"
+    return rows_of(arm, [1.0 if name == "once" else 0.2 for name in arm], [0.5] * 300)
+
+
+def test_an_arm_tried_once_is_known_badly() -> None:
+    """One pull of 1: the mean may be almost anything, so a plan that rests on it may earn what the other arm does."""
+    found = ds.advise(tried_once(), budget=100, trials=1)
+    low, high = found.ranges.best
+    assert low < 60
+    assert 200 < high <= 300
+    once = found.survey.arms.index("once")
+    widths = np.nanmax(found.windows.high - found.windows.low, axis=0)
+    assert widths[once].min() > 0.5
+    assert 0.001 < widths[1 - once].max() < 0.05
+    assert "known badly: once (1)." in found.caution
+    assert found.caution in str(found)
+    short = ds.advise(rows_of(["a", "b", "a"], [0.7, 0.2, 0.7], [0.1] * 3), budget=100, trials=1)
+    assert short.ranges.best[0] < 0.9 * short.worth.best
+    many = ds.advise(rows_of(list("abcdaaaa"), [0.5] * 8, [0.5] * 8), budget=100, trials=1, worlds=1)
+    assert "a (5), b (1), c (1) and 1 more" in many.caution
+
+
+def test_doubt_is_what_two_pulls_more_would_add() -> None:
+    """It hardly widens what many pulls show, and leaves alone a resource that an arm never used."""
+    brief = surveyed(STILL, 3)
+    one, top = brief.series[0], largest_outcomes(brief)
+    np.testing.assert_array_equal(top, 1.0)
+    mean = one.values.mean(axis=0)
+    more = np.vstack([one.values, np.zeros(3), np.ones(3)])
+    added = ((more - mean) ** 2).sum(axis=0) - ((one.values - mean) ** 2).sum(axis=0)
+    np.testing.assert_allclose(doubt(one, mean, len(one.values), top), added / len(more))
+    assert (doubt(one, mean, len(one.values), top) < 0.02 * cell_variance(one)).all()
+    free = ds.advise(rows_of(["a", "b"] * 20, [0.5, 1.0] * 20, [0.0, 0.5] * 20), budget=0, trials=1, worlds=3)
+    assert free.worth.best == pytest.approx(20.0)
+    assert free.ranges.best[0] > 15
+
+
+def test_largest_outcomes_are_found_in_cells_of_many_pulls() -> None:
+    """Cells of 256 pulls of 0 or 1 are all near 0.05: the largest is 1 all the same; what never varies is itself."""
+    arm = np.zeros(200_000, dtype=int).astype(str).tolist()
+    reward = (np.random.default_rng(0).random(200_000) < 0.05).astype(float).tolist()
+    brief = ds.logs.survey(rows_of(arm, reward, [0.5] * 200_000), cost_max=5.0)
+    assert brief.series[0].values[:, 0].max() < 0.3
+    np.testing.assert_allclose(largest_outcomes(brief), [1.0, 0.1], rtol=0.15)  # 5 standard errors
+
+
+@pytest.mark.parametrize("most", [0.5, 1.0, 5.0, 1e9])
+@pytest.mark.parametrize("rate", [0.05, 0.6])
+def test_a_loose_maximum_makes_no_costs_rare_and_huge(most: float, rate: float) -> None:
+    """Rewards of 0 or 1 at a constant cost: nobody earns above the optimum, and a loose maximum is named."""
+    rng = np.random.default_rng(1)
+    log = rows_of(["a", "b"] * 200, (rng.random(400) < [rate, rate / 2] * 200).astype(float).tolist(), [0.5] * 400)
+    found = ds.advise(log, budget=50, cost_max=most, worlds=4, trials=2)
+    assert max(standing.share for standing in found.standings) < 1.05
+    assert found.world.problem.cost_max == (most,)  # what a learner is told stays what people told
+    assert ("the cost was at most about 0.5, far below its maximum" in found.caution) == (most > 1)
+    assert most != 0.5 or found.fit.noise == "bernoulli"  # a cost that is always its maximum is exact in it
+    assert most < 1e9 or found.fit.noise == "uniform"  # which reaches to twice the mean, not to the maximum
+
+
+def test_shares_above_all_are_explained() -> None:
+    """Costs of 0 or 1 and a budget of 1: who waits for the second cost has earned about twice the optimum."""
+    rng = np.random.default_rng(2)
+    cost = (rng.random(400) < 0.3).astype(float).tolist()
+    log = rows_of(["a"] * 400, (rng.random(400) < 0.5).astype(float).tolist(), cost)
+    assert "Read the shares as a ranking only" in ds.advise(log, budget=1, worlds=3, trials=20).caution
+    assert "ranking" not in ds.advise(log, budget=100, worlds=3, trials=4).caution
+
+
+def test_nothing_to_earn_is_said_once() -> None:
+    earns = rows_of(["a", "b"] * 30, [0.5] * 60, [0.5] * 60)
+    poor = ds.advise(earns, budget=0, worlds=2, trials=1).summary
+    assert "Nothing can be earned with this budget, whatever the policy. We recommend" in poor
+    useless = ds.advise(rows_of(["a", "b"] * 30, [0.0] * 60, [0.5] * 60), budget=9, worlds=2, trials=1).summary
+    assert "Nothing can be earned by this log, in which no arm ever earned anything" in useless
+    for said in (poor, useless):
+        assert "100% of" not in said
+        assert "0 to 0" not in said
 
 
 @pytest.fixture(scope="module")

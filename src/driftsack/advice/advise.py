@@ -14,7 +14,7 @@ import numpy as np
 from driftsack.advice import words
 from driftsack.advice.candidates import FAMILIES, PLANS, REMEMBERS, Standing, candidates, choice, trial
 from driftsack.advice.drift import LEVEL, SHUFFLES, Drift, drift
-from driftsack.advice.fit import Fit, cell_variance, fit, noise_kind, resampled, world
+from driftsack.advice.fit import Fit, cell_variance, doubt, fit, resampled, world
 from driftsack.advice.windows import Order, joined, window_sums
 from driftsack.advice.worth import Worth, kind_of_drift, worth
 from driftsack.core.checks import Floats, flag, vector, whole
@@ -41,7 +41,9 @@ class Range(NamedTuple):
     """95% intervals over the bootstrapped worlds, in people's units.
 
     An optimum over estimated means is too high, the more so the noisier they are. A bootstrapped world adds the same
-    noise once more, so what it adds to the optimum is taken off it.
+    noise once more, so what it adds to the optimum is taken off it. Where means lie at the end of what can be, noise
+    can only take: the interval of the optimum then reaches down to the bootstrapped optima, and never above the largest
+    reward in every round.
     """
 
     expected: float  # the optimum less its bias
@@ -162,17 +164,17 @@ def advise(
     flag(plans, "plans")
     progress("reading the log", 0, 1)
     raw = survey(source, resources, arms, reward_max, cost_max, separator)
-    noise, brief = noise_kind(raw), joined(raw, whole(block, "block", at_least=1))
+    brief = joined(raw, whole(block, "block", at_least=1))
     amounts = vector(budget, "budget", len(brief.resources)).tolist()
     rounds = brief.rows if horizon is None else whole(horizon, "horizon", at_least=2)
     if brief.rows < 2 or max(len(one.values) for one in brief.series) < 2:  # noqa: PLR2004
         raise SettingError(f"advice needs a log in which some arm was played at least twice, got {brief.rows} rounds.")
     progress("looking for drift", 0, 1)
     seen = drift(brief, windows, level, shuffles, seed)
-    fitted = fit(brief, seen.found, noise)
+    fitted = fit(brief, seen.found, raw)
     likely = world(fitted, brief, amounts, rounds)
     value, rng = worth(likely), generator(seed)
-    again = [resampled(brief, fitted.changes, rng) for _ in range(whole(worlds, "worlds", at_least=1))]
+    again = [resampled(brief, fitted, rng) for _ in range(whole(worlds, "worlds", at_least=1))]
     others = [world(fitted, brief, amounts, rounds, means) for means in again]
     listed = candidates(likely, plans)
     standings = trial(listed, others, trials, seed, lambda name, done: progress(name, done, len(others)))
@@ -185,10 +187,10 @@ def advise(
         drift=seen,
         fit=fitted,
         world=likely,
-        windows=in_windows(brief, seen.windows),
+        windows=in_windows(brief, seen.windows, fitted.largest),
         kind=kind_of_drift(seen.found, value),
         worth=value,
-        ranges=_ranges(value, [worth(other) for other in others]),
+        ranges=_ranges(value, [worth(other) for other in others], rounds * brief.reward_max * float(fitted.largest[0])),
         standings=tuple(standings),
         recommended=best,
         steady=steady,
@@ -198,8 +200,8 @@ def advise(
     return advice
 
 
-def in_windows(brief: Survey, count: int) -> Windows:
-    """Means of every arm in equal windows of time, with intervals."""
+def in_windows(brief: Survey, count: int, largest: Floats) -> Windows:
+    """Means of every arm in equal windows of time, with intervals; ``largest`` is what one pull can give."""
     unit = np.array([brief.reward_max, *brief.cost_max])
     means = np.full((count, len(brief.arms), unit.size), np.nan)
     error = means.copy()
@@ -208,13 +210,14 @@ def in_windows(brief: Survey, count: int) -> Windows:
         sums, counts = window_sums(Order(prefix[None], one.rounds, brief.rows), count)
         seen = counts > 0
         means[seen, i] = sums[0, seen] / counts[seen, None]
-        error[seen, i] = np.sqrt(cell_variance(one) / counts[seen, None])
+        left = doubt(one, one.values.mean(axis=0), len(one.values) * one.size, largest) / one.size
+        error[seen, i] = np.sqrt((cell_variance(one) + left) / counts[seen, None])
     low, high = np.clip(means - Z * error, 0.0, 1.0), np.clip(means + Z * error, 0.0, 1.0)
     starts = np.arange(count, dtype=np.float64) * (brief.rows / count)
     return Windows(starts, means * unit, low * unit, high * unit)
 
 
-def _ranges(point: Worth, values: list[Worth]) -> Range:
+def _ranges(point: Worth, values: list[Worth], most: float) -> Range:
     def interval(name: str) -> Floats:
         """Percentiles, widened to hold the fitted world's own."""
         found: Floats = np.quantile([getattr(value, name) for value in values], [0.025, 0.975], axis=0)
@@ -222,9 +225,11 @@ def _ranges(point: Worth, values: list[Worth]) -> Range:
         return np.stack([np.minimum(found[0], own), np.maximum(found[1], own)])
 
     optima = np.array([value.best for value in values])
-    high, low = np.maximum(2 * point.best - np.quantile(optima, [0.025, 0.975]), 0.0).tolist()
-    expected = max(2 * point.best - float(optima.mean()), 0.0)
-    return Range(expected, (low, high), interval("prices"), interval("less"), interval("more"))
+    low, high = np.quantile(optima, [0.025, 0.975]).tolist()
+    twice = 2 * point.best
+    expected = float(np.clip(twice - optima.mean(), 0.0, most))
+    best = max(min(twice - high, low), 0.0), min(twice - low, most)
+    return Range(expected, best, interval("prices"), interval("less"), interval("more"))
 
 
 def _when_off(best: Standing, steady: Standing, others: list[Instance], trials: int, seed: int) -> tuple[float, float]:

@@ -5,12 +5,16 @@ frees q = m (1 + d) means; by noise alone it gains at most :math:`q + 2\sqrt{qx}
 :math:`e^{-x}` (Laurent and Massart 2000), and that is the penalty, with :math:`x = \log(\text{windows}) + 3`. A change
 that falls inside a window shows as two at its ends; such a pair is taken as one. Slow drift becomes a staircase, as
 fine as the noise allows.
+
+*Doubt.* Equal outcomes of a few pulls do not show that there is no noise. To the variance of n pulls of mean
+:math:`\mu` comes what two pulls more, one of 0 and one of the largest outcome c, would add about that mean,
+:math:`(\mu^2 + (c - \mu)^2) / (n + 2)`: nearly all there is at n = 1, nothing that matters at n = 1,000.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -25,7 +29,15 @@ from driftsack.logs.survey import Series, Survey
 
 FINE_CELLS: Final = 8  # of an arm in a window in which change points are looked for
 FINE_WINDOWS: Final = 256
-NOISES: Final = {0.0: "deterministic", 0.2: "beta", 1.0: "bernoulli"}  # variance over mean (1 - mean)
+STRETCH: Final = 50  # cells of an arm, at least, of which a local mean is taken
+STRETCHES: Final = 16
+FEW_PULLS: Final = 10  # an arm with fewer is known badly
+SPREADS: Final[dict[str, Callable[[Floats], Floats]]] = {  # standard deviation of a pull with this mean
+    "deterministic": np.zeros_like,
+    "beta": lambda mean: np.sqrt(mean * (1.0 - mean) / 5.0),
+    "uniform": lambda mean: np.minimum(mean, 1.0 - mean) / math.sqrt(3.0),
+    "bernoulli": lambda mean: np.sqrt(mean * (1.0 - mean)),
+}
 
 
 class Fit(NamedTuple):
@@ -34,6 +46,7 @@ class Fit(NamedTuple):
     changes: Ints  # (K - 1,) rounds of the log, from 0, at which a new phase begins
     means: Floats  # (K, m, 1 + d)
     noise: str
+    largest: Floats  # (1 + d,) about the largest outcomes of one pull
 
     def rewards_and_costs(self, means: Floats | None = None) -> tuple[Floats, Floats]:
         """(K, m) and (K, d, m)."""
@@ -41,12 +54,16 @@ class Fit(NamedTuple):
         return rows[:, :, 0], rows[:, :, 1:].transpose(0, 2, 1)
 
 
-def fit(survey: Survey, moving: bool, noise: str | None = None) -> Fit:
-    """Find the change points, if the world moves at all, and the means between them; ``noise`` if it is known."""
+def fit(survey: Survey, moving: bool, single: Survey | None = None) -> Fit:
+    """Find the change points, if the world moves at all, and the means between them.
+
+    ``single`` is the survey before its cells were joined to blocks, if they were: it tells the noise of single pulls.
+    """
+    pulls = single or survey
     changes = change_points(survey) if moving else np.zeros(0, dtype=np.int64)
     count = len(changes) + 1
     means = np.stack([_segment_means(one, phases(one, changes), count) for one in survey.series], axis=1)
-    return Fit(changes, means, noise or noise_kind(survey))
+    return Fit(changes, means, noise_kind(pulls), largest_outcomes(pulls))
 
 
 def change_points(survey: Survey) -> Ints:
@@ -114,14 +131,40 @@ def _known(cut: Ints, count: int) -> Ints:
     return known
 
 
-def noise_kind(survey: Survey) -> str:
-    """Which of the library's noises is nearest: by the variance of a pull over mean (1 - mean)."""
-    noise, most = 0.0, 0.0
+def doubt(one: Series, mean: Floats, pulls: int, largest: Floats) -> Floats:
+    """(1 + d,) variance of a pull that so many pulls of this mean leave open; none in a resource that it never used."""
+    found: Floats = (mean**2 + (largest - mean) ** 2) / (pulls + 2)
+    if one.pulls >= FEW_PULLS:
+        found[1:] *= one.values[:, 1:].any(axis=0)
+    return found
+
+
+def largest_outcomes(survey: Survey) -> Floats:
+    r"""(1 + d,) about the largest outcomes of one pull. Cells hold many, but in [0, c] :math:`\mu^2 + v \le c \mu`."""
+    most = np.zeros(1 + len(survey.resources))
     for one in survey.series:
-        noise += float((cell_variance(one) * one.size).sum())
-        most += float((one.values.mean(axis=0) * (1.0 - one.values.mean(axis=0))).sum())
-    ratio = math.sqrt(noise / most) if most > 0 else 0.0
-    return NOISES[min(NOISES, key=lambda known: abs(math.sqrt(known) - ratio))]
+        mean, variance = one.values.mean(axis=0), cell_variance(one) * one.size
+        needed = mean + np.divide(variance, mean, out=np.zeros_like(mean), where=mean > 0)
+        most = np.maximum(most, np.maximum(one.values.max(axis=0), needed))
+    return np.minimum(most, 1.0)
+
+
+def noise_kind(survey: Survey) -> str:
+    """Which of the library's noises is nearest: by the squared error of a pull's standard deviation over its mean.
+
+    Over the mean, for what budgets feel is how uneven costs are: where ``cost_max`` is far above all costs, noises that
+    reach up to it would make costs rare and huge.
+    """
+    errors = dict.fromkeys(SPREADS, 0.0)
+    for one in survey.series:
+        mean, seen = one.values.mean(axis=0), np.sqrt(cell_variance(one) * one.size)
+        parts = np.array_split(one.values, np.clip(len(one.values) // STRETCH, 1, STRETCHES))
+        local = np.array([part.mean(axis=0) for part in parts])  # a mean that moves is not noise
+        for noise, spread in SPREADS.items():
+            expected = np.sqrt((spread(local) ** 2).mean(axis=0))
+            off = np.divide(expected - seen, mean, out=np.zeros_like(mean), where=mean > 0)
+            errors[noise] += one.pulls * float((off**2).sum())
+    return min(errors, key=errors.__getitem__)
 
 
 def world(fitted: Fit, survey: Survey, budget: Sequence[float], horizon: int, means: Floats | None = None) -> Instance:
@@ -134,12 +177,17 @@ def world(fitted: Fit, survey: Survey, budget: Sequence[float], horizon: int, me
     return Instance(problem, rewards * survey.reward_max, costs * units, phase, fitted.noise)
 
 
-def resampled(survey: Survey, changes: Ints, rng: Generator) -> Floats:
-    """(K, m, 1 + d) means of a bootstrap: cells drawn anew, with replacement, within each arm and phase."""
-    again = []
+def resampled(survey: Survey, fitted: Fit, rng: Generator) -> Floats:
+    """(K, m, 1 + d) means of a bootstrap: cells drawn anew within each arm and phase, and moved by its doubt."""
+    again, aside = [], rng.spawn(1)[0]
     for one in survey.series:
-        cut = phases(one, changes)
-        ends = [(low, high) for low, high in pairwise(cut.tolist()) if low < high]
-        values = np.concatenate([one.values[rng.integers(low, high, high - low)] for low, high in ends])
-        again.append(_segment_means(one._replace(values=values), cut, len(cut) - 1))
+        cut = phases(one, fitted.changes)
+        parts = []
+        for low, high in pairwise(cut.tolist()):
+            if low < high:
+                mean, pulls = one.values[low:high].mean(axis=0), (high - low) * one.size
+                error = np.sqrt(doubt(one, mean, pulls, fitted.largest) / pulls)
+                parts.append(one.values[rng.integers(low, high, high - low)] + error * aside.standard_normal(mean.size))
+        means = _segment_means(one._replace(values=np.concatenate(parts)), cut, len(cut) - 1)
+        again.append(np.clip(means, 0.0, 1.0))
     return np.stack(again, axis=1)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from driftsack.advice.candidates import PLANS, REMEMBERS
+from driftsack.advice.fit import FEW_PULLS
 from driftsack.advice.worth import HARMLESS, STILL, WHEN
+from driftsack.core.checks import ROUNDING
 
 if TYPE_CHECKING:
     from driftsack.advice.advise import Advice
 
-FEW = 3  # changes that are named one by one
+FEW: Final = 3  # changes, or arms, that are named one by one
+LOOSE: Final = 0.2  # of a told maximum: where no outcome is above it, the maximum is loose
+ABOVE: Final = 1.02  # of the optimum: who earns more was helped by chance
 
 
 def summary(advice: Advice) -> str:
     """The first paragraph: does it move, does it matter, what to do, what is budget worth."""
+    if advice.worth.best <= 0:
+        return f"{moves(advice)} {nothing(advice)}"
     return " ".join([moves(advice), matters(advice), recommends(advice), budget(advice)])
 
 
@@ -24,11 +30,12 @@ def moves(advice: Advice) -> str:
     """Whether the log drifts, and when."""
     seen, brief = advice.drift, advice.survey
     if not seen.found:
-        least = seen.measures["w1"].floor_high / brief.rows * brief.reward_max
+        least = seen.measures["w1"].floor_high / brief.rows
+        size = f"{least * brief.reward_max:.2g} in an average reward would not show in a log of this length"
+        hidden = f" (movements of less than about {size})" if least > ROUNDING else ""  # none where nothing varies
         return (
             f"We see no drift in these {brief.rows:,} rounds: a world that stands still would look at least this "
-            f"restless {amount_of_chance(seen.p_value)} (movements of less than about {least:.2g} in an average reward "
-            "would not show in a log of this length)."
+            f"restless {amount_of_chance(seen.p_value)}{hidden}."
         )
     changes = [f"{change + 1:,}" for change in advice.fit.changes.tolist()]
     when = f"around round {' and '.join(changes)}" if len(changes) <= FEW else f"in {len(changes)} steps or slowly"
@@ -56,7 +63,7 @@ def matters(advice: Advice) -> str:
     if advice.kind == HARMLESS:
         return (
             "But for this budget it hardly matters: one fixed mix of arms, never changed, could earn "
-            f"{percent(value.fixed / value.best if value.best > 0 else 1.0)} of the optimum."
+            f"{percent(value.fixed / value.best)} of the optimum."
         )
     if advice.kind == WHEN:
         return (
@@ -85,6 +92,11 @@ def recommends(advice: Advice) -> str:
 
 def caution(advice: Advice) -> str:
     """What the recommendation takes for granted, and what to do if that is not so; empty if nothing."""
+    return " ".join(text for text in (timing(advice), few(advice), loose(advice), lucky(advice)) if text)
+
+
+def timing(advice: Advice) -> str:
+    """Whether the recommended policy trusts the log's timing."""
     steady = advice.steady
     if advice.recommended.candidate.family != PLANS:
         return ""
@@ -96,11 +108,55 @@ def caution(advice: Advice) -> str:
     )
 
 
+def few(advice: Advice) -> str:
+    """The arms of which a few pulls say little."""
+    arms = zip(advice.survey.arms, advice.survey.pulls.tolist(), strict=True)
+    rare = [f"{arm} ({pulls:,})" for arm, pulls in arms if pulls < FEW_PULLS]
+    if not rare:
+        return ""
+    more = f" and {len(rare) - FEW:,} more" if len(rare) > FEW else ""
+    return (
+        f"Arms tried fewer than {FEW_PULLS} times are known badly: {', '.join(rare[:FEW])}{more}. If anything rests on "
+        "them, try them more often first."
+    )
+
+
+def loose(advice: Advice) -> str:
+    """The told maxima that are far above everything in the log."""
+    brief = advice.survey
+    names, told = ("reward", *brief.resources), (brief.reward_max, *brief.cost_max)
+    wide = [
+        f"the {name} was at most about {amount(seen * most)}, far below its maximum of {amount(most)}"
+        for name, most, seen in zip(names, told, advice.fit.largest.tolist(), strict=True)
+        if 0 < seen <= LOOSE
+    ]
+    if not wide:
+        return ""
+    return (
+        f"In the log {', and '.join(wide)}. Policies explore in units of these maxima: pass a smaller reward_max or "
+        "cost_max if nothing can exceed it."
+    )
+
+
+def lucky(advice: Advice) -> str:
+    """Whether shares of the optimum are above all."""
+    if max(standing.share for standing in advice.standings) <= ABOVE:
+        return ""
+    return (
+        "Some candidates earned more than 100% of the optimum, which counts on averages: single costs are so large "
+        "beside this budget that chance decides when it is gone. Read the shares as a ranking only."
+    )
+
+
+def nothing(advice: Advice) -> str:
+    """What to say where the optimum is 0."""
+    why = "with this budget" if advice.fit.means[:, :, 0].any() else "by this log, in which no arm ever earned anything"
+    return f"Nothing can be earned {why}, whatever the policy. We recommend: {advice.recommended.candidate.name}."
+
+
 def budget(advice: Advice) -> str:
     """What budget is worth."""
     value, names = advice.worth, advice.survey.resources
-    if value.best <= 0:
-        return "Nothing can be earned with this budget."
     j = int(np.argmax(value.more))
     if value.more[j] < 1e-4 * value.best:
         return "More budget would earn nothing: no resource is scarce."
