@@ -358,6 +358,37 @@ def test_nothing_to_earn_is_said_once() -> None:
         assert "0 to 0" not in said
 
 
+def test_settings_that_cannot_work_are_refused() -> None:
+    log = ds.gather(STILL, seed=4)
+    with pytest.raises(
+        SettingError, match=r"no log could show drift, got level=0.01 and shuffles=19; pass shuffles=99"
+    ):
+        ds.advise(log, 300, shuffles=19)
+    with pytest.raises(SettingError, match="pass shuffles=999 or more"):
+        ds.advise(log, 300, level=0.001)
+    assert drift(surveyed(ds.instances.example_2(T), 0), level=0.05, shuffles=19).found
+    for block in (T // 2 + 1, 10 * T):
+        with pytest.raises(SettingError, match=f"block must be at most half of the log's 2,000 rounds.*got {block:,}"):
+            ds.advise(log, 300, block=block)
+    assert {len(one.values) for one in joined(surveyed(STILL, 4), T // 2).series} == {2}
+    with pytest.raises(SettingError, match=r"windows must be at most 2,000, .* got 1,000,000,000"):
+        ds.advise(log, 300, windows=10**9)
+    with pytest.raises(SettingError, match=r"horizon times worlds must be at most .* got 100,000,000,000 times 20"):
+        ds.advise(log, 300, horizon=10**11)
+    with pytest.raises(SettingError, match="got 2,000 times 1,000,000,000"):
+        ds.advise(log, 300, worlds=10**9)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("reward_max", 10.0), ("cost_max", [1.0, 2.0]), ("resources", ["cost_0"]), ("arms", ["0", "1"])],
+)
+def test_a_log_that_was_read_is_not_told_again(name: str, value: object) -> None:
+    log = ds.gather(STILL, seed=4)
+    with pytest.raises(SettingError, match=f"got {name} too; pass {name} to ds.logs.read"):
+        ds.advise(log, 300, **{name: value})  # type: ignore[arg-type]
+
+
 @pytest.fixture(scope="module")
 def log_of_example_2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "log.csv"

@@ -21,10 +21,11 @@ from driftsack.core.checks import Floats, flag, vector, whole
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator
-from driftsack.logs import Survey, survey
+from driftsack.logs import Log, Survey, survey
 from driftsack.policies import Policy
 
 SHIFT: Final = 0.1  # of the horizon: how much later or earlier the changes come in the worlds that test a plan's trust
+MOST_ROUNDS: Final = 2 * 10**8  # of all worlds together: about 2 GB
 Z: Final = 1.96  # standard errors of a 95% interval
 
 
@@ -162,11 +163,18 @@ def advise(
     ('which', True, 'Your world moves,')
     """
     flag(plans, "plans")
+    if isinstance(source, Log):
+        _check_told_once(resources, arms, reward_max, cost_max)
     progress("reading the log", 0, 1)
     raw = survey(source, resources, arms, reward_max, cost_max, separator)
     brief = joined(raw, whole(block, "block", at_least=1))
     amounts = vector(budget, "budget", len(brief.resources)).tolist()
     rounds = brief.rows if horizon is None else whole(horizon, "horizon", at_least=2)
+    if rounds * whole(worlds, "worlds", at_least=1) > MOST_ROUNDS:
+        raise SettingError(
+            f"horizon times worlds must be at most {MOST_ROUNDS:,}, for every round of every world is kept in memory, "
+            f"got {rounds:,} times {worlds:,}; pass a shorter horizon with the budget for it, or fewer worlds."
+        )
     if brief.rows < 2 or max(len(one.values) for one in brief.series) < 2:  # noqa: PLR2004
         raise SettingError(f"advice needs a log in which some arm was played at least twice, got {brief.rows} rounds.")
     progress("looking for drift", 0, 1)
@@ -174,7 +182,7 @@ def advise(
     fitted = fit(brief, seen.found, raw)
     likely = world(fitted, brief, amounts, rounds)
     value, rng = worth(likely), generator(seed)
-    again = [resampled(brief, fitted, rng) for _ in range(whole(worlds, "worlds", at_least=1))]
+    again = [resampled(brief, fitted, rng) for _ in range(worlds)]
     others = [world(fitted, brief, amounts, rounds, means) for means in again]
     listed = candidates(likely, plans)
     standings = trial(listed, others, trials, seed, lambda name, done: progress(name, done, len(others)))
@@ -198,6 +206,20 @@ def advise(
     )
     progress("the value of budget", 1, 1)
     return advice
+
+
+def _check_told_once(resources: Any, arms: Any, reward_max: Any, cost_max: Any) -> None:
+    """Raise if a ``Log``, which has all of these, comes with any of them."""
+    given = [name for name, value in (("resources", resources), ("arms", arms)) if value is not None]
+    given += [
+        name for name, value in (("reward_max", reward_max), ("cost_max", cost_max)) if np.any(np.asarray(value) != 1.0)
+    ]
+    if given:
+        names = " and ".join(given)
+        raise SettingError(
+            f"a Log has its resources, arms, reward_max and cost_max already, got {names} too; pass {names} to "
+            "ds.logs.read, or pass the file itself."
+        )
 
 
 def in_windows(brief: Survey, count: int, largest: Floats) -> Windows:

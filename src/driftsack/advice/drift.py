@@ -15,14 +15,16 @@ means too: the floor is the same measure with rows shuffled in time, and what li
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from driftsack.advice.windows import Order, orders, usual_windows, window_means, window_sums
-from driftsack.core.checks import Floats, above_zero, share, whole
+from driftsack.core.checks import ROUNDING, Floats, above_zero, share, whole
+from driftsack.core.errors import SettingError
 from driftsack.core.seeding import generator
-from driftsack.logs.survey import Survey
+from driftsack.logs.survey import MOST_CELLS, Survey
 
 SCALES: Final = (2, 4, 8, 16, 32)
 FEWEST_IN_WINDOW: Final = 4  # cells; with fewer a scale is too fine for the log
@@ -72,8 +74,12 @@ def drift(
     (True, 0.005)
     """
     count = usual_windows(survey) if windows is None else whole(windows, "windows", at_least=2)
-    above_zero(share(level, "level"), "level")
-    whole(shuffles, "shuffles", at_least=19)
+    most = min(survey.rows, MOST_CELLS)
+    if windows is not None and count > most:
+        raise SettingError(
+            f"windows must be at most {most:,}, for a log of {survey.rows:,} rounds has no finer parts, got {count:,}."
+        )
+    _check_level(level, shuffles)
     names = ("reward", *survey.resources)
     scores, labels, means = [], [], []
     for arm, order in zip(survey.arms, orders(survey, shuffles, generator(seed)), strict=True):
@@ -92,6 +98,17 @@ def drift(
         windows=count,
         measures=measured(np.stack(means, axis=2), survey.rows),
     )
+
+
+def _check_level(level: float, shuffles: int) -> None:
+    """Raise unless the smallest p-value there can be, 1 / (N + 1), is within the level."""
+    above_zero(share(level, "level"), "level")
+    whole(shuffles, "shuffles", at_least=19)
+    if level * (shuffles + 1) < 1.0 - ROUNDING:
+        raise SettingError(
+            f"level * (shuffles + 1) must be at least 1, or no log could show drift, got level={level:g} and "
+            f"shuffles={shuffles}; pass shuffles={math.ceil(1.0 / level - ROUNDING) - 1} or more."
+        )
 
 
 def between(order: Order) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.checks import Floats, Ints
+from driftsack.core.errors import SettingError
 from driftsack.logs.survey import Series, Survey
 
 
@@ -30,15 +31,21 @@ class Order(NamedTuple):
 def joined(survey: Survey, block: int) -> Survey:
     """The survey with the cells of about ``block`` rounds joined to one, so that they are shuffled and drawn as one.
 
-    Cells after an arm's last whole block are left out; ``pulls`` still counts them.
+    Cells after an arm's last whole block are left out; ``pulls`` still counts them. Two cells stay two blocks.
     """
+    if block > max(survey.rows // 2, 1):
+        raise SettingError(
+            f"block must be at most half of the log's {survey.rows:,} rounds, so that there are blocks to compare, got "
+            f"{block:,}."
+        )
     series = []
     for one in survey.series:
-        together = max(round(block * len(one.values) / survey.rows), 1)  # cells of a block
-        blocks = len(one.values) // together
+        cells = len(one.values)
+        together = max(min(round(block * cells / survey.rows), cells // 2), 1)  # cells of a block
+        blocks = cells // together
         rounds = one.rounds[: blocks * together].reshape(blocks, together).mean(axis=1)
         values = one.values[: blocks * together].reshape(blocks, together, -1).mean(axis=1)
-        series.append(Series(rounds, values, one.size * together, one.pulls) if blocks else one)
+        series.append(Series(rounds, values, one.size * together, one.pulls))
     return dataclasses.replace(survey, series=tuple(series))
 
 
