@@ -389,6 +389,13 @@ def test_a_log_that_was_read_is_not_told_again(name: str, value: object) -> None
         ds.advise(log, 300, **{name: value})  # type: ignore[arg-type]
 
 
+def test_names_of_any_kind_are_drawn() -> None:
+    """Dollar signs in pairs are mathematics to Matplotlib, and these are not."""
+    for arm in ("$5_$", "a_$b_$", "$$", r"\$5^$"):
+        frame = rows_of([arm, "b"] * 10, [0.5] * 20, [0.5] * 20).rename({"cost": "cost_$_$"})
+        assert "data:image/svg" in ds.advise(frame, budget=5, worlds=1, trials=1).html()
+
+
 @pytest.fixture(scope="module")
 def log_of_example_2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("logs") / "log.csv"

@@ -28,7 +28,7 @@ def windows_figure(
     ``labels`` name the arms and the quantities.
     """
     low, means, high = intervals
-    arms, quantities = labels
+    arms, quantities = ([plain(name) for name in names] for names in labels)
     middle = starts + rows / (2 * len(starts))
     with mpl.rc_context(SETTINGS):
         figure = new_figure(7.5, 0.4 + 1.9 * len(quantities))
@@ -48,6 +48,11 @@ def windows_figure(
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 6), fontsize=8)
     return figure
+
+
+def plain(name: str) -> str:
+    """A name for Matplotlib to show as it is: its dollar signs are no mathematics."""
+    return name.replace("$", r"\$")
 
 
 def floors_figure(measures: Sequence[tuple[str, float, float, float]]) -> Figure:
