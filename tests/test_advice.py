@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import driftsack as ds
@@ -30,6 +32,7 @@ from driftsack.advice.windows import Order, joined, orders, window_means
 from driftsack.advice.worth import kind_of_drift, worth
 from driftsack.benchmarks import reference
 from driftsack.cli import app
+from driftsack.cli.show import progress_bar, rich_table
 from driftsack.core.errors import OutOfRangeError, SettingError
 
 T = 2_000
@@ -453,3 +456,58 @@ def test_advise_names_bad_rows_and_wrong_settings(tmp_path: Path, log_of_example
         ds.advise(log_of_example_2, budget=1.0, level=0.0)
     with pytest.raises(OutOfRangeError, match="windows must be at least 2"):
         drift(surveyed(STILL, 0), windows=1)
+
+
+def test_advise_prints_names_as_they_are(tmp_path: Path) -> None:
+    """Brackets and colons are markup and emoji to Rich, and these are not."""
+    path, page = tmp_path / "log.csv", tmp_path / "page[x].html"
+    arguments = ["--budget", "5", "--worlds", "1", "--trials", "1", "--out", str(page)]
+    rows_of(["[/b]", ":bomb:", "[/b]"], [0.5] * 3, [0.5] * 3).write_csv(path)
+    result = CliRunner().invoke(app, ["advise", str(path), *arguments])
+    assert result.exit_code == 0, result.output
+    assert "known badly: :bomb: (1), [/b] (2)" in " ".join(result.stdout.split())
+    assert "page[x].html" in result.stderr.replace("\n", "")
+    for missing in ("log[x].csv", "log[/b].csv"):
+        result = CliRunner().invoke(app, ["advise", missing, *arguments])
+        assert result.exit_code == 1
+        assert missing in result.stderr.replace("\n", "")
+
+
+def test_tables_and_bars_show_names_as_they_are() -> None:
+    shown, file = io.StringIO(), Console(file=io.StringIO(), width=100)
+    Console(file=shown, width=100).print(rich_table(pl.DataFrame({"[/b]": ["[x] [/b] :bomb:"]}), "log[x].csv[/b]"))
+    for word in ("log[x].csv[/b]", "[x] [/b] :bomb:"):
+        assert word in shown.getvalue()
+    bar = progress_bar()
+    bar.add_task("[/b]")
+    file.print(bar.get_renderable())  # with markup it would fail
+
+
+def test_advise_looks_first_whether_it_can_write(tmp_path: Path) -> None:
+    """Before it looks for the log; and what is there stays."""
+    arguments = ["advise", str(tmp_path / "none.csv"), "--budget", "9"]
+    for option in ("--out", "--world"):
+        for wrong in (tmp_path / "nowhere" / "file", tmp_path):
+            result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "page.html"), option, str(wrong)])
+            assert result.exit_code == 1
+            assert f"error {option} must be a file that can be written" in " ".join(result.stderr.split())
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "page.html").write_text("old")
+    assert CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "page.html")]).exit_code == 1
+    assert (tmp_path / "page.html").read_text() == "old"
+
+
+def test_a_bad_log_is_named_whatever_becomes_of_its_rows(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    arguments = ["advise", str(log), "--budget", "1", "--out", str(tmp_path / "page.html"), "--bad-rows"]
+    log.write_text("time,arm,reward\n1,a,1\n2,a,1\n")
+    result = CliRunner().invoke(app, [*arguments, str(tmp_path / "rows.csv")])
+    assert result.exit_code == 1
+    assert "cost" in result.stderr
+    assert "Bad rows" not in result.stderr
+    assert not (tmp_path / "rows.csv").exists()
+    log.write_text("time,arm,reward,cost\n1,a,2,0.5\n2,a,1,0.5\n")
+    result = CliRunner().invoke(app, [*arguments, str(tmp_path / "nowhere" / "rows.csv")])
+    said = " ".join(result.stderr.split())
+    assert "Bad rows could not be written" in said
+    assert "line 2: reward must be at most 1, got 2" in said

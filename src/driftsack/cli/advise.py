@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 from rich.progress import Progress, TaskID
+from rich.text import Text
 
-from driftsack.cli.show import messages, plain_errors, print_json, progress_bar, results, rich_table
+from driftsack.cli.show import check_file, messages, plain_errors, print_json, progress_bar, results, rich_table
 from driftsack.core.errors import LogError
 
 
@@ -51,6 +52,10 @@ def advise(
     """
     from driftsack.advice import advise as compute  # noqa: PLC0415  (kernels load only where used)
 
+    with plain_errors():
+        check_file(out, "--out")
+        if world is not None:
+            check_file(world, "--world")
     with plain_errors(), bad_rows_kept(bad_rows), progress_bar() as bar:
         found = compute(
             log,
@@ -76,9 +81,9 @@ def advise(
     if as_json:
         print_json({**found.to_dict(), "page": str(out)})
         return
-    results.print(str(found), highlight=False)
+    results.print(Text(str(found)))
     results.print(rich_table(pl.DataFrame(standings(found)), f"Candidates on {worlds} worlds fitted to {log.name}"))
-    messages.print(f"Page: {out}")
+    messages.print(Text(f"Page: {out}"))
 
 
 class Tasks:
@@ -103,10 +108,18 @@ def bad_rows_kept(path: Path | None) -> Iterator[None]:
     try:
         yield
     except LogError as error:
-        if path is not None:
-            pl.DataFrame([row._asdict() for row in error.bad]).write_csv(path)
-            messages.print(f"Bad rows: {path}")
+        if path is not None and error.bad:
+            messages.print(Text(kept(error, path)))
         raise
+
+
+def kept(error: LogError, path: Path) -> str:
+    """Write the bad rows, and say where they are, or why they are not."""
+    try:
+        pl.DataFrame([row._asdict() for row in error.bad]).write_csv(path)
+    except OSError as failure:
+        return f"Bad rows could not be written to {path}: {failure}"
+    return f"Bad rows: {path}"
 
 
 def standings(found: Any) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ class RateColumn(ProgressColumn):
 def progress_bar() -> Progress:
     """A bar with count, rate, time taken and time left, on stderr."""
     return Progress(
-        TextColumn("{task.description:<24}"),
+        TextColumn("{task.description:<24}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         RateColumn(),
@@ -65,7 +65,7 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except (DriftsackError, OSError) as error:
-        messages.print(f"[bold red]error[/] {error}", highlight=False)
+        messages.print(Text.assemble(("error", "bold red"), f" {error}"))
         raise typer.Exit(code=1) from error
     except KeyboardInterrupt as stop:
         messages.print("interrupted")
@@ -80,22 +80,33 @@ def make_folder(path: Path) -> None:
         raise SettingError(f"--out must be a folder that can be written to, got {path}: {error.strerror}.") from error
 
 
+def check_file(path: Path, option: str) -> None:
+    """Raise unless the file can be written; before long work, so that nothing is lost after it."""
+    try:
+        known = path.exists() or path.is_symlink()
+        path.open("ab").close()
+        if not known:
+            path.unlink()
+    except OSError as error:
+        raise SettingError(f"{option} must be a file that can be written, got {path}: {error.strerror}.") from error
+
+
 def print_json(document: dict[str, Any]) -> None:
     """Print one JSON document to stdout."""
     typer.echo(json.dumps(document, indent=2))
 
 
 def rich_table(frame: pl.DataFrame, caption: str) -> Table:
-    """A table for people: ``x`` and ``x_se`` become one column, shares become percentages."""
+    """A table for people: ``x`` and ``x_se`` become one column, shares become percentages, brackets are kept."""
     results_title = caption.replace(" ", "\u00a0")  # a title wider than its table is not broken
-    shown = Table(title=results_title, title_justify="left")
+    shown = Table(title=Text(results_title, style="table.title"), title_justify="left")
     names = [name for name in frame.columns if not name.endswith("_se")]
     for name in names:
         numeric = frame.schema[name].is_numeric()
         title = name.removesuffix("_share").replace("_", " ")
-        shown.add_column(title, justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+        shown.add_column(Text(title), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
     for row in frame.iter_rows(named=True):
-        shown.add_row(*(spell(name, row[name], row.get(f"{name}_se")) for name in names))
+        shown.add_row(*(Text(spell(name, row[name], row.get(f"{name}_se"))) for name in names))
     return shown
 
 
