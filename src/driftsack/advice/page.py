@@ -135,11 +135,11 @@ def _budget(advice: Advice) -> list[str]:
 
 
 def _premises(advice: Advice) -> list[str]:
-    value = advice.worth
+    value, phases = advice.worth, len(advice.fit.changes) + 1
     text = (
         f"The optima behind this page: {amount(value.best)} for the best plan, {amount(value.even)} for even spending, "
         f"{amount(value.fixed)} for the best fixed mix. They are those of a world fitted to the log, with "
-        f"{len(advice.fit.changes) + 1} phases and {advice.fit.noise} outcomes, stretched from "
+        f"{phases} phase{'s' * (phases > 1)} and {advice.fit.noise} outcomes, stretched from "
         f"{advice.survey.rows:,} to {advice.world.horizon:,} rounds. Nobody can know from a log alone whether its "
         "course will come again: plans need that, the other policies do not. Arms that were rarely tried are known "
         "badly."
