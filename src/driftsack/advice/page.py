@@ -21,8 +21,8 @@ body { font: 16px/1.55 system-ui, sans-serif; max-width: 50rem; margin: 2rem aut
 h1 { font-size: 1.6rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; border-bottom: 1px solid #ddd; }
 p.first { font-size: 1.08rem; background: #f4f7fa; border-left: 4px solid #0072B2; padding: .8rem 1rem; }
 img { max-width: 100%; } table { border-collapse: collapse; font-size: .9rem; }
-td, th { padding: .25rem .7rem; border-bottom: 1px solid #e5e5e5; text-align: right; }
-td:first-child, th:first-child { text-align: left; } tr.chosen { font-weight: 600; background: #fff4ec; }
+td, th { padding: .25rem .7rem; border-bottom: 1px solid #e5e5e5; text-align: left; }
+td.number { text-align: right; white-space: nowrap; } tr.chosen { font-weight: 600; background: #fff4ec; }
 pre { background: #f6f6f6; padding: .7rem; overflow-x: auto; } footer { color: #666; font-size: .8rem; margin: 3rem 0; }
 """
 MEASURES: Final = {
@@ -156,5 +156,6 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], chosen: int | N
     lines = []
     for k, row in enumerate(rows):
         mark = ' class="chosen"' if k == chosen else ""
-        lines.append(f"<tr{mark}>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>")
+        cells = [f"<td{' class=number' * cell[:1].isdigit()}>{escape(cell)}</td>" for cell in row]
+        lines.append(f"<tr{mark}>{''.join(cells)}</tr>")
     return f"<table><tr>{head}</tr>{''.join(lines)}</table>"
