@@ -57,7 +57,7 @@ def main(folder: Path) -> None:
     used.set(xlabel="week of 2013", ylabel="lateness used in a round", xlim=(0, 52), ylim=(0, None))
     earned.legend(fontsize=8, loc="upper left")
     used.legend(fontsize=8)
-    figure.savefig(folder / "flights.png", dpi=130)
+    figure.savefig(folder / "replay_flights.png", dpi=130)
 
 
 if __name__ == "__main__":
