@@ -116,9 +116,7 @@ class Reader:
         import polars as pl  # noqa: PLC0415
 
         names = _names(column)
-        odd = _is_nan(column) | (
-            column.is_infinite().fill_null(value=False).to_numpy() if column.dtype.is_float() else False
-        )
+        odd = ~np.isfinite(column.fill_null(0.0).to_numpy()) if column.dtype.is_float() else _is_nan(column)
         self.blame(odd, ARM, "not finite", "arm must be a name or a number, or empty for a skip, got {}", column)
         if self.layout.arms is None:
             for name in names.unique(maintain_order=True).drop_nulls().to_list():
