@@ -44,5 +44,9 @@ class InTurn(Policy):
 
     shift: int = 0
 
+    @property
+    def forgets(self) -> None:
+        """It learns nothing."""
+
     def new_state(self, problem: Problem) -> State:
         return State(np.zeros(problem.arms, dtype=np.int64), self.shift)

@@ -90,6 +90,22 @@ def test_a_change_in_a_called_file_is_noticed(tmp_path: Path) -> None:
     assert run_python(code, **environment) == [True, True]  # settle's own file did not change
 
 
+def test_a_policy_that_is_gone_leaves_no_trace(tmp_path: Path) -> None:
+    """The loop was compiled for a policy whose file was then removed: others must still load it, or compile anew."""
+    copy = tmp_path / "driftsack"
+    shutil.copytree(Path(driftsack.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    planted = copy / "policies" / "planted.py"
+    planted.write_text((copy / "policies" / "always_arm.py").read_text().replace("AlwaysArm", "Planted"))
+    code = (
+        "import json, driftsack as ds; from driftsack.policies.{} import {} as policy; "
+        "print(json.dumps(ds.simulate(ds.instances.example_1(horizon=20), policy(0), trials=1).reward.tolist()))"
+    )
+    environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    played = run_python(code.format("planted", "Planted"), **environment)
+    planted.unlink()
+    assert run_python(code.format("always_arm", "AlwaysArm"), **environment) == played
+
+
 def test_without_a_place_for_the_cache_kernels_still_run(tmp_path: Path) -> None:
     """A read-only installation and no home: compiled anew each time, but not refused."""
     code = (

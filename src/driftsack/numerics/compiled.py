@@ -39,6 +39,8 @@ class _PackageCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)
         self._cache_file = IndexDataCacheFile(self.cache_path, self._impl.filename_base, package_stamp())
+        # Numba compares the version before it unpickles the rest, which may name a class that is gone.
+        self._cache_file._version += package_stamp().hex()  # noqa: SLF001
 
 
 def kernel(function: Function) -> Function:
