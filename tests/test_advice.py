@@ -219,6 +219,19 @@ def test_the_optimum_is_rid_of_its_bias() -> None:
     assert abs(told - 100) < 0.5 * abs(naive - 100)
 
 
+def test_a_log_too_short_says_so_and_lists_nobody_twice() -> None:
+    frame = pl.DataFrame({"time": range(6), "arm": ["a", "b"] * 3, "reward": [0.5] * 6, "cost": [0.5] * 6})
+    advice = ds.advise(frame, budget=3.0, worlds=2, trials=1)
+    assert "These 6 rounds are too few to tell whether your world moves." in advice.summary
+    names = [standing.candidate.name for standing in advice.standings]
+    assert len(set(names)) == len(names)
+    longer = ds.advise(frame, budget=30.0, horizon=60, worlds=2, trials=1)
+    assert "If the next 60 rounds take the course of the log's 6, stretched" in longer.summary
+    assert "stretched from 6 to 60 rounds" in longer.html()
+    assert "stretched" not in advice.html()
+    assert "decision.arm is an index, 0: a, 1: b" in longer.html()
+
+
 def test_candidates_and_the_choice_among_them() -> None:
     moving = ds.instances.example_3(0.5, T)
     families = [candidate.family for candidate in candidates(moving)]

@@ -93,7 +93,7 @@ def test_measure_json_of_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [([], "name one world"), (["x.npz", "--example", "1"], "name one world"), (["nothing.npz"], "No such file")],
+    [([], "name one world"), (["x.npz", "--example", "1"], "name one world"), (["nothing.npz"], "does not exist")],
 )
 def test_measure_says_what_it_needs(arguments: list[str], words: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["measure", *arguments, "--out", str(tmp_path)])

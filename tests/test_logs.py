@@ -181,6 +181,22 @@ def test_headers_that_mislead(tmp_path: Path) -> None:
             ds.logs.read(path, **wrong)
 
 
+def test_numbers_in_their_own_units_and_names_in_capitals(tmp_path: Path) -> None:
+    """What is above its maximum is summed up by its largest; resources are found in any case; counts are named."""
+    path = write(tmp_path / "log.csv", ["time,arm,reward,cost_usd,Cost_sec", "1,a,1,47.3,0.5", "2,b,0,12,0.5"])
+    with pytest.raises(LogError, match=r"cost_usd goes up to 47\.3\.(.|\n)*pass cost_max \(--cost-max\)"):
+        ds.logs.read(path)
+    assert ds.logs.read(path, cost_max=[50.0, 1.0]).resources == ("cost_usd", "Cost_sec")
+    with pytest.raises(
+        SettingError, match=r"cost_max must be given once for each of the log's 2 resources \(cost_usd, "
+    ):
+        ds.logs.read(path, cost_max=[50.0])
+    with pytest.raises(SettingError, match=r"budget must be given once for each .* got 3"):
+        ds.advise(path, budget=[1.0, 2.0, 3.0], cost_max=50.0)
+    with pytest.raises(SettingError, match="resources must not be reward"):
+        ds.logs.read(path, resources=["reward"])
+
+
 def test_types_of_columns() -> None:
     frame = pl.DataFrame({"time": [1, 2], "arm": ["a", "b"], "reward": ["0.5", "1"], "cost": [0, 1]})
     for kind in (pl.Categorical(), pl.Enum(["0.5", "1"])):

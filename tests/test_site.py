@@ -70,6 +70,7 @@ def test_the_api_shows_mathematics_and_examples(site: Path) -> None:
     assert page.count("<math") > 50
     assert ":math:" not in page
     assert ".. math::" not in page
+    assert not re.search(r'</p>\s*<math[^>]*display="inline"', page)  # a formula within a sentence stays in it
     assert "<blockquote>" not in page  # what Markdown makes of an example that is not marked as code
 
 

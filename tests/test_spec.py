@@ -51,7 +51,7 @@ def test_a_toml_file_with_a_world_beside_it(tmp_path: Path) -> None:
         ({"policies": [{"policy": "NaiveUCB", "windows": 3}]}, "NaiveUCB takes scale"),
         ({"policies": [{"policy": "NaiveUCB", "scale": "measured:luck"}]}, "what can be measured is variation"),
         ({"trials": 0}, "trials: Input should be greater than or equal to 1"),
-        ({"trails": 3}, "trails: Extra inputs are not permitted"),
+        ({"trails": 3}, "trails: a sweep has instances, policies, trials, seeds"),
         ({"seeds": [1, 1]}, "seeds must differ"),
         ({"seeds": [-1]}, "seeds.0: Input should be greater"),
     ],

@@ -14,6 +14,7 @@ from latex2mathml.converter import convert
 
 DISPLAY = re.compile(r"^([ ]*)\.\. math::(.*(?:\n\1[ ]+\S.*)*)", re.MULTILINE)
 INLINE = re.compile(r":math:`([^`]+)`")
+BEGINS = re.compile(r"(^.*)\n[ ]*(?=<math[^>]*display=\"inline\")", re.MULTILINE)  # Markdown would make it a block
 NAME = re.compile(r":(?:func|class|meth|mod|data|attr):`~?([^`]+)`")
 EXAMPLE = re.compile(r"(?:^[ ]*>>>.*\n?(?:^[ ]*\S.*\n?)*)", re.MULTILINE)
 
@@ -33,6 +34,7 @@ def markdown(text: str) -> str:
     """
     text = DISPLAY.sub(lambda found: f"\n{found[1]}{formula(found[2], 'block')}\n", text)
     text = INLINE.sub(lambda found: formula(found[1], "inline"), text)
+    text = BEGINS.sub(lambda found: f"{found[1]} " if found[1].strip() else f"{found[1]}\n&#8203;", text)
     text = NAME.sub(r"`\1`", text)
     return EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
 

@@ -22,6 +22,7 @@ from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator
 from driftsack.logs import Log, Survey, survey
+from driftsack.logs.layout import for_each
 from driftsack.policies import Policy
 
 SHIFT: Final = 0.1  # of the horizon: how much later or earlier the changes come in the worlds that test a plan's trust
@@ -168,7 +169,7 @@ def advise(
     progress("reading the log", 0, 1)
     raw = survey(source, resources, arms, reward_max, cost_max, separator)
     brief = joined(raw, whole(block, "block", at_least=1))
-    amounts = vector(budget, "budget", len(brief.resources)).tolist()
+    amounts = vector(for_each(budget, "budget", brief.resources), "budget", len(brief.resources)).tolist()
     rounds = brief.rows if horizon is None else whole(horizon, "horizon", at_least=2)
     if rounds * whole(worlds, "worlds", at_least=1) > MOST_ROUNDS:
         raise SettingError(

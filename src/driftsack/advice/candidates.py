@@ -66,8 +66,7 @@ def candidates(world: Instance, plans: bool = True) -> list[Candidate]:
         Candidate("UCB that remembers everything, more curious", REMEMBERS, replace(still, scale=CURIOUS)),
         Candidate("Thompson sampling", REMEMBERS, ThompsonBwK(budget_rule="remaining")),
     ]
-    for share in (4, 8, 16):
-        window = max(horizon // share, 1)
+    for window in sorted({max(horizon // share, 1) for share in (4, 8, 16)}, reverse=True):
         policy = SlidingWindowUCB(windows=(window, window), scale=SCALE, budget_rule="remaining")
         listed.append(Candidate(f"UCB with a window of {window:,} rounds", FORGETS, policy))
     listed.append(Candidate("UCB that restarts when a change is detected", RESTARTS, DetectAndRestart(base=still)))

@@ -105,14 +105,27 @@ def _candidates(advice: Advice) -> list[str]:
         ]
         for one in standings
     ]
-    spec = ", ".join(f"{name}={value!r}" for name, value in advice.recommended.to_dict()["policy"].items())
+    spec = "\n".join(f"{name} = {value!r}" for name, value in advice.recommended.to_dict()["policy"].items())
     return [
         "<h2>Which policy</h2>",
         "<p>Each candidate was played on worlds drawn anew from the log, with its noise and your budget.</p>",
         _image(figure, "What each candidate earned"),
         _table(["candidate", "family", "reward", "of the optimum", "95% of worlds"], rows, chosen),
-        f"<p>The recommended one, in Python <code>ds.advise(...).policy</code>:</p><pre>{escape(spec)}</pre>",
+        f"<p>The recommended one, and how to use it in Python:</p><pre>{escape(spec)}</pre>",
+        f"<pre>{escape(_use(advice))}</pre>",
     ]
+
+
+def _use(advice: Advice) -> str:
+    """Lines that run."""
+    problem = advice.world.problem
+    arms = ", ".join(f"{i}: {arm}" for i, arm in enumerate(advice.survey.arms))
+    return (
+        f"advice = ds.advise({advice.name!r}, budget={list(problem.budget)}, horizon={problem.horizon})\n"
+        "learner = advice.policy.start(advice.world.problem, seed=0, safe=True)\n"
+        f"decision = learner.ask()  # decision.arm is an index, {arms}; or decision.skipped\n"
+        "learner.tell(decision, reward=..., costs=[...])  # unless it was skipped"
+    )
 
 
 def _budget(advice: Advice) -> list[str]:
@@ -136,13 +149,16 @@ def _budget(advice: Advice) -> list[str]:
 
 def _premises(advice: Advice) -> list[str]:
     value, phases = advice.worth, len(advice.fit.changes) + 1
+    rows, horizon = advice.survey.rows, advice.world.horizon
+    stretched = f", stretched from {rows:,} to {horizon:,} rounds" if rows != horizon else ""
     text = (
         f"The optima behind this page: {amount(value.best)} for the best plan, {amount(value.even)} for even spending, "
         f"{amount(value.fixed)} for the best fixed mix. They are those of a world fitted to the log, with "
-        f"{phases} phase{'s' * (phases > 1)} and {advice.fit.noise} outcomes, stretched from "
-        f"{advice.survey.rows:,} to {advice.world.horizon:,} rounds. Nobody can know from a log alone whether its "
-        "course will come again: plans need that, the other policies do not. Arms that were rarely tried are known "
-        "badly."
+        f"{phases} phase{'s' * (phases > 1)} and {advice.fit.noise} outcomes{stretched}. Estimates flatter the "
+        "best plan, so the first paragraph takes off what drawing worlds anew adds: "
+        f"{amount(advice.ranges.expected)}. Shares of candidates are of the optima of the worlds that they played. "
+        "Nobody can know from a log alone whether its course will come again: plans need that, the other policies do "
+        "not. Arms that were rarely tried are known badly."
     )
     return ["<h2>What this rests on</h2>", f"<p>{escape(text)}</p>"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from driftsack.advice.candidates import PLANS, REMEMBERS
+from driftsack.advice.candidates import FORGETS, PLANS, REMEMBERS, RESTARTS
 from driftsack.advice.fit import FEW_PULLS
 from driftsack.advice.worth import HARMLESS, STILL, WHEN
 from driftsack.core.checks import ROUNDING
@@ -14,6 +14,13 @@ from driftsack.core.checks import ROUNDING
 if TYPE_CHECKING:
     from driftsack.advice.advise import Advice
 
+MEANS: Final = {
+    REMEMBERS: "learns from every round since the start",
+    FORGETS: "learns from the latest rounds only",
+    RESTARTS: "learns from the rounds since the last change that it noticed",
+    PLANS: "spends by a plan made from the log and learns the rest",
+}
+SHORT: Final = 20  # pulls of some arm, below which a log cannot show that a world stands still
 FEW: Final = 3  # changes, or arms, that are named one by one
 LOOSE: Final = 0.2  # of a told maximum: where no outcome is above it, the maximum is loose
 ABOVE: Final = 1.02  # of the optimum: who earns more was helped by chance
@@ -29,6 +36,8 @@ def summary(advice: Advice) -> str:
 def moves(advice: Advice) -> str:
     """Whether the log drifts, and when."""
     seen, brief = advice.drift, advice.survey
+    if not seen.found and brief.pulls.max() < SHORT:
+        return f"These {brief.rows:,} rounds are too few to tell whether your world moves."
     if not seen.found:
         least = seen.measures["w1"].floor_high / brief.rows
         size = f"{least * brief.reward_max:.2g} in an average reward would not show in a log of this length"
@@ -82,11 +91,13 @@ def recommends(advice: Advice) -> str:
     low, high = advice.ranges.best
     keeps = max(standing.share for standing in advice.standings if standing.candidate.family == REMEMBERS)
     others = f"; the best policy that forgets nothing earned {percent(keeps)}" if best.share > keeps else ""
+    rows = advice.survey.rows
+    course = "go as the log did" if horizon == rows else f"take the course of the log's {rows:,}, stretched"
     return (
-        f"If the next {horizon:,} rounds go as the log did, the best possible plan earns about "
-        f"{amount(advice.ranges.expected)} ({amount(low)} to {amount(high)}). We recommend: {best.candidate.name}. In "
-        f"simulations of worlds like yours it earned {percent(best.share)} of that ({percent(best.low)} to "
-        f"{percent(best.high)}){others}."
+        f"If the next {horizon:,} rounds {course}, the best possible plan earns about "
+        f"{amount(advice.ranges.expected)} ({amount(low)} to {amount(high)}). We recommend: {best.candidate.name}, "
+        f"which {MEANS[best.candidate.family]}. In simulations of worlds like yours it earned {percent(best.share)} "
+        f"of what was possible there ({percent(best.low)} to {percent(best.high)}, luck included){others}."
     )
 
 

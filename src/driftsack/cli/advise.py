@@ -20,7 +20,8 @@ def advise(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A .csv or .parquet file with one row a round.")],
     budget: Annotated[list[float], typer.Option(help="Budget of a resource; once for each, in their order.")],
     horizon: Annotated[
-        int | None, typer.Option(min=2, help="Rounds that the budget is for; default: the log's.")
+        int | None,
+        typer.Option(min=2, help="Rounds that the budget is for: the log is stretched over them. Default: its own."),
     ] = None,
     resource: Annotated[
         list[str] | None, typer.Option(help="Column of a resource; once for each. Default: those named cost...")

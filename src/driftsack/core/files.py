@@ -60,6 +60,10 @@ def read(path: str | os.PathLike[str], kind: str, layout: int) -> tuple[dict[str
         header = json.loads(str(arrays.pop(_HEADER)))
         found, stamp, content = header["kind"], header["version"], dict(header["content"])
         writer = header["release"]
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{path} does not exist; it must be a driftsack {kind} file, as save writes it."
+        ) from error
     except OSError:
         raise
     except BROKEN as error:

@@ -226,7 +226,8 @@ def _rises(table: Table, example: int, policy: str) -> tuple[str, dict[str, floa
     x, regret = table.series(example, policy, "regret")
     rise = trend(np.log(x).tolist() if example == 4 else x, regret)  # noqa: PLR2004
     best = max(table.optima(example).values())
-    return above(rise, RISES * best), _shown({"rise": rise, "smallest": regret[0], "largest": regret[-1]})
+    ends = {"at the least": regret[0], "at the largest": regret[-1]}
+    return above(rise, RISES * best), _shown({"rise of the fitted line": rise, **ends})
 
 
 def sw_rises_with_w_3(table: Table) -> Verdict:

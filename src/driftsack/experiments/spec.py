@@ -159,7 +159,7 @@ def make_spec(content: Mapping[str, Any], source: str = "the spec") -> Spec:
     try:
         return Spec.model_validate(content)
     except ValidationError as error:
-        faults = [f"{_place(fault['loc'])}{fault['msg'].removeprefix('Value error, ')}" for fault in error.errors()]
+        faults = [f"{_place(fault['loc'])}{_said(fault)}" for fault in error.errors()]
         raise SettingError(f"{source} does not describe a sweep: {' '.join(faults)}") from error
 
 
@@ -175,6 +175,13 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
             world.setdefault("name", world["file"])
             world["file"] = place.parent / world["file"]
     return make_spec(content, str(place))
+
+
+def _said(fault: Mapping[str, Any]) -> str:
+    """What is wrong, and for a name that a sweep does not have, those that it has."""
+    if fault["type"] == "extra_forbidden":
+        return f"a sweep has {', '.join(Spec.model_fields)}."
+    return str(fault["msg"]).removeprefix("Value error, ")
 
 
 def _place(location: tuple[int | str, ...]) -> str:

@@ -9,7 +9,9 @@ which the arm was chosen. A full-information table says what *every* arm would h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from driftsack.core.checks import Floats, above_zero, vector
 from driftsack.core.errors import LogError, OutOfRangeError, SettingError
@@ -67,7 +69,7 @@ def find_layout(columns: Sequence[str], wanted: Wanted, name: str, separator: st
     parts = [column.split(OF_ARM, 1) for column in columns if OF_ARM in column]
     tabled = tuple(dict.fromkeys(arm for part, arm in parts if part in (REWARD, *resources)))
     arms = _names(wanted.arms, "arms") or tabled or None
-    amounts = vector(wanted.cost_max, "cost_max", len(resources))
+    amounts = vector(for_each(wanted.cost_max, "cost_max", resources), "cost_max", len(resources))
     if (amounts <= 0).any():
         raise OutOfRangeError(f"cost_max must be above 0, got {amounts.min():g}.")
     played = ARM in columns or not tabled
@@ -93,7 +95,7 @@ def check_separator(columns: Sequence[str], name: str, separator: str) -> None:
         if other in columns[0] and other != separator:
             raise LogError(
                 f"{name} must be separated by {expected}, but its header {columns[0]!r:.60} is separated by {spelled}; "
-                f"pass separator={other!r} or save it with {expected}."
+                f"pass separator={other!r} (--separator) or save it with {expected}."
             )
 
 
@@ -108,6 +110,14 @@ def _check_present(needed: Sequence[str], columns: Sequence[str], name: str) -> 
         f"{name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
         f"it has {', '.join(columns)}. Rename or add what is missing.{near}"
     )
+
+
+def for_each(values: Any, setting: str, resources: Sequence[str]) -> Any:
+    """``values`` as they came, if they are a number for all resources or one for each."""
+    if np.ndim(values) == 1 and len(values) != len(resources):
+        count = f"{len(resources)} resource{'s' * (len(resources) > 1)} ({', '.join(resources)})"
+        raise SettingError(f"{setting} must be given once for each of the log's {count}, got {len(values)}.")
+    return values
 
 
 def _names(given: Sequence[str] | None, setting: str) -> tuple[str, ...]:
@@ -130,11 +140,14 @@ def _resources(columns: Sequence[str], wanted: Wanted, name: str) -> tuple[str, 
     """The resources' columns: those that were named, or those whose names begin with ``cost``."""
     named = _names(wanted.resources, "resources")
     plain = dict.fromkeys(column.split(OF_ARM, 1)[0] for column in columns)
-    found = named or tuple(column for column in plain if column.startswith(COST))
+    found = named or tuple(column for column in plain if column.strip().lower().startswith(COST))
+    taken = [column for column in found if column in (TIME, ARM, REWARD, PROPENSITY)]
+    if taken:
+        raise SettingError(f"resources must not be {', '.join(taken)}, which every log has for something else.")
     if not found:
         _check_present([TIME, *([] if any(OF_ARM in column for column in columns) else [ARM, REWARD])], columns, name)
         raise LogError(
             f"{name} lacks a column for each resource: their names begin with {COST!r}, such as cost_money, or are "
-            f"passed as resources=[...]; it has {', '.join(columns)}."
+            f"passed as resources=[...] (--resource); it has {', '.join(columns)}."
         )
     return found

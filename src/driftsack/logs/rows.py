@@ -51,6 +51,7 @@ class Reader:
         self.last_time: int | float = -np.inf
         self.dates: bool | None = None  # known after the first rows
         self.bad: list[BadRow] = []
+        self.largest: dict[str, float] = {}  # of the columns with values above their maximum
         self.bare = 0  # rows that have a time and nothing else
 
     def take(self, frame: pl.DataFrame) -> Batch:
@@ -148,8 +149,11 @@ class Reader:
         low, high = finite & (values < 0) & ~idle, finite & (values > most * (1 + ROUNDING)) & ~idle
         advice = " by adding the same to all of them" if k == 0 else ""
         self.blame(low, name, "negative", f"{name} must be 0 or more, got {{}}; shift or correct it{advice}", values)
-        too_much = f"{name} must be at most {most:g}, got {{}}; pass {setting}, the most that it can be"
+        option = setting.replace("_", "-")
+        too_much = f"{name} must be at most {most:g}, got {{}}; pass {setting} (--{option}), the most that it can be"
         self.blame(high, name, "too large", too_much, values)
+        if high.any():
+            self.largest[name] = max(self.largest.get(name, 0.0), float(values[high].max()))
         return np.where(finite & ~skipped, np.clip(values, 0.0, most), 0.0)
 
     def _propensities(self, column: pl.Series, arm: npt.NDArray[np.int32]) -> Floats:

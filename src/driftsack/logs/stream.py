@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,7 +59,7 @@ class Stream:
             named = {row.line for row in self.reader.bad}
             self.reader.bad += [row for row in ragged(self.text, self.separator) if row.line not in named]
         if self.reader.bad:
-            raise LogError(_message(self.name, self.reader.bad), tuple(self.reader.bad))
+            raise LogError(_message(self.name, self.reader), tuple(self.reader.bad))
 
     def batches(self) -> Iterator[Batch]:
         """Batches of arrays; a line with too many fields is named."""
@@ -146,12 +146,14 @@ def ragged(path: Path, separator: str) -> Iterator[BadRow]:
                 yield BadRow(line, "", "too few fields", reason)
 
 
-def _message(name: str, bad: Sequence[BadRow]) -> str:
-    """Which rows are bad and why: the first ones, and how many of each kind."""
+def _message(name: str, reader: Reader) -> str:
+    """Which rows are bad and why: the first ones, how many of each kind, and the largest of those above a maximum."""
+    bad = reader.bad
     kinds = ", ".join(f"{count:,} × {kind}" for kind, count in Counter(row.kind for row in bad).most_common())
     shown = "".join(f"\n  line {row.line}: {row.reason}" for row in sorted(bad)[:SHOWN])
     more = f"\n  ... and {len(bad) - SHOWN:,} more" if len(bad) > SHOWN else ""
+    units = "".join(f" {column} goes up to {value:g}." for column, value in reader.largest.items())
     return (
         f"{name} has {len(bad):,} bad value{'s' * (len(bad) != 1)} ({kinds}); nothing was left out and "
-        f"nothing was read. Correct these lines:{shown}{more}"
+        f"nothing was read.{units} Correct these lines:{shown}{more}"
     )

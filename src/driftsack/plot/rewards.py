@@ -85,14 +85,14 @@ def mark_change(place: Axes, change: int) -> None:
 
 
 def draw_panel(place: Axes, title: str, runs: Mapping[str, Curves]) -> None:
-    """A line and a band for each policy, labelled with its final mean."""
+    """A line and a band for each policy, labelled with its final mean and one standard error, as tables are."""
     for (name, run), (colour, dash, _) in zip(runs.items(), cycle(LINES), strict=False):
         trials = len(run.curve)
         times = np.concatenate([[0], run.times])
         mean = np.concatenate([[0.0], run.curve.mean(axis=0)])
         spread = run.curve.std(axis=0, ddof=1) if trials > 1 else np.zeros(run.times.size)
         band = 2 * np.concatenate([[0.0], spread]) / np.sqrt(trials)
-        label = f"{name}: {mean[-1]:,.0f} ± {band[-1]:,.0f}"
+        label = f"{name}: {mean[-1]:,.0f} ± {band[-1] / 2:,.0f}"
         place.plot(times, mean, dash, color=colour, label=label, linewidth=1.8)
         place.fill_between(times, mean - band, mean + band, color=colour, alpha=0.25, linewidth=0)
     place.set_title(title, fontsize=10)

@@ -126,7 +126,7 @@ class SlidingWindowUCB(Policy):
     """Recipe: windows given, or computed from the variation budgets (V1, V2); exactly one of the two.
 
     ``scale`` multiplies both radii: 1, as printed, keeps the theorem's promise and explores for thousands of rounds;
-    0.1 to 0.3 usually earns more (an untried arm's bound is about 8 times the scale: too little, and it stays untried).
+    0.1 to 0.2 usually earns more (an untried arm's bound is about 8 times the scale: too little, and it stays untried).
     ``clip`` keeps the bounds in [0, 1] (off as printed). ``budget_rule`` paces by
     b = B/T (``"fixed"``, as printed) or by what is left over the rounds left (``"remaining"``).
 
