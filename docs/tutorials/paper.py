@@ -46,12 +46,14 @@ def main(folder: Path) -> None:
             lost[name].append(float(ds.simulate(other, policy, trials=50, seed=0).regret(optimum).mean()))
     for (name, values), (colour, dash, marker) in zip(lost.items(), LINES, strict=False):
         right.plot(shares, values, dash, color=colour, marker=marker, label=name)
-    left.set(xlabel="round", title="Example 2: reward so far")
-    right.set(xlabel="the world changes after this share of the rounds", title="Example 3: regret", ylim=(0, None))
+    left.set(xlabel="round", ylabel="reward so far", title="Example 2")
+    right.set(
+        xlabel="the world changes after this share of the rounds", ylabel="regret", title="Example 3", ylim=(0, None)
+    )
     left.xaxis.set_major_formatter(THOUSANDS)
     for axes in (left, right):
         axes.yaxis.set_major_formatter(THOUSANDS)
-    left.legend(loc="upper left")
+        axes.legend(fontsize=8)
     figure.savefig(folder / "paper.png", dpi=130)
 
 
