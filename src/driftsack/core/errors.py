@@ -72,7 +72,7 @@ class MissingExtraError(DriftsackError, ImportError):
 
 
 class LogError(DriftsackError, ValueError):
-    """A log cannot be read as it is; ``bad`` holds every row that is to blame, with its line and the reason."""
+    """A log cannot be read as it is; ``bad`` holds the rows that are to blame, each with its line and the reason."""
 
     def __init__(self, message: str, bad: tuple[Any, ...] = ()) -> None:
         super().__init__(message)

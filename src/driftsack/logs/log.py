@@ -122,6 +122,8 @@ def check(
 ) -> tuple[BadRow, ...]:
     """Every bad row of a log, with its line and the reason; none if ``read`` will take it.
 
+    After 100,000 bad values reading stops, and the last entry says where.
+
     >>> import polars as pl
     >>> rows = pl.DataFrame({"time": [1, 2], "arm": ["a", "a"], "reward": [0.5, -1.0], "cost": [0.5, 0.5]})
     >>> [(row.line, row.kind) for row in check(rows)]

@@ -31,7 +31,8 @@ PARQUET: Final = (".parquet", ".pq")
 class Stream:
     """A log that is being read: iterate for its batches, then ask the ``reader`` what it has seen.
 
-    Raises ``LogError`` after the last batch if any row was bad, with every such row.
+    Raises ``LogError`` after the last batch if any row was bad, with every such row; after ``MOST_BAD`` of them it
+    reads no further, and the last entry says so.
     """
 
     def __init__(self, source: Any, wanted: Wanted, separator: str = ",") -> None:
