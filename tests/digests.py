@@ -1,0 +1,132 @@
+"""Digests of results, to show that a change of the code changed no bit of what it computes.
+
+``tests/data/digests.json`` holds them as they were before the rules of the game moved into a package of their own.
+``python -m tests.digests`` prints them as they are now; write them to the file only when a change of results is meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from typer.testing import CliRunner
+
+import driftsack as ds
+from driftsack.cli import app
+from driftsack.experiments.cells import Measured, World
+from driftsack.experiments.league import league_spec
+from driftsack.policies import from_spec
+from tests.late import answer
+
+RECORDED = Path(__file__).parent / "data" / "digests.json"
+HORIZON, TRIALS, SEEDS = 1_000, 2, (0, 1, 2)
+ROUNDS = 150
+
+
+@cache
+def league() -> tuple[dict[str, World], dict[str, Any]]:
+    """The league's worlds and policies by name."""
+    spec = league_spec(trials=TRIALS, horizon=HORIZON, seed=0)
+    return {part.label: World(part) for part in spec.instances}, {part.label: part for part in spec.policies}
+
+
+def short(digest: Any) -> str:
+    """The first 64 bits of a digest, in hexadecimal."""
+    return str(digest.hexdigest()[:16])
+
+
+def simulated(policy: str) -> dict[str, str]:
+    """A digest for each world of the league: every array of the runs with each seed."""
+    worlds, entries = league()
+    found = {}
+    for name, world in worlds.items():
+        digest = hashlib.sha256()
+        settings = entries[policy].resolve(Measured(world))
+        for seed in SEEDS:
+            try:
+                run = ds.simulate(world.instance, from_spec(settings), trials=TRIALS, seed=seed, threads=1)
+            except ds.DriftsackError as error:
+                digest.update(type(error).__name__.encode())
+                continue
+            for part in (run.reward, run.stopping_time, run.spent, run.overshoot, run.pulls, run.curve, run.fallbacks):
+                digest.update(np.ascontiguousarray(part).tobytes())
+        found[name] = short(digest)
+    return found
+
+
+def transcript(policy: str, safe: bool) -> str:
+    """A digest of what a learner decides when feedback comes late, out of order, or never."""
+    _, entries = league()
+    told = Forecast()
+    problem = told.problem
+    settings = from_spec(entries[policy].resolve(told))
+    if isinstance(settings, ds.Exp3BwK):
+        problem = ds.Problem(problem.horizon, problem.arms, problem.budget[0], problem.reward_max, problem.cost_max[0])
+    digest = hashlib.sha256()
+    try:
+        learner = settings.start(problem, seed=7, safe=safe)
+    except ds.DriftsackError as error:  # an oracle cannot be asked
+        return type(error).__name__
+    rng = np.random.default_rng(1)
+    while not learner.done:
+        decision = learner.ask()
+        digest.update(np.int64([decision.round, decision.arm]).tobytes())
+        digest.update(decision.mix.tobytes() + decision.prices.tobytes())
+        answer(learner, rng)
+        digest.update(learner.remaining.tobytes())
+    return short(digest)
+
+
+class Forecast(dict[str, Any]):
+    """What a policy of the league may be told of a made-up problem in natural units."""
+
+    problem = ds.Problem(horizon=ROUNDS, arms=4, budget=[120.0, 30.0], reward_max=9.0, cost_max=[3.0, 0.5])
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(3)
+        rewards, costs = 9.0 * rng.random((2, 4)), rng.random((2, 2, 4)) * np.array([3.0, 0.5])[:, None]
+        phase = np.arange(ROUNDS, dtype=np.int32) // (ROUNDS // 2)
+        world = ds.Instance(self.problem, rewards, costs, phase)
+        super().__init__(
+            variation=(0.5, 1.0),
+            opt_fd=400.0,
+            lp_dynamic=500.0,
+            forecast=world.to_dict(),
+            spending=(0.0, 0.3, 1.0),
+        )
+
+
+def reproduced(trials: int, horizon: int) -> str:
+    """A digest of the ``table.csv`` that ``driftsack reproduce`` writes."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["reproduce", "--trials", str(trials), "--horizon", str(horizon), "--out", folder, "--json"]
+        result = CliRunner().invoke(app, command, catch_exceptions=False)
+        if result.exit_code != 0:
+            raise RuntimeError(result.output)
+        return short(hashlib.sha256(Path(folder, "table.csv").read_bytes()))
+
+
+def everything() -> dict[str, Any]:
+    """All digests, as the file holds them."""
+    _, entries = league()
+    return {
+        "simulated": {policy: simulated(policy) for policy in entries},
+        "transcripts": {
+            policy: {kind: transcript(policy, safe) for kind, safe in (("paper", False), ("safe", True))}
+            for policy in entries
+        },
+        "reproduced": {
+            "2 trials of 400 rounds": reproduced(2, 400),
+            "100 trials of 10,000 rounds": reproduced(100, 10_000),
+        },
+    }
+
+
+if __name__ == "__main__":
+    json.dump(everything(), sys.stdout, indent=1, ensure_ascii=False)
