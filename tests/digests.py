@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 
 import driftsack as ds
 from driftsack.cli import app
-from driftsack.experiments.cells import Measured, World
-from driftsack.experiments.league import league_spec
 from driftsack.policies import from_spec
+from driftsack.sweeps.cells import Measured, World
+from driftsack.sweeps.league import league_spec
 from tests.late import answer
 
 RECORDED = Path(__file__).parent / "data" / "digests.json"
@@ -76,7 +76,7 @@ def transcript(policy: str, safe: bool) -> str:
     rng = np.random.default_rng(1)
     while not learner.done:
         decision = learner.ask()
-        digest.update(np.int64([decision.round, decision.arm]).tobytes())
+        digest.update(np.array([decision.round, decision.arm], dtype=np.int64).tobytes())
         digest.update(decision.mix.tobytes() + decision.prices.tobytes())
         answer(learner, rng)
         digest.update(learner.remaining.tobytes())

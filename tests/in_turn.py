@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger
 from driftsack.policies.policy import Policy
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 import driftsack as ds
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 
 
 class Told(NamedTuple):

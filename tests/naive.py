@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 
 
 class Round(NamedTuple):

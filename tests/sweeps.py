@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from driftsack.experiments.store import digest
+from driftsack.sweeps.store import digest
 
 SMALL: dict[str, Any] = {
     "instances": [

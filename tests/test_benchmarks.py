@@ -15,7 +15,7 @@ import driftsack as ds
 from driftsack import benchmarks
 from driftsack.benchmarks import reference
 from driftsack.benchmarks.lp_dynamic import dual_value, weigh
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError, TooLargeError
 from driftsack.numerics.bundle import minimise
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from driftsack.experiments.claims import (
+from driftsack.paper.claims import (
     EXACT_CLAIMS,
     FAILS,
     HOLDS,
@@ -20,7 +20,7 @@ from driftsack.experiments.claims import (
     judge,
     trend,
 )
-from driftsack.experiments.paper import BEST, EVIDENCE, LAGRANGE, NAIVE, SW
+from driftsack.paper.experiments import BEST, EVIDENCE, LAGRANGE, NAIVE, SW
 
 T = 10_000.0
 REWARDS = {1: {SW: 4900.0, NAIVE: 4880.0, LAGRANGE: 4500.0}, 2: {SW: 4500.0, NAIVE: 3300.0, LAGRANGE: 4000.0}}

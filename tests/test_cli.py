@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 import driftsack
+from driftsack.bench import rounds as bench
+from driftsack.bench.plain_python import PlainSlidingWindowUCB
 from driftsack.cli import app
 from driftsack.cli.bench import page
-from driftsack.experiments import bench
-from driftsack.experiments.measure import meaning, measure
-from driftsack.experiments.plain import PlainSlidingWindowUCB
+from driftsack.measures.overview import meaning, measure
 
 SMALL = ["--trials", "4", "--horizon", "300"]
 

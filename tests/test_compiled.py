@@ -74,7 +74,7 @@ def test_a_change_in_a_called_file_is_noticed(tmp_path: Path) -> None:
     copy = tmp_path / "driftsack"
     shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
     code = (
-        "import json, numpy as np; from driftsack.numerics.ledger import open_ledger, breaks; "
+        "import json, numpy as np; from driftsack.game.ledger import open_ledger, breaks; "
         "from driftsack.simulation.loop import Tally, settle; "
         "i = np.zeros(3, dtype=np.int64); f = np.zeros(1); "
         "tally = Tally(i, f.copy(), i.copy(), f.copy(), i.copy(), f.copy(), np.array([0.6]), f.copy(), f.copy()); "

@@ -13,7 +13,7 @@ from driftsack.advice.drift import drift
 from driftsack.advice.windows import joined
 from driftsack.core.errors import DriftsackError, SettingError
 from driftsack.datasets.flights import CARRIERS, _read
-from driftsack.experiments.flights import half_year, league_policies, optima, windowed
+from driftsack.paper.flights import half_year, league_policies, optima, windowed
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.numerics.cusum import cusum_rings, forget_cusum, new_cusum
 from driftsack.numerics.glr import forget_glr, glr_rings, kl, new_glr, statistic
 from tests import naive

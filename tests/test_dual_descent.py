@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 
 import driftsack as ds
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import OutOfRangeError
 from driftsack.numerics.projections import onto_capped_orthant
 

@@ -15,20 +15,20 @@ import numpy as np
 import pytest
 
 from driftsack.core.errors import DriftsackError, SettingError
-from driftsack.experiments import load, make_spec, ray_engine, run
-from driftsack.experiments.cells import Job, Outcome, expand
-from driftsack.experiments.engines import LocalEngine, make_engine
-from driftsack.experiments.ray_engine import RayEngine
-from driftsack.experiments.store import Store
-from driftsack.experiments.sweep import Progress
+from driftsack.sweeps import load, make_spec, ray_engine, run
+from driftsack.sweeps.cells import Job, Outcome, expand
+from driftsack.sweeps.engines import LocalEngine, make_engine
+from driftsack.sweeps.ray_engine import RayEngine
+from driftsack.sweeps.store import Store
+from driftsack.sweeps.sweep import Progress
 from tests.sweeps import CELLS, SMALL, names, same_bits
 
 LONGER = {**SMALL, "trials": 24, "instances": [{"instance": "example_1", "horizon": 100_000}]}  # 72 cells
 LONGEST = {**LONGER, "trials": 48}  # 144 cells: more than twenty killed runs get done
 KILLED = """
 import sys
-from driftsack.experiments import make_spec, run
-from driftsack.experiments.engines import LocalEngine
+from driftsack.sweeps import make_spec, run
+from driftsack.sweeps.engines import LocalEngine
 from tests.sweeps import SMALL
 from tests.test_engines import LONGEST, Noted
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 import driftsack as ds
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import CannotAnswerError, NegativeBudgetError, OutOfRangeError
 
 WORLD = ds.Instance.stationary([0.3, 0.6, 0.9], [[0.2, 0.5, 0.9], [0.4, 0.1, 0.3]], 6_000, 3_000.0)

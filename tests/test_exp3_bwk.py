@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
 from driftsack.core.seeding import generator
 from tests.late import Told, answer

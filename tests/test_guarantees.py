@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.experiments.growth import Growth, growth
+from driftsack.sweeps.growth import Growth, growth
 from driftsack.theory import regret_bound
 
 HORIZONS = (10_000, 31_623, 100_000, 316_228, 1_000_000)

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import driftsack as ds
+from driftsack.bench import logs as bench_logs
 from driftsack.core.errors import CannotAnswerError, LogError, OutOfRangeError, SettingError
-from driftsack.experiments import bench_logs
 from driftsack.logs import rows, stream
 from driftsack.logs.survey import add_rows, new_cells
 

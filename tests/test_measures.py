@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 import driftsack as ds
 from driftsack import benchmarks, theory
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import OutOfRangeError, SettingError, TooLargeError
 
 

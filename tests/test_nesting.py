@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
 from driftsack.policies.nesting import load, packed, rows, sealed, store
 from driftsack.policies.policy import arrays, copied

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.core.instance import NOISES
+from driftsack.game.ledger import affordable, breaks, broken, charge, open_ledger
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import affordable, breaks, broken, charge, open_ledger
-from driftsack.numerics.marks import all_marked, clear, mark
+from driftsack.numerics.index_set import all_marked, clear, mark
 from driftsack.numerics.sampling import draw, outcome
 from driftsack.numerics.window import Window, admit, open_window, retire, shrunk_mean
 

@@ -10,10 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from driftsack import oco
+from driftsack.bench import oco as bench_oco
 from driftsack.cli import app
-from driftsack.experiments import bench_oco, oco_claims
-from driftsack.experiments import oco as work
-from driftsack.experiments.growth import Slope
+from driftsack.paper import oco as work
+from driftsack.paper import oco_claims
+from driftsack.sweeps.growth import Slope
 
 
 def test_claims_can_fail() -> None:

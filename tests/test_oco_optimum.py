@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from driftsack import oco
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import InfeasibleError, MissingExtraError, SettingError, TooLargeError
 from driftsack.oco.extra import cvxpy
 from driftsack.oco.optimum import below, certified

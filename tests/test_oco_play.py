@@ -13,7 +13,7 @@ import pytest
 
 import driftsack
 from driftsack import oco
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import (
     AlreadyToldError,
     DriftsackError,

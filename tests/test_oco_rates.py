@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from driftsack import oco
-from driftsack.experiments import oco as work
-from driftsack.experiments.growth import Growth
+from driftsack.paper import oco as work
+from driftsack.sweeps.growth import Growth
 
 HORIZONS = (1_000, 10_000, 100_000, 1_000_000)
 WORLDS = {world.name: world for world in work.WORLDS}

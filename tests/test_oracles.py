@@ -12,7 +12,7 @@ from scipy import stats
 
 import driftsack as ds
 from driftsack.core.errors import OutOfRangeError, SettingError
-from driftsack.numerics.ledger import open_ledger
+from driftsack.game.ledger import open_ledger
 from driftsack.policies import from_spec
 from driftsack.policies.policy import choose
 

@@ -15,10 +15,13 @@ from typer.testing import CliRunner
 import driftsack as ds
 from driftsack.cli import app
 from driftsack.cli.reproduce import show
-from driftsack.experiments import calibration, load, page, paper
-from driftsack.experiments.cells import expand
-from driftsack.experiments.speed import speed
-from driftsack.experiments.until import Until
+from driftsack.paper import calibration
+from driftsack.paper import experiments as paper
+from driftsack.paper.speed import speed
+from driftsack.plot import page
+from driftsack.policies.until import Until
+from driftsack.sweeps import load
+from driftsack.sweeps.cells import expand
 
 SMALL = ["--trials", "4", "--horizon", "200"]
 FIGURES = ("figure_1a", "figure_1b", "figure_2a", "figure_2b", "figure_3")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import OutOfRangeError
 
 PROBLEM = ds.Problem(horizon=300, arms=4, budget=[60.0, 90.0])

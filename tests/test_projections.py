@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import EmptyDomainError, NotFiniteError, SettingError, UnboundedDomainError
 from driftsack.oco import Ball, Box, CappedSimplex, Domain, Orthant, Polytope, Simplex
 from driftsack.oco.domains import from_dict

@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 
 import driftsack as ds
 from driftsack.cli import app
-from driftsack.experiments import make_spec
-from driftsack.experiments.foretold import forecast, spending
-from driftsack.experiments.league import ENTRIES, as_grid, by_default, entries, league_spec, overview, standings
 from driftsack.plot import heat_figure
 from driftsack.policies import NaiveUCB, Policy, SlidingWindowUCB
 from driftsack.policies.policy import recipes
+from driftsack.sweeps import make_spec
+from driftsack.sweeps.forecasts import forecast, spending
+from driftsack.sweeps.league import ENTRIES, as_grid, by_default, entries, league_spec, overview, standings
 from tests.sweeps import CELLS
 
 TOML = """

@@ -14,8 +14,8 @@ from numpy.random import SeedSequence
 import driftsack as ds
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.core.instance import NOISES
+from driftsack.game.ledger import open_ledger
 from driftsack.numerics.curves import curve_times
-from driftsack.numerics.ledger import open_ledger
 from driftsack.policies.policy import programs
 from tests import naive
 from tests.in_turn import InTurn

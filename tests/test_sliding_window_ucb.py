@@ -10,8 +10,8 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
+from driftsack.game.ledger import open_ledger
 from driftsack.lp import certificate
-from driftsack.numerics.ledger import open_ledger
 from driftsack.policies import from_spec
 from driftsack.policies.policy import choose, learn, programs
 from driftsack.theory import epsilon, window

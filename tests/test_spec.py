@@ -10,9 +10,9 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import SettingError
-from driftsack.experiments import Spec, cells, make_spec, read_spec
-from driftsack.experiments.cells import World, expand
-from driftsack.experiments.spec import ROUNDS_A_CELL, WorldSpec
+from driftsack.sweeps import Spec, cells, make_spec, read_spec
+from driftsack.sweeps.cells import World, expand
+from driftsack.sweeps.spec import ROUNDS_A_CELL, WorldSpec
 from tests.sweeps import CELLS, SMALL
 
 TOML = """

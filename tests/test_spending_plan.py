@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import DriftsackError, NotFiniteError, OutOfRangeError, SettingError, ShapeError
 from driftsack.lp import certificate
 from driftsack.policies import from_spec

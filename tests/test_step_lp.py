@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.bench.rounds import replay
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import NotFiniteError, OutOfRangeError, ShapeError
-from driftsack.experiments.bench import replay
 from driftsack.lp import certificate, step_lp
-from driftsack.lp.highs import solve_program
+from driftsack.lp.fallback import solve_program
 from driftsack.lp.step import new_step_lp, rescue_failed
 from driftsack.numerics import simplex
 from tests import naive

@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 from driftsack.core.errors import FileFormatError
-from driftsack.experiments import load, make_spec, run, summary
-from driftsack.experiments.store import SET_ASIDE, Store, StoreError
+from driftsack.sweeps import load, make_spec, run, summary
+from driftsack.sweeps.store import SET_ASIDE, Store, StoreError
 from tests.sweeps import CELLS, SMALL, names, same_bits
 
 SPEC = make_spec(SMALL)
@@ -146,8 +146,8 @@ def test_a_store_that_cannot_be_written_to(store: Path) -> None:
 
 FULL = """
 import resource, sys
-from driftsack.experiments import load, read_spec, run
-from driftsack.experiments.store import Store, StoreError
+from driftsack.sweeps import load, read_spec, run
+from driftsack.sweeps.store import Store, StoreError
 store, other = Store(sys.argv[1]), Store(sys.argv[2])
 other.open()
 key = store.plan()["cells"][0]

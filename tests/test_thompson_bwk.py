@@ -11,8 +11,8 @@ from scipy import stats
 import driftsack as ds
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
 from driftsack.core.seeding import generator
+from driftsack.game.ledger import open_ledger
 from driftsack.lp import certificate
-from driftsack.numerics.ledger import open_ledger
 from driftsack.numerics.sampling import coin
 from driftsack.policies.policy import choose, learn, programs
 from tests.late import Told, answer

@@ -14,14 +14,14 @@ from typer.testing import CliRunner
 import driftsack as ds
 from driftsack.cli import app
 from driftsack.core.errors import SettingError
-from driftsack.experiments.verify import STATEMENTS, chosen
-from driftsack.experiments.verify.auditor import audit, window_drift
-from driftsack.experiments.verify.chance import clopper_pearson
-from driftsack.experiments.verify.hulls import distance_sum, least_sum
-from driftsack.experiments.verify.rates import exponent
-from driftsack.experiments.verify.statement import FAILS, Effort, Finding, Statement
-from driftsack.experiments.verify.worlds import margins, random_world
 from driftsack.plot import theory_figure
+from driftsack.verify import STATEMENTS, chosen
+from driftsack.verify.auditor import audit, window_drift
+from driftsack.verify.chance import clopper_pearson
+from driftsack.verify.hulls import distance_sum, least_sum
+from driftsack.verify.rates import exponent
+from driftsack.verify.statement import FAILS, Effort, Finding, Statement
+from driftsack.verify.worlds import margins, random_world
 
 QUICK = Effort(quick=True)
 DOCS = Path(__file__).parents[1] / "docs"
@@ -76,7 +76,7 @@ def test_json_and_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = runner.invoke(app, ["verify", "--quick", "--only", "hoeffding"])
     assert "holds" in shown.stdout
     broken = STATEMENTS[0]._replace(check=lambda _effort, _planted: Finding(FAILS, 1, -1.0, "planted"))
-    monkeypatch.setattr("driftsack.experiments.verify.STATEMENTS", (broken,))
+    monkeypatch.setattr("driftsack.verify.STATEMENTS", (broken,))
     failed = runner.invoke(app, ["verify", "--quick", "--json"])
     assert failed.exit_code == 1
     assert json.loads(failed.stdout)["statements"][0]["as_documented"] is False

@@ -8,7 +8,7 @@ from pathlib import Path
 import driftsack as ds
 from driftsack.advice.drift import Drift, drift
 from driftsack.advice.windows import joined
-from driftsack.experiments import flights
+from driftsack.paper import flights
 from driftsack.plot import flights_figure
 
 FOLDER = Path(__file__).parent.parent / "figures"

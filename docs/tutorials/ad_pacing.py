@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import driftsack as ds
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.plot.style import GREY, LINES, new_figure
 
 SLOTS = 360  # an hour has 360 slots of ten seconds

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.random import Generator
 
 import driftsack as ds
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
+from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.sampling import draw
 from driftsack.plot.style import LINES, THOUSANDS, new_figure
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import driftsack as ds
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.plot.style import LINES, THOUSANDS, new_figure
 
 PRICES = np.array([10.0, 20.0, 30.0, 40.0])

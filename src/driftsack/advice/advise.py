@@ -17,7 +17,8 @@ from driftsack.advice.drift import LEVEL, SHUFFLES, Drift, drift
 from driftsack.advice.fit import Fit, cell_variance, doubt, fit, resampled, world
 from driftsack.advice.windows import Order, joined, window_sums
 from driftsack.advice.worth import Worth, kind_of_drift, worth
-from driftsack.core.checks import Floats, flag, vector, whole
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import flag, vector, whole
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator

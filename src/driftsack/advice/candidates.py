@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from driftsack.benchmarks import lp_dynamic
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.policies import (
     DetectAndRestart,

@@ -21,7 +21,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from driftsack.advice.windows import Order, orders, usual_windows, window_means, window_sums
-from driftsack.core.checks import ROUNDING, Floats, above_zero, share, whole
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import ROUNDING, above_zero, share, whole
 from driftsack.core.errors import SettingError
 from driftsack.core.seeding import generator
 from driftsack.logs.survey import MOST_CELLS, Survey

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.advice.windows import Order, usual_windows, window_means
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.logs.survey import Series, Survey

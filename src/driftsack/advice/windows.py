@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import SettingError
 from driftsack.logs.survey import Series, Survey
 

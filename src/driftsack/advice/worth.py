@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from driftsack.benchmarks import fixed_distribution, lp_dynamic, single_step
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 

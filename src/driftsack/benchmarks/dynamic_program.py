@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from driftsack.benchmarks.result import Benchmark
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import SettingError, TooLargeError
 from driftsack.core.instance import Instance
 from driftsack.numerics.compiled import kernel

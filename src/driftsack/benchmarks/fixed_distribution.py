@@ -23,13 +23,14 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.benchmarks.result import Benchmark, relative_gap
-from driftsack.core.checks import Floats, Phase, whole
+from driftsack.core.arrays import Floats, Phase
+from driftsack.core.checks import whole
 from driftsack.core.decision import SKIP
 from driftsack.core.instance import NOISES, Instance
 from driftsack.core.seeding import generator, trial_seeds
+from driftsack.game.ledger import Ledger, breaks, charge, open_ledger
 from driftsack.lp.step import LOOSE, certificate, new_step_lp, step_lp
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger, breaks, charge, open_ledger
 from driftsack.numerics.sampling import draw, outcome
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftsack.benchmarks.result import Benchmark, relative_gap
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.lp.step import certificate, step_lp
 

@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from driftsack.benchmarks.lp_static import mean_rows
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import DriftsackError
 from driftsack.core.instance import Instance
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from driftsack.benchmarks.result import Benchmark, relative_gap
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.lp.step import new_step_lp, rescue_failed
 from driftsack.numerics.compiled import kernel

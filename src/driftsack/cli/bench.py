@@ -28,12 +28,12 @@ def bench(
 
     Example: driftsack bench --quick
     """
-    from driftsack.experiments import bench as work  # noqa: PLC0415  (SciPy and highspy load only where used)
-    from driftsack.experiments.bench_logs import log_rows  # noqa: PLC0415
-    from driftsack.experiments.bench_oco import oco_rows  # noqa: PLC0415
-    from driftsack.experiments.bench_policies import policy_rows  # noqa: PLC0415
-    from driftsack.experiments.bench_yardsticks import yardstick_rows  # noqa: PLC0415
-    from driftsack.experiments.startup import startup_rows  # noqa: PLC0415
+    from driftsack.bench import rounds as work  # noqa: PLC0415  (SciPy and highspy load only where used)
+    from driftsack.bench.benchmarks import yardstick_rows  # noqa: PLC0415
+    from driftsack.bench.logs import log_rows  # noqa: PLC0415
+    from driftsack.bench.oco import oco_rows  # noqa: PLC0415
+    from driftsack.bench.policies import policy_rows  # noqa: PLC0415
+    from driftsack.bench.startup import startup_rows  # noqa: PLC0415
 
     parts: dict[str, Callable[..., Any]] = {
         "Step LP on recorded rounds of SW-UCB": work.step_lp_rows,

@@ -28,9 +28,9 @@ def league(
 
     Example: driftsack league --trials 5 --out quick
     """
-    from driftsack.experiments import league as work  # noqa: PLC0415  (Polars and SciPy load only where used)
-    from driftsack.experiments import load  # noqa: PLC0415
     from driftsack.plot import heat_figure, write_figure  # noqa: PLC0415
+    from driftsack.sweeps import league as work  # noqa: PLC0415  (Polars and SciPy load only where used)
+    from driftsack.sweeps import load  # noqa: PLC0415
 
     with plain_errors():
         make_folder(out)

@@ -30,7 +30,7 @@ def measure(
 
     Example: driftsack measure --example 3 --alpha 0.6
     """
-    from driftsack.experiments.measure import measure as compute  # noqa: PLC0415  (loads SciPy and HiGHS)
+    from driftsack.measures.overview import measure as compute  # noqa: PLC0415  (loads SciPy and HiGHS)
     from driftsack.plot import drift_figure, write_figure  # noqa: PLC0415
 
     with plain_errors():

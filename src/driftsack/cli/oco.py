@@ -12,7 +12,7 @@ from driftsack.cli.show import make_folder, messages, plain_errors, print_json, 
 
 def reproduce_oco(out: Path, as_json: bool) -> None:
     """Measure Theorem 3 and Proposition 2; write oco.png, .svg, .pdf and oco.csv; show a verdict for each claim."""
-    from driftsack.experiments import oco, oco_claims  # noqa: PLC0415  (Matplotlib and cvxpy load only where used)
+    from driftsack.paper import oco, oco_claims  # noqa: PLC0415  (Matplotlib and cvxpy load only where used)
     from driftsack.plot import oco_figure, write_figure  # noqa: PLC0415
 
     with plain_errors():

@@ -23,10 +23,10 @@ def report(
 
     Example: driftsack report results
     """
-    from driftsack.experiments import report as work  # noqa: PLC0415  (Polars and Matplotlib load only where used)
-    from driftsack.experiments import summary  # noqa: PLC0415
-    from driftsack.experiments.store import Store  # noqa: PLC0415
+    from driftsack.paper import report as work  # noqa: PLC0415  (Polars and Matplotlib load only where used)
     from driftsack.plot import heat_figure, rewards_figure, write_figure  # noqa: PLC0415
+    from driftsack.sweeps import summary  # noqa: PLC0415
+    from driftsack.sweeps.store import Store  # noqa: PLC0415
 
     with plain_errors():
         place = out or store / "report"

@@ -14,7 +14,7 @@ from driftsack.cli.run import sweep
 from driftsack.cli.show import make_folder, messages, plain_errors, print_json, results, rich_table
 
 if TYPE_CHECKING:
-    from driftsack.experiments.spec import Spec
+    from driftsack.sweeps.spec import Spec
 
 
 def reproduce(
@@ -55,9 +55,11 @@ def reproduce(
 
 def everything(trials: int, horizon: int, seed: int, out: Path) -> dict[str, Any]:
     """Play, judge, draw and write; returns what ``--json`` prints."""
-    from driftsack.experiments import claims, load, paper, report  # noqa: PLC0415  (slow to load)
-    from driftsack.experiments.speed import speed  # noqa: PLC0415
+    from driftsack.paper import claims, report  # noqa: PLC0415  (slow to load)
+    from driftsack.paper import experiments as paper  # noqa: PLC0415
+    from driftsack.paper.speed import speed  # noqa: PLC0415
     from driftsack.plot.paper import paper_figures  # noqa: PLC0415
+    from driftsack.sweeps import load  # noqa: PLC0415  (slow to load)
 
     begun = time.perf_counter()
     found, evidence, rounds, cells = {}, {}, 0, {"played": 0, "kept": 0}
@@ -109,7 +111,8 @@ def play(spec: Spec, store: Path, name: str) -> set[str]:
 
 def grid(trials: int, horizon: int, seed: int, out: Path) -> dict[str, Any]:
     """Count the claims that hold at every point of the grid of settings."""
-    from driftsack.experiments import calibration, load  # noqa: PLC0415
+    from driftsack.paper import calibration  # noqa: PLC0415
+    from driftsack.sweeps import load  # noqa: PLC0415
 
     frames: list[dict[str, pl.DataFrame]] = [{}, {}]
     for noise in calibration.NOISES:
@@ -124,7 +127,7 @@ def grid(trials: int, horizon: int, seed: int, out: Path) -> dict[str, Any]:
 
 def show(document: dict[str, Any]) -> None:
     """Claims and where the rest is, for people."""
-    from driftsack.experiments.page import numbers_in_words  # noqa: PLC0415
+    from driftsack.plot.page import numbers_in_words  # noqa: PLC0415
 
     rows = [
         {

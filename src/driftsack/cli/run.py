@@ -10,8 +10,8 @@ import typer
 from driftsack.cli.show import messages, plain_errors, print_json, progress_bar, results, rich_table
 
 if TYPE_CHECKING:
-    from driftsack.experiments import Spec
-    from driftsack.experiments.sweep import Progress, Swept
+    from driftsack.sweeps import Spec
+    from driftsack.sweeps.sweep import Progress, Swept
 
 EngineOption = Annotated[str, typer.Option(help="local (threads) or ray (an extra; see --address).")]
 WorkersOption = Annotated[int | None, typer.Option(min=1, help="Threads or processes; one a core if not given.")]
@@ -36,7 +36,7 @@ def run(
 
     Example: driftsack run sweep.toml --store results
     """
-    from driftsack.experiments import load, read_spec, summary  # noqa: PLC0415  (Polars and SciPy load only where used)
+    from driftsack.sweeps import load, read_spec, summary  # noqa: PLC0415  (Polars and SciPy load only where used)
 
     with plain_errors():
         swept = sweep(read_spec(file), store, engine, workers, address)
@@ -55,8 +55,8 @@ def sweep(
     spec: Spec, store: Path, engine: str, workers: int | None, address: str | None = None, label: str = "trials"
 ) -> Swept:
     """Run a spec with a bar on stderr: trials, rate, time left."""
-    from driftsack.experiments import run as play  # noqa: PLC0415
-    from driftsack.experiments.engines import make_engine  # noqa: PLC0415
+    from driftsack.sweeps import run as play  # noqa: PLC0415
+    from driftsack.sweeps.engines import make_engine  # noqa: PLC0415
 
     with progress_bar() as bar:
         task = bar.add_task("preparing kernels", total=None)

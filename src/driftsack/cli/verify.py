@@ -12,7 +12,7 @@ from driftsack.cli.run import JsonOption
 from driftsack.cli.show import messages, plain_errors, print_json, progress_bar, results
 
 if TYPE_CHECKING:
-    from driftsack.experiments.verify.statement import Effort
+    from driftsack.verify.statement import Effort
 
 
 def verify(
@@ -34,7 +34,7 @@ def verify(
 
     Example: driftsack verify --quick --only proposition
     """
-    from driftsack.experiments.verify.statement import Effort  # noqa: PLC0415  (SciPy loads only where it is used)
+    from driftsack.verify.statement import Effort  # noqa: PLC0415  (SciPy loads only where it is used)
 
     with plain_errors():
         rows = _with_bar(Effort(quick, seed), only)
@@ -55,7 +55,7 @@ def verify(
 
 def _with_bar(effort: Effort, only: str | None) -> list[dict[str, Any]]:
     """Run the checks with a bar on stderr."""
-    from driftsack.experiments.verify import verify as check  # noqa: PLC0415
+    from driftsack.verify import verify as check  # noqa: PLC0415
 
     with progress_bar() as bar:
         task = bar.add_task("preparing kernels", total=None)

@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import NotFiniteError, OutOfRangeError, SettingError, ShapeError
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Phase = npt.NDArray[np.int32]
 ROUNDING = 1e-9  # relative: 0.1 + 0.2 is not beyond 0.3
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 
 SKIP: Final = -1
 """The null arm: no reward, no cost, always available, known exactly; never estimated."""

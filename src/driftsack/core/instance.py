@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core import files
-from driftsack.core.checks import Floats, Ints, Phase, floats, frozen, one_of, vector, whole, within
+from driftsack.core.arrays import Floats, Ints, Phase
+from driftsack.core.checks import floats, frozen, one_of, vector, whole, within
 from driftsack.core.errors import FileFormatError, OutOfRangeError, ShapeError
 from driftsack.core.problem import Problem
 

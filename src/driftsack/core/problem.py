@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from driftsack.core.checks import Floats, above_zero, vector, whole
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import above_zero, vector, whole
 from driftsack.core.errors import NegativeBudgetError, OutOfRangeError
 
 

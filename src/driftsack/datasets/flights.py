@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Floats, one_of
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import one_of
 from driftsack.core.errors import DriftsackError
 from driftsack.core.instance import Instance
 from driftsack.logs import Log

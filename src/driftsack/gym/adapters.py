@@ -16,9 +16,9 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, sequence, trial_seeds
+from driftsack.game.ledger import charge, open_ledger
 from driftsack.gym.env import BudgetEnv
 from driftsack.gym.observation import Observation, arm_of, observe
-from driftsack.numerics.ledger import charge, open_ledger
 from driftsack.policies.policy import Policy
 
 Act = Callable[[Observation], Any]

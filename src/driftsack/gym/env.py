@@ -14,8 +14,8 @@ from driftsack.core.errors import BudgetExhaustedError, DriftsackError, HorizonR
 from driftsack.core.instance import NOISES, Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
+from driftsack.game.ledger import breaks, charge, open_ledger, without_rounding
 from driftsack.gym.observation import Observation, arm_of, observe
-from driftsack.numerics.ledger import breaks, charge, open_ledger, without_rounding
 from driftsack.simulation.loop import World, realise
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
-from driftsack.numerics.ledger import Ledger, without_rounding
+from driftsack.game.ledger import Ledger, without_rounding
 
 Observation = npt.NDArray[np.float32]
 
@@ -21,7 +21,7 @@ def observe(ledger: Ledger, time_left: float, reward: float, costs: Floats) -> O
     A budget of 0 has nothing left from the start.
 
     >>> import numpy as np
-    >>> from driftsack.numerics.ledger import charge, open_ledger
+    >>> from driftsack.game.ledger import charge, open_ledger
     >>> ledger = open_ledger(np.array([4.0]), rounds=8)
     >>> charge(ledger, np.array([1.0]))
     >>> observe(ledger, 7 / 8, reward=0.5, costs=np.array([1.0]))

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftsack.core.checks import Floats, at_least_zero, number, whole
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import at_least_zero, number, whole
 from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator
 

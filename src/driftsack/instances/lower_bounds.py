@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from driftsack.core.checks import Floats, Ints, above_zero, number, whole
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import above_zero, number, whole
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem

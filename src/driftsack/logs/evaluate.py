@@ -49,7 +49,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Bools, Floats, floats, of_type, vector, whole, within
+from driftsack.core.arrays import Bools, Floats
+from driftsack.core.checks import floats, of_type, vector, whole, within
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError, OutOfRangeError
 from driftsack.core.problem import Problem

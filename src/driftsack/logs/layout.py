@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import Floats, above_zero, vector
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import above_zero, vector
 from driftsack.core.errors import LogError, OutOfRangeError, SettingError
 
 TIME: Final = "time"

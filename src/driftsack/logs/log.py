@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError, LogError
 from driftsack.core.instance import Instance

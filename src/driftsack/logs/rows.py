@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import ROUNDING, Bools, Floats
+from driftsack.core.arrays import Bools, Floats
+from driftsack.core.checks import ROUNDING
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import LogError
 from driftsack.logs.layout import ARM, OF_ARM, PROPENSITY, REWARD, TIME, Layout

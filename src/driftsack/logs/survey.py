@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError
 from driftsack.logs.layout import Wanted

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, floats, vector, within
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import floats, vector, within
 from driftsack.numerics import simplex
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import Simplex
 
@@ -90,21 +90,11 @@ def draw_from(lp: Simplex, rng: Generator, mix: Floats, prices: Floats) -> int:
     return draw(mix, rng.random())
 
 
-@kernel
-def pace(lp: Simplex, ledger: Ledger, kept: float, rounds: int) -> None:
-    """Right-hand side: ``kept`` of the ledger's rate, or of what is left over so many rounds if these are not 0."""
-    for j in range(ledger.budget.size):
-        rate = ledger.rate[j]
-        if rounds > 0:
-            rate = max(ledger.budget[j] - ledger.spent[j], 0.0) / rounds
-        lp.rhs[j] = min(kept * rate, LOOSE)
-
-
 def rescue_failed(lp: Simplex) -> bool:
     """If the last solve failed, let HiGHS solve the program; say whether that happened."""
     if lp.counts[simplex.STATUS] != simplex.FAILED:
         return False
-    from driftsack.lp.highs import rescue  # noqa: PLC0415  (highspy is slow to import and rarely needed)
+    from driftsack.lp.fallback import rescue  # noqa: PLC0415  (highspy is slow to import and rarely needed)
 
     rescue(lp)
     return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftsack.core.checks import Floats, Ints, Phase
+from driftsack.core.arrays import Floats, Ints, Phase
 from driftsack.numerics.compiled import kernel
 
 

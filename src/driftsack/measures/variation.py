@@ -28,7 +28,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from driftsack.benchmarks import lp_dynamic, lp_static, single_step
-from driftsack.core.checks import Floats, of_type
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import of_type
 from driftsack.core.errors import TooLargeError
 from driftsack.core.instance import Instance
 from driftsack.measures.distances import cuts_at_centre, local_moves, sum_over_pairs, sum_to_centre

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 
 Oracle = Callable[[Floats, Floats, Floats], None]
 """``oracle(point, values, slopes)`` writes every group's value (G,) and subgradient (G, p) at a point (p,)."""

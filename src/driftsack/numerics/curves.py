@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from driftsack.core.checks import Ints
+from driftsack.core.arrays import Ints
 
 CURVE_POINTS: Final = 512
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.numerics.compiled import kernel
 
 

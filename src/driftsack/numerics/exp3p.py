@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.numerics.compiled import kernel
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.numerics.compiled import kernel
 
 PASSES: Final = 200  # far more than the safeguarded Newton steps of a capped simplex ever take

@@ -6,7 +6,7 @@ from typing import Final
 
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.core.instance import NOISES
 from driftsack.numerics.compiled import kernel

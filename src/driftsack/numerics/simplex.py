@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.numerics.compiled import kernel
 
 OPTIMAL: Final = 0

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.numerics.compiled import kernel
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Floats, floats, frozen, number, vector
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import floats, frozen, number, vector
 from driftsack.core.errors import EmptyDomainError, SettingError, UnboundedDomainError
 from driftsack.oco.region import BALL, BOX, Region, project
 

@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Floats, Phase, floats, frozen, whole
+from driftsack.core.arrays import Floats, Phase
+from driftsack.core.checks import floats, frozen, whole
 from driftsack.core.errors import NotFiniteError, OutOfRangeError, ShapeError
 from driftsack.numerics.compiled import kernel
 

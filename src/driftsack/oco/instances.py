@@ -11,7 +11,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import Floats, above_zero, at_least_zero, number, whole
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import above_zero, at_least_zero, number, whole
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.seeding import generator
 from driftsack.oco.domains import Box

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core import files
-from driftsack.core.checks import Floats, floats, vector
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import floats, vector
 from driftsack.core.errors import AlreadyToldError, FileFormatError, HorizonReachedError
 from driftsack.oco import domains
 from driftsack.oco.algorithm import Algorithm, from_spec

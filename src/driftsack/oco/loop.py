@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.numerics.compiled import kernel
 from driftsack.oco import online_gradient, penalised, virtual_queue
 from driftsack.oco.families import Rows, evaluate

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from driftsack.core.checks import Floats, above_zero
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import above_zero
 from driftsack.numerics.compiled import kernel
 from driftsack.oco.algorithm import Algorithm
 from driftsack.oco.domains import Domain

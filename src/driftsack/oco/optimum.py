@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftsack.core.checks import Floats, of_type
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import of_type
 from driftsack.core.errors import InfeasibleError
 from driftsack.oco.problem import Problem
 from driftsack.oco.programs import Answer, Rounds, solve

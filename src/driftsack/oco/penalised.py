@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from driftsack.core.checks import Floats, above_zero, at_least_zero, share
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import above_zero, at_least_zero, share
 from driftsack.numerics.compiled import kernel
 from driftsack.oco.algorithm import Algorithm
 from driftsack.oco.domains import Domain

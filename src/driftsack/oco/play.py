@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints, number, of_type, whole
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import number, of_type, whole
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.numerics.curves import curve_times
 from driftsack.oco.algorithm import Algorithm

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from driftsack.core.checks import Floats, floats, frozen
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import floats, frozen
 from driftsack.core.errors import EmptyDomainError, UnboundedDomainError
 from driftsack.oco.domains import Domain, Halfspaces
 from driftsack.oco.region import BY_PROGRAM, Region

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from driftsack.core.checks import Floats, at_least_zero, of_type
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import at_least_zero, of_type
 from driftsack.core.errors import SettingError, ShapeError
 from driftsack.oco.domains import Domain
 from driftsack.oco.families import Family, Table

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import DriftsackError, TooLargeError
 from driftsack.oco.domains import Ball, Domain
 from driftsack.oco.extra import cvxpy

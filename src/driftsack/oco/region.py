@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.projections import onto_ball, onto_box, onto_capped_orthant, onto_capped_simplex, onto_simplex
 

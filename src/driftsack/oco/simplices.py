@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from driftsack.core.checks import Floats, frozen, number, vector, whole
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import frozen, number, vector, whole
 from driftsack.oco.domains import Domain, Halfspaces, bounded, not_empty
 from driftsack.oco.region import CAPPED_SIMPLEX, ORTHANT, SIMPLEX, Region
 

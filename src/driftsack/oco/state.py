@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import Floats, Ints, frozen
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import frozen
 from driftsack.oco.domains import Domain
 
 QUEUE: Final = 0  # virtual queues

@@ -21,7 +21,8 @@ from typing import Final
 
 import numpy as np
 
-from driftsack.core.checks import Floats, of_type
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import of_type
 from driftsack.core.errors import SettingError
 from driftsack.oco.domains import Ball, Box, Domain
 from driftsack.oco.families import LINEAR, NORM, Table

@@ -21,7 +21,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from driftsack.core.checks import Floats, above_zero, one_of
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import above_zero, one_of
 from driftsack.numerics.compiled import kernel
 from driftsack.oco.algorithm import Algorithm
 from driftsack.oco.domains import Domain

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from driftsack.benchmarks import Benchmark
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.plot.style import GREY, PALETTE, SETTINGS, THOUSANDS, new_figure
 

@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.plot.style import SETTINGS, new_figure
 
 DARK = 0.6  # below this share the ground is dark and the number is white

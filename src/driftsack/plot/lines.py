@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from driftsack.core.checks import Floats
+from driftsack.core.arrays import Floats
 from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, new_figure, spread
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from driftsack.core.checks import Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, new_figure, spread
 
 LONG: Final = 16  # letters of a policy's name that fit beside the curves

@@ -30,13 +30,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints, whole
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
+from driftsack.game.ledger import FORGIVEN, Ledger, affordable, charge, open_ledger
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import blend, soften
-from driftsack.numerics.ledger import FORGIVEN, Ledger, affordable, charge, open_ledger
 from driftsack.numerics.sampling import draw
 from driftsack.policies import sliding_window_ucb as ucb
 from driftsack.policies.nesting import Memory, load, packed, sealed

@@ -22,14 +22,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints, above_zero, one_of, share
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import above_zero, one_of, share
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.cusum import CUSUM, cusum_rings, forget_cusum, new_cusum
 from driftsack.numerics.exp3p import blend
 from driftsack.numerics.glr import GLR, forget_glr, glr_rings, new_glr
-from driftsack.numerics.ledger import Ledger
 from driftsack.policies.naive_ucb import NaiveUCB
 from driftsack.policies.nesting import Memory, check_base, load, packed, sealed
 from driftsack.policies.policy import STUCK, Policy

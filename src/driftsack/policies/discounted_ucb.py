@@ -23,14 +23,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints, number
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import number
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
-from driftsack.lp.step import draw_from, new_step_lp, pace
+from driftsack.game.ledger import Ledger
+from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
+from driftsack.policies.pacing import pace
 from driftsack.policies.policy import STUCK, Policy
 from driftsack.policies.sliding_window_ucb import check_optimism
 from driftsack.theory.windows import radius_constant

@@ -24,13 +24,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, above_zero
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import above_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import blend, soften
-from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.sampling import draw
 from driftsack.policies.policy import Policy
 

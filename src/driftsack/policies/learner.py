@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core import files
-from driftsack.core.checks import Floats, Ints, flag, floats, vector, within
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import flag, floats, vector, within
 from driftsack.core.decision import SKIP, Decision
 from driftsack.core.errors import (
     AlreadyToldError,
@@ -25,7 +26,7 @@ from driftsack.core.errors import (
 )
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
-from driftsack.numerics.ledger import affordable, broken, charge, open_ledger, without_rounding
+from driftsack.game.ledger import affordable, broken, charge, open_ledger, without_rounding
 from driftsack.policies.policy import STUCK, Policy, arrays, from_spec, runnable, unstick
 
 _VERSION = 2

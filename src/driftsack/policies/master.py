@@ -41,11 +41,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints, above_zero, at_least_zero, flag
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import above_zero, at_least_zero, flag
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger
 from driftsack.policies import sliding_window_ucb as ucb
 from driftsack.policies.nesting import Memory, load, packed, rows, sealed, store
 from driftsack.policies.policy import STUCK, Policy

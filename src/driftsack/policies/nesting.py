@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.checks import Bools, Floats, Ints, frozen, of_type
+from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.checks import frozen, of_type
 from driftsack.core.errors import SettingError
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.oracles import Oracle
@@ -37,7 +38,7 @@ def check_base(base: Any) -> None:
 def packed(state: Any) -> tuple[Any, Memory]:
     """An equal state whose arrays lie in one memory, and that memory.
 
-    >>> from driftsack.numerics.marks import all_marked
+    >>> from driftsack.numerics.index_set import all_marked
     >>> marks, memory = packed(all_marked(3))
     >>> memory.ints[:] = 7
     >>> marks.members

@@ -20,12 +20,13 @@ from numpy.random import Generator
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.benchmarks.lp_static import lp_static
 from driftsack.benchmarks.result import Benchmark
-from driftsack.core.checks import Floats, Phase, frozen
+from driftsack.core.arrays import Floats, Phase
+from driftsack.core.checks import frozen
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.sampling import draw
 from driftsack.policies.policy import Policy
 

@@ -35,15 +35,16 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
-from driftsack.core.checks import Floats, Ints, Phase, at_least_zero, frozen, of_type, one_of, pair, share, whole
+from driftsack.core.arrays import Floats, Ints, Phase
+from driftsack.core.checks import at_least_zero, frozen, of_type, one_of, pair, share, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
 from driftsack.lp.step import LOOSE, draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger
-from driftsack.numerics.marks import Marks, all_marked, clear, mark
+from driftsack.numerics.index_set import Marks, all_marked, clear, mark
 from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
 from driftsack.numerics.window import Window, admit, open_window, retire
 from driftsack.policies.policy import STUCK, Policy

@@ -28,14 +28,15 @@ from numba import njit
 from numba.extending import overload
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, of_type
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import of_type
 from driftsack.core.errors import DriftsackError, SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed
+from driftsack.game.ledger import Ledger
 from driftsack.lp.step import rescue_failed
 from driftsack.numerics.compiled import OPTIONS
-from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.simplex import Simplex
 
 if TYPE_CHECKING:

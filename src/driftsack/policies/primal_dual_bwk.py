@@ -24,12 +24,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, at_least_zero
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import at_least_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import soften
-from driftsack.numerics.ledger import Ledger
 from driftsack.numerics.window import Window, admit, open_window
 from driftsack.policies.policy import Policy
 

@@ -26,16 +26,18 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints, at_least_zero, flag, one_of, pair, share, whole
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import at_least_zero, flag, one_of, pair, share, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
-from driftsack.lp.step import draw_from, new_step_lp, pace
+from driftsack.game.ledger import Ledger
+from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger
-from driftsack.numerics.marks import Marks, all_marked, clear, mark
+from driftsack.numerics.index_set import Marks, all_marked, clear, mark
 from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
 from driftsack.numerics.window import Window, admit, open_window, retire, shrunk_mean
+from driftsack.policies.pacing import pace
 from driftsack.policies.policy import STUCK, Policy
 from driftsack.theory.refined import epsilon, gamma
 from driftsack.theory.windows import radius_constant, windows

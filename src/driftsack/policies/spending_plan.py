@@ -25,12 +25,13 @@ import numpy as np
 import numpy.typing as npt
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, at_least_zero, floats, frozen, one_of
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import at_least_zero, floats, frozen, one_of
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger
 from driftsack.policies.naive_ucb import NaiveUCB
 from driftsack.policies.nesting import check_base
 from driftsack.policies.policy import STUCK, Policy

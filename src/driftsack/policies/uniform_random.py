@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, frozen
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import frozen
 from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger
 from driftsack.policies.policy import Policy
 
 

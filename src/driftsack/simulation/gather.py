@@ -9,14 +9,15 @@ import numpy.typing as npt
 from numba import njit
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints, of_type
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import of_type
 from driftsack.core.decision import SKIP
 from driftsack.core.instance import NOISES, Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
+from driftsack.game.ledger import Ledger, charge, open_ledger
 from driftsack.logs import Log
 from driftsack.numerics.compiled import OPTIONS, kernel
-from driftsack.numerics.ledger import Ledger, charge, open_ledger
 from driftsack.policies import Policy, UniformRandom
 from driftsack.policies.policy import STUCK, choose, covered, learn, unstick
 from driftsack.simulation.loop import FINISHED, World, realise

@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 
 from numpy.random import Generator
 
-from driftsack.core.checks import Floats, Ints, Phase
+from driftsack.core.arrays import Floats, Ints, Phase
 from driftsack.core.decision import SKIP
+from driftsack.game.ledger import Ledger, affordable, breaks, charge
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.ledger import Ledger, affordable, breaks, charge
 from driftsack.numerics.sampling import outcome
 from driftsack.policies.policy import STUCK, choose, learn
 

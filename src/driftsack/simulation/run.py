@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from driftsack.core.checks import Floats, Ints, number
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import number
 from driftsack.core.instance import Instance
 
 

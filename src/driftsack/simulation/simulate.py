@@ -12,15 +12,16 @@ import numpy as np
 from numba import njit
 from numpy.random import Generator, SeedSequence
 
-from driftsack.core.checks import Floats, Ints, flag, of_type, whole
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import flag, of_type, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
 from driftsack.core.instance import NOISES, Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
+from driftsack.game.ledger import Ledger, affordable, open_ledger, without_rounding
 from driftsack.numerics.compiled import OPTIONS
 from driftsack.numerics.curves import curve_times
-from driftsack.numerics.ledger import Ledger, affordable, open_ledger, without_rounding
 from driftsack.policies.policy import STUCK, Policy, copied, covered, unstick
 from driftsack.simulation.loop import NO_SUCH_ARM, Tally, World, close, note, play, realise, settle
 from driftsack.simulation.run import Run

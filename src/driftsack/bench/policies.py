@@ -1,0 +1,93 @@
+"""What a simulated round of each policy costs, against sliding-window UCB on the same world, in turns."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from driftsack.bench.rounds import ratio, round_seconds
+from driftsack.core.instance import Instance
+from driftsack.core.problem import Problem
+from driftsack.instances import example_2
+from driftsack.policies import (
+    AlwaysArm,
+    BanditOverBandit,
+    DetectAndRestart,
+    DiscountedUCB,
+    DualDescent,
+    DynamicOracle,
+    Exp3BwK,
+    LagrangeBwK,
+    Master,
+    NaiveUCB,
+    PlanWithForecast,
+    Policy,
+    PrimalDualBwK,
+    SlidingWindowUCB,
+    SpendingPlan,
+    StaticOracle,
+    ThompsonBwK,
+    UCBBwK,
+    UniformRandom,
+)
+
+
+class Entry(NamedTuple):
+    """A policy, how it is called in the table, and whether its round solves an LP."""
+
+    policy: Policy
+    name: str
+    solves: bool
+
+
+ENTRIES: Final = (
+    Entry(NaiveUCB(), "NaiveUCB", True),
+    Entry(UCBBwK(shrink=0.1), "UCBBwK", True),
+    Entry(DiscountedUCB(), "DiscountedUCB", True),
+    Entry(ThompsonBwK(), "ThompsonBwK", True),
+    Entry(DetectAndRestart(), "DetectAndRestart, GLR", True),
+    Entry(DetectAndRestart(detector="cusum"), "DetectAndRestart, CUSUM", True),
+    Entry(BanditOverBandit(), "BanditOverBandit", True),
+    Entry(Master(), "Master", True),
+    Entry(PlanWithForecast(example_2()), "PlanWithForecast", True),
+    Entry(SpendingPlan(NaiveUCB(scale=0.1)), "SpendingPlan of NaiveUCB", True),
+    Entry(LagrangeBwK(benchmark=3_350.0), "LagrangeBwK", False),
+    Entry(PrimalDualBwK(), "PrimalDualBwK", False),
+    Entry(DualDescent(), "DualDescent", False),
+    Entry(Exp3BwK(), "Exp3BwK, one resource", False),
+    Entry(DynamicOracle(), "DynamicOracle", False),
+    Entry(StaticOracle(), "StaticOracle", False),
+    Entry(UniformRandom(), "UniformRandom", False),
+    Entry(AlwaysArm(), "AlwaysArm", False),
+)
+
+
+def policy_rows(quick: bool, said: Callable[[str], None]) -> list[dict[str, float | str]]:
+    """A row a policy, on Example 2, or on its first resource alone; the most allowed is 3 with an LP and 1 without."""
+    repeats, trials = (3, 2) if quick else (7, 20)
+    base = SlidingWindowUCB(variation=(0.5, 1.0))
+    rows: list[dict[str, float | str]] = []
+    for policy, name, solves in ENTRIES:
+        said(f"a round of {name}")
+        world = first_resource(example_2()) if isinstance(policy, Exp3BwK) else example_2()
+        mine, theirs = [], []
+        for _ in range(repeats + 1):
+            mine.append(round_seconds(world, policy, trials))
+            theirs.append(round_seconds(world, base, trials))
+        rows.append(
+            {
+                "policy": name,
+                "round / SW-UCB round": ratio(mine[1:], theirs[1:]),
+                "allowed": 3.0 if solves else 1.0,
+                "ns": 1e9 * statistics.median(mine[1:]),
+                "SW-UCB ns": 1e9 * statistics.median(theirs[1:]),
+            }
+        )
+    return rows
+
+
+def first_resource(world: Instance) -> Instance:
+    """The world with its first resource alone."""
+    problem = Problem(world.horizon, world.arms, world.problem.budget[0])
+    return Instance(problem, world.rewards, world.costs[:, :1], world.phase, world.noise)

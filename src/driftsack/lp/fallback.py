@@ -1,0 +1,54 @@
+"""HiGHS on the step LP: the reference solver, and the fallback for what our simplex cannot certify."""
+
+from __future__ import annotations
+
+import highspy
+import numpy as np
+
+from driftsack.core.arrays import Floats
+from driftsack.core.errors import DriftsackError
+from driftsack.numerics import simplex
+from driftsack.numerics.highs import TIGHT, USUAL, new_highs
+from driftsack.numerics.simplex import Simplex
+
+
+def load_program(solver: highspy.Highs, objective: Floats, columns: Floats, rhs: Floats) -> None:
+    """Give HiGHS: maximise objective x, columns x <= rhs, x >= 0."""
+    rows, variables = columns.shape
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = variables, rows
+    program.sense_ = highspy.ObjSense.kMaximize
+    program.col_cost_ = objective
+    program.col_lower_, program.col_upper_ = np.zeros(variables), np.full(variables, highspy.kHighsInf)
+    program.row_lower_, program.row_upper_ = np.full(rows, -highspy.kHighsInf), rhs
+    matrix = program.a_matrix_
+    matrix.format_ = highspy.MatrixFormat.kColwise
+    matrix.start_ = np.arange(variables + 1, dtype=np.int32) * rows
+    matrix.index_ = np.tile(np.arange(rows, dtype=np.int32), variables)
+    matrix.value_ = columns.T.ravel()
+    solver.passModel(program)
+
+
+def solve_program(objective: Floats, columns: Floats, rhs: Floats) -> tuple[Floats, Floats]:
+    """The optimal x and row prices of: maximise objective x, columns x <= rhs, x >= 0."""
+    for tolerance in (TIGHT, USUAL):
+        solver = new_highs(tolerance)
+        load_program(solver, objective, columns, rhs)
+        solver.run()
+        if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+            answer = solver.getSolution()
+            return np.maximum(answer.col_value, 0.0), np.maximum(answer.row_dual, 0.0)
+    said = solver.modelStatusToString(solver.getModelStatus())
+    raise DriftsackError(
+        f"the program must have an optimum that HiGHS finds, but it says {said!r}; "
+        f"objective {objective}, columns {columns}, right-hand side {rhs}."
+    )
+
+
+def rescue(lp: Simplex) -> None:
+    """Solve a failed program with HiGHS and hand the solution to the next ``simplex.solve``."""
+    variables = lp.solution.size
+    solution, duals = solve_program(lp.objective[:variables], lp.columns[:, :variables], lp.rhs)
+    lp.solution[:] = solution
+    lp.duals[:] = duals
+    lp.counts[simplex.STATUS] = simplex.GIVEN

@@ -1,0 +1,1 @@
+"""The paper's experiments and claims, as data and pure functions."""

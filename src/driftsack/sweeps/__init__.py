@@ -1,0 +1,11 @@
+"""Layer 5: sweeps and the paper's experiments, as data and pure functions. Nothing imports them but the command line.
+
+>>> from driftsack.sweeps import Spec, load, run
+"""
+
+from driftsack.sweeps.spec import Spec, make_spec, read_spec
+from driftsack.sweeps.store import load
+from driftsack.sweeps.summary import summary
+from driftsack.sweeps.sweep import run
+
+__all__ = ["Spec", "load", "make_spec", "read_spec", "run", "summary"]

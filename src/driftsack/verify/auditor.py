@@ -1,0 +1,119 @@
+r"""An auditor: SW-UCB that is watched by someone who knows the means, in the compiled loop.
+
+Before round t it checks, for all arms and resources, whether the bounds cover the means (Lemma 2),
+
+.. math:: \mathrm{UCB}_{t,i} + \sum_{s=1 \vee (t-w_1)}^{t-1} \|\mu_s - \mu_{s+1}\|_\infty \ge \mu_{t,i}, \qquad
+          \mathrm{LCB}_{t,j,i} - \sum_{s=1 \vee (t-w_2)}^{t-1} \|C_{s,j} - C_{s+1,j}\|_\infty \le C_{t,j,i},
+
+and after it keeps the largest :math:`|\sum_{s \le t} (r_s - \mathrm{UCB}_s^\top x_s)|` and, for each resource,
+:math:`|\sum_{s \le t} (c_{s,j} - \mathrm{LCB}_{s,j}^\top x_s)|` so far (Lemma 3).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.core.arrays import Floats, Phase
+from driftsack.core.checks import frozen
+from driftsack.core.instance import NOISES, Instance
+from driftsack.core.seeding import generator, trial_seeds
+from driftsack.game.ledger import Ledger, open_ledger
+from driftsack.numerics.compiled import kernel
+from driftsack.policies import sliding_window_ucb as ucb
+from driftsack.policies.policy import STUCK, copied, unstick
+from driftsack.simulation.loop import World, play
+from driftsack.simulation.simulate import new_tally
+
+
+class State(NamedTuple):
+    """The learner, what it cannot know, and the auditor's notes."""
+
+    base: ucb.State
+    rewards: Floats  # (K, m)
+    costs: Floats  # (K, d, m)
+    phase: Phase  # (T,)
+    drift: Floats  # (T, 1 + d) how far rewards and each resource's costs have moved within the window before round t
+    missed: Floats  # (1,) rounds in which some bound did not cover
+    sums: Floats  # (1 + d,) of r - UCB x, and of c - LCB x
+    farthest: Floats  # (1 + d,) their largest absolute values so far
+
+
+@kernel
+def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """The learner's choice, and whether its bounds cover."""
+    arm = ucb.choose(state.base, ledger, t, rng, mix, prices)
+    if arm == STUCK:
+        return STUCK
+    row, lp = state.phase[t], state.base.lp
+    covered = True
+    for i in range(mix.size):
+        covered &= lp.objective[i] + state.drift[t, 0] >= state.rewards[row, i]
+        state.sums[0] -= lp.objective[i] * mix[i]
+        for j in range(prices.size):
+            covered &= lp.columns[j, i] - state.drift[t, 1 + j] <= state.costs[row, j, i]
+            state.sums[1 + j] -= lp.columns[j, i] * mix[i]
+    if not covered:
+        state.missed[0] += 1.0
+    return arm
+
+
+@kernel
+def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
+    """The learner learns; the auditor adds up."""
+    ucb.learn(state.base, t, arm, chance, reward, costs)
+    state.sums[0] += reward
+    for j in range(costs.size):
+        state.sums[1 + j] += costs[j]
+    for k in range(state.sums.size):
+        state.farthest[k] = max(state.farthest[k], abs(state.sums[k]))
+
+
+class Audit(NamedTuple):
+    """What one trial showed."""
+
+    missed: int  # rounds in which some bound did not cover
+    farthest: Floats  # (1 + d,)
+    stopping_time: int
+
+
+def audit(instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: int) -> list[Audit]:
+    """Play the policy under the auditor's eyes."""
+    fresh = State(
+        policy.new_state(instance.problem),
+        frozen(instance.unit_rewards),
+        frozen(instance.unit_costs),
+        instance.phase,
+        frozen(window_drift(instance, policy.window_lengths(instance.problem))),
+        np.zeros(1),
+        np.zeros(1 + instance.resources),
+        np.zeros(1 + instance.resources),
+    )
+    world = World(instance.unit_rewards, instance.unit_costs, instance.phase, NOISES.index(instance.noise))
+    found = []
+    for trial in range(trials):
+        nature, learner = (generator(part) for part in trial_seeds(seed, trial))
+        state, times = copied(fresh), np.array([instance.horizon])
+        tally = new_tally(instance, times, np.zeros(1))
+        ledger = open_ledger(instance.problem.unit_budget, instance.horizon)
+        while play(state, ledger, world, tally, nature, learner, False) == STUCK:
+            unstick(state)
+        found.append(Audit(int(state.missed[0]), state.farthest, int(tally.clock[1])))
+    return found
+
+
+def window_drift(instance: Instance, windows: tuple[int, int]) -> Floats:
+    """(T, 1 + d) sums of one-round changes over the window that ends before each round."""
+    rewards, costs = instance.unit_rewards[instance.phase], instance.unit_costs[instance.phase]
+    steps = np.zeros((instance.horizon, 1 + instance.resources))  # from round t - 1 to round t, at t
+    steps[1:, 0] = np.abs(np.diff(rewards, axis=0)).max(axis=1)
+    steps[1:, 1:] = np.abs(np.diff(costs, axis=0)).max(axis=2)
+    total = np.cumsum(steps, axis=0)
+    drift = total.copy()
+    for k in range(drift.shape[1]):
+        window = windows[0] if k == 0 else windows[1]
+        if window < instance.horizon:
+            drift[window:, k] -= total[:-window, k]
+    return drift
