@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.core import files
+from driftsack.core import file_format
 from driftsack.core.errors import (
     DriftsackError,
     FileFormatError,
@@ -172,13 +172,13 @@ def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "array.npy", np.zeros(3))
     with pytest.raises(FileFormatError, match="not a whole driftsack instance file"):
         ds.Instance.load(tmp_path / "array.npy")
-    files.write(path, "instance", 99, {}, {})
+    file_format.write(path, "instance", 99, {}, {})
     with pytest.raises(FileFormatError, match="must be of instance version 1, got version 99"):
         ds.Instance.load(path)
-    files.write(path, "learner", 1, {}, {})
+    file_format.write(path, "learner", 1, {}, {})
     with pytest.raises(FileFormatError, match="must hold a driftsack instance, but holds: learner"):
         ds.Instance.load(path)
-    files.write(path, "instance", 1, {"problem": {}, "noise": "beta"}, {})
+    file_format.write(path, "instance", 1, {"problem": {}, "noise": "beta"}, {})
     with pytest.raises(FileFormatError, match="does not fit together"):
         ds.Instance.load(path)
     path.write_text("just some text")
@@ -199,9 +199,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     world().save(path)
     before = path.read_bytes()
     with pytest.raises(TypeError):
-        files.write(path, "instance", 1, {"noise": object()}, {})
+        file_format.write(path, "instance", 1, {"noise": object()}, {})
     with pytest.raises(ValueError, match="allow_pickle"):
-        files.write(path, "instance", 1, {}, {"bad": np.array([object()])})
+        file_format.write(path, "instance", 1, {}, {"bad": np.array([object()])})
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["world.npz"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.core import files
+from driftsack.core import file_format
 from driftsack.core.errors import (
     AlreadyToldError,
     BudgetExhaustedError,
@@ -344,7 +344,7 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         with pytest.raises(FileFormatError, match="not a whole driftsack learner file"):
             ds.Learner.load(path)
     path.write_bytes(whole)
-    content, arrays = files.read(path, "learner", 2)
+    content, arrays = file_format.read(path, "learner", 2)
     spoiled: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         ({**content, "policy": {"policy": "Nobody"}}, arrays, "policy must be one of"),
         ({**content, "policy": {**content["policy"], "windows": [3, 4]}}, arrays, "another shape"),
@@ -353,10 +353,10 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         (content, {**arrays, "ledger.spent": np.zeros(3)}, "another shape or type"),
     ]
     for header, body, words in spoiled:
-        files.write(path, "learner", 2, header, body)
+        file_format.write(path, "learner", 2, header, body)
         with pytest.raises(FileFormatError, match=words):
             ds.Learner.load(path)
-    files.write(path, "learner", 3, content, arrays)
+    file_format.write(path, "learner", 3, content, arrays)
     with pytest.raises(FileFormatError, match="must be of learner version 2, got version 3"):
         ds.Learner.load(path)
     ds.instances.example_1(horizon=10).save(path)

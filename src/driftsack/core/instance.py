@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core import files
+from driftsack.core import file_format
 from driftsack.core.arrays import Floats, Ints, Phase
 from driftsack.core.checks import floats, frozen, one_of, vector, whole, within
 from driftsack.core.errors import FileFormatError, OutOfRangeError, ShapeError
@@ -229,12 +229,12 @@ class Instance:
         """Write the instance to one ``.npz`` file."""
         content = {"problem": self.problem.to_dict(), "noise": self.noise}
         arrays: dict[str, npt.NDArray[Any]] = {"rewards": self.rewards, "costs": self.costs, "phase": self.phase}
-        files.write(path, "instance", _VERSION, content, arrays)
+        file_format.write(path, "instance", _VERSION, content, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Instance:
         """Read what :meth:`save` wrote."""
-        content, arrays = files.read(path, "instance", _VERSION)
+        content, arrays = file_format.read(path, "instance", _VERSION)
         try:
             return cls(Problem(**content["problem"]), noise=content["noise"], **arrays)
         except (KeyError, TypeError, ValueError) as error:

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core import files
+from driftsack.core import file_format
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import floats, vector
 from driftsack.core.errors import AlreadyToldError, FileFormatError, HorizonReachedError
@@ -75,7 +75,7 @@ class Learner:
             "constraints": self.constraints,
             "asked": self._asked,
         }
-        files.write(path, "oco learner", _VERSION, content, self._arrays())
+        file_format.write(path, "oco learner", _VERSION, content, self._arrays())
 
     def _arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """What changes."""
@@ -85,7 +85,7 @@ class Learner:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Learner:
         """Read what :meth:`save` wrote."""
-        content, stored = files.read(path, "oco learner", _VERSION)
+        content, stored = file_format.read(path, "oco learner", _VERSION)
         try:
             domain = domains.from_dict(content["domain"])
             horizon, constraints = int(content["horizon"]), int(content["constraints"])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core import files
+from driftsack.core import file_format
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import flag, floats, vector, within
 from driftsack.core.decision import SKIP, Decision
@@ -206,7 +206,7 @@ class Learner:
             }
             waiting = _Pending.of(self.pending, self.problem)
             everything = self._arrays() | arrays(waiting, "pending")
-            files.write(path, "learner", _VERSION, content, everything)
+            file_format.write(path, "learner", _VERSION, content, everything)
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Every array that makes up state and ledger."""
@@ -215,7 +215,7 @@ class Learner:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Learner:
         """Read what :meth:`save` wrote. The policy's class must have been imported."""
-        content, stored = files.read(path, "learner", _VERSION)
+        content, stored = file_format.read(path, "learner", _VERSION)
         try:
             learner = cls(from_spec(content["policy"]), Problem(**content["problem"]), safe=content["safe"])
             learner._round, learner._fallbacks = int(content["round"]), int(content["fallbacks"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,30 @@ BROKEN = (  # what NumPy, zipfile and json raise on files that they cannot read
 )
 
 
+@contextlib.contextmanager
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file that takes the place of ``path`` once it is written and flushed to disk.
+
+    Whatever happens and whenever, ``path`` is either the whole new file or what it was before.
+
+    Args:
+        path: The file to write.
+
+    Yields:
+        The stream to write to.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
+    try:
+        with temporary.open("wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        with contextlib.suppress(OSError):  # the first error is the one to report
+            temporary.unlink(missing_ok=True)
+
+
 def write(
     path: str | os.PathLike[str],
     kind: str,
@@ -41,15 +66,8 @@ def write(
         trouble = "is a folder" if target.is_dir() else f"is in no folder: {target.parent} does not exist"
         raise FileNotFoundError(f"{target} {trouble}; name a file in a folder that exists.")
     header = json.dumps({"kind": kind, "version": layout, "release": __version__, "content": content})
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.part")
-    try:
-        with temporary.open("wb") as stream:
-            np.savez(stream, allow_pickle=False, **{_HEADER: np.array(header)}, **arrays)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_write(target) as stream:
+        np.savez(stream, allow_pickle=False, **{_HEADER: np.array(header)}, **arrays)
 
 
 def read(path: str | os.PathLike[str], kind: str, layout: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

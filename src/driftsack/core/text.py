@@ -1,0 +1,38 @@
+"""Numbers as people read them: the one formatter behind tables, pages, figures and sentences."""
+
+from __future__ import annotations
+
+WHOLE_PERCENT = 0.01  # from this share on, percentages are printed without decimals
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Format a number with so many significant digits, and without decimals once it has that many before the point.
+
+    Args:
+        value: The number. A whole number is printed in full.
+        digits: Significant digits.
+
+    Returns:
+        The number with commas between thousands.
+
+    >>> number(1071.32), number(0.41421), number(12), number(0.41421, digits=3)
+    ('1,071', '0.4142', '12', '0.414')
+    """
+    if isinstance(value, int) or abs(value) >= 10.0 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{value:,.{digits}g}"
+
+
+def percent(share: float) -> str:
+    """Format a share as a percentage; one below a percent keeps a decimal.
+
+    Args:
+        share: The share, 1 for all.
+
+    Returns:
+        The percentage with its sign.
+
+    >>> percent(0.974), percent(0.0042)
+    ('97%', '0.4%')
+    """
+    return f"{share:.0%}" if share == 0 or abs(share) >= WHOLE_PERCENT else f"{share:.1%}"
