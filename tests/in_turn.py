@@ -1,52 +1,43 @@
-"""The smallest whole policy, as CONTRIBUTING.md shows it: written outside the package, compiled like those inside."""
-
-from __future__ import annotations
+"""The smallest whole policy: it pulls its arms in turn and counts the outcomes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
-from driftsack.core.arrays import Floats, Ints
-from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
-from driftsack.numerics.compiled import kernel
-from driftsack.policies.policy import Policy
+from driftsack.authoring import Floats, Generator, Ints, Outcome, Policy, Problem, Round, kernel
 
 
 class State(NamedTuple):
-    """How often each arm was told, and a shift, to plant an arm that there is not."""
+    """All that the learner remembers."""
 
-    pulls: Ints  # (m,)
-    shift: int
+    pulls: Ints  # (m,) how often the outcome of each arm was observed
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """The arms in turn."""
-    arm = t % mix.size
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+    """Return an arm, SKIP or STUCK, and write the probabilities that it was drawn with."""
+    arm = round.t % mix.size
     mix[:] = 0.0
     mix[arm] = 1.0
-    return arm + state.shift
+    return arm
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:  # noqa: ARG001
-    """Count."""
-    if arm >= 0:
-        state.pulls[arm] += 1
+def learn(state: State, outcome: Outcome) -> None:
+    """Take in an outcome, however late; a skipped round arrives with the arm -1."""
+    if outcome.arm >= 0:
+        state.pulls[outcome.arm] += 1
 
 
 @dataclass(frozen=True)
 class InTurn(Policy):
-    """Recipe: what is added to the arm."""
-
-    shift: int = 0
+    """Arms in turn; no settings."""
 
     @property
     def forgets(self) -> None:
-        """It learns nothing."""
+        """None: it learns nothing. True: old outcomes stop counting. False: they never do."""
 
     def new_state(self, problem: Problem) -> State:
-        return State(np.zeros(problem.arms, dtype=np.int64), self.shift)
+        """Nothing observed."""
+        return State(np.zeros(problem.arms, dtype=np.int64))

@@ -110,7 +110,7 @@ def trial(
     return total, len(arms_played) + 1, spent, pulls
 
 
-def glr_rings(seen: list[float], delta: float, back: int = 1) -> bool:
+def glr_detects(seen: list[float], delta: float, back: int = 1) -> bool:
     """Whether GLR rings after these outcomes, from all of them; ``back`` 0 takes the wrong split of each level."""
     n, mean = len(seen), sum(seen) / len(seen)
     if mean <= 0 or mean >= 1:

@@ -59,7 +59,7 @@ def disagreement(windows: list[int]) -> float:
         else:
             twin.rng.random()  # the arm's draw
             worst = max(worst, *map(abs, certificate(upper, lower, PROBLEM.rate, decision.mix, decision.prices)))
-        worst = max(worst, abs(int(learner._state.block[1]) - twin.k))
+        worst = max(worst, abs(int(learner.state.block.window[0]) - twin.k))
         if decision.skipped:
             twin.history.append(naive.Round(-1, 0.0, np.zeros(2)))
         else:
@@ -82,8 +82,8 @@ def test_what_comes_after_its_block_is_dropped() -> None:
     assert len(early) > 10
     for decision in early:
         learner.tell(decision, 1.0, [0.0, 0.0])
-    assert not learner._state.base.rewards.pulls.any()
-    assert learner._state.earned[0] == 0.0
+    assert not learner.state.base.means.rewards.pulls.any()
+    assert learner.state.block.earned[0] == 0.0
 
 
 def test_blocks_keep_their_own_budget() -> None:

@@ -68,46 +68,129 @@ def test_a_kernel_that_allocates_does_not_compile() -> None:
         allocates(3)
 
 
-def test_a_change_in_a_called_file_is_noticed(tmp_path: Path) -> None:
-    """Numba's own stamp covers one file; ours covers the package, so an edited callee is compiled anew."""
-    package = Path(driftsack.__file__).parent
+BOOK = """
+import json, numpy as np
+from driftsack.core.problem import Problem
+from driftsack.game.ledger import open_ledger
+from driftsack.game.trial import book, new_tally
+tally = new_tally(Problem(2, 1, [1.0]), np.zeros(0, dtype=np.int64), np.zeros(0))
+tally.costs[0] = 0.6
+ledger = open_ledger(np.array([1.0]))
+booked = [bool(book(tally, ledger, t, 0, 1.0)) for t in range(2)]
+print(json.dumps({"booked": booked, "loaded": sum(book.stats.cache_hits.values())}))
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package that a test may edit; :func:`run_copy` imports it."""
     copy = tmp_path / "driftsack"
-    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    code = (
-        "import json, numpy as np; from driftsack.game.ledger import open_ledger, breaks; "
-        "from driftsack.simulation.loop import Tally, settle; "
-        "i = np.zeros(3, dtype=np.int64); f = np.zeros(1); "
-        "tally = Tally(i, f.copy(), i.copy(), f.copy(), i.copy(), f.copy(), np.array([0.6]), f.copy(), f.copy()); "
-        "ledger = open_ledger(np.array([1.0]), 2); "
-        "print(json.dumps([bool(settle(tally, ledger, t, 0, 1.0)) for t in range(2)]))"
-    )
-    environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    assert run_python(code, **environment) == [True, False]
-    callee = copy / "numerics" / "ledger.py"
+    shutil.copytree(Path(driftsack.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+def run_copy(package: Path, code: str, **environment: str) -> Any:
+    """Run a program on the copy, with a kernel cache of its own."""
+    cache = {"NUMBA_CACHE_DIR": str(package.parent / "cache")}
+    return run_python(code, PYTHONPATH=str(package.parent), **cache | environment)
+
+
+def test_a_change_in_a_called_file_is_noticed(package: Path) -> None:
+    """Numba's own stamp covers one file; ours covers all code that decides results, so a callee is recompiled."""
+    assert run_copy(package, BOOK) == {"booked": [True, False], "loaded": 0}
+    assert run_copy(package, BOOK) == {"booked": [True, False], "loaded": 1}
+    callee = package / "game" / "ledger.py"
     text = callee.read_text()
     assert "ledger.spent[j] + costs[j] > ledger.limit[j]" in text
     callee.write_text(text.replace("ledger.spent[j] + costs[j] > ledger.limit[j]", "costs[j] > ledger.limit[j]"))
-    assert run_python(code, **environment) == [True, True]  # settle's own file did not change
+    assert run_copy(package, BOOK) == {"booked": [True, True], "loaded": 0}  # the file of ``book`` did not change
 
 
-def test_a_policy_that_is_gone_leaves_no_trace(tmp_path: Path) -> None:
-    """The loop was compiled for a policy whose file was then removed: others must still load it, or compile anew."""
-    copy = tmp_path / "driftsack"
-    shutil.copytree(Path(driftsack.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    planted = copy / "policies" / "planted.py"
-    planted.write_text((copy / "policies" / "always_arm.py").read_text().replace("AlwaysArm", "Planted"))
+def test_only_code_that_decides_results_recompiles_kernels(package: Path) -> None:
+    """A comment in a page, a figure or a command costs nothing; one in a file that decides results does."""
+    run_copy(package, BOOK)
+    for parts, loaded in ((("advice", "cli", "plot", "sweeps"), 1), (("numerics",), 0)):
+        for part in parts:
+            edited = sorted((package / part).glob("*.py"))[-1]
+            edited.write_text(edited.read_text() + "# A comment.\n")
+        assert run_copy(package, BOOK)["loaded"] == loaded
+
+
+def cache_files(package: Path, pattern: str) -> list[Path]:
+    found = [path for path in (package.parent / "cache").rglob(pattern) if "book" in path.name]
+    assert found
+    return found
+
+
+def flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
+
+
+def test_a_damaged_cache_file_is_ignored(package: Path) -> None:
+    """Empty, cut short, foreign or with one wrong byte: the kernel is compiled, and a good file is written again."""
+    run_copy(package, BOOK)
+    for pattern, damage in (
+        ("*.nbi", lambda _: b""),
+        ("*.nbi", flipped),
+        ("*.nbc", lambda content: content[: len(content) // 2]),
+        ("*.nbc", lambda _: b"\x80garbage" * 99),
+        ("*.nbc", flipped),
+    ):
+        for path in cache_files(package, pattern):
+            path.write_bytes(damage(path.read_bytes()))
+        assert run_copy(package, BOOK) == {"booked": [True, False], "loaded": 0}
+    assert run_copy(package, BOOK) == {"booked": [True, False], "loaded": 1}
+
+
+def test_a_full_disk_is_no_reason_to_fail(package: Path) -> None:
+    """No file may grow beyond zero bytes: kernels are compiled in memory, and nothing useful is left behind."""
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+    assert run_copy(package, limit + BOOK) == {"booked": [True, False], "loaded": 0}
+    assert run_copy(package, BOOK) == {"booked": [True, False], "loaded": 0}
+
+
+def test_a_cache_folder_that_vanishes_is_no_reason_to_fail(package: Path) -> None:
+    """A file stands where the folder should be."""
+    vanish = (
+        "import os, shutil, pathlib, driftsack.game.trial\n"
+        "cache = pathlib.Path(os.environ['NUMBA_CACHE_DIR'])\n"
+        "shutil.rmtree(cache); cache.write_text('')\n"
+    )
+    assert run_copy(package, vanish + BOOK) == {"booked": [True, False], "loaded": 0}
+
+
+def test_a_kernel_compiles_once_whatever_the_units() -> None:
+    """Rewards up to 1 are kept as they are and others are divided; both must reach the kernel as the same type."""
+    code = """
+import json, driftsack as ds
+from driftsack.game.trial import run_rounds
+worlds = [
+    ds.Instance.stationary([0.2, 0.4], [[0.5, 0.5]], horizon=20, budget=10.0),
+    ds.Instance.stationary([2, 4], [[5, 5]], horizon=20, budget=100.0, reward_max=9.0, cost_max=10.0),
+]
+for world in worlds:
+    ds.simulate(world, ds.UniformRandom(), trials=1)
+print(json.dumps(len(run_rounds.signatures)))
+"""
+    assert run_python(code) == 1
+
+
+def test_a_policy_that_is_gone_leaves_no_trace(package: Path) -> None:
+    """The loop was compiled for a policy whose file was then removed: others must still load it, or recompile."""
+    planted = package / "policies" / "planted.py"
+    planted.write_text((package / "policies" / "always_arm.py").read_text().replace("AlwaysArm", "Planted"))
     code = (
         "import json, driftsack as ds; from driftsack.policies.{} import {} as policy; "
         "print(json.dumps(ds.simulate(ds.instances.example_1(horizon=20), policy(0), trials=1).reward.tolist()))"
     )
-    environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    played = run_python(code.format("planted", "Planted"), **environment)
+    played = run_copy(package, code.format("planted", "Planted"))
     planted.unlink()
-    assert run_python(code.format("always_arm", "AlwaysArm"), **environment) == played
+    assert run_copy(package, code.format("always_arm", "AlwaysArm")) == played
 
 
 def test_without_a_place_for_the_cache_kernels_still_run(tmp_path: Path) -> None:
-    """A read-only installation and no home: compiled anew each time, but not refused."""
+    """A read-only installation and no home: kernels are compiled in each process."""
     code = (
         "import json, numba.core.caching as caching; caching.CacheImpl._locator_classes = []; "
         "from driftsack.numerics.sampling import draw; import numpy as np; "

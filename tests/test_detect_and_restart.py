@@ -34,10 +34,10 @@ def play(policy: ds.DetectAndRestart, twin_delta: float, twin_explore: float) ->
         learner.tell(decision, outcome[0], outcome[1:])
         history.append(naive.Round(decision.arm, outcome[0], outcome[1:]))
         mine = [(r.reward, *r.costs) for r in history if r.arm == decision.arm]
-        if any(naive.glr_rings([float(row[k]) for row in mine], twin_delta) for k in range(3)):
+        if any(naive.glr_detects([float(row[k]) for row in mine], twin_delta) for k in range(3)):
             history = []
             twin_restarts.append(learner.round)
-        if learner._state.clock[2] > len(restarts):
+        if learner.state.restarts[0] > len(restarts):
             restarts.append(learner.round)
     return worst, restarts, twin_restarts
 
@@ -55,16 +55,16 @@ def test_equals_the_twin_and_the_twin_sees_faults() -> None:
 def test_late_outcomes_of_before_a_restart_are_dropped() -> None:
     learner = replace(POLICY, base=ds.NaiveUCB(), explore=0.0).start(PROBLEM)
     early = [learner.ask() for _ in range(5)]
-    while learner._state.clock[2] == 0:
+    while learner.state.restarts[0] == 0:
         decision = learner.ask()
         learner.tell(decision, float(learner.round > 150), [0.1, 0.1])
-    assert not learner._state.base.rewards.pulls.any()
+    assert not learner.state.base.means.rewards.pulls.any()
     for decision in early:
         learner.tell(decision, 1.0, [0.1, 0.1])
-    assert not learner._state.base.rewards.pulls.any()
+    assert not learner.state.base.means.rewards.pulls.any()
     decision = learner.ask()
     learner.tell(decision, 1.0, [0.1, 0.1])
-    assert learner._state.base.rewards.pulls.sum() == 1
+    assert learner.state.base.means.rewards.pulls.sum() == 1
 
 
 @pytest.mark.parametrize("detector", ["glr", "cusum"])
@@ -82,7 +82,7 @@ def test_within_a_tenth_of_the_right_window_on_example_2(detector: str, scale: f
 
 def test_any_base_and_a_wrapper_around_a_wrapper() -> None:
     world = ds.instances.example_2(horizon=2_000)
-    for base in (ds.LagrangeBwK(benchmark=750.0), ds.SpendingPlan(ds.PrimalDualBwK()), ds.ThompsonBwK(window=200)):
+    for base in (ds.LagrangeBwK(benchmark=750.0), ds.SpendingPlan(ds.PrimalDualBwK()), ds.ThompsonBwK(windows=200)):
         policy = ds.DetectAndRestart(base)
         run = ds.simulate(world, policy, trials=2, seed=0)
         assert (run.reward > 300).all()

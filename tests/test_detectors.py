@@ -1,4 +1,4 @@
-"""Change detectors against twins on the whole stream, and how often they ring when they should not."""
+"""Change detectors against twins on the whole stream, and their false alarms."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 
 from driftsack.core.arrays import Floats
-from driftsack.numerics.cusum import cusum_rings, forget_cusum, new_cusum
-from driftsack.numerics.glr import forget_glr, glr_rings, kl, new_glr, statistic
+from driftsack.numerics.cusum import cusum_detects, new_cusum, reset_cusum
+from driftsack.numerics.glr import glr_detects, kl, new_glr, reset_glr, statistic
 from tests import naive
 
 
 def glr_twin(stream: Floats, delta: float, back: int = 1) -> int:
-    """The first n at which GLR rings, from the whole stream; -1 for never."""
+    """The first n at which GLR detects a change, from the whole stream; -1 for never."""
     values = stream.tolist()
-    return next((n for n in range(1, len(values) + 1) if naive.glr_rings(values[:n], delta, back)), -1)
+    return next((n for n in range(1, len(values) + 1) if naive.glr_detects(values[:n], delta, back)), -1)
 
 
 def glr_time(stream: Floats, delta: float) -> int:
     detector = new_glr(2, len(stream), delta)
     for n, x in enumerate(stream, start=1):
-        assert not glr_rings(detector, 0, 0.5)  # another stream, which never changes
-        if glr_rings(detector, 1, float(x)):
+        assert not glr_detects(detector, 0, 0.5)  # another stream, which never changes
+        if glr_detects(detector, 1, float(x)):
             return n
     return -1
 
@@ -38,7 +38,7 @@ def streams() -> list[Floats]:
     return found
 
 
-def test_glr_rings_when_its_twin_does() -> None:
+def test_glr_detects_when_its_twin_does() -> None:
     times = [(glr_time(stream, 0.01), glr_twin(stream, 0.01)) for stream in streams()]
     assert [fast for fast, _ in times] == [slow for _, slow in times]
     assert sum(fast > 150 for fast, _ in times) >= 12  # most of the changes are seen
@@ -61,14 +61,14 @@ def test_the_exact_statistic_is_below_its_bound() -> None:
     assert kl(1.0, 0.3) == pytest.approx(-math.log(0.3))
 
 
-def test_glr_begun_anew_knows_nothing_of_before() -> None:
+def test_glr_restarted_knows_nothing_of_before() -> None:
     rng = np.random.default_rng(2)
     one, two = new_glr(1, 1_000, 0.01), new_glr(1, 1_000, 0.01)
     for x in rng.random(300):
-        glr_rings(one, 0, x)
-    forget_glr(one)
+        glr_detects(one, 0, x)
+    reset_glr(one)
     for x in (rng.random(500) < np.repeat([0.2, 0.7], 250)).astype(float):
-        assert glr_rings(one, 0, x) == glr_rings(two, 0, x)
+        assert glr_detects(one, 0, x) == glr_detects(two, 0, x)
 
 
 @pytest.mark.parametrize("mean", [0.1, 0.5])
@@ -79,11 +79,11 @@ def test_false_alarms_are_rarer_than_promised(mean: float) -> None:
     for _ in range(400):
         stream = (rng.random(2_000) < mean).astype(float)
         glr, cusum = new_glr(1, 2_000, 0.05), new_cusum(1, 2_000, 0.05, 0.3)
-        rings["glr"] += any(glr_rings(glr, 0, x) for x in stream)
-        rings["cusum"] += any(cusum_rings(cusum, 0, x) for x in stream)
+        rings["glr"] += any(glr_detects(glr, 0, x) for x in stream)
+        rings["cusum"] += any(cusum_detects(cusum, 0, x) for x in stream)
     assert max(rings.values()) <= 33
     eager = new_glr(1, 2_000, 0.05)._replace(log_confidence=-8.0)  # the planted fault: no confidence asked for
-    assert any(glr_rings(eager, 0, x) for x in (rng.random(2_000) < 0.5).astype(float))
+    assert any(glr_detects(eager, 0, x) for x in (rng.random(2_000) < 0.5).astype(float))
 
 
 def cusum_twin(stream: Floats, longest: int, delta: float, change: float, side: float = 0.5) -> int:
@@ -102,17 +102,17 @@ def cusum_twin(stream: Floats, longest: int, delta: float, change: float, side: 
     return -1
 
 
-def test_cusum_rings_when_its_twin_does() -> None:
+def test_cusum_detects_when_its_twin_does() -> None:
     fast, slow, wrong = [], [], []
     for stream in streams():
         detector = new_cusum(1, 400, 0.01, 0.3)
-        fast.append(next((n for n, x in enumerate(stream, 1) if cusum_rings(detector, 0, x)), -1))
+        fast.append(next((n for n, x in enumerate(stream, 1) if cusum_detects(detector, 0, x)), -1))
         slow.append(cusum_twin(stream, 400, 0.01, 0.3))
         wrong.append(cusum_twin(stream, 400, 0.01, 0.3, side=0.0))
     assert fast == slow
     assert sum(n > 150 for n in fast) >= 9
     assert wrong != slow
-    forget_cusum(detector)
+    reset_cusum(detector)
     assert not any(part.any() for part in detector[:4])
 
 
@@ -124,7 +124,7 @@ def test_small_changes_are_seen(before: int, glr_least: int, cusum_least: int) -
     for _ in range(40):
         stream = (rng.random(before + 9_000) < np.repeat([0.4, 0.6], [before, 9_000])).astype(float)
         glr, cusum = new_glr(1, 11_000, 0.01), new_cusum(1, 11_000, 0.01, 0.2)
-        seen["glr"] += any(glr_rings(glr, 0, x) for x in stream)
-        seen["cusum"] += any(cusum_rings(cusum, 0, x) for x in stream)
+        seen["glr"] += any(glr_detects(glr, 0, x) for x in stream)
+        seen["cusum"] += any(cusum_detects(cusum, 0, x) for x in stream)
     assert seen["glr"] >= glr_least
     assert seen["cusum"] >= cusum_least

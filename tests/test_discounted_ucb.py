@@ -9,8 +9,8 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import OutOfRangeError
+from driftsack.game.state import programs
 from driftsack.lp import certificate
-from driftsack.policies.policy import programs
 
 PROBLEM = ds.Problem(horizon=150, arms=3, budget=[14.0, 16.0])
 
@@ -19,7 +19,7 @@ def disagreement(discount: float, twin_discount: float) -> float:
     """Ask, and tell up to five rounds late; the worst disagreement with the twin's bounds and LP."""
     scale = 0.02
     learner, rng = ds.DiscountedUCB(discount=discount, scale=scale).start(PROBLEM, seed=0), np.random.default_rng(2)
-    lp = next(programs(learner._state))
+    lp = next(programs(learner.state))
     told: list[tuple[int, int, float, list[float]]] = []
     worst = 0.0
     while not learner.done:
@@ -57,7 +57,7 @@ def test_forgets_smoothly() -> None:
     learner.tell(learner.ask(), 1.0, [0.5])
     for k in range(1, 20):
         learner.cancel(learner.ask())
-        assert learner._state.sums[0].tolist() == pytest.approx([0.9**k, 0.5 * 0.9**k])
+        assert learner.state.means.sums[0].tolist() == pytest.approx([0.9**k, 0.5 * 0.9**k])
 
 
 def test_follows_a_change_that_naive_ucb_does_not() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import DriftsackError
-from driftsack.numerics.exp3p import new_exp3p, pay, refresh
+from driftsack.numerics.exp3p import new_exp3p, update_probabilities, update_weights
 
 PROBLEM = ds.Problem(horizon=400, arms=3, budget=[120.0, 200.0])
 
@@ -72,14 +72,14 @@ def test_late_feedback_uses_the_chance_of_its_own_decision() -> None:
         later = learner.ask()
         if not later.skipped:
             learner.tell(later, 1.0, [0.0, 0.0])
-    state = learner._state
-    before, shares, chances = state.primal.logs.copy(), state.shares.copy(), state.primal.chances.copy()
+    state = learner.state
+    before, shares, chances = state.primal.log_weights.copy(), state.shares.copy(), state.primal.probabilities.copy()
     learner.tell(first, 0.6, [0.5, 0.1])
     factor = 90 / 3 / 120
     used = shares @ (np.array([0.5, 0.1]) * [1.0, 0.6])
     payoff = (0.6 + factor * (1 - used)) / (1 + factor)
     step = state.primal.explore / (3 * 4)
-    moved = state.primal.logs - before - step * state.primal.bonus / chances
+    moved = state.primal.log_weights - before - step * state.primal.bonus / chances
     assert moved[first.arm] == pytest.approx(step * payoff / first.mix[first.arm])
     assert moved[first.arm] != pytest.approx(step * payoff / chances[first.arm], rel=1e-3)
 
@@ -89,9 +89,9 @@ def test_a_guess_is_a_power_of_two_drawn_once() -> None:
     for seed in range(40):
         learner = ds.LagrangeBwK().start(PROBLEM, seed=seed)
         learner.ask()
-        factor = float(learner._state.factor[0])
+        factor = float(learner.state.factor[0])
         learner.ask()
-        assert learner._state.factor[0] == factor
+        assert learner.state.factor[0] == factor
         drawn.add(round(math.log2(factor * 3 * 120)))
     assert drawn == set(range(9))  # 1, 2, ..., 256 <= 400
 
@@ -101,10 +101,10 @@ def test_exp3p_finds_the_best_of_two() -> None:
     bandit, rng = new_exp3p(2, 20_000, 1 / 20_000), np.random.default_rng(0)
     better = 0
     for _ in range(20_000):
-        refresh(bandit)
-        action = int(rng.random() >= bandit.chances[0])
+        update_probabilities(bandit)
+        action = int(rng.random() >= bandit.probabilities[0])
         better += action == 0
-        pay(bandit, action, float(bandit.chances[action]), float(rng.random() < (0.8, 0.2)[action]))
+        update_weights(bandit, action, float(bandit.probabilities[action]), float(rng.random() < (0.8, 0.2)[action]))
     assert better > 0.85 * 20_000
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -50,9 +51,10 @@ def play(learner: ds.Learner, rounds: int) -> list[tuple[int, list[float], list[
 
 def snapshot(learner: ds.Learner) -> tuple[Any, ...]:
     """Everything that a learner is made of, as plain data."""
-    arrays = {name: array.tolist() for name, array in learner._arrays().items()}
-    rng = json.dumps(learner._rng.bit_generator.state)
-    return arrays, rng, learner.round, [(d.round, d.arm, d.mix.tolist(), d.prices.tolist()) for d in learner.pending]
+    with tempfile.TemporaryDirectory() as folder:
+        learner.save(Path(folder) / "learner")
+        content, arrays = file_format.read(Path(folder) / "learner", "learner", layout=3)
+    return json.dumps(content), {name: array.tolist() for name, array in arrays.items()}
 
 
 def started(rounds: int = 5, **options: Any) -> ds.Learner:
@@ -190,7 +192,7 @@ def test_a_round_that_never_reports_can_be_cancelled() -> None:
     learner.cancel(known, costs=0.25)
     np.testing.assert_allclose(learner.remaining, [1.75])
     assert learner.pending == ()
-    assert not learner._state.rewards.pulls.any()
+    assert not learner.state.means.rewards.pulls.any()
     assert not learner.ask().skipped
 
 
@@ -227,13 +229,13 @@ def test_threads_may_share_a_learner() -> None:
     for thread in threads:
         thread.join()
     assert sorted(seen) == list(range(1, 4_001))
-    assert learner._state.rewards.pulls.sum() == 500
+    assert learner.state.means.rewards.pulls.sum() == 500
     assert learner.pending == ()
 
 
 def test_a_fallback_is_counted_and_said() -> None:
     learner = POLICY.start(PROBLEM, seed=0)
-    learner._state.lp.columns[:, PROBLEM.arms :] = np.nan  # every basis holds a slack: none can be certified
+    learner.state.lp.columns[:, PROBLEM.arms :] = np.nan  # every basis holds a slack: none can be certified
     with pytest.warns(RuntimeWarning, match="the step LP of round 1 was solved by HiGHS"):
         learner.ask()
     assert learner.fallbacks == 1
@@ -277,8 +279,8 @@ def test_feedback_counts_for_its_own_round_in_any_order() -> None:
         for k in sorted(range(11), key=order):
             if not waiting[k].skipped:
                 learner.tell(waiting[k], *outcome(waiting[k].round, waiting[k].arm))
-        state = learner._state
-        ends.append([state.rewards.sums.tolist(), state.costs.sums.tolist(), learner.ask().mix.tolist()])
+        state = learner.state
+        ends.append([state.means.rewards.sums.tolist(), state.means.costs.sums.tolist(), learner.ask().mix.tolist()])
     assert ends[0] == ends[1] == ends[2]
 
 
@@ -289,12 +291,12 @@ def test_feedback_does_not_count_once_its_round_has_left_the_window() -> None:
     for _ in range(3):
         learner.ask()
     learner.tell(first, 1.0, [0.5])  # round 1 at the end of round 4: out of w1 = 3, inside w2 = 6
-    assert learner._state.rewards.pulls.tolist() == [0]
-    assert learner._state.costs.pulls.tolist() == [1]
+    assert learner.state.means.rewards.pulls.tolist() == [0]
+    assert learner.state.means.costs.pulls.tolist() == [1]
     np.testing.assert_allclose(learner.remaining, [89.5])  # the money is gone all the same
     for _ in range(3):
         learner.ask()
-    assert learner._state.costs.pulls.tolist() == [0]
+    assert learner.state.means.costs.pulls.tolist() == [0]
 
 
 def test_units(tmp_path: Path) -> None:
@@ -344,7 +346,7 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         with pytest.raises(FileFormatError, match="not a whole driftsack learner file"):
             ds.Learner.load(path)
     path.write_bytes(whole)
-    content, arrays = file_format.read(path, "learner", 2)
+    content, arrays = file_format.read(path, "learner", 3)
     spoiled: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         ({**content, "policy": {"policy": "Nobody"}}, arrays, "policy must be one of"),
         ({**content, "policy": {**content["policy"], "windows": [3, 4]}}, arrays, "another shape"),
@@ -353,7 +355,7 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         (content, {**arrays, "ledger.spent": np.zeros(3)}, "another shape or type"),
     ]
     for header, body, words in spoiled:
-        file_format.write(path, "learner", 2, header, body)
+        file_format.write(path, "learner", 3, header, body)
         with pytest.raises(FileFormatError, match=words):
             ds.Learner.load(path)
     file_format.write(path, "learner", 3, content, arrays)

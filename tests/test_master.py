@@ -12,7 +12,7 @@ import driftsack as ds
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.seeding import generator
 from driftsack.lp import certificate, step_lp
-from driftsack.policies.master import became_better
+from driftsack.policies.master import improved
 from tests import naive
 
 PROBLEM = ds.Problem(horizon=700, arms=2, budget=[300.0, 320.0])
@@ -92,7 +92,7 @@ def play(policy: ds.Master, twin: Twin, seed: int) -> tuple[float, list[int], li
         value = step_lp(upper, lower, PROBLEM.rate).value
         if value < twin.least - 1e-12:
             twin.least, twin.least_prices = value, decision.prices
-        if learner._state.clock.block[3] > len(restarts):
+        if learner.state.schedule.restarts[0] > len(restarts):
             restarts.append(t)
         outcome = (rng.random(3) < MEANS[t > 350][max(decision.arm, 0)]).astype(float)
         if decision.skipped:
@@ -136,7 +136,7 @@ def test_fires_on_a_change_and_not_before(before: Pair, after: Pair, scale: floa
     learner, first = ds.Master(constant=0.002 / (1 + scale * 7.7), scale=scale).start(problem, seed=1), None
     while not learner.done and first is None:
         decision = learner.ask()
-        if learner._state.clock.block[3] > 0:
+        if learner.state.schedule.restarts[0] > 0:
             first = learner.round
         if not decision.skipped:
             reward, cost = after if learner.round > 10_000 else before
@@ -154,13 +154,13 @@ def test_overspending_is_no_sign_of_a_better_world() -> None:
     """An arm of reward 1 and cost 1 at the rate 0.1: a young learner plays it all the time and earns 1, not 0.1."""
     problem = ds.Problem(horizon=1_000, arms=1, budget=[100.0])
     state = ds.Master(constant=1e-4).new_state(problem)
-    state.clock.block[:] = [8, 0, 255, 0]
-    state.clock.ends[8] = 256
-    state.watch.earned[8] = 256.0, 256.0 * (1.0 - 0.1)  # rewards, and costs less the rate
-    state.watch.least[:] = [0.1, 1.0]  # U, and the price at it
-    assert not became_better(state, 256)
-    state.watch.least[1] = 0.0  # the planted fault: resources cost nothing
-    assert became_better(state, 256)
+    state.schedule.order[0], state.schedule.latest[0] = 8, 255
+    state.schedule.ends[8] = 256
+    state.evidence.earned[8] = 256.0, 256.0 * (1.0 - 0.1)  # rewards, and costs less the rate
+    state.evidence.least[:] = [0.1, 1.0]  # U, and the price at it
+    assert not improved(state, 256)
+    state.evidence.least[1] = 0.0  # the planted fault: resources cost nothing
+    assert improved(state, 256)
 
 
 @pytest.mark.parametrize("batch", [1, 100, 500])
@@ -174,7 +174,7 @@ def test_feedback_in_batches_is_no_change(batch: int) -> None:
             for decision in learner.pending:
                 mean = (0.8, 0.5, 0.3)[decision.arm]
                 learner.tell(decision, float(rng.random() < mean), [float(rng.random() < 0.3)])
-    assert learner._state.clock.block[3] == 0
+    assert learner.state.schedule.restarts[0] == 0
 
 
 def test_follows_a_change_that_naive_ucb_does_not() -> None:

@@ -1,4 +1,4 @@
-"""Windows, ledger, marks and draws against what they mean."""
+"""Windows, ledger, index sets and draws against what they mean."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.core.instance import NOISES
-from driftsack.game.ledger import affordable, breaks, broken, charge, open_ledger
+from driftsack.game.ledger import breaks_budget, can_pay, charge, is_broken, open_ledger
+from driftsack.game.world import noisy
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.index_set import all_marked, clear, mark
-from driftsack.numerics.sampling import draw, outcome
-from driftsack.numerics.window import Window, admit, open_window, retire, shrunk_mean
+from driftsack.numerics.index_set import clear, full_set, insert
+from driftsack.numerics.sampling import draw
+from driftsack.numerics.window import Window, add, expire, open_window, shrunk_mean
 
 
 @settings(max_examples=200)
@@ -29,11 +30,11 @@ def test_window_equals_its_history(length: int, rounds: list[tuple[int, float, i
     horizon, window = len(rounds) + 1, open_window(length, len(rounds) + 1, arms=3, outcomes=1)
     told: dict[int, tuple[int, float]] = {}
     for now in range(len(rounds)):
-        retire(window, now)
+        expire(window, now)
         for t, (arm, value, delay) in enumerate(rounds[: now + 1]):
             if t + delay == now and arm != SKIP:
                 told[t] = (arm, value)
-                assert admit(window, now, t, arm, np.array([value])) == (t > now - length or length >= horizon)
+                assert add(window, now, t, arm, np.array([value])) == (t > now - length or length >= horizon)
         inside = [v for t, v in told.items() if t > now - length or length >= horizon]
         for arm in range(3):
             mine = [value for who, value in inside if who == arm]
@@ -52,7 +53,7 @@ def test_sums_are_exact_after_ten_million_rounds() -> None:
         mine = [inside[k] for k in range(1_000) if (end - 1_000 + k) % 2 == arm]
         assert window.sums[arm, 0] / window.grid[0] == pytest.approx(math.fsum(mine), abs=1_000 * 2.0**-49)
     for t in range(end, end + 1_000):
-        retire(window, t)
+        expire(window, t)
     assert not window.sums.any()
     drifting = 0.0
     for t in range(100_000):
@@ -66,9 +67,9 @@ def test_sums_are_exact_after_ten_million_rounds() -> None:
 def churn(window: Window, values: Floats, rounds: int) -> int:
     """Alternate between two arms for many rounds."""
     for t in range(rounds):
-        retire(window, t)
+        expire(window, t)
         slot = t % values.size
-        admit(window, t, t, t % 2, values[slot : slot + 1])
+        add(window, t, t, t % 2, values[slot : slot + 1])
     return rounds
 
 
@@ -79,42 +80,42 @@ def test_grid_is_fine_and_cannot_overflow(length: int) -> None:
     assert window.grid[0] >= min(2.0**50, 2.0**61 / length / 2)
 
 
-def test_ledger_sums_without_drift_and_forgives_rounding() -> None:
-    ledger = open_ledger(np.array([0.3, 10.0]), 9)
+def test_ledger_sums_without_drift_and_tolerates_rounding() -> None:
+    ledger = open_ledger(np.array([0.3, 10.0]))
     cost = np.array([0.1, 0.1])
     for _ in range(3):
-        assert not breaks(ledger, cost)  # 0.1 + 0.1 + 0.1 > 0.3 in floating point, not in cents
+        assert not breaks_budget(ledger, cost)  # 0.1 + 0.1 + 0.1 > 0.3 in floating point, not in cents
         charge(ledger, cost)
-    assert not broken(ledger)
-    assert breaks(ledger, np.array([1e-9, 0.0]))
+    assert not is_broken(ledger)
+    assert breaks_budget(ledger, np.array([1e-9, 0.0]))
     charge(ledger, np.array([1e-9, 0.0]))
-    assert broken(ledger)
+    assert is_broken(ledger)
 
-    ledger, total = open_ledger(np.array([1e7]), 9), 1_000_000
+    ledger, total = open_ledger(np.array([1e7])), 1_000_000
     for _ in range(total):
         charge(ledger, np.array([0.1]))
     assert ledger.spent[0] == 100_000.0
     assert sum([0.1] * total) != 100_000.0  # what a plain sum gives
 
 
-def test_affordable_reserves_whole_rounds() -> None:
-    ledger = open_ledger(np.array([2.5, 9.0]), 9)
-    assert [affordable(ledger, rounds) for rounds in range(4)] == [True, True, True, False]
+def test_budgets_pay_for_whole_rounds() -> None:
+    ledger = open_ledger(np.array([2.5, 9.0]))
+    assert [can_pay(ledger, float(rounds)) for rounds in range(4)] == [True, True, True, False]
     charge(ledger, np.array([0.5, 0.0]))
-    assert [affordable(ledger, rounds) for rounds in range(4)] == [True, True, True, False]
+    assert [can_pay(ledger, float(rounds)) for rounds in range(4)] == [True, True, True, False]
     charge(ledger, np.array([0.1, 0.0]))
-    assert [affordable(ledger, rounds) for rounds in range(4)] == [True, True, False, False]
+    assert [can_pay(ledger, float(rounds)) for rounds in range(4)] == [True, True, False, False]
 
 
-def test_marks_is_a_set() -> None:
-    marks = all_marked(4)
-    assert marks.size[0] == 4
-    clear(marks)
+def test_an_index_set_is_a_set() -> None:
+    items = full_set(4)
+    assert items.size[0] == 4
+    clear(items)
     for item in (2, 0, 2, SKIP):
-        mark(marks, item)
-    assert marks.members[: marks.size[0]].tolist() == [2, 0]
-    clear(marks)
-    assert not marks.present.any()
+        insert(items, item)
+    assert items.members[: items.size[0]].tolist() == [2, 0]
+    clear(items)
+    assert not items.present.any()
 
 
 def test_draw_follows_the_mix() -> None:
@@ -133,7 +134,7 @@ def test_draw_follows_the_mix() -> None:
 def test_noise_keeps_the_mean_and_the_range(noise: int, mean: float) -> None:
     """20,000 draws within 5 standard errors of the mean, all in [0, 1]."""
     rng = np.random.default_rng(1)
-    drawn = np.array([outcome(mean, noise, rng) for _ in range(20_000)])
+    drawn = np.array([noisy(mean, noise, rng) for _ in range(20_000)])
     assert drawn.min() >= 0.0
     assert drawn.max() <= 1.0
     assert abs(drawn.mean() - mean) <= 5 * math.sqrt(mean * (1 - mean) / drawn.size) + 1e-15

@@ -13,8 +13,9 @@ from scipy import stats
 import driftsack as ds
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.game.ledger import open_ledger
+from driftsack.game.protocol import choose
+from driftsack.game.records import new_terms, open_round
 from driftsack.policies import from_spec
-from driftsack.policies.policy import choose
 
 EXAMPLES: list[Any] = [
     ds.instances.example_1,
@@ -90,13 +91,13 @@ def test_oracles_play_their_plan() -> None:
         (ds.StaticOracle(), ds.benchmarks.lp_static(world)),
     ):
         state, rng = policy.state_on(world), np.random.default_rng(0)
-        ledger = open_ledger(world.problem.unit_budget, world.horizon)
+        terms, ledger = new_terms(world.problem), open_ledger(world.problem.unit_budget)
         mix, prices, counts = np.zeros(2), np.zeros(2), np.zeros((2, 3))
         assert best.plan is not None
         assert best.prices is not None
         plan, given = best.plan.tolist(), best.prices.tolist()
         for t in range(world.horizon):
-            arm = choose(state, ledger, t, rng, mix, prices)
+            arm = choose(state, open_round(t, ledger, terms), rng, mix, prices)
             assert mix.tolist() == plan[world.phase[t]]
             assert prices.tolist() == given
             counts[world.phase[t], arm] += 1  # SKIP is -1: the last column
@@ -109,7 +110,7 @@ def test_oracles_play_their_plan() -> None:
 
 
 def test_units_do_not_matter() -> None:
-    """Rewards up to 4, costs up to 1/2 and 100: the same trials in other units, and prices as kernels see them."""
+    """Rewards up to 4, costs up to 1/2 and 100: the same trials in other units, and the same normalised prices."""
     plain = ds.instances.piecewise_random(horizon=2_000, seed=3)
     problem = ds.Problem(2_000, 5, [250.0, 50_000.0], reward_max=4.0, cost_max=[0.5, 100.0])
     scaled = ds.Instance(problem, 4 * plain.rewards, plain.costs * [[0.5], [100.0]], plain.phase, plain.noise)

@@ -13,9 +13,10 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError, ShapeError
+from driftsack.game.state import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
-from driftsack.policies.policy import programs
+from driftsack.policies.sliding_window_ucb import checked_windows
 from tests.late import Told, answer
 
 HORIZON = 180
@@ -35,7 +36,7 @@ class Twin:
     def __init__(self, policy: ds.PlanWithForecast, trust: float | None = None, shift: int = 0) -> None:
         self.trust = policy.trust if trust is None else trust
         self.policy, self.world, self.shift = policy, policy.forecast, shift
-        self.windows = policy.windows or (HORIZON, HORIZON)
+        self.windows = checked_windows(policy.windows) if policy.windows else (HORIZON, HORIZON)
         self.worth = math.inf if self.trust == 1 else 1 / (1 - self.trust) ** 2
         plan = ds.benchmarks.lp_dynamic(self.world).plan
         assert plan is not None
@@ -80,7 +81,7 @@ def disagreement(policy: ds.PlanWithForecast, **fault: Any) -> float:
     """Ask, and tell late; the worst disagreement with the twin in bounds, rates, mixes and prices."""
     twin = Twin(policy, **fault)
     learner, rng = policy.start(PROBLEM, seed=0), np.random.default_rng(1)
-    lp = next(programs(learner._state))
+    lp = next(programs(learner.state))
     known: list[Told] = []
     worst, skips, late, cancels = 0.0, 0, 0, 0
     while not learner.done:

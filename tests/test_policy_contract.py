@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import driftsack as ds
+from driftsack.game.ledger import open_ledger
 from driftsack.policies import from_spec
 from driftsack.policies.oracles import Oracle
 from driftsack.policies.policy import recipes
+from tests.in_turn import InTurn
 
 Recipe = type[ds.Policy]
 
@@ -37,8 +39,9 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 
 def found() -> list[Recipe]:
+    """Every policy of the library, and the one that CONTRIBUTING.md shows."""
     ours = [recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.policies.")]
-    return [recipe for recipe in ours if not inspect.isabstract(recipe)]
+    return [InTurn, *(recipe for recipe in ours if not inspect.isabstract(recipe))]
 
 
 def built(recipe: Recipe, problem: ds.Problem, **settings: Any) -> ds.Policy:
@@ -90,7 +93,7 @@ def test_survives_and_keeps_mixes_valid(recipe: Recipe, problem: ds.Problem, val
     """Zero reward everywhere, costs all 1, and in between."""
     learner = started(recipe, problem, seed=0)
     problem = learner.problem
-    rounds = 0
+    rounds, told = 0, np.zeros(problem.resources)
     while not learner.done:
         decision = learner.ask()
         rounds += 1
@@ -102,8 +105,12 @@ def test_survives_and_keeps_mixes_valid(recipe: Recipe, problem: ds.Problem, val
         assert (decision.prices >= 0).all()
         assert decision.skipped or decision.mix[decision.arm] > 0
         if not decision.skipped:
-            learner.tell(decision, value * problem.reward_max, (1 - value) * np.asarray(problem.cost_max))
-    assert rounds >= 1
+            costs = (1 - value) * np.asarray(problem.cost_max)
+            learner.tell(decision, value * problem.reward_max, costs)
+            told += costs
+    broken = (told > np.asarray(problem.budget) * (1 + 1e-9)).any()
+    assert rounds == problem.horizon or broken, "it ended although rounds and budgets were left"
+    np.testing.assert_allclose(learner.remaining, np.asarray(problem.budget) - told, atol=1e-9)
 
 
 @LEARNERS
@@ -139,7 +146,28 @@ def test_deterministic_and_within_budget(recipe: Recipe) -> None:
     policy = built(recipe, world.problem)
     one, two = (ds.simulate(world, policy, trials=4, seed=3, threads=k) for k in (1, 2))
     np.testing.assert_array_equal(one.curve, two.curve)
-    assert (one.spent <= np.asarray(world.problem.budget)).all()
+    assert_within_budget(recipe)
+
+
+def assert_within_budget(recipe: Recipe) -> None:
+    """In a world without noise the pulls alone say what was spent: no ledger is trusted."""
+    costs = np.array([[0.5, 0.9, 0.3], [0.7, 0.2, 0.6]])
+    world = world_for(recipe, ds.Instance.stationary([0.4, 0.9, 0.5], costs, 300, [70.0, 60.0], "deterministic"))
+    run = ds.simulate(world, built(recipe, world.problem), trials=4, seed=0)
+    used = run.pulls @ costs[: world.resources].T
+    assert (used <= np.asarray(world.problem.budget) * (1 + 1e-9)).all()
+    np.testing.assert_allclose(run.spent, used, rtol=1e-12)
+
+
+def test_a_ledger_that_overspends_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: budgets count double, so trials go on for too long."""
+
+    def generous(budget: Any) -> Any:
+        return open_ledger(2 * budget)
+
+    monkeypatch.setattr("driftsack.simulation.simulate.open_ledger", generous)
+    with pytest.raises(AssertionError):
+        assert_within_budget(ds.UniformRandom)
 
 
 @LEARNERS
@@ -175,7 +203,7 @@ def end_reward(recipe: Recipe, first: tuple[float, float], **settings: Any) -> f
 FORGETTING: list[tuple[Recipe, dict[str, Any]]] = [
     (recipe, {}) for recipe in found() if not issubclass(recipe, Oracle)
 ] + [
-    (ds.ThompsonBwK, {"window": 500}),
+    (ds.ThompsonBwK, {"windows": 500}),
     (ds.PlanWithForecast, {"windows": (500, 500)}),
     (ds.SpendingPlan, {"base": ds.DiscountedUCB(scale=0.05)}),
 ]
@@ -225,3 +253,9 @@ def test_memory_does_not_grow_with_the_horizon(recipe: Recipe) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0] + 10_000
+
+
+def test_the_policy_in_contributing_is_the_one_that_is_tested() -> None:
+    """What a reader pastes is ``tests/in_turn.py``, to the letter."""
+    root = Path(__file__).parent
+    assert (root / "in_turn.py").read_text() in (root.parent / "CONTRIBUTING.md").read_text()

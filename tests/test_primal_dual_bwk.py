@@ -14,11 +14,11 @@ from driftsack.core.errors import OutOfRangeError
 PROBLEM = ds.Problem(horizon=300, arms=4, budget=[60.0, 90.0])
 
 
-def disagreements(scale: float, twin_scale: float) -> tuple[int, int]:
+def disagreements(confidence: float, twin_confidence: float) -> tuple[int, int]:
     """Rounds in which learner and twin choose different arms, and rounds played."""
-    learner, rng = ds.PrimalDualBwK(scale=scale).start(PROBLEM, seed=0), np.random.default_rng(3)
+    learner, rng = ds.PrimalDualBwK(confidence=confidence).start(PROBLEM, seed=0), np.random.default_rng(3)
     budget, horizon = 60.0, PROBLEM.horizon
-    constant = twin_scale * math.log(2 * 4 * horizon)
+    constant = twin_confidence * math.log(2 * 4 * horizon)
     epsilon = math.sqrt(math.log(3) / budget)
     prices = np.ones(3)
     history: list[tuple[int, float, Floats]] = []
@@ -47,21 +47,29 @@ def disagreements(scale: float, twin_scale: float) -> tuple[int, int]:
 
 
 def test_equals_the_twin_and_the_twin_sees_a_wrong_radius() -> None:
-    wrong, rounds = disagreements(scale=0.05, twin_scale=0.05)
+    wrong, rounds = disagreements(confidence=0.05, twin_confidence=0.05)
     assert wrong == 0
     assert rounds > 100
-    assert disagreements(scale=0.05, twin_scale=0.2)[0] > 10
+    assert disagreements(confidence=0.05, twin_confidence=0.2)[0] > 10
 
 
 def test_learns_the_arm_that_earns_most_for_its_cost() -> None:
     """Arm 1 earns less than arm 0 but costs a quarter: within budget it is the better one."""
     world = ds.Instance.stationary([0.8, 0.5], [[0.8, 0.2]], horizon=20_000, budget=4_000.0)
-    run = ds.simulate(world, ds.PrimalDualBwK(scale=0.1), trials=20, seed=0)
+    run = ds.simulate(world, ds.PrimalDualBwK(confidence=0.1), trials=20, seed=0)
     assert (run.pulls[:, 1] > 0.85 * run.pulls.sum(axis=1)).all()
     best = ds.benchmarks.lp_dynamic(world)
     assert run.reward.mean() > 0.85 * best.value
 
 
 def test_bad_settings() -> None:
-    with pytest.raises(OutOfRangeError, match="scale must be 0 or more"):
-        ds.PrimalDualBwK(scale=-1.0)
+    with pytest.raises(OutOfRangeError, match="confidence must be 0 or more"):
+        ds.PrimalDualBwK(confidence=-1.0)
+
+
+def test_the_old_name_of_the_setting_still_works() -> None:
+    """For one release, with a warning that names the new one; in a spec too."""
+    with pytest.warns(DeprecationWarning, match="'scale' of PrimalDualBwK is now called 'confidence'"):
+        assert ds.PrimalDualBwK(scale=0.5) == ds.PrimalDualBwK(confidence=0.5)  # type: ignore[call-arg]
+    with pytest.warns(DeprecationWarning, match="'windows'"):
+        assert ds.policies.from_spec({"policy": "ThompsonBwK", "window": 9}) == ds.ThompsonBwK(windows=9)

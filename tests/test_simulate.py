@@ -15,9 +15,10 @@ import driftsack as ds
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.core.instance import NOISES
 from driftsack.game.ledger import open_ledger
+from driftsack.game.state import programs
 from driftsack.numerics.curves import curve_times
-from driftsack.policies.policy import programs
 from tests import naive
+from tests.astray import Astray
 from tests.in_turn import InTurn
 
 POLICIES = [
@@ -74,8 +75,8 @@ def test_a_loop_that_overspends_would_be_seen(monkeypatch: pytest.MonkeyPatch) -
     """The planted fault: a ledger that allows twice the budget. What it lets through is reported, not clipped."""
     module = sys.modules["driftsack.simulation.simulate"]
 
-    def generous(budget: Any, rounds: int) -> Any:
-        ledger = open_ledger(budget, rounds)
+    def generous(budget: Any) -> Any:
+        ledger = open_ledger(budget)
         return ledger._replace(budget=2 * budget, limit=2 * ledger.limit)
 
     monkeypatch.setattr(module, "open_ledger", generous)
@@ -209,10 +210,10 @@ def test_ask_of_a_plain_policy_is_checked() -> None:
 def test_an_arm_that_there_is_not_is_refused() -> None:
     """A compiled policy that chooses arm 2 of 2 must not reach beyond the arrays."""
     world = ds.instances.example_1(horizon=10)
-    with pytest.raises(OutOfRangeError, match=r"choose of InTurn.* must return an arm in \[0, 1\].*in round 1 "):
-        ds.simulate(world, InTurn(shift=2), trials=1)
-    with pytest.raises(OutOfRangeError, match=r"choose of InTurn.* it returned 2"):
-        InTurn(shift=2).start(world.problem).ask()
+    with pytest.raises(OutOfRangeError, match=r"choose of Astray.* must return an arm in \[0, 1\].*in round 1 "):
+        ds.simulate(world, Astray(), trials=1)
+    with pytest.raises(OutOfRangeError, match=r"choose of Astray.* it returned 2"):
+        Astray().start(world.problem).ask()
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ import pytest
 import driftsack as ds
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
 from driftsack.game.ledger import open_ledger
+from driftsack.game.protocol import choose, learn
+from driftsack.game.records import Outcome, new_terms, open_round
+from driftsack.game.state import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
-from driftsack.policies.policy import choose, learn, programs
 from driftsack.theory import epsilon, window
 from tests import naive
 
@@ -31,7 +33,7 @@ def disagreement(
     rng = np.random.default_rng(seed)
     problem = ds.Problem(horizon=HORIZON, arms=ARMS, budget=[12.0, 14.0])
     learner = policy.start(problem, seed=seed)
-    lp = next(programs(learner._state))
+    lp = next(programs(learner.state))
     history: list[naive.Round] = []
     worst, skips = 0.0, 0
     while not learner.done:
@@ -105,12 +107,12 @@ def test_windows_forget_and_naive_does_not(policy: ds.Policy, forgets: bool) -> 
     bounds = []
     for past in (0.1, 0.9):
         state, rng = policy.new_state(problem), np.random.default_rng(0)
-        ledger = open_ledger(problem.unit_budget, problem.horizon)
+        terms, ledger = new_terms(problem), open_ledger(problem.unit_budget)
         mix, prices = np.zeros(2), np.zeros(1)
         for t in range(200):
-            choose(state, ledger, t, rng, mix, prices)
+            choose(state, open_round(t, ledger, terms), rng, mix, prices)
             value = past if t < 100 else 0.5
-            learn(state, t, t % 2, 0.5, value, np.array([value]))  # the same arms in either case
+            learn(state, Outcome(t, t % 2, 0.5, value, np.array([value])))  # the same arms in either case
         lp = next(programs(state))
         bounds.append(np.concatenate([lp.objective[:2], lp.columns[0, :2]]))
     assert np.array_equal(bounds[0], bounds[1]) == forgets
@@ -145,7 +147,7 @@ def test_clipping_keeps_bounds_in_the_unit_interval() -> None:
         )
         for _ in range(20):
             learner.tell(learner.ask(), 0.5, [0.5])
-        lp = next(programs(learner._state))
+        lp = next(programs(learner.state))
         inside = (lp.objective[:2] <= 1).all() and (lp.columns[0, :2] >= 0).all()
         assert inside == clip
 
@@ -156,7 +158,7 @@ def test_remaining_rule_spends_what_is_left_over_the_rounds_left() -> None:
     left, rounds = 10.0, 40
     while not learner.done:
         decision = learner.ask()
-        lp = next(programs(learner._state))
+        lp = next(programs(learner.state))
         assert lp.rhs[0] == pytest.approx(min(left / rounds, 2.0))  # above 1 it cannot bind
         rounds -= 1
         if not decision.skipped:

@@ -12,9 +12,9 @@ import pytest
 import driftsack as ds
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import DriftsackError, NotFiniteError, OutOfRangeError, SettingError, ShapeError
+from driftsack.game.state import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
-from driftsack.policies.policy import programs
 from tests import naive
 from tests.late import Told, answer
 
@@ -50,7 +50,7 @@ def rates(curve: Any, rule: str, t: int, spent: Floats) -> Floats:
 def disagreement(plan: ds.SpendingPlan, curve: Any, rule: str, slack: float) -> tuple[float, int]:
     """Ask, and tell late; the worst disagreement in rates, gate and LP with the twin, and the rounds held back."""
     learner, rng = plan.start(PROBLEM, seed=0), np.random.default_rng(3)
-    lp = next(programs(learner._state), None)
+    lp = next(programs(learner.state), None)
     known: list[Told] = []
     worst, gated = 0.0, 0
     while not learner.done:
@@ -58,7 +58,7 @@ def disagreement(plan: ds.SpendingPlan, curve: Any, rule: str, slack: float) -> 
         today = rates(curve, rule, t, spent)
         ahead = any(spent[j] > PROBLEM.unit_budget[j] * (share(curve, j, t) + slack) for j in range(2))
         decision = learner.ask()
-        worst = max(worst, np.abs(learner._state.rate - today).max())
+        worst = max(worst, np.abs(learner.state.rate - today).max())
         gated += ahead
         worst = max(worst, float(ahead and not decision.skipped), decision.mix.max() if ahead else 0.0)
         if isinstance(plan.base, ds.UniformRandom):  # it never skips by itself
@@ -124,11 +124,10 @@ def test_rounds_held_back_age_the_windows_of_the_base(base: ds.SlidingWindowUCB)
     """Before every round the base's bounds are those of its last w rounds, held back or not."""
     plan = ds.SpendingPlan(base, (0.0, 0.3, 0.3, 1.0), "fixed", slack=0.0)
     learner, rng = plan.start(PROBLEM, seed=0), np.random.default_rng(0)
-    lp = next(programs(learner._state))
+    lp = next(programs(learner.state))
     history: list[naive.Round] = []
     worst, skips = 0.0, 0
-    windows = base.windows
-    assert windows is not None
+    windows = base.window_lengths(PROBLEM)
     while not learner.done:
         upper, lower = naive.bounds(history, 3, 2, PROBLEM.horizon, windows, base.scale)
         decision = learner.ask()
@@ -150,11 +149,11 @@ def test_rounds_held_back_cost_the_base_its_rate_of_the_day() -> None:
     learner = ds.SpendingPlan(ds.DualDescent(), (0.0, 0.0, 0.2, 1.0, 1.0), "fixed", slack=0.0).start(problem, seed=0)
     seen = 0
     for _ in range(100):
-        before = learner._state.base.prices.copy()
+        before = learner.state.base.prices.copy()
         decision = learner.ask()
-        state = learner._state.base
+        state = learner.state.base
         if decision.skipped and not decision.mix.any():
-            expected = max(before[0] - state.step * learner._state.rate[0], 0.0)
+            expected = max(before[0] - state.step * learner.state.rate[0], 0.0)
             assert state.prices[0] == pytest.approx(expected, abs=1e-12)
             seen += before[0] > 0
         if not decision.skipped:

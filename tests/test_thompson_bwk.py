@@ -12,9 +12,11 @@ import driftsack as ds
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
 from driftsack.core.seeding import generator
 from driftsack.game.ledger import open_ledger
+from driftsack.game.protocol import choose, learn
+from driftsack.game.records import Outcome, new_terms, open_round
+from driftsack.game.state import programs
 from driftsack.lp import certificate
-from driftsack.numerics.sampling import coin
-from driftsack.policies.policy import choose, learn, programs
+from driftsack.numerics.sampling import hashed_uniform
 from tests.late import Told, answer
 
 PROBLEM = ds.Problem(horizon=220, arms=3, budget=[20.0, 46.0], reward_max=2.0, cost_max=[0.5, 1.0])
@@ -33,7 +35,7 @@ def posterior_draws(
             ones = 0
             for arrival, told in mine:
                 outcome = told.reward / 2.0 if k == 0 else told.costs[k - 1] / (0.5, 1.0)[k - 1]
-                ones += coin(key, arrival if by_arrival else told.round - 1, k) < outcome
+                ones += hashed_uniform(key, arrival if by_arrival else told.round - 1, k) < outcome
             drawn = rng.beta(1.0 + ones, 1.0 + len(mine) - ones)
             if k == 0:
                 rewards[i] = drawn
@@ -45,7 +47,7 @@ def posterior_draws(
 def disagreement(policy: ds.ThompsonBwK, window: int, rule: str = "fixed", by_arrival: bool = False) -> float:
     """Ask, and tell late; the worst disagreement in the LP's data, its answer and the arm (1 for a wrong one)."""
     learner, rng, replay = policy.start(PROBLEM, seed=4), np.random.default_rng(5), generator(4)
-    lp = next(programs(learner._state))
+    lp = next(programs(learner.state))
     key = 1 + int(replay.random() * 2.0**32)
     known: list[Told] = []
     worst, skips, late, cancels = 0.0, 0, 0, 0
@@ -76,13 +78,13 @@ def disagreement(policy: ds.ThompsonBwK, window: int, rule: str = "fixed", by_ar
 @pytest.mark.parametrize("rule", ["fixed", "remaining"])
 def test_equals_the_twin(window: int | None, rule: str) -> None:
     """Bit for bit in the draws: Numba's Beta is NumPy's."""
-    policy = ds.ThompsonBwK(window=window, budget_rule=rule)
+    policy = ds.ThompsonBwK(windows=window, budget_rule=rule)
     assert disagreement(policy, window or PROBLEM.horizon, rule) < 1e-9
 
 
 def test_the_twin_sees_planted_faults() -> None:
     """A window one round off, the other budget rule, and coins tossed by arrival instead of by round."""
-    policy = ds.ThompsonBwK(window=40)
+    policy = ds.ThompsonBwK(windows=40)
     assert disagreement(policy, 39) > 1e-2
     assert disagreement(policy, 41) > 1e-2
     assert disagreement(policy, 40, rule="remaining") > 1e-2
@@ -93,7 +95,7 @@ def test_coins_are_uniform() -> None:
     """By Kolmogorov and Smirnov over rounds, for each outcome and other keys; one of seven fails once in 10^5."""
     for key in (KEY, 1, 2**32):
         for k in range(3 if key == KEY else 2):
-            tosses = np.array([coin(key, t, k) for t in range(20_000)])
+            tosses = np.array([hashed_uniform(key, t, k) for t in range(20_000)])
             assert (tosses >= 0).all()
             assert (tosses < 1).all()
             assert stats.kstest(tosses, "uniform").pvalue > CHANCE
@@ -113,7 +115,7 @@ def test_coins_are_uniform() -> None:
 def test_coins_are_independent(first: tuple[int, int, int], second: tuple[int, int, int]) -> None:
     """Pairs fall evenly into 16 by 16 cells (chi-square, 255 degrees of freedom): each fails once in 10^6."""
     rounds = range(0, 60_000, 2)
-    one, two = (np.array([coin(KEY + a, t + b, k) for t in rounds]) for a, b, k in (first, second))
+    one, two = (np.array([hashed_uniform(KEY + a, t + b, k) for t in rounds]) for a, b, k in (first, second))
     cells = np.histogram2d(one, two, bins=16, range=[[0, 1], [0, 1]])[0]
     assert stats.chisquare(cells.ravel()).pvalue > CHANCE
 
@@ -129,15 +131,15 @@ def test_the_check_of_independence_sees_a_poor_hash() -> None:
 def sums(window: int | None, delay: int, past: float, seed: int = 0) -> list[Any]:
     """What the state knows after 300 rounds of the same arms, 100 of them in the past, told ``delay`` rounds late."""
     problem = ds.Problem(horizon=400, arms=2, budget=[390.0])
-    state, rng = ds.ThompsonBwK(window=window).new_state(problem), generator(seed)
-    ledger = open_ledger(problem.unit_budget, problem.horizon)
+    state, rng = ds.ThompsonBwK(windows=window).new_state(problem), generator(seed)
+    terms, ledger = new_terms(problem), open_ledger(problem.unit_budget)
     mix, prices = np.zeros(2), np.zeros(1)
     for t in range(300):
-        choose(state, ledger, t, rng, mix, prices)
+        choose(state, open_round(t, ledger, terms), rng, mix, prices)
         for due in range(t - delay, t + 1 if t == 299 else t - delay + 1):
             if due >= 0:
                 value = past if due < 100 else 0.5
-                learn(state, due, due % 2, 0.5, value, np.array([value]))
+                learn(state, Outcome(due, due % 2, 0.5, value, np.array([value])))
     return [state.outcomes.sums.tolist(), state.outcomes.pulls.tolist()]
 
 
@@ -177,7 +179,7 @@ def test_rewards_on_the_papers_examples() -> None:
     for example, base in ((ds.instances.example_1, ds.NaiveUCB()), (ds.instances.example_2, ds.NaiveUCB(scale=0.1))):
         world = example()
         naive, mine = mean_and_error(world, base), mean_and_error(world, ds.ThompsonBwK())
-        windowed = mean_and_error(world, ds.ThompsonBwK(window=1_000))
+        windowed = mean_and_error(world, ds.ThompsonBwK(windows=1_000))
         if example is ds.instances.example_1:
             assert mine[0] > naive[0] + 4 * np.hypot(mine[1], naive[1])
         else:
@@ -187,7 +189,7 @@ def test_rewards_on_the_papers_examples() -> None:
 
 
 def test_forgets() -> None:
-    assert ds.ThompsonBwK(window=9).forgets
+    assert ds.ThompsonBwK(windows=9).forgets
     assert not ds.ThompsonBwK().forgets
 
 

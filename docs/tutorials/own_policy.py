@@ -8,73 +8,70 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
 import driftsack as ds
-from driftsack.core.arrays import Floats
-from driftsack.game.ledger import Ledger
-from driftsack.numerics.compiled import kernel
-from driftsack.numerics.sampling import draw
+from driftsack.authoring import Floats, Generator, Outcome, Round, draw, kernel
 from driftsack.plot.style import LINES, THOUSANDS, new_figure
 
 
 class State(NamedTuple):
-    """All that changes as the learner plays; arrays only, which ``save`` keeps."""
+    """All that the learner remembers; ``save`` keeps the arrays."""
 
-    pulls: Floats  # (m,) how often each arm was told, fading
-    rewards: Floats  # (m,) their sum, fading
-    costs: Floats  # (d, m)
-    keep: float  # what is left of an old outcome after one more
+    pulls: Floats  # (m,) discounted number of outcomes of each arm
+    rewards: Floats  # (m,) discounted sum of rewards
+    costs: Floats  # (d, m) discounted sums of costs
+    keep: float  # discount of an old outcome with each new one
     explore: float
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
     """Skip when spending is ahead of the pace; else the best reward per share of budget, or any arm."""
     mix[:] = 0.0
-    for j in range(ledger.budget.size):
-        if ledger.spent[j] > ledger.rate[j] * (t + 1):
+    for j in range(round.rate.size):
+        if round.ledger.spent[j] > round.rate[j] * (round.t + 1):
             return ds.SKIP
     mix[:] = state.explore / mix.size
-    mix[best(state, ledger)] += 1.0 - state.explore
+    mix[best(state, round.rate)] += 1.0 - state.explore
     return draw(mix, rng.random())
 
 
 @kernel
-def best(state: State, ledger: Ledger) -> int:
-    """The arm with the most reward for the share of its scarcest budget; an arm never told comes first."""
+def best(state: State, rate: Floats) -> int:
+    """The arm with the most reward per share of its scarcest budget; an arm without outcomes comes first."""
     winner, record = 0, -1.0
     for arm in range(state.pulls.size):
         if state.pulls[arm] == 0.0:
             return arm
         share = 1e-3 * state.pulls[arm]  # nothing is free of cost altogether
-        for j in range(ledger.rate.size):
-            share = max(share, state.costs[j, arm] / ledger.rate[j])
+        for j in range(rate.size):
+            share = max(share, state.costs[j, arm] / rate[j])
         if state.rewards[arm] / share > record:
             winner, record = arm, state.rewards[arm] / share
     return winner
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:  # noqa: ARG001
-    """Let the arm's past fade and add the outcome."""
+def learn(state: State, outcome: Outcome) -> None:
+    """Discount the arm's past and add the outcome."""
+    arm = outcome.arm
     if arm == ds.SKIP:
         return
     state.pulls[arm] = state.keep * state.pulls[arm] + 1.0
-    state.rewards[arm] = state.keep * state.rewards[arm] + reward
-    for j in range(costs.size):
-        state.costs[j, arm] = state.keep * state.costs[j, arm] + costs[j]
+    state.rewards[arm] = state.keep * state.rewards[arm] + outcome.reward
+    for j in range(outcome.costs.size):
+        state.costs[j, arm] = state.keep * state.costs[j, arm] + outcome.costs[j]
 
 
 @dataclass(frozen=True)
 class Greedy(ds.Policy):
-    """Recipe: how much of an outcome is kept after one more, and the share of exploration."""
+    """Settings: the discount of old outcomes, and the share of exploration."""
 
     keep: float = 0.99
     explore: float = 0.05
 
     def new_state(self, problem: ds.Problem) -> State:
-        """Nothing known."""
+        """Nothing observed."""
         arms = np.zeros(problem.arms)
         return State(arms.copy(), arms.copy(), np.zeros((problem.resources, problem.arms)), self.keep, self.explore)
 

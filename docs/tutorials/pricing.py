@@ -34,8 +34,8 @@ def main(folder: Path) -> None:
         other = ds.benchmarks.lp_dynamic(season(STOCK * (1 + change))).value
         print(f"with {change:+.0%} stock it would earn {other - best.value:+,.0f}")
     recipes: dict[str, ds.Policy] = {
-        "Thompson, window of 3 weeks": ds.ThompsonBwK(window=1_500, budget_rule="remaining"),
-        "the same, paced to last year": ds.SpendingPlan.by_period(ds.ThompsonBwK(window=1_500), last_year(world)),
+        "Thompson, window of 3 weeks": ds.ThompsonBwK(windows=1_500, budget_rule="remaining"),
+        "the same, paced to last year": ds.SpendingPlan.by_period(ds.ThompsonBwK(windows=1_500), last_year(world)),
         "Thompson, no window": ds.ThompsonBwK(budget_rule="remaining"),
         "always 20 dollars": ds.AlwaysArm(1),
     }

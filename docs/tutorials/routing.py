@@ -76,7 +76,7 @@ def main(folder: Path) -> None:
     """Route by six recipes and draw the first."""
     problem = ds.Problem(REQUESTS, arms=3, budget=[DOLLARS, SECONDS], cost_max=[0.06, 6.0])
     recipes = {
-        "Thompson sampling, window 1,000": ds.ThompsonBwK(window=1_000),
+        "Thompson sampling, window 1,000": ds.ThompsonBwK(windows=1_000),
         "Thompson sampling, no window": ds.ThompsonBwK(),
         "sliding-window UCB, scale 0.1": ds.SlidingWindowUCB(
             windows=(1_000, 1_000), scale=0.1, budget_rule="remaining"
@@ -89,7 +89,7 @@ def main(folder: Path) -> None:
         learner, sent, good = route(policy.start(problem, seed=0, safe=True))
         left = ", ".join(f"{amount:,.2f}" for amount in learner.remaining)
         print(f"{name}: {good:,.0f} good answers, {sent.count(ds.SKIP):,} skipped, left [{left}]")
-        if policy == ds.ThompsonBwK(window=1_000):
+        if policy == ds.ThompsonBwK(windows=1_000):
             draw(sent, folder / "routing.png")
 
 

@@ -19,6 +19,7 @@ from driftsack.bench.plain_python import PlainSlidingWindowUCB
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator
+from driftsack.game.state import programs
 from driftsack.instances import example_2
 from driftsack.lp.fallback import load_program
 from driftsack.lp.step import new_step_lp, step_lp
@@ -26,7 +27,6 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.highs import USUAL, new_highs
 from driftsack.numerics.simplex import PIVOTS, RESTARTS, Simplex, column_changed, solve, to_slack_basis
 from driftsack.policies import Policy, SlidingWindowUCB
-from driftsack.policies.policy import programs
 from driftsack.simulation import simulate
 
 SIZES: Final = ((2, 2), (10, 3), (100, 10), (1000, 10))

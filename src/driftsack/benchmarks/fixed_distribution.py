@@ -20,18 +20,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.random import Generator
 
+from driftsack.benchmarks.fixed_mix import hard_reward
 from driftsack.benchmarks.result import Benchmark, relative_gap
 from driftsack.core.arrays import Floats, Phase
 from driftsack.core.checks import whole
-from driftsack.core.decision import SKIP
-from driftsack.core.instance import NOISES, Instance
-from driftsack.core.seeding import generator, trial_seeds
-from driftsack.game.ledger import Ledger, breaks, charge, open_ledger
+from driftsack.core.instance import Instance
 from driftsack.lp.step import LOOSE, certificate, new_step_lp, step_lp
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.sampling import draw, outcome
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
 
 BLOCK: Final = 256
@@ -115,33 +111,6 @@ def best_stop(
     return best, stop, phase.size
 
 
-@kernel
-def play_mix(
-    rewards: Floats,
-    costs: Floats,
-    phase: Phase,
-    noise: int,
-    mix: Floats,
-    ledger: Ledger,
-    used: Floats,
-    rng: Generator,
-) -> float:
-    """Reward of one trial of a fixed mix under the hard stop rule."""
-    total = 0.0
-    for t in range(phase.size):
-        arm = draw(mix, rng.random())
-        if arm != SKIP:
-            row = phase[t]
-            reward = outcome(rewards[row, arm], noise, rng)
-            for j in range(used.size):
-                used[j] = outcome(costs[row, j, arm], noise, rng)
-            if breaks(ledger, used):
-                break
-            charge(ledger, used)
-            total += reward
-    return total
-
-
 def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> FixedDistribution:
     """The fluid OPT_FD and, with ``trials``, the Monte-Carlo value of its mix under the hard stop rule.
 
@@ -168,7 +137,7 @@ def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> Fi
     gains, uses = sums_until(instance, stop)
     best = step_lp(gains, uses, budget)
     proof = certificate(gains, uses, budget, best.mix, best.prices)
-    hard = np.array([_hard_trial(instance, best.mix, seed, trial) for trial in range(trials)])
+    hard = np.array([hard_reward(instance, best.mix, seed, trial) for trial in range(trials)])
     return FixedDistribution(
         "OPT_FD (fluid)",
         best.value * problem.reward_max,
@@ -186,12 +155,3 @@ def sums_until(instance: Instance, stop: int) -> tuple[Floats, Floats]:
     """Sums of mean rewards (m,) and mean costs (d, m) over the first ``stop`` rounds."""
     count = np.bincount(instance.phase[:stop], minlength=len(instance.rewards)).astype(np.float64)
     return count @ instance.unit_rewards, np.tensordot(count, instance.unit_costs, axes=1)
-
-
-def _hard_trial(instance: Instance, mix: Floats, seed: int, trial: int) -> float:
-    """One trial of the mix; depends on (seed, trial) alone."""
-    rng = generator(trial_seeds(seed, trial)[0])
-    ledger = open_ledger(instance.problem.unit_budget, instance.horizon)
-    used = np.zeros(instance.resources)
-    noise = NOISES.index(instance.noise)
-    return float(play_mix(instance.unit_rewards, instance.unit_costs, instance.phase, noise, mix, ledger, used, rng))

@@ -1,8 +1,15 @@
-"""The ledger: what was spent of each budget, summed without drift, and when a budget counts as broken.
+"""The ledger: what was spent and reserved of each budget, when a round may begin, and when the game ends.
 
-A budget is broken when the sum of the costs exceeds it. Sums of decimal fractions carry rounding (three times
-0.1 is a little more than 0.3), so a part in 10^12 of the budget is forgiven, and what is reported never
-exceeds the budget because of it. Sums are compensated (Kahan): their error does not grow with T.
+Amounts are normalised: a unit of a resource is ``cost_max``, the most that one round may cost.
+
+*Stop rule* (the paper's): the round whose costs would break a budget is not charged, earns nothing and ends the game.
+
+*Admission* (``safe``): a round begins only if every budget can pay the highest cost of that round and of every
+decision whose outcome is still pending. Then no budget is ever overspent.
+
+A budget is broken when the sum of the costs exceeds it. Sums of decimal fractions carry rounding (three times 0.1 is a
+little more than 0.3), so an excess of one part in 10^12 of the budget is tolerated and not reported. Sums are
+compensated (Kahan): their error does not grow with the number of rounds.
 """
 
 from __future__ import annotations
@@ -14,32 +21,38 @@ import numpy as np
 from driftsack.core.arrays import Floats
 from driftsack.numerics.compiled import kernel
 
-FORGIVEN: Final = 1e-12
+TOLERANCE: Final = 1e-12  # relative: rounding that does not count as overspending
 
 
 class Ledger(NamedTuple):
-    """Budgets and spending in units of ``cost_max``."""
+    """Budgets, spending and reservations of d resources, in units of ``cost_max``."""
 
     budget: Floats  # (d,)
-    limit: Floats  # (d,) budget and the forgiven rounding
+    limit: Floats  # (d,) the budget and the tolerated rounding
     spent: Floats  # (d,)
-    carry: Floats  # (d,) the part of the sum that ``spent`` could not hold
-    rate: Floats  # (d,) what a round may use on average: b = B/T, or what a spending plan says for today
+    carry: Floats  # (d,) compensation: the part of the sum that ``spent`` could not hold
+    reserved: Floats  # (d,) set aside for decisions whose outcome is pending
 
 
-def open_ledger(budget: Floats, rounds: int) -> Ledger:
-    """A ledger for ``rounds`` rounds on which nothing has been spent."""
+def open_ledger(budget: Floats) -> Ledger:
+    """A ledger on which nothing has been spent or reserved."""
     budget = np.array(budget, dtype=np.float64)
-    return Ledger(budget, budget * (1.0 + FORGIVEN), np.zeros(budget.size), np.zeros(budget.size), budget / rounds)
+    spent, carry, reserved = np.zeros((3, budget.size))
+    return Ledger(budget, budget * (1.0 + TOLERANCE), spent, carry, reserved)
 
 
-def without_rounding(ledger: Ledger) -> Floats:
-    """(d,) what was spent; an excess that is forgiven as rounding is not reported, any other is."""
+def reported_spending(ledger: Ledger) -> Floats:
+    """(d,) what was spent; tolerated rounding beyond a budget is not reported, any other excess is."""
     return np.where(ledger.spent <= ledger.limit, np.minimum(ledger.spent, ledger.budget), ledger.spent)
 
 
+def is_broken(ledger: Ledger) -> bool:
+    """Whether more was spent of some resource than its budget holds."""
+    return bool((ledger.spent > ledger.limit).any())
+
+
 @kernel
-def breaks(ledger: Ledger, costs: Floats) -> bool:
+def breaks_budget(ledger: Ledger, costs: Floats) -> bool:
     """Whether paying ``costs`` would break a budget."""
     for j in range(costs.size):
         if ledger.spent[j] + costs[j] > ledger.limit[j]:
@@ -58,8 +71,19 @@ def charge(ledger: Ledger, costs: Floats) -> None:
 
 
 @kernel
-def affordable(ledger: Ledger, rounds: int) -> bool:
-    """Whether ``rounds`` rounds at the highest cost, 1 of each resource, would still break no budget."""
+def charge_or_stop(ledger: Ledger, costs: Floats, overshoot: Floats) -> bool:
+    """The stop rule: charge a round, or return False and write by how much it would exceed each budget."""
+    if breaks_budget(ledger, costs):
+        for j in range(costs.size):
+            overshoot[j] = max(ledger.spent[j] + costs[j] - ledger.budget[j], 0.0)
+        return False
+    charge(ledger, costs)
+    return True
+
+
+@kernel
+def can_pay(ledger: Ledger, rounds: float) -> bool:
+    """Whether the budgets can pay for ``rounds`` rounds at the highest cost, which is 1 of each resource."""
     for j in range(ledger.budget.size):
         if ledger.spent[j] + rounds > ledger.limit[j]:
             return False
@@ -67,9 +91,19 @@ def affordable(ledger: Ledger, rounds: int) -> bool:
 
 
 @kernel
-def broken(ledger: Ledger) -> bool:
-    """Whether more was spent than some budget holds."""
+def admits(ledger: Ledger) -> bool:
+    """The admission rule of ``safe``: budgets cover what is reserved and one more round at the highest cost."""
     for j in range(ledger.budget.size):
-        if ledger.spent[j] > ledger.limit[j]:
-            return True
-    return False
+        if ledger.spent[j] + (ledger.reserved[j] + 1.0) > ledger.limit[j]:
+            return False
+    return True
+
+
+def reserve(ledger: Ledger) -> None:
+    """Set the highest cost of one round aside."""
+    ledger.reserved[:] += 1.0
+
+
+def release(ledger: Ledger) -> None:
+    """Give back what was set aside for one round."""
+    ledger.reserved[:] -= 1.0

@@ -17,6 +17,7 @@ from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, sequence, trial_seeds
 from driftsack.game.ledger import charge, open_ledger
+from driftsack.game.units import units_of
 from driftsack.gym.env import BudgetEnv
 from driftsack.gym.observation import Observation, arm_of, observe
 from driftsack.policies.policy import Policy
@@ -84,8 +85,8 @@ class AgentLearner:
 
     def __init__(self, act: Act, problem: Problem, seed: SeedSequence) -> None:
         self._act = act
-        self._problem = problem
-        self._ledger = open_ledger(problem.unit_budget, problem.horizon)
+        self._problem, self._units = problem, units_of(problem)
+        self._ledger = open_ledger(problem.unit_budget)
         self._round = 0
         self._forget()
         if callable(restart := getattr(act, "reset", None)):
@@ -106,6 +107,5 @@ class AgentLearner:
 
     def tell(self, arm: int, reward: float, costs: npt.ArrayLike) -> None:  # noqa: ARG002
         """Remember the outcome for the next observation."""
-        self._reward = reward / self._problem.reward_max
-        self._costs = np.asarray(costs) / np.asarray(self._problem.cost_max)
+        self._reward, self._costs = reward / self._units.reward, np.asarray(costs) / self._units.costs
         charge(self._ledger, self._costs)

@@ -11,12 +11,13 @@ from gymnasium.spaces import Box, Discrete
 from driftsack.core.checks import of_type
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import BudgetExhaustedError, DriftsackError, HorizonReachedError
-from driftsack.core.instance import NOISES, Instance
+from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
-from driftsack.game.ledger import breaks, charge, open_ledger, without_rounding
+from driftsack.game.ledger import charge_or_stop, open_ledger, reported_spending
+from driftsack.game.units import units_of
+from driftsack.game.world import draw_outcome, world_of
 from driftsack.gym.observation import Observation, arm_of, observe
-from driftsack.simulation.loop import World, realise
 
 
 class BudgetEnv(Env[Observation, Any]):
@@ -48,8 +49,7 @@ class BudgetEnv(Env[Observation, Any]):
         self.instance = instance
         self.action_space = Discrete(instance.arms + 1)
         self.observation_space = Box(0.0, 1.0, (2 + 2 * instance.resources,), np.float32)
-        self._world = World(instance.unit_rewards, instance.unit_costs, instance.phase, NOISES.index(instance.noise))
-        self._most = np.asarray(instance.problem.cost_max)
+        self._world, self._units = world_of(instance), units_of(instance.problem)
         self._round = -1  # until reset
         self._open()
 
@@ -60,7 +60,8 @@ class BudgetEnv(Env[Observation, Any]):
 
     def _open(self) -> None:
         """Nothing spent, nothing broken."""
-        self._ledger = open_ledger(self.problem.unit_budget, self.instance.horizon)
+        self._ledger = open_ledger(self.problem.unit_budget)
+        self._overshoot = np.zeros(self.instance.resources)
         self._costs = np.zeros(self.instance.resources)
         self._broken = False
 
@@ -85,16 +86,13 @@ class BudgetEnv(Env[Observation, Any]):
             reward = self._pull(arm)
         self._round += 1
         truncated = self._round == self.instance.horizon and not self._broken
-        return self._observed(reward), reward * self.problem.reward_max, self._broken, truncated, self._info()
+        return self._observed(reward), reward * self._units.reward, self._broken, truncated, self._info()
 
     def _pull(self, arm: int) -> float:
-        """The unit reward of an arm, whose costs are paid unless they break a budget."""
-        reward = float(realise(self._world, self._round, arm, self._costs, self.np_random))
-        if breaks(self._ledger, self._costs):
-            self._broken = True
-            return 0.0
-        charge(self._ledger, self._costs)
-        return reward
+        """The normalised reward of an arm; 0 if its costs break a budget, which ends the episode."""
+        reward = float(draw_outcome(self._world, self._round, arm, self._costs, self.np_random))
+        self._broken = not charge_or_stop(self._ledger, self._costs, self._overshoot)
+        return 0.0 if self._broken else reward
 
     def _check_open(self) -> None:
         """Raise unless a round can begin."""
@@ -109,5 +107,5 @@ class BudgetEnv(Env[Observation, Any]):
         return observe(self._ledger, 1.0 - self._round / self.instance.horizon, reward, self._costs)
 
     def _info(self) -> dict[str, Any]:
-        spent = without_rounding(self._ledger) * self._most
-        return {"round": self._round, "spent": spent, "costs": self._costs * self._most}
+        spent = reported_spending(self._ledger) * self._units.costs
+        return {"round": self._round, "spent": spent, "costs": self._costs * self._units.costs}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
-from driftsack.game.ledger import Ledger, without_rounding
+from driftsack.game.ledger import Ledger, reported_spending
 
 Observation = npt.NDArray[np.float32]
 
@@ -22,12 +22,12 @@ def observe(ledger: Ledger, time_left: float, reward: float, costs: Floats) -> O
 
     >>> import numpy as np
     >>> from driftsack.game.ledger import charge, open_ledger
-    >>> ledger = open_ledger(np.array([4.0]), rounds=8)
+    >>> ledger = open_ledger(np.array([4.0]))
     >>> charge(ledger, np.array([1.0]))
     >>> observe(ledger, 7 / 8, reward=0.5, costs=np.array([1.0]))
     array([0.75 , 0.875, 0.5  , 1.   ], dtype=float32)
     """
-    left = ledger.budget - without_rounding(ledger)
+    left = ledger.budget - reported_spending(ledger)
     shares = np.divide(left, ledger.budget, out=np.zeros(left.size), where=ledger.budget > 0)
     return np.concatenate([shares, [time_left, reward], costs]).astype(np.float32)
 

@@ -1,58 +1,128 @@
-"""``kernel``: Numba's ``njit`` with a disk cache that notices a change in any file of the package.
+"""``kernel``: the decorator of every compiled function of the library, and its cache on disk.
 
-Numba stamps a cached function with the content of its own file only. A kernel that calls kernels of other
-files would then be loaded from the cache although a callee has changed, after an upgrade as well as after an
-edit. Every kernel here carries the stamp of the whole package instead.
+Numba stamps a cached function with the content of its own file only. A kernel that calls kernels of other files would
+then be loaded from the cache although a callee has changed. Kernels of the library carry the digest of all code that
+decides results instead (:mod:`driftsack.core.stamp`).
+
+The cache can only save time: a file that cannot be read, written or trusted is ignored, and the kernel is compiled in
+memory.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import pickle
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
-from numba import config, njit
+from numba import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
+from driftsack.core.stamp import DECIDING, PACKAGE, code_digest
+from driftsack.numerics.linking import OPTIONS, WITHOUT_WRAPPERS, Kernel, LinkedCompiler
+
 Function = TypeVar("Function", bound=Callable[..., object])
-PACKAGE: Final = Path(__file__).resolve().parents[1]
-OPTIONS: Final = {"nogil": True, "forceinline": True, "_nrt": False}
-"""No GIL; calls cost nothing; no memory manager, so no allocation. See docs/decisions/0001-kernels.md."""
+LINKED: Final = {**OPTIONS, **WITHOUT_WRAPPERS, "pipeline_class": LinkedCompiler}
+"""Options of Numba's ``overload`` for an implementation that is linked into its caller."""
+DIGEST_BYTES: Final = 32
 
 
-@lru_cache(maxsize=1)
-def package_stamp() -> bytes:
-    """A digest of every Python file of the package."""
-    digest = hashlib.sha256()
-    for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(str(path.relative_to(PACKAGE)).encode())
-        digest.update(path.read_bytes())
-    return digest.digest()
+class _SealedFile(IndexDataCacheFile):  # type: ignore[misc]
+    """Numba's files, each preceded by a digest of its content: damaged machine code is never loaded."""
+
+    def _dump(self, obj: object) -> bytes:
+        content: bytes = super()._dump(obj)
+        return hashlib.sha256(content).digest() + content
+
+    def _load_index(self) -> dict[Any, str]:
+        """The signatures on disk; none if the index is missing, damaged or of other code: it is then written again."""
+        with contextlib.suppress(Exception):
+            with Path(self._index_path).open("rb") as stream:
+                version = pickle.load(stream)  # noqa: S301  (Numba's format, in the user's own cache)
+                sealed = stream.read()
+            if version == self._version:  # otherwise the rest may name a class that is gone
+                stamp, overloads = _opened(sealed)
+                return dict(overloads) if stamp == self._source_stamp else {}
+        return {}
+
+    def _load_data(self, name: str) -> Any:
+        return _opened(Path(self._data_path(name)).read_bytes())
 
 
-class _PackageCache(FunctionCache):  # type: ignore[misc]
-    """Numba's per-function cache, stale as soon as any file of the package is."""
+def _opened(sealed: bytes) -> Any:
+    """The object in a file, if the file is as it was written."""
+    digest, content = sealed[:DIGEST_BYTES], sealed[DIGEST_BYTES:]
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError("a file of the kernel cache is damaged")
+    return pickle.loads(content)  # noqa: S301
 
-    def __init__(self, function: Callable[..., object]) -> None:
+
+class _KernelCache(FunctionCache):  # type: ignore[misc]
+    """Numba's per-function cache, stale as soon as code that decides results changes, and never a reason to fail."""
+
+    def __init__(self, function: Callable[..., object], stamp: str) -> None:
         super().__init__(function)
-        self._cache_file = IndexDataCacheFile(self.cache_path, self._impl.filename_base, package_stamp())
-        # Numba compares the version before it unpickles the rest, which may name a class that is gone.
-        self._cache_file._version += package_stamp().hex()  # noqa: SLF001
+        self._cache_file = _SealedFile(self.cache_path, self._impl.filename_base, stamp)
+        self._cache_file._version += stamp  # noqa: SLF001  (compared before anything else is unpickled)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load a compiled form, or None."""
+        with contextlib.suppress(Exception):
+            return super().load_overload(sig, target_context)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled form if that is possible."""
+        with contextlib.suppress(Exception):
+            super().save_overload(sig, data)
 
 
 def kernel(function: Function) -> Function:
-    """Compile ``function`` on first use, without the GIL and without a memory manager: it cannot allocate.
+    """Compile a function on first use, without the GIL and without a memory manager: it cannot allocate.
 
-    The machine code is kept on disk if the function belongs to the package, whose stamp then covers it, and if
-    there is a folder to write to.
+    The machine code is kept on disk if the function belongs to the package, whose stamp then covers it, and if there
+    is a folder to write to. With ``NUMBA_DISABLE_JIT=1`` the function is returned as it is.
+
+    Args:
+        function: The function to compile. It calls other kernels by their global names.
+
+    Returns:
+        The kernel; ``py_func`` is the function.
     """
     if config.DISABLE_JIT:
         return function
-    dispatcher = njit(**OPTIONS)(function)
-    if PACKAGE in Path(function.__code__.co_filename).resolve().parents:
+    compiled = Kernel(function)
+    place = Path(function.__code__.co_filename).resolve()
+    if PACKAGE in place.parents:
+        part = place.relative_to(PACKAGE).parts[0]
         with contextlib.suppress(RuntimeError):  # Numba's word for: nowhere to write
-            dispatcher._cache = _PackageCache(function)  # noqa: SLF001  (there is no public way to set the stamp)
-    return cast("Function", dispatcher)
+            compiled._cache = _KernelCache(function, code_digest(*{part} - set(DECIDING)))  # noqa: SLF001
+    return cast("Function", compiled)
+
+
+def uncached(compiled: Function) -> Function:
+    """Return the same kernel without a file on disk, for arguments whose code the stamp does not cover.
+
+    Args:
+        compiled: A kernel.
+
+    Returns:
+        A kernel of the same function that is compiled in each process.
+    """
+    if config.DISABLE_JIT:
+        return compiled
+    return cast("Function", Kernel(source(compiled)))
+
+
+def source(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the Python function behind a kernel, or the function itself if it is none.
+
+    Args:
+        compiled: A kernel or a function.
+
+    Returns:
+        The function as it was written.
+    """
+    function: Callable[..., Any] = getattr(compiled, "py_func", compiled)
+    return function

@@ -1,20 +1,21 @@
 r"""CUSUM change detection on streams of outcomes in [0, 1], two-sided (Page 1954; for bandits Liu, Lee, Shroff 2018).
 
 The reference :math:`\hat u` is a mean of outcomes: of all so far up to a number S, then of those up to the last moment
-at which both walks below stood at 0. After a warm-up of M outcomes
+at which both walks below were at 0. After a warm-up of M outcomes
 
 .. math:: g^+ \leftarrow \max(0,\, g^+ + x - \hat u - \epsilon), \qquad
           g^- \leftarrow \max(0,\, g^- + \hat u - x - \epsilon),
 
-and there has been a change when either exceeds h. To see changes of at least :math:`\Delta`, take :math:`\epsilon =
-\Delta/2`. An outcome in [0, 1] has :math:`\mathbf{E}\, e^{\lambda (x - u - \epsilon)} \le e^{\lambda^2/8 -
-\lambda\epsilon}`, which is 1 at :math:`\lambda = 8\epsilon`: without a change a climb to h has probability at most
-:math:`e^{-8 \epsilon h}` from each start, so :math:`h = \ln(2 T/\delta) / (8\epsilon)` rings falsely within T outcomes
-with probability at most :math:`\delta`, but for the error of the reference. With the first :math:`M = \lceil
-4/\Delta^2 \rceil` outcomes alone one stream in five rang falsely where one in twenty was promised; so it goes on
-learning until it is sure to :math:`\epsilon/2`, :math:`S = 2 \ln(4/\delta) / \epsilon^2`, and only then stops learning
-while a walk is under way. A change of :math:`\Delta` before that must come after about :math:`h / (0.19 \Delta)`
-outcomes: the reference follows it. O(1) a round.
+and there has been a change when either exceeds h. To see changes of at least :math:`\Delta`, take
+:math:`\epsilon = \Delta/2`. An outcome in [0, 1] has
+:math:`\mathbf{E}\, e^{\lambda (x - u - \epsilon)} \le e^{\lambda^2/8 - \lambda\epsilon}`, which is 1 at
+:math:`\lambda = 8\epsilon`: without a change a climb to h has probability at most :math:`e^{-8 \epsilon h}` from each
+start, so :math:`h = \ln(2 T/\delta) / (8\epsilon)` raises a false alarm within T outcomes with probability at most
+:math:`\delta`, but for the error of the reference. With the first :math:`M = \lceil 4/\Delta^2 \rceil` outcomes alone
+one stream in five raised a false alarm where one in twenty was promised. The reference is therefore updated until its
+error is below :math:`\epsilon/2`, :math:`S = 2 \ln(4/\delta) / \epsilon^2`, and after that only while no walk is under
+way. A change of :math:`\Delta` before that must come after about :math:`h / (0.19 \Delta)` outcomes: otherwise the
+reference follows it. O(1) per round.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ from driftsack.numerics.compiled import kernel
 class CUSUM(NamedTuple):
     """What is kept of each of S streams."""
 
-    counts: Ints  # (S, 2) outcomes behind the reference, and since then
-    sums: Floats  # (S, 2) the same
+    reference_counts: Ints  # (S,) outcomes in the reference
+    reference_sums: Floats  # (S,)
+    recent_counts: Ints  # (S,) outcomes since then
+    recent_sums: Floats  # (S,)
     up: Floats  # (S,) g+
     down: Floats  # (S,) g-
     warmup: int  # M
-    sure: int  # S
+    settled: int  # S
     drift: float  # epsilon
     threshold: float  # h
 
@@ -46,40 +49,44 @@ def new_cusum(streams: int, longest: int, delta: float, change: float) -> CUSUM:
     drift = change / 2.0
     threshold = math.log(2.0 * longest / delta) / (8.0 * drift)
     return CUSUM(
-        counts=np.zeros((streams, 2), dtype=np.int64),
-        sums=np.zeros((streams, 2)),
+        reference_counts=np.zeros(streams, dtype=np.int64),
+        reference_sums=np.zeros(streams),
+        recent_counts=np.zeros(streams, dtype=np.int64),
+        recent_sums=np.zeros(streams),
         up=np.zeros(streams),
         down=np.zeros(streams),
         warmup=math.ceil(4.0 / change**2),
-        sure=math.ceil(2.0 * math.log(4.0 / delta) / drift**2),
+        settled=math.ceil(2.0 * math.log(4.0 / delta) / drift**2),
         drift=drift,
         threshold=threshold,
     )
 
 
 @kernel
-def forget_cusum(cusum: CUSUM) -> None:
-    """Begin anew."""
-    cusum.counts[:] = 0
-    cusum.sums[:] = 0.0
+def reset_cusum(cusum: CUSUM) -> None:
+    """Restart every stream."""
+    cusum.reference_counts[:] = 0
+    cusum.reference_sums[:] = 0.0
+    cusum.recent_counts[:] = 0
+    cusum.recent_sums[:] = 0.0
     cusum.up[:] = 0.0
     cusum.down[:] = 0.0
 
 
 @kernel
-def cusum_rings(cusum: CUSUM, stream: int, outcome: float) -> bool:
-    """Enter an outcome; whether the stream has changed by now."""
-    counts, sums = cusum.counts[stream], cusum.sums[stream]
-    counts[1] += 1
-    sums[1] += outcome
-    if counts[0] >= cusum.warmup:
-        excess = outcome - sums[0] / counts[0]
+def cusum_detects(cusum: CUSUM, stream: int, outcome: float) -> bool:
+    """Add an outcome; whether a change of the stream is detected."""
+    cusum.recent_counts[stream] += 1
+    cusum.recent_sums[stream] += outcome
+    known = cusum.reference_counts[stream]
+    if known >= cusum.warmup:
+        excess = outcome - cusum.reference_sums[stream] / known
         cusum.up[stream] = max(0.0, cusum.up[stream] + excess - cusum.drift)
         cusum.down[stream] = max(0.0, cusum.down[stream] - excess - cusum.drift)
     highest = max(cusum.up[stream], cusum.down[stream])
-    if highest == 0.0 or counts[0] < cusum.sure:
-        counts[0] += counts[1]
-        sums[0] += sums[1]
-        counts[1] = 0
-        sums[1] = 0.0
+    if highest == 0.0 or known < cusum.settled:
+        cusum.reference_counts[stream] += cusum.recent_counts[stream]
+        cusum.reference_sums[stream] += cusum.recent_sums[stream]
+        cusum.recent_counts[stream] = 0
+        cusum.recent_sums[stream] = 0.0
     return bool(highest > cusum.threshold)

@@ -1,4 +1,4 @@
-r"""EXP3.P: a bandit against an adversary, with high probability (Auer, Cesa-Bianchi, Freund, Schapire 2002, section 6).
+r"""EXP3.P (Auer, Cesa-Bianchi, Freund and Schapire 2002, section 6): a bandit algorithm for adversarial payoffs.
 
 For K actions and T rounds, payoffs :math:`x \in [0, 1]`, with
 :math:`\gamma = \min(3/5,\, 2\sqrt{3K \ln K / (5T)})` and :math:`\alpha = 2\sqrt{\ln(KT/\delta)}`,
@@ -7,7 +7,7 @@ For K actions and T rounds, payoffs :math:`x \in [0, 1]`, with
           w_a \leftarrow w_a \exp\Bigl(\frac{\gamma}{3K} \Bigl(\hat x_a + \frac{\alpha}{p_a \sqrt{KT}}\Bigr)\Bigr),
 
 :math:`\hat x_a = x / p_a` for the action taken and 0 for the others. All start from equal weights (the paper's common
-factor :math:`\exp((\alpha\gamma/3)\sqrt{T/K})` cancels). Weights are kept as logarithms. O(K) a round.
+factor :math:`\exp((\alpha\gamma/3)\sqrt{T/K})` cancels). Weights are kept as logarithms. O(K) per round.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from driftsack.numerics.compiled import kernel
 
 
 class Exp3P(NamedTuple):
-    """Log weights and the probabilities that they gave last."""
+    """Log weights, and the probabilities computed from them last."""
 
-    logs: Floats  # (K,)
-    chances: Floats  # (K,)
+    log_weights: Floats  # (K,)
+    probabilities: Floats  # (K,)
     explore: float  # gamma
     bonus: float  # alpha / sqrt(K T)
 
@@ -38,37 +38,37 @@ def new_exp3p(actions: int, rounds: int, delta: float) -> Exp3P:
 
 
 @kernel
-def soften(logs: Floats, shares: Floats) -> None:
-    """Shares = exp(logs) / sum, without overflow."""
-    most = logs[0]
+def softmax(logs: Floats, shares: Floats) -> None:
+    """Write exp(logs) / sum(exp(logs)) into ``shares``, without overflow."""
+    largest = logs[0]
     for a in range(1, logs.size):
-        most = max(most, logs[a])
+        largest = max(largest, logs[a])
     total = 0.0
     for a in range(logs.size):
-        shares[a] = math.exp(logs[a] - most)
+        shares[a] = math.exp(logs[a] - largest)
         total += shares[a]
     for a in range(logs.size):
         shares[a] /= total
 
 
 @kernel
-def blend(shares: Floats, explore: float) -> None:
-    """Give ``explore`` of the probability to all alike."""
+def mix_uniform(shares: Floats, explore: float) -> None:
+    """Mix ``shares`` with the uniform distribution, which gets the weight ``explore``."""
     for a in range(shares.size):
         shares[a] = (1 - explore) * shares[a] + explore / shares.size
 
 
 @kernel
-def refresh(bandit: Exp3P) -> None:
-    """The probabilities of the present weights."""
-    soften(bandit.logs, bandit.chances)
-    blend(bandit.chances, bandit.explore)
+def update_probabilities(bandit: Exp3P) -> None:
+    """Compute the probabilities of the present weights."""
+    softmax(bandit.log_weights, bandit.probabilities)
+    mix_uniform(bandit.probabilities, bandit.explore)
 
 
 @kernel
-def pay(bandit: Exp3P, action: int, chance: float, payoff: float) -> None:
-    """Take in a payoff in [0, 1] of an action that was taken with probability ``chance``, however long ago."""
-    step = bandit.explore / (3.0 * bandit.logs.size)
-    for a in range(bandit.logs.size):
-        bandit.logs[a] += step * bandit.bonus / bandit.chances[a]
-    bandit.logs[action] += step * payoff / chance
+def update_weights(bandit: Exp3P, action: int, probability: float, payoff: float) -> None:
+    """Take in the payoff in [0, 1] of an action that was taken with the given probability, however long ago."""
+    step = bandit.explore / (3.0 * bandit.log_weights.size)
+    for a in range(bandit.log_weights.size):
+        bandit.log_weights[a] += step * bandit.bonus / bandit.probabilities[a]
+    bandit.log_weights[action] += step * payoff / probability

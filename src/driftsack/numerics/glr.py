@@ -40,7 +40,7 @@ class GLR(NamedTuple):
 
 
 def new_glr(streams: int, longest: int, delta: float) -> GLR:
-    """Detectors for streams of up to ``longest`` outcomes, each ringing falsely with probability about ``delta``."""
+    """Detectors for streams of up to ``longest`` outcomes, each with a false-alarm probability of about ``delta``."""
     levels = max(longest, 1).bit_length()
     kept = np.zeros((streams, levels, 2))
     heads = np.zeros((streams, levels))
@@ -48,15 +48,15 @@ def new_glr(streams: int, longest: int, delta: float) -> GLR:
 
 
 @kernel
-def forget_glr(glr: GLR) -> None:
-    """Begin anew. Running sums of old outcomes need no erasing: none is read before it is written again."""
+def reset_glr(glr: GLR) -> None:
+    """Restart every stream. Running sums need no erasing: none is read before it is written again."""
     glr.counts[:] = 0
     glr.sums[:] = 0.0
 
 
 @kernel
-def glr_rings(glr: GLR, stream: int, outcome: float) -> bool:
-    """Enter an outcome; whether the stream has changed by now."""
+def glr_detects(glr: GLR, stream: int, outcome: float) -> bool:
+    """Add an outcome; whether a change of the stream is detected."""
     n = glr.counts[stream] + 1
     total = glr.sums[stream] + outcome
     glr.counts[stream] = n
@@ -67,11 +67,11 @@ def glr_rings(glr: GLR, stream: int, outcome: float) -> bool:
         if n >> k == 1:
             glr.heads[stream, k] = total
         k += 1
-    return any_split_rings(glr, stream, n, total)
+    return any_split_detects(glr, stream, n, total)
 
 
 @kernel
-def any_split_rings(glr: GLR, stream: int, n: int, total: float) -> bool:
+def any_split_detects(glr: GLR, stream: int, n: int, total: float) -> bool:
     """Whether the statistic reaches the threshold at a dyadic split."""
     spread = total * (n - total)  # n^2 mu (1 - mu)
     if spread <= 0.0:
@@ -81,19 +81,19 @@ def any_split_rings(glr: GLR, stream: int, n: int, total: float) -> bool:
         j = (n >> k) - 1
         if j < 1:
             break
-        if split_rings(j << k, glr.kept[stream, k, j & 1], n, total, threshold):
+        if split_detects(j << k, glr.kept[stream, k, j & 1], n, total, threshold):
             return True
-        if split_rings(1 << k, glr.heads[stream, k], n, total, threshold):
+        if split_detects(1 << k, glr.heads[stream, k], n, total, threshold):
             return True
     return False
 
 
 @kernel
-def split_rings(first: int, head: float, n: int, total: float, threshold: float) -> bool:
+def split_detects(first: int, head: float, n: int, total: float, threshold: float) -> bool:
     """Whether a split after ``first`` outcomes, whose sum is ``head``, reaches the threshold."""
     shift = head - total * first / n  # s (n - s) / n times the difference of the means
-    most = shift * shift * n * n * n  # the bound, times s (n - s) n^2 mu (1 - mu)
-    if most < threshold * first * (n - first) * total * (n - total):
+    bound = shift * shift * n * n * n  # the bound, times s (n - s) n^2 mu (1 - mu)
+    if bound < threshold * first * (n - first) * total * (n - total):
         return False
     return statistic(first, head, n, total) >= threshold
 

@@ -1,4 +1,4 @@
-"""A set of small integers with O(1) insertion and O(size) emptying: which arms moved since the last round."""
+"""A set of small integers with O(1) insertion and O(size) clearing, such as the arms whose estimates have changed."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from driftsack.core.arrays import Bools, Ints
 from driftsack.numerics.compiled import kernel
 
 
-class Marks(NamedTuple):
-    """The members in order of arrival, and who they are."""
+class IndexSet(NamedTuple):
+    """The members in order of insertion, and a flag for each possible member."""
 
     members: Ints  # (m,) the first size[0] entries are the set
     present: Bools  # (m,)
     size: Ints  # (1,)
 
 
-def all_marked(size: int) -> Marks:
+def full_set(size: int) -> IndexSet:
     """The set of all of 0, ..., size - 1."""
-    return Marks(np.arange(size), np.ones(size, dtype=np.bool_), np.array([size]))
+    return IndexSet(np.arange(size), np.ones(size, dtype=np.bool_), np.array([size]))
 
 
 @kernel
-def mark(marks: Marks, item: int) -> None:
-    """Put ``item`` in; a negative one (SKIP) is nobody."""
-    if item >= 0 and not marks.present[item]:
-        marks.present[item] = True
-        marks.members[marks.size[0]] = item
-        marks.size[0] += 1
+def insert(items: IndexSet, item: int) -> None:
+    """Insert ``item``; a negative one, such as SKIP, is ignored."""
+    if item >= 0 and not items.present[item]:
+        items.present[item] = True
+        items.members[items.size[0]] = item
+        items.size[0] += 1
 
 
 @kernel
-def clear(marks: Marks) -> None:
-    """Empty the set."""
-    for i in range(marks.size[0]):
-        marks.present[marks.members[i]] = False
-    marks.size[0] = 0
+def clear(items: IndexSet) -> None:
+    """Remove all members."""
+    for i in range(items.size[0]):
+        items.present[items.members[i]] = False
+    items.size[0] = 0

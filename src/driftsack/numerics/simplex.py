@@ -14,8 +14,8 @@ whether the kept basis is still optimal; if not it pivots, and there are three c
 Replacing a basic column by its new value is the same rank-one update as a pivot, :math:`O(k^2)`. A solve costs
 :math:`O(k^2 + kn)` and one such pass more per pivot. *No cycling*: after a fixed number of pivots the rule is
 Bland's. *No silent error*: a basis is called optimal only if :math:`\|B x_B - h\|_1` and
-:math:`\|c_B - B^\top y\|_1`, computed from the data, are small; if they are not the inverse is computed
-anew from the data, and if that does not help the status is ``FAILED`` and the caller must solve otherwise.
+:math:`\|c_B - B^\top y\|_1`, computed from the data, are small; if they are not the inverse is recomputed
+from the data, and if that does not help the status is ``FAILED`` and the caller must solve otherwise.
 
 The textbook behind it: Chvatal, Linear Programming (1983), chapters 7, 8 and 10.
 """
@@ -27,17 +27,17 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.numerics.compiled import kernel
+from driftsack.numerics.compiled import kernel, source
 
 OPTIMAL: Final = 0
 FAILED: Final = 1
-GIVEN: Final = 2  # somebody else solved it: ``solve`` takes their solution, unless a column changes first
+GIVEN: Final = 2  # solved elsewhere: ``solve`` accepts that solution unless a column changes first
 
 TOLERANCE: Final = 1e-11  # on levels and reduced costs
 SMALLEST_PIVOT: Final = 1e-9
 SINGULAR: Final = 1e-13
 HARRIS: Final = 1e-12  # how far below zero a level may go for the sake of a larger pivot
-RESIDUAL: Final = 1e-11  # above it, the inverse is computed anew
+RESIDUAL: Final = 1e-11  # above it, the inverse is recomputed
 LARGEST_RESIDUAL: Final = 1e-9  # above it even then, the solve has failed
 
 # Positions in ``Simplex.counts``
@@ -60,8 +60,8 @@ class Simplex(NamedTuple):
     levels: Floats  # (k,) values of the basic variables
     duals: Floats  # (k,) y, the prices of the rows
     reduced: Floats  # (n + k,) reduced costs
-    slopes: Floats  # (n + k,) minus a row in terms of the basis
-    work: Floats  # (k,) a column in terms of the basis
+    slopes: Floats  # (n + k,) minus a row of B^-1 A
+    work: Floats  # (k,) B^-1 times a column (FTRAN)
     square: Floats  # (k, k) scratch for refactorisation
     solution: Floats  # (n,) x
     counts: Ints  # (5,) see the positions above
@@ -88,13 +88,13 @@ def new_simplex(rows: int, variables: int) -> Simplex:
         solution=np.zeros(variables),
         counts=np.zeros(5, dtype=np.int64),
     )
-    to_slack_basis(lp)
+    source(to_slack_basis)(lp)  # in Python: not worth compiling an entry for
     return lp
 
 
 @kernel
 def to_slack_basis(lp: Simplex) -> None:
-    """X = 0, every slack basic: feasible because the right-hand side is not negative."""
+    """Reset to the slack basis (x = 0), which is feasible because the right-hand side is not negative."""
     rows = lp.rhs.size
     lp.position[:] = -1
     lp.inverse[:] = 0.0
@@ -108,13 +108,13 @@ def to_slack_basis(lp: Simplex) -> None:
 
 @kernel
 def column_changed(lp: Simplex, j: int) -> None:
-    """Say that ``objective[j]`` and ``columns[:, j]`` have new values; keeps the inverse in step."""
+    """Update the inverse after ``objective[j]`` and ``columns[:, j]`` have changed."""
     if lp.counts[STATUS] == GIVEN:
-        lp.counts[STATUS] = OPTIMAL  # what was given belongs to the old data
+        lp.counts[STATUS] = OPTIMAL  # the given solution belongs to the old data
     p = lp.position[j]
     if p < 0 or lp.counts[STALE] == 1:
         return
-    largest = in_terms_of_basis(lp, j)
+    largest = ftran(lp, j)
     if abs(lp.work[p]) > 1e-6 * largest:
         exchange(lp, p)
     else:
@@ -122,8 +122,8 @@ def column_changed(lp: Simplex, j: int) -> None:
 
 
 @kernel
-def in_terms_of_basis(lp: Simplex, j: int) -> float:
-    """Work = B^-1 A_j; returns its largest entry in absolute value."""
+def ftran(lp: Simplex, j: int) -> float:
+    """Compute work = B^-1 A_j (FTRAN); returns its largest absolute entry."""
     rows = lp.rhs.size
     largest = 0.0
     for p in range(rows):
@@ -137,7 +137,7 @@ def in_terms_of_basis(lp: Simplex, j: int) -> float:
 
 @kernel
 def exchange(lp: Simplex, p: int) -> None:
-    """Update the inverse for a basis whose column in position ``p`` is now the one behind ``work``."""
+    """Update the inverse after the column in position ``p`` was replaced by the one in ``work``."""
     rows = lp.rhs.size
     scale = 1.0 / lp.work[p]
     for i in range(rows):
@@ -151,7 +151,7 @@ def exchange(lp: Simplex, p: int) -> None:
 
 @kernel
 def pivot(lp: Simplex, p: int, j: int) -> None:
-    """Column ``j`` enters the basis in position ``p``; ``work`` must hold it in terms of the basis."""
+    """Column ``j`` enters the basis in position ``p``; ``work`` must hold B^-1 times it."""
     exchange(lp, p)
     lp.position[lp.basis[p]] = -1
     lp.basis[p] = j
@@ -259,7 +259,7 @@ def pick_entering(lp: Simplex, bland: bool) -> int:
     """The column with the largest positive reduced cost (Bland: the lowest such column), or -1.
 
     The reduced costs of basic columns are zero but for rounding. What is not above that noise does not count
-    here, or copies of a basic column would take its place for ever; the residual test judges the noise.
+    here, or copies of a basic column would replace it endlessly; the residual test judges the noise.
     """
     noise = 0.0
     for p in range(lp.rhs.size):
@@ -276,7 +276,7 @@ def pick_entering(lp: Simplex, bland: bool) -> int:
 
 @kernel
 def primal_ratio(lp: Simplex, bland: bool) -> int:
-    """The position that reaches zero first as the column behind ``work`` enters, or -1.
+    """The position that reaches zero first as the column in ``work`` enters, or -1.
 
     Among positions that reach it within rounding of each other, the one with the largest pivot (Harris); under
     Bland's rule, the lowest column of those that tie exactly.
@@ -335,12 +335,12 @@ def accept(lp: Simplex) -> int:
 def step(lp: Simplex, leaving: int, entering: int, bland: bool) -> bool:
     """A primal pivot on ``entering`` or, where a position must leave, a dual one; False if there is none."""
     if leaving < 0:
-        in_terms_of_basis(lp, entering)
+        ftran(lp, entering)
         leaving = primal_ratio(lp, bland)
     else:
         entering = dual_ratio(lp, leaving, bland)
         if entering >= 0:
-            in_terms_of_basis(lp, entering)
+            ftran(lp, entering)
     if leaving < 0 or entering < 0:
         return False
     pivot(lp, leaving, entering)

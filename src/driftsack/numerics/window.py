@@ -1,10 +1,10 @@
-r"""Sums of outcomes per arm over the last w rounds: O(p) a round, exact for ever.
+r"""Sums of outcomes per arm over the last w rounds: O(p) a round, exact at any horizon.
 
-A window of w rounds before round t holds the rounds :math:`s \in [t-w, t-1]`. A ring keeps the arm and the
-outcomes of each, so that a round that leaves can be taken out of the sums again.
+A window of w rounds before round t holds the rounds :math:`s \in [t-w, t-1]`. A ring buffer
+keeps the arm and the outcomes of each, so that a round that leaves the window can be subtracted from the sums.
 
 **Why the sums do not drift.** An outcome :math:`v \in [-1, 1]` is rounded once to a grid of :math:`2^{-k}`, and
-sums of grid steps are 64-bit integers, for which adding and taking away are exact. The grid is the finest for
+sums of grid steps are 64-bit integers, for which addition and subtraction are exact. The grid is the finest for
 which w outcomes cannot overflow: :math:`2^{k} w < 2^{62}`, that is :math:`2^{-48}` for :math:`w = 10^4` and
 :math:`2^{-38}` for :math:`w = 10^7`; a mean is off by half a step at most, at any time. Integer sums also do
 not depend on the order in which feedback arrives.
@@ -23,14 +23,14 @@ from driftsack.numerics.compiled import kernel
 
 
 class Window(NamedTuple):
-    """Ring and per-arm sums; the ring is empty when nothing ever leaves."""
+    """Ring buffer and per-arm sums; the ring has length 0 when no round ever leaves."""
 
-    arms: Ints  # (w,) arm of each round in the window, SKIP where nothing is known
+    arms: Ints  # (w,) arm of each round in the window, SKIP where no outcome is known
     outcomes: Ints  # (w, p) in grid steps
     sums: Ints  # (m, p) in grid steps
     pulls: Ints  # (m,) rounds with known outcome, per arm
     grid: Floats  # (1,) steps per unit
-    length: Ints  # (1,) w, at most the ring's; 0 when nothing ever leaves
+    length: Ints  # (1,) w, at most the ring's; 0 when no round ever leaves
 
 
 def open_window(length: int, horizon: int, arms: int, outcomes: int) -> Window:
@@ -48,8 +48,8 @@ def open_window(length: int, horizon: int, arms: int, outcomes: int) -> Window:
 
 
 @kernel
-def admit(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
-    """Enter the outcomes of round ``t`` at round ``now``; False when that round has left the window."""
+def add(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
+    """Add the outcomes of round ``t`` in round ``now``; False if that round has left the window."""
     length = window.length[0]
     if length > 0 and t <= now - length:
         return False
@@ -65,8 +65,8 @@ def admit(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
 
 
 @kernel
-def retire(window: Window, t: int) -> int:
-    """Make room for round ``t``: take round ``t - w`` out; return its arm, or SKIP if it had none."""
+def expire(window: Window, t: int) -> int:
+    """Make room for round ``t``: remove round ``t - w`` and return its arm, or SKIP if it had none."""
     length = window.length[0]
     if length == 0:
         return SKIP
@@ -82,5 +82,5 @@ def retire(window: Window, t: int) -> int:
 
 @kernel
 def shrunk_mean(window: Window, arm: int, i: int) -> float:
-    """Sum over n + 1, the paper's estimator (section 3)."""
+    """The sum over n + 1: the paper's estimator (section 3)."""
     return float(window.sums[arm, i] / (window.grid[0] * (window.pulls[arm] + 1)))

@@ -9,6 +9,7 @@ import numpy as np
 
 from driftsack.benchmarks import fixed_distribution, lp_dynamic, lp_static, single_step
 from driftsack.core.instance import Instance
+from driftsack.core.statistics import standard_error
 from driftsack.datasets.flights import RATE, SLOTS, flights, flights_world
 from driftsack.policies import (
     AlwaysArm,
@@ -31,7 +32,6 @@ from driftsack.policies import (
     UniformRandom,
 )
 from driftsack.simulation import simulate
-from driftsack.simulation.run import standard_error
 
 WEEK: Final = 7 * SLOTS  # rounds
 HALF: Final = 182 * SLOTS

@@ -1,6 +1,6 @@
-"""Always one arm: the same arm in every round, until a budget is gone.
+"""Always one arm: the same arm in every round, until a budget is exhausted.
 
-The simplest yardstick: what the best arm alone earns, and what a drift does to it. It promises nothing. O(m) a round.
+The simplest baseline: what one arm earns on its own. No guarantee. O(m) per round.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import frozen, whole
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
+from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """Nothing changes."""
+    """The state never changes."""
 
     arm: Ints  # (1,)
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """That arm."""
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+    """Choose the arm."""
     mix[:] = 0.0
     mix[state.arm[0]] = 1.0
     prices[:] = 0.0
@@ -36,13 +36,16 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
-    """Nothing to learn."""
+def learn(state: State, outcome: Outcome) -> None:
+    """Nothing is learnt."""
 
 
 @dataclass(frozen=True)
 class AlwaysArm(Policy):
-    """Recipe: the arm, from 0.
+    """One arm in every round.
+
+    Attributes:
+        arm: The arm, from 0.
 
     >>> learner = AlwaysArm(2).start(Problem(horizon=10, arms=4, budget=[3]), seed=0)
     >>> learner.ask().arm
@@ -59,7 +62,7 @@ class AlwaysArm(Policy):
         """It learns nothing."""
 
     def new_state(self, problem: Problem) -> State:
-        """The arm, if there is one."""
+        """Check that the problem has the arm."""
         if self.arm >= problem.arms:
             raise OutOfRangeError(f"arm must lie in [0, {problem.arms - 1}] on this problem, got {self.arm}.")
         return State(frozen(np.array([self.arm])))

@@ -1,108 +1,91 @@
 r"""Discounted UCB: a discount in place of a window (after Garivier and Moulines 2008), with Algorithm 1's LP.
 
-Before round t an outcome of round s weighs :math:`\rho^{t-s}`, :math:`\rho < 1`: with discounted pulls
+Before round t an outcome of round s has the weight :math:`\rho^{t-s}`, :math:`\rho < 1`: with discounted pulls
 :math:`N_i = \sum_{s<t} \rho^{t-s} 1\{i_s = i\}`,
 
 .. math:: \hat\mu_i = \frac{\sum_{s<t} \rho^{t-s} r_s 1\{i_s = i\}}{N_i + 1}, \qquad
           \mathrm{UCB}_i = \hat\mu_i + \sqrt{2 \log(12 m T^3) / (N_i + 1)},
 
 the costs likewise from below, and the mix solves the step LP. A discount of :math:`1 - 1/w` remembers about w rounds.
-Every arm's bounds move in every round, so a round costs O(md + d³). The sums shrink, and rounding in them with it. It
-forgets smoothly. *No guarantee for budgets is known to us*; without budgets, regret is
-:math:`\tilde O(\sqrt{m \Upsilon T})` for :math:`\Upsilon` abrupt changes and the right :math:`\rho`.
+The bounds of every arm change in every round, so a round costs O(md + d³). *No guarantee with budgets is known to us.*
+Without budgets, regret is :math:`\tilde O(\sqrt{m \Upsilon T})` for :math:`\Upsilon` abrupt changes and the right
+:math:`\rho`.
 
 Late feedback enters with the weight that its round has by then.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.arrays import Floats, Ints
+from driftsack.core.arrays import Floats
 from driftsack.core.checks import number
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
+from driftsack.game.protocol import STUCK
+from driftsack.game.records import Outcome, Round
 from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
-from driftsack.policies.pacing import pace
-from driftsack.policies.policy import STUCK, Policy
-from driftsack.policies.sliding_window_ucb import check_optimism
-from driftsack.theory.windows import radius_constant
-
-
-class Settings(NamedTuple):
-    """What the kernels need to know of the recipe and the problem."""
-
-    horizon: int
-    discount: float  # rho
-    reward_radius: float
-    cost_radius: float
-    clip: bool
-    remaining: bool
+from driftsack.policies.parts.means import DiscountedMeans, discount_arm, discounted_means, observe_discounted
+from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
+from driftsack.policies.parts.radius import Radius, check_radius_settings, lower_bound, new_radius, upper_bound
+from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """All that changes as the learner plays."""
+    """Discounted estimates, the radii around them, the pace, and the LP of optimistic means."""
 
-    settings: Settings
-    sums: Floats  # (m, 1 + d) discounted outcomes, rewards first
-    pulls: Floats  # (m,) discounted pulls
+    means: DiscountedMeans
+    radius: Radius
+    pacer: Pacer
     lp: Simplex
-    clock: Ints  # (1,) the latest round chosen, from 0
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Discount once a round, solve the LP on optimistic means, draw."""
-    if t > state.clock[0]:
-        state.clock[0] = t
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """Discount once per round, solve the LP on optimistic means, draw."""
+    if round.t > state.means.latest[0]:
+        state.means.latest[0] = round.t
         for i in range(mix.size):
-            discount_arm(state, i)
+            discount_arm(state.means, i)
+            set_bounds(state, i)
         state.lp.counts[STALE] = 1
-    pace(state.lp, ledger, 1.0, state.settings.horizon - t if state.settings.remaining else 0)
+    pace(state.pacer, state.lp, round)
     if solve(state.lp) != OPTIMAL:
         return STUCK
     return draw_from(state.lp, rng, mix, prices)
 
 
 @kernel
-def discount_arm(state: State, i: int) -> None:
-    """One round more of distance to all that is known of an arm, and its bounds."""
-    settings = state.settings
-    state.pulls[i] *= settings.discount
-    n = state.pulls[i] + 1.0
-    for k in range(state.sums.shape[1]):
-        state.sums[i, k] *= settings.discount
-        if k == 0:
-            upper = state.sums[i, 0] / n + settings.reward_radius / math.sqrt(n)
-            state.lp.objective[i] = min(upper, 1.0) if settings.clip else upper
-        else:
-            lower = state.sums[i, k] / n - settings.cost_radius / math.sqrt(n)
-            state.lp.columns[k - 1, i] = max(lower, 0.0) if settings.clip else lower
+def set_bounds(state: State, arm: int) -> None:
+    """UCB of the reward and LCB of the costs of one arm."""
+    sums, n = state.means.sums, state.means.pulls[arm] + 1.0
+    state.lp.objective[arm] = upper_bound(state.radius, sums[arm, 0] / n, n)
+    for j in range(sums.shape[1] - 1):
+        state.lp.columns[j, arm] = lower_bound(state.radius, sums[arm, 1 + j] / n, n)
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:  # noqa: ARG001
-    """Enter an outcome with the weight that its round has by now."""
-    if arm != SKIP:
-        weight = state.settings.discount ** (state.clock[0] - t)
-        state.pulls[arm] += weight
-        state.sums[arm, 0] += weight * reward
-        for j in range(costs.size):
-            state.sums[arm, 1 + j] += weight * costs[j]
+def learn(state: State, outcome: Outcome) -> None:
+    """Add the outcome with its weight."""
+    if outcome.arm != SKIP:
+        observe_discounted(state.means, outcome)
 
 
 @dataclass(frozen=True)
 class DiscountedUCB(Policy):
-    """Recipe: ``discount`` in (0, 1), about 1 - 1/(rounds to remember); the rest as for ``SlidingWindowUCB``.
+    """UCB on discounted means.
+
+    Attributes:
+        discount: The factor ρ in (0, 1); 1 - 1/w remembers about w rounds.
+        scale: Factor on both radii; see ``SlidingWindowUCB``.
+        clip: Whether bounds are kept in [0, 1].
+        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by what is left over the rounds left.
 
     >>> DiscountedUCB(discount=0.999).to_spec()["discount"]
     0.999
@@ -111,30 +94,29 @@ class DiscountedUCB(Policy):
     discount: float = 0.999
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = "fixed"
+    budget_rule: str = FIXED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", number(self.discount, "discount"))
         if not 0.0 < self.discount < 1.0:
             raise OutOfRangeError(f"discount must lie between 0 and 1, got {self.discount:g}.")
-        check_optimism(self)
+        check_radius_settings(self)
+        check_budget_rule(self)
 
     @property
     def forgets(self) -> bool:
-        """Yes."""
+        """The weight of an observation decays with its age."""
         return True
 
+    def follow_rate(self) -> DiscountedUCB:
+        """Plan with the rate of each round."""
+        return replace(self, budget_rule=FIXED)
+
     def new_state(self, problem: Problem) -> State:
-        """Nothing known, every arm at its most optimistic."""
-        horizon, arms, resources = problem.horizon, problem.arms, problem.resources
-        settings = Settings(
-            horizon=horizon,
-            discount=self.discount,
-            reward_radius=self.scale * radius_constant(horizon, arms),
-            cost_radius=self.scale * radius_constant(horizon, arms, resources),
-            clip=self.clip,
-            remaining=self.budget_rule == "remaining",
+        """No observations: every arm at its most optimistic."""
+        return State(
+            means=discounted_means(problem, self.discount),
+            radius=new_radius(problem, self.scale, self.clip),
+            pacer=new_pacer(problem.horizon, self.budget_rule),
+            lp=new_step_lp(problem.arms, problem.rate),
         )
-        sums, pulls = np.zeros((arms, 1 + resources)), np.zeros(arms)
-        clock = np.full(1, -1, dtype=np.int64)
-        return State(settings, sums, pulls, new_step_lp(arms, problem.rate), clock)

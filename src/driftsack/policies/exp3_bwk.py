@@ -6,13 +6,13 @@ With one resource and budget B, over the m arms (the algorithm has no SKIP),
           w_i \leftarrow w_i \exp\Bigl(\frac{\gamma}{m} (\hat r_i - \hat c_i)\Bigr), \qquad
           \gamma = \min\bigl(1, \sqrt{m \ln m / B}\bigr),
 
-with :math:`\hat r_i = r / p_i`, :math:`\hat c_i = c / p_i` for the arm played and 0 for the others. It plays until the
-budget is gone. Weights are kept as logarithms; the constants are from memory.
+with :math:`\hat r_i = r / p_i`, :math:`\hat c_i = c / p_i` for the arm pulled and 0 for the others. It pulls arms until
+the budget is exhausted. Weights are kept as logarithms; the constants are from memory.
 
 *Guarantee* (theirs, against an adversary, one resource): regret :math:`\tilde O(\sqrt{m B})` against the best fixed
 arm, counted until that arm has used the budget up. That is another notion than the LP benchmarks here, which
-pace a mix of arms over the horizon: do not put its regret beside theirs without saying so (docs/errata.md).
-O(m) a round, no LP. Late feedback: importance weights use the probability that the arm had when it was chosen.
+pace a mix of arms over the horizon, so its regret must not be compared with theirs directly (docs/errata.md).
+O(m) per round, no LP. Late feedback: importance weights use the probability that the arm had when it was chosen.
 """
 
 from __future__ import annotations
@@ -29,40 +29,44 @@ from driftsack.core.checks import above_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
+from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.exp3p import blend, soften
+from driftsack.numerics.exp3p import mix_uniform, softmax
 from driftsack.numerics.sampling import draw
 from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """All that changes as the learner plays."""
+    """The weights of the arms."""
 
-    logs: Floats  # (m,) log weights
+    log_weights: Floats  # (m,)
     explore: float  # gamma
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Draw by the weights, a little of every arm."""
-    soften(state.logs, mix)
-    blend(mix, state.explore)
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+    """Draw by the weights, mixed with uniform exploration."""
+    softmax(state.log_weights, mix)
+    mix_uniform(mix, state.explore)
     prices[:] = 1.0  # a unit of cost weighs as much as a unit of reward
     arm = draw(mix, rng.random())
     return mix.size - 1 if arm == SKIP else arm  # the shares may sum to a little less than 1
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:  # noqa: ARG001
-    """Reward less cost, by the probability of the decision; a round that was skipped for safety teaches nothing."""
-    if arm != SKIP:
-        state.logs[arm] += state.explore / state.logs.size * (reward - costs[0]) / chance
+def learn(state: State, outcome: Outcome) -> None:
+    """Importance-weighted reward less cost; a round that was skipped for safety teaches nothing."""
+    if outcome.arm != SKIP:
+        gain = outcome.reward - outcome.costs[0]
+        state.log_weights[outcome.arm] += state.explore / state.log_weights.size * gain / outcome.probability
 
 
 @dataclass(frozen=True)
 class Exp3BwK(Policy):
-    """Recipe: ``explore`` is γ, or None for the theory's.
+    """EXP3.BwK, for a single resource.
+
+    Attributes:
+        explore: The exploration rate γ in (0, 1], or None for the theory's.
 
     >>> Exp3BwK().start(Problem(horizon=100, arms=2, budget=[9, 9]))
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-r"""LagrangeBwK (Immorlica, Sankararaman, Schapire and Slivkins 2019): two learners play the Lagrangian game.
+r"""LagrangeBwK (Immorlica, Sankararaman, Schapire and Slivkins 2019): two learners in the Lagrangian game.
 
 The primal, EXP3.P over the arms and SKIP, and the dual, Hedge over the resources, play the zero-sum game
 
@@ -13,9 +13,9 @@ mean and less noise, and its shares times :math:`\gamma` are the prices.
 - ``form="adversarial"``: no time; :math:`\gamma = T_0/B` with :math:`T_0 = g/(d+1)` for a value g of OPT_FD, or
   :math:`T_0 = g` with ``divide=False``. Not knowing it, ``benchmark="guess"`` draws g from 1, 2, 4, ... up to T.
 
-*Guarantee* (their theorems, up to constants): in a stationary world the stochastic form has regret
+*Guarantee* (their theorems, up to constants): in a stationary environment the stochastic form has regret
 :math:`\tilde O(\sqrt{mT}\, T/B)`. Against any oblivious adversary the adversarial form earns at least OPT_FD over a
-factor of order d + 1, or :math:`d \log T` with the guess, less a sublinear term. Cost: O(m + d) a round, no LP.
+factor of order d + 1, or :math:`d \log T` with the guess, less a sublinear term. O(m + d) per round, no LP.
 
 Late feedback: importance weights use the probability that the arm had when it was chosen; the dual's shares are those
 of the last choice.
@@ -35,9 +35,9 @@ from driftsack.core.checks import above_zero, flag, one_of
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
+from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.exp3p import Exp3P, new_exp3p, pay, refresh, soften
+from driftsack.numerics.exp3p import Exp3P, new_exp3p, softmax, update_probabilities, update_weights
 from driftsack.numerics.sampling import draw
 from driftsack.policies.policy import Policy
 
@@ -46,10 +46,10 @@ GUESS: Final = "guess"
 
 
 class State(NamedTuple):
-    """All that changes as the learner plays."""
+    """The weights of both players."""
 
     primal: Exp3P  # m arms, then SKIP
-    logs: Floats  # (n,) the dual's log weights; n = d, or d + 1 with time
+    log_weights: Floats  # (n,) of the dual; n = d, or d + 1 with time
     shares: Floats  # (n,) the dual's mix
     dual_rate: float  # eta of Hedge
     scale: Floats  # (d,) B / B_j: what a unit of each resource weighs
@@ -61,43 +61,48 @@ class State(NamedTuple):
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
     """Draw from the primal's probabilities; the dual's mix gives the prices."""
     if state.factor[0] == 0.0:
         k = int(rng.random() * (state.doublings + 1))
         state.factor[0] = 2.0**k / (state.divisor * state.budget)
-    refresh(state.primal)
-    soften(state.logs, state.shares)
+    update_probabilities(state.primal)
+    softmax(state.log_weights, state.shares)
     for i in range(mix.size):
-        mix[i] = state.primal.chances[i]
+        mix[i] = state.primal.probabilities[i]
     for j in range(prices.size):
         prices[j] = state.factor[0] * state.shares[j] * state.scale[j]
     return draw(mix, rng.random())
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:  # noqa: ARG001
-    """Pay the primal for its action and the dual for what was used."""
+def learn(state: State, outcome: Outcome) -> None:
+    """Update the primal with its payoff and the dual with what was used."""
+    costs = outcome.costs
     resources = costs.size
     used = 0.0
     for j in range(resources):
         amount = costs[j] * state.scale[j]
         used += state.shares[j] * amount
-        state.logs[j] += state.dual_rate * amount
-    if state.logs.size > resources:
+        state.log_weights[j] += state.dual_rate * amount
+    if state.log_weights.size > resources:
         used += state.shares[resources] * state.time_cost
-        state.logs[resources] += state.dual_rate * state.time_cost
+        state.log_weights[resources] += state.dual_rate * state.time_cost
     factor = state.factor[0]
-    payoff = (reward + factor * (1.0 - used)) / (1.0 + factor)
-    action = state.primal.logs.size - 1 if arm == SKIP else arm
-    pay(state.primal, action, max(chance, 1e-12), payoff)
+    payoff = (outcome.reward + factor * (1.0 - used)) / (1.0 + factor)
+    action = state.primal.log_weights.size - 1 if outcome.arm == SKIP else outcome.arm
+    update_weights(state.primal, action, max(outcome.probability, 1e-12), payoff)
 
 
 @dataclass(frozen=True)
 class LagrangeBwK(Policy):
-    """Recipe: the form of the game and, for the adversarial one, a value of OPT_FD in people's units, or a guess.
+    """LagrangeBwK.
 
-    ``delta`` is EXP3.P's failure probability, 1/T if not given.
+    Attributes:
+        form: ``"adversarial"`` or ``"stochastic"``.
+        benchmark: For the adversarial form, a value of OPT_FD in the problem's units, or ``"guess"``.
+        divide: Whether T0 is that value over d + 1, as in the theory, or the value itself.
+        delta: Failure probability of EXP3.P; 1/T if None.
 
     >>> LagrangeBwK(benchmark=3_750.0).to_spec()["form"]
     'adversarial'
@@ -120,7 +125,7 @@ class LagrangeBwK(Policy):
 
     @property
     def forgets(self) -> bool:
-        """In effect: EXP3.P's bonus bounds the lead of any action."""
+        """In effect it forgets: the bonus of EXP3.P bounds the lead of any action."""
         return True
 
     def new_state(self, problem: Problem) -> State:
@@ -133,7 +138,7 @@ class LagrangeBwK(Policy):
         guessing = not stochastic and self.benchmark == GUESS
         return State(
             primal=new_exp3p(problem.arms + 1, horizon, self.delta or 1 / horizon),
-            logs=np.zeros(sides),
+            log_weights=np.zeros(sides),
             shares=np.full(sides, 1 / sides),
             dual_rate=math.sqrt(math.log(sides) / horizon),
             scale=budget / np.maximum(problem.unit_budget, budget),

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from driftsack.core import file_format
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import flag, floats, vector, within
+from driftsack.core.checks import flag
 from driftsack.core.decision import SKIP, Decision
 from driftsack.core.errors import (
     AlreadyToldError,
@@ -26,19 +26,30 @@ from driftsack.core.errors import (
 )
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
-from driftsack.game.ledger import affordable, broken, charge, open_ledger, without_rounding
-from driftsack.policies.policy import STUCK, Policy, arrays, from_spec, runnable, unstick
+from driftsack.game.ledger import admits, charge, is_broken, open_ledger, release, reported_spending, reserve
+from driftsack.game.protocol import STUCK, callable_kernel
+from driftsack.game.records import Outcome, new_terms, open_round
+from driftsack.game.state import arrays, solve_stuck
+from driftsack.game.units import normalised_outcome, units_of
+from driftsack.numerics.compiled import source
+from driftsack.policies.policy import Policy, from_spec
 
-_VERSION = 2
+_LAYOUT = 3  # of the file
+_open_round = source(open_round)
 
 
 class Learner:
-    """Ask and tell, in people's units; safe to share between threads.
+    """Ask and tell in the problem's units; safe to share between threads.
 
-    Each ``ask`` begins a round, whether or not earlier rounds were told: feedback may come late and out of
-    order, and counts for the round it belongs to. A ``SKIP`` needs no ``tell``. With ``safe=True`` a round is
-    skipped unless every budget can bear ``cost_max`` for it and for each decision not yet told, so no budget
-    is ever overspent; such a learner never exhausts a budget but skips until the horizon.
+    Each ``ask`` begins a round, whether or not the outcomes of earlier rounds have arrived: feedback may come late and
+    out of order, and counts for the round it belongs to. A ``SKIP`` needs no ``tell``.
+
+    Attributes:
+        policy: The policy that was started.
+        problem: The problem that it was started on.
+        safe: Whether a round is skipped unless every budget covers the highest cost of that round and of all pending
+            decisions. Then no budget is ever overspent; such a learner never exhausts a budget but skips until the
+            horizon.
 
     >>> from driftsack.core import Problem
     >>> from driftsack.policies import NaiveUCB
@@ -50,17 +61,25 @@ class Learner:
     """
 
     def __init__(self, policy: Policy, problem: Problem, seed: Seed = 0, safe: bool = False) -> None:
+        """Start a policy; ``policy.start(problem)`` is the usual way.
+
+        Args:
+            policy: The policy.
+            problem: The problem.
+            seed: Seed of the learner's own randomness.
+            safe: See the class.
+        """
         self.policy = policy
         self.problem = problem
         self.safe = flag(safe, "safe")
-        self._lock = threading.Lock()  # kernels release the GIL: two threads must not be in one state
+        self._lock = threading.Lock()  # kernels release the GIL: two threads must not share one state
         self._rng = generator(seed)
         self._state = policy.new_state(problem)
-        self._choose, self._learn = runnable(self._state, "choose"), runnable(self._state, "learn")
-        self._ledger = open_ledger(problem.unit_budget, problem.horizon)
+        self._choose, self._learn = callable_kernel(self._state, "choose"), callable_kernel(self._state, "learn")
+        self._ledger, self._terms, self._units = open_ledger(problem.unit_budget), new_terms(problem), units_of(problem)
         self._round = 0
         self._fallbacks = 0
-        self._pending: dict[int, Decision] = {}  # rounds that were asked and not yet told
+        self._pending: dict[int, Decision] = {}  # decisions whose outcome has not arrived, by round
 
     @property
     def round(self) -> int:
@@ -69,21 +88,21 @@ class Learner:
 
     @property
     def remaining(self) -> Floats:
-        """(d,) what is left of each budget; below zero where rounds overshot it."""
-        left: Floats = self._ledger.budget - without_rounding(self._ledger)
-        left *= np.asarray(self.problem.cost_max)
+        """(d,) what is left of each budget; below zero where rounds have exceeded it."""
+        left: Floats = self._ledger.budget - reported_spending(self._ledger)
+        left *= self._units.costs
         return left
 
     @property
     def pending(self) -> tuple[Decision, ...]:
-        """The decisions that wait for ``tell``, oldest first; a restored learner has them too."""
+        """The decisions whose outcome has not arrived, oldest first; a restored learner has them too."""
         waiting = list(self._pending.values())  # one step for the interpreter, whatever other threads do
         return tuple(sorted(waiting, key=lambda decision: decision.round))
 
     @property
     def done(self) -> bool:
         """Whether ``ask`` would refuse: the horizon is reached or a budget is broken."""
-        return self._round >= self.problem.horizon or bool(broken(self._ledger))
+        return self._round >= self.problem.horizon or is_broken(self._ledger)
 
     def __repr__(self) -> str:
         left = ", ".join(f"{amount:g}" for amount in self.remaining)
@@ -91,52 +110,84 @@ class Learner:
         return f"Learner({self.policy}, round {self._round} of {self.problem.horizon}, remaining [{left}]{waiting})"
 
     @property
+    def state(self) -> Any:
+        """The state of the policy, to inspect; kernels own it, so do not modify it."""
+        return self._state
+
+    @property
     def fallbacks(self) -> int:
-        """How many step LPs HiGHS had to solve because ours could not certify its answer."""
+        """How many step LPs were solved by HiGHS because the built-in simplex could not certify its answer."""
         return self._fallbacks
 
     def ask(self) -> Decision:
-        """Begin the next round and decide what to do in it."""
+        """Begin the next round and decide what to do in it.
+
+        Returns:
+            The decision, which ``tell`` or ``cancel`` takes back unless it is to skip.
+
+        Raises:
+            HorizonReachedError: All rounds have begun.
+            BudgetExhaustedError: A budget is broken.
+        """
         with self._lock:
             return self._ask()
 
     def _ask(self) -> Decision:
-        if self._round >= self.problem.horizon:
+        problem = self.problem
+        if self._round >= problem.horizon:
             raise HorizonReachedError(
-                f"the problem has {self.problem.horizon} rounds and all have begun; "
-                "start a new learner for a new problem."
+                f"the problem has {problem.horizon} rounds and all have begun; start a new learner for a new problem."
             )
-        if broken(self._ledger):
+        if is_broken(self._ledger):
             raise BudgetExhaustedError(
                 f"a budget is broken (remaining: {self.remaining}), so round {self._round + 1} cannot begin; "
                 "stop here, or start with safe=True to stop before that."
             )
-        mix, unit_prices = np.zeros(self.problem.arms), np.zeros(self.problem.resources)
-        arm = self._choose(self._state, self._ledger, self._round, self._rng, mix, unit_prices)
-        if arm == STUCK:
-            self._fallbacks += unstick(self._state)
-            warnings.warn(f"the step LP of round {self._round + 1} was solved by HiGHS.", RuntimeWarning, stacklevel=3)
-            arm = self._choose(self._state, self._ledger, self._round, self._rng, mix, unit_prices)
-        if not SKIP <= arm < self.problem.arms:
-            raise OutOfRangeError(
-                f"choose of {self.policy} must return an arm in [0, {self.problem.arms - 1}] or SKIP (-1), and STUCK "
-                f"(-2) once at most; in round {self._round + 1} it returned {arm}."
-            )
-        if self.safe and not affordable(self._ledger, len(self._pending) + 1):
+        mix, unit_prices = np.zeros(problem.arms), np.zeros(problem.resources)
+        arm = self._chosen(mix, unit_prices)
+        if self.safe and not admits(self._ledger):
             arm = SKIP
             mix[:] = 0.0
         if arm == SKIP:
-            self._learn(self._state, self._round, SKIP, 1.0 - mix.sum(), 0.0, np.zeros(self.problem.resources))
+            self._learn(
+                self._state, Outcome(self._round, SKIP, float(1.0 - mix.sum()), 0.0, np.zeros(problem.resources))
+            )
         self._round += 1
-        prices = unit_prices * self.problem.reward_max / np.asarray(self.problem.cost_max)
-        decision = Decision(self._round, arm, mix, prices)
+        decision = Decision(self._round, arm, mix, unit_prices * self._units.reward / self._units.costs)
         if arm != SKIP:
+            reserve(self._ledger)
             self._pending[self._round] = decision
         return decision
 
+    def _chosen(self, mix: Floats, prices: Floats) -> int:
+        """The arm that the policy chooses; its LP is solved by HiGHS if it must be."""
+        round = _open_round(self._round, self._ledger, self._terms)
+        arm: int = self._choose(self._state, round, self._rng, mix, prices)
+        if arm == STUCK:
+            self._fallbacks += solve_stuck(self._state)
+            warnings.warn(f"the step LP of round {self._round + 1} was solved by HiGHS.", RuntimeWarning, stacklevel=4)
+            arm = self._choose(self._state, round, self._rng, mix, prices)
+        if not SKIP <= arm < self.problem.arms:
+            raise OutOfRangeError(
+                f"choose of {self.policy} must return an arm in [0, {self.problem.arms - 1}] or SKIP (-1), and STUCK "
+                f"(-2) at most once; in round {self._round + 1} it returned {arm}."
+            )
+        return arm
+
     def tell(self, decision: Decision, reward: float, costs: npt.ArrayLike) -> None:
-        """Say what a decision earned and used, in people's units; each decision once, in any order."""
-        gain, uses = self._checked(reward, costs)
+        """Report what a decision earned and used; each decision once, in any order.
+
+        Args:
+            decision: What ``ask`` returned.
+            reward: The reward in the problem's units, between 0 and ``reward_max``.
+            costs: (d,) what was used of each resource, between 0 and ``cost_max``; one number for a single resource.
+
+        Raises:
+            AlreadyToldError: The decision was told before.
+            UnknownDecisionError: This learner did not make the decision.
+            OutcomeError: A skipped round is told a reward or a cost.
+        """
+        gain, uses = normalised_outcome(self.problem, self._units, reward, costs)
         with self._lock:
             own = self._own(decision)
             if own is None:
@@ -146,21 +197,35 @@ class Learner:
                         f"got reward {reward} and costs {uses}; a SKIP needs no tell."
                     )
                 return
-            self._learn(self._state, own.round - 1, own.arm, float(own.mix[own.arm]), gain, uses)
-            charge(self._ledger, uses)
-            del self._pending[own.round]
+            self._learn(self._state, Outcome(own.round - 1, own.arm, float(own.mix[own.arm]), gain, uses))
+            self._settle(own, uses)
 
     def cancel(self, decision: Decision, costs: npt.ArrayLike | None = None) -> None:
-        """Say that a decision's outcome will never come; ``costs``, where known, are charged, and nothing is learnt."""
-        _, uses = self._checked(0.0, np.zeros(self.problem.resources) if costs is None else costs)
+        """Give up a decision whose outcome will never arrive; nothing is learnt from it.
+
+        Args:
+            decision: What ``ask`` returned.
+            costs: (d,) what it used, where that is known; it is charged. Nothing is charged if it is omitted.
+
+        Raises:
+            AlreadyToldError: The decision was told before.
+            UnknownDecisionError: This learner did not make the decision.
+        """
+        known = np.zeros(self.problem.resources) if costs is None else costs
+        _, uses = normalised_outcome(self.problem, self._units, 0.0, known)
         with self._lock:
             own = self._own(decision)
             if own is not None:
-                charge(self._ledger, uses)
-                del self._pending[own.round]
+                self._settle(own, uses)
+
+    def _settle(self, own: Decision, uses: Floats) -> None:
+        """Charge a pending decision and release what was reserved for it."""
+        charge(self._ledger, uses)
+        release(self._ledger)
+        del self._pending[own.round]
 
     def _own(self, decision: Decision) -> Decision | None:
-        """This learner's decision that waits for its outcome; None for a SKIP; or an error that says why not."""
+        """This learner's pending decision; None for a SKIP; or an error that says why there is none."""
         if not isinstance(decision, Decision):
             raise UnknownDecisionError(f"tell needs the Decision that ask returned, got {decision!r:.80}.")
         if not 1 <= decision.round <= self._round:
@@ -175,26 +240,19 @@ class Learner:
             raise AlreadyToldError(
                 f"round {decision.round} waits for no outcome: it was told before, or skipped; tell each decision once."
             )
-        if own.arm != decision.arm or not np.array_equal(own.mix, decision.mix):
+        if own is not decision and (own.arm != decision.arm or not np.array_equal(own.mix, decision.mix)):
             raise UnknownDecisionError(
                 f"round {decision.round} was a decision for arm {own.arm} by mix {own.mix}, "
                 f"got one for arm {decision.arm} by mix {decision.mix}; tell the learner that was asked."
             )
         return own
 
-    def _checked(self, reward: float, costs: npt.ArrayLike) -> tuple[float, Floats]:
-        """Reward and costs as kernels see them, in [0, 1]."""
-        most = np.asarray(self.problem.cost_max)
-        gain = within(
-            floats(reward, "reward", ()), 0.0, self.problem.reward_max, "reward", "; clip it or set reward_max"
-        )
-        single = self.problem.resources == 1 and np.ndim(costs) == 0
-        uses = vector(costs, "costs", 1) if single else floats(costs, "costs", (self.problem.resources,))
-        uses = within(uses, 0.0, most, "costs", "; clip it or set cost_max, the most that one round may cost")
-        return float(gain) / self.problem.reward_max, uses / most
-
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the learner to one file; :meth:`load` goes on from there, bit for bit."""
+        """Write the learner to one file; :meth:`load` goes on from there, bit for bit.
+
+        Args:
+            path: The file to write. It is either written whole or left as it was.
+        """
         with self._lock:
             content = {
                 "policy": self.policy.to_spec(),
@@ -206,7 +264,7 @@ class Learner:
             }
             waiting = _Pending.of(self.pending, self.problem)
             everything = self._arrays() | arrays(waiting, "pending")
-            file_format.write(path, "learner", _VERSION, content, everything)
+            file_format.write(path, "learner", _LAYOUT, content, everything)
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Every array that makes up state and ledger."""
@@ -214,8 +272,18 @@ class Learner:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Learner:
-        """Read what :meth:`save` wrote. The policy's class must have been imported."""
-        content, stored = file_format.read(path, "learner", _VERSION)
+        """Read what :meth:`save` wrote. The policy's class must have been imported.
+
+        Args:
+            path: The file.
+
+        Returns:
+            A learner that continues bit for bit.
+
+        Raises:
+            FileFormatError: The file is damaged, foreign or of another version.
+        """
+        content, stored = file_format.read(path, "learner", _LAYOUT)
         try:
             learner = cls(from_spec(content["policy"]), Problem(**content["problem"]), safe=content["safe"])
             learner._round, learner._fallbacks = int(content["round"]), int(content["fallbacks"])
@@ -230,12 +298,12 @@ class Learner:
                     raise ValueError(f"array {name} has another shape or type than this problem needs")
                 place[...] = stored[name]
         except (KeyError, TypeError, ValueError) as error:
-            raise FileFormatError(f"{path} holds a learner that does not fit together: {error}") from error
+            raise FileFormatError(f"{path} holds a learner that is inconsistent: {error}") from error
         return learner
 
 
 class _Pending(NamedTuple):
-    """Decisions that wait, as arrays for a file."""
+    """Pending decisions as arrays for a file."""
 
     rounds: Ints  # (n,)
     arms: Ints  # (n,)

@@ -1,22 +1,29 @@
-r"""Naive UCB: Algorithm 1 without forgetting, the paper's baseline for a world that does not move.
+r"""Naive UCB: Algorithm 1 without forgetting, the paper's baseline for a stationary environment.
 
 The same bounds and the same LP as :mod:`driftsack.policies.sliding_window_ucb`, with both windows as long as the
-horizon. In a stationary world its regret is :math:`\tilde O(\sqrt{mT}/b)` (Theorem 1 with V = W = 0); where the
-means move, old outcomes mislead it for ever. Memory is O(md).
+horizon. In a stationary environment its regret is :math:`\tilde O(\sqrt{mT}/b)` (Theorem 1 with V = W = 0); under
+drift, old outcomes bias it until the end. Memory is O(md).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driftsack.core.problem import Problem
+from driftsack.policies.parts.pacing import FIXED, check_budget_rule
+from driftsack.policies.parts.radius import check_radius_settings, new_radius
 from driftsack.policies.policy import Policy
-from driftsack.policies.sliding_window_ucb import Optimism, State, check_optimism, new_state
+from driftsack.policies.sliding_window_ucb import State, ucb_state
 
 
 @dataclass(frozen=True)
 class NaiveUCB(Policy):
-    """Recipe: the settings of ``SlidingWindowUCB`` but the windows.
+    """UCB without a window.
+
+    Attributes:
+        scale: Factor on both radii; see ``SlidingWindowUCB``.
+        clip: Whether bounds are kept in [0, 1].
+        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by what is left over the rounds left.
 
     >>> NaiveUCB(scale=0.1).to_spec()
     {'policy': 'NaiveUCB', 'scale': 0.1, 'clip': False, 'budget_rule': 'fixed'}
@@ -24,12 +31,17 @@ class NaiveUCB(Policy):
 
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = "fixed"
+    budget_rule: str = FIXED
 
     def __post_init__(self) -> None:
-        check_optimism(self)
+        check_radius_settings(self)
+        check_budget_rule(self)
+
+    def follow_rate(self) -> NaiveUCB:
+        """Plan with the rate of each round."""
+        return replace(self, budget_rule=FIXED)
 
     def new_state(self, problem: Problem) -> State:
-        """Nothing known, every arm at its most optimistic."""
-        forever = (problem.horizon, problem.horizon)
-        return new_state(problem, forever, Optimism(self.scale, self.clip, self.budget_rule))
+        """No observations: every arm at its most optimistic."""
+        unlimited = (problem.horizon, problem.horizon)
+        return ucb_state(problem, unlimited, new_radius(problem, self.scale, self.clip), self.budget_rule)

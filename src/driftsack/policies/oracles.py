@@ -1,9 +1,9 @@
-r"""Oracles: they know the means and follow the optimum's own plan, as yardsticks for those that must learn.
+r"""Oracles: they know the means and follow the plan of an optimum, as a reference for policies that must learn.
 
-``DynamicOracle`` plays in round t the mix :math:`x_t` of LP-Dynamic, ``StaticOracle`` the one mix of LP-Static in every
-round. Both meet the budgets in expectation only, so a trial may stop a little early: of order :math:`\sqrt T` is lost
-against the LP's value, with deterministic outcomes too if the plan mixes arms; nothing only where nothing is random.
-They look up a row a round.
+``DynamicOracle`` uses the mix :math:`x_t` of LP-Dynamic in round t, ``StaticOracle`` the one mix of LP-Static in every
+round. Both meet the budgets in expectation only, so a trial may stop a little early and lose an amount of order
+:math:`\sqrt T` against the value of the LP, with deterministic outcomes too if the plan mixes arms. A round is a table
+lookup.
 
 They need the instance, so only ``simulate`` can start them.
 """
@@ -25,14 +25,14 @@ from driftsack.core.checks import frozen
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
+from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """What is known from the start; nothing changes."""
+    """The plan; the state never changes."""
 
     plan: Floats  # (K, m) a mix for each distinct row
     prices: Floats  # (d,)
@@ -40,9 +40,9 @@ class State(NamedTuple):
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Draw from the plan's mix."""
-    row = state.phase[t]
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """Draw from the mix of the plan."""
+    row = state.phase[round.t]
     for i in range(mix.size):
         mix[i] = state.plan[row, i]
     for j in range(prices.size):
@@ -51,24 +51,28 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
-    """Nothing to learn."""
+def learn(state: State, outcome: Outcome) -> None:
+    """Nothing is learnt."""
 
 
 class Oracle(Policy):
-    """A policy that is told the instance."""
+    """A policy that knows the instance."""
 
     @property
     def forgets(self) -> None:
         """It learns nothing."""
 
+    def follow_rate(self) -> Policy:
+        """Refuse: an oracle has a spending plan of its own."""
+        raise SettingError(f"{type(self).__name__} has a spending plan of its own and cannot follow another one.")
+
     def new_state(self, problem: Problem) -> Any:  # noqa: ARG002
-        """A learner cannot be told the means."""
+        """Refuse: a learner cannot know the means."""
         name = type(self).__name__
         raise SettingError(f"{name} knows the means of an instance, so only simulate(instance, {name}()) can start it.")
 
     def state_on(self, instance: Instance) -> State:
-        """The plan of this oracle's benchmark."""
+        """Compute the plan of this oracle's benchmark."""
         best, problem = self.benchmark(instance), instance.problem
         if best.plan is None or best.prices is None:
             raise SettingError(f"{best.name} has no plan that {type(self).__name__} could follow.")
@@ -77,12 +81,19 @@ class Oracle(Policy):
 
     @abc.abstractmethod
     def benchmark(self, instance: Instance) -> Benchmark:
-        """The optimum whose plan is played."""
+        """Compute the optimum whose plan is followed.
+
+        Args:
+            instance: The instance.
+
+        Returns:
+            The benchmark, with plan and prices.
+        """
 
 
 @dataclass(frozen=True)
 class DynamicOracle(Oracle):
-    """Recipe: plays the plan of LP-Dynamic.
+    """Follows the plan of LP-Dynamic; no settings.
 
     >>> import driftsack as ds
     >>> world = ds.instances.example_2(noise="deterministic")
@@ -91,18 +102,18 @@ class DynamicOracle(Oracle):
     """
 
     def benchmark(self, instance: Instance) -> Benchmark:
-        """LP-Dynamic."""
+        """Compute LP-Dynamic."""
         return lp_dynamic(instance)
 
 
 @dataclass(frozen=True)
 class StaticOracle(Oracle):
-    """Recipe: plays the one mix of LP-Static.
+    """Follows the single mix of LP-Static; no settings.
 
     >>> StaticOracle().to_spec()
     {'policy': 'StaticOracle'}
     """
 
     def benchmark(self, instance: Instance) -> Benchmark:
-        """LP-Static."""
+        """Compute LP-Static."""
         return lp_static(instance)

@@ -1,4 +1,4 @@
-r"""Plan with a forecast: when to spend is planned, what to play is learnt.
+r"""Plan with a forecast: when to spend is planned, which arm to pull is learnt.
 
 In the spirit of Lyu and Cheung (2023) and of Stradi and others (2025).
 
@@ -6,9 +6,9 @@ A forecast gives means :math:`f_t` (rewards) and :math:`g_t` (costs) for every r
 
 .. math:: \max \sum_t f_t^\top x_t \quad \text{s.t. } \sum_t g_t x_t \le B,\; x_t \in \Delta_m,
 
-says how much to spend when: :math:`p_t = g_t x_t`. With a trust :math:`\lambda \in [0, 1]` the rate of round t is
-:math:`\lambda p_t + (1 - \lambda) b`, times what is left over what this plan would have left (``"remaining"``). What to
-play is learnt by sliding-window UCB on what the forecast does not explain,
+gives the spending of each round: :math:`p_t = g_t x_t`. With a trust :math:`\lambda \in [0, 1]` the rate of round t is
+:math:`\lambda p_t + (1 - \lambda) b`, times what is left over what this plan would have left (``"remaining"``). Which
+arm to pull is learnt by sliding-window UCB on what the forecast does not explain,
 
 .. math:: \hat\mu_{t,i} = \lambda f_{t,i} + \frac{\sum_s (r_s - \lambda f_{s,i})\, 1\{i_s = i\}}{n_i + N}, \qquad
           \mathrm{UCB}_{t,i} = \hat\mu_{t,i} + \frac{R}{\sqrt{n_i + N}}, \qquad N = (1 - \lambda)^{-2},
@@ -16,12 +16,12 @@ play is learnt by sliding-window UCB on what the forecast does not explain,
 the costs likewise from below: the forecast counts as much as N outcomes. With :math:`\lambda = 0` it is sliding-window
 UCB; with :math:`\lambda = 1` it follows the forecast and never learns.
 
-*Guarantee*: with :math:`\lambda = 1` and a forecast that is exact, the plan is LP-Dynamic's own, and what is lost is
-the noise of the budgets, :math:`O(\sqrt T)`. An error of :math:`\epsilon` in every mean moves the LP's value by at
-most :math:`(1 + \|q\|_1)\, \epsilon T` (its prices are feasible for the other one's dual but for :math:`\epsilon`),
-and may overspend :math:`\epsilon T` of a budget, which ``"remaining"`` takes back; docs/policies.md has what was
-measured. No worst-case bound is claimed. When the forecast's row changes all bounds do, so a round costs O(md + d³).
-Late feedback is compared with the forecast of its own round.
+*Guarantee*: with :math:`\lambda = 1` and a forecast that is exact, the plan is LP-Dynamic's own, and only the noise of
+the budgets is lost, :math:`O(\sqrt T)`. An error of :math:`\epsilon` in every mean moves the LP's value by at most
+:math:`(1 + \|q\|_1)\, \epsilon T` (its prices are feasible for the other LP's dual up to :math:`\epsilon`), and may
+overspend :math:`\epsilon T` of a budget, which ``"remaining"`` corrects; docs/policies.md has what was measured. No
+worst-case bound is claimed. When the forecast's row changes all bounds do, so a round costs O(md + d³). Late feedback
+is compared with the forecast of its own round.
 """
 
 from __future__ import annotations
@@ -36,24 +36,25 @@ from numpy.random import Generator
 
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.core.arrays import Floats, Ints, Phase
-from driftsack.core.checks import at_least_zero, frozen, of_type, one_of, pair, share, whole
+from driftsack.core.checks import at_least_zero, frozen, of_type, share
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
-from driftsack.lp.step import LOOSE, draw_from, new_step_lp
+from driftsack.game.records import Outcome, Round
+from driftsack.lp.step import LOOSE, new_step_lp
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.index_set import Marks, all_marked, clear, mark
-from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
-from driftsack.numerics.window import Window, admit, open_window, retire
-from driftsack.policies.policy import STUCK, Policy
-from driftsack.policies.sliding_window_ucb import BUDGET_RULES
-from driftsack.theory.windows import radius_constant
+from driftsack.numerics.index_set import clear, insert
+from driftsack.numerics.simplex import Simplex, column_changed
+from driftsack.policies.parts.means import WindowedMeans, observe, windowed_means
+from driftsack.policies.parts.pacing import REMAINING, check_budget_rule
+from driftsack.policies.parts.radius import Radius, lower_bound, new_radius, upper_bound
+from driftsack.policies.policy import Policy
+from driftsack.policies.sliding_window_ucb import checked_windows, solve_and_draw
 
 
 class Forecast(NamedTuple):
-    """What is known from the start; all read-only, and already times the trust."""
+    """The forecast means and the plan; all read-only, and already multiplied by the trust."""
 
     rewards: Floats  # (K, m) lambda f
     costs: Floats  # (K, d, m) lambda g
@@ -62,99 +63,96 @@ class Forecast(NamedTuple):
 
 
 class State(NamedTuple):
-    """All that changes as the learner plays."""
+    """The forecast, the estimates of its errors, and the LP of optimistic means."""
 
     forecast: Forecast
-    rewards: Window  # (w1, 1) what the forecast does not explain
-    costs: Window  # (w2, d)
+    errors: WindowedMeans  # observed outcomes less the forecast
+    radius: Radius
     lp: Simplex
-    moved: Marks  # arms whose bounds are out of date
-    clock: Ints  # (2,) the latest round chosen, from 0; the forecast's row then
-    planned_left: Floats  # (d,) what the plan spends from this round on
+    row: Ints  # (1,) the forecast's row in the latest round chosen
+    planned_left: Floats  # (d,) what the plan spends from the present round on
     scratch: Floats  # (d,)
-    reward_radius: float
-    cost_radius: float
     even: float  # 1 - lambda
-    worth: float  # N
+    prior_weight: float  # N
     remaining: bool
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Bounds around the forecast, the plan's rate, the step LP."""
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """Bounds around the forecast, the rate of the plan, the step LP."""
+    t, errors = round.t, state.errors
     row = state.forecast.phase[t]
-    if t > state.clock[0]:
-        for s in range(state.clock[0] + 1, t):  # rounds that a wrapper's restart has made it forget
-            spend_by_plan(state, ledger, state.forecast.phase[s])
-        pace_by_plan(state, ledger, row)
-        if row != state.clock[1]:
+    if t > errors.latest[0]:
+        for s in range(errors.latest[0] + 1, t):  # rounds that the restart of a wrapper has made it forget
+            advance_plan(state, round, state.forecast.phase[s])
+        pace_by_plan(state, round, row)
+        if row != state.row[0]:
             for i in range(mix.size):
-                mark(state.moved, i)
-        state.clock[0], state.clock[1] = t, row
-    for i in range(state.moved.size[0]):
-        set_bounds(state, row, state.moved.members[i])
-    clear(state.moved)
-    if solve(state.lp) != OPTIMAL:
-        return STUCK
-    arm = draw_from(state.lp, rng, mix, prices)
-    mark(state.moved, retire(state.rewards, t))
-    mark(state.moved, retire(state.costs, t))
-    return arm
+                insert(errors.stale, i)
+        errors.latest[0], state.row[0] = t, row
+    for i in range(errors.stale.size[0]):
+        set_bounds(state, row, errors.stale.members[i])
+    clear(errors.stale)
+    return solve_and_draw(state.lp, errors, t, rng, mix, prices)
 
 
 @kernel
-def pace_by_plan(state: State, ledger: Ledger, row: int) -> None:
-    """Right-hand side: the plan's and the even rate by trust, times what is left over what should be."""
+def pace_by_plan(state: State, round: Round, row: int) -> None:
+    """Right-hand side: planned and even rate weighted by trust, times what is left over what should be left."""
+    ledger = round.ledger
     for j in range(ledger.budget.size):
-        rate = state.forecast.planned[row, j] + state.even * ledger.rate[j]
-        left, should = max(ledger.budget[j] - ledger.spent[j], 0.0), state.planned_left[j]
-        if state.remaining and should > 0.0:
-            rate *= left / should
+        rate = state.forecast.planned[row, j] + state.even * round.rate[j]
+        left, expected = max(ledger.budget[j] - ledger.spent[j], 0.0), state.planned_left[j]
+        if state.remaining and expected > 0.0:
+            rate *= left / expected
         state.lp.rhs[j] = min(rate, LOOSE)
-    spend_by_plan(state, ledger, row)
+    advance_plan(state, round, row)
 
 
 @kernel
-def spend_by_plan(state: State, ledger: Ledger, row: int) -> None:
-    """What the plan has left after a round of this row."""
-    for j in range(ledger.budget.size):
-        rate = state.forecast.planned[row, j] + state.even * ledger.rate[j]
+def advance_plan(state: State, round: Round, row: int) -> None:
+    """Subtract a round of this row from what the plan has left."""
+    for j in range(state.planned_left.size):
+        rate = state.forecast.planned[row, j] + state.even * round.rate[j]
         state.planned_left[j] = max(state.planned_left[j] - rate, 0.0)
 
 
 @kernel
 def set_bounds(state: State, row: int, arm: int) -> None:
-    """The forecast, what it has missed so far, and the radius."""
-    n = state.rewards.pulls[arm] + state.worth
-    missed = state.rewards.sums[arm, 0] / (state.rewards.grid[0] * n)
-    state.lp.objective[arm] = state.forecast.rewards[row, arm] + missed + state.reward_radius / math.sqrt(n)
-    n = state.costs.pulls[arm] + state.worth
-    for j in range(state.costs.sums.shape[1]):
-        missed = state.costs.sums[arm, j] / (state.costs.grid[0] * n)
-        state.lp.columns[j, arm] = state.forecast.costs[row, j, arm] + missed - state.cost_radius / math.sqrt(n)
+    """The forecast, its mean error so far, and the radius."""
+    rewards, costs = state.errors.rewards, state.errors.costs
+    n = rewards.pulls[arm] + state.prior_weight
+    error = rewards.sums[arm, 0] / (rewards.grid[0] * n)
+    state.lp.objective[arm] = upper_bound(state.radius, state.forecast.rewards[row, arm] + error, n)
+    n = costs.pulls[arm] + state.prior_weight
+    for j in range(costs.sums.shape[1]):
+        error = costs.sums[arm, j] / (costs.grid[0] * n)
+        state.lp.columns[j, arm] = lower_bound(state.radius, state.forecast.costs[row, j, arm] + error, n)
     column_changed(state.lp, arm)
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:  # noqa: ARG001
-    """Enter what the forecast of round ``t`` did not explain."""
-    if arm == SKIP:
+def learn(state: State, outcome: Outcome) -> None:
+    """Add the error of the forecast of the outcome's own round."""
+    if outcome.arm == SKIP:
         return
-    row, now = state.forecast.phase[t], state.clock[0]
-    state.scratch[0] = reward - state.forecast.rewards[row, arm]
-    if admit(state.rewards, now, t, arm, state.scratch[:1]):
-        mark(state.moved, arm)
-    for j in range(costs.size):
-        state.scratch[j] = costs[j] - state.forecast.costs[row, j, arm]
-    if admit(state.costs, now, t, arm, state.scratch):
-        mark(state.moved, arm)
+    row = state.forecast.phase[outcome.t]
+    for j in range(outcome.costs.size):
+        state.scratch[j] = outcome.costs[j] - state.forecast.costs[row, j, outcome.arm]
+    error = outcome.reward - state.forecast.rewards[row, outcome.arm]
+    observe(state.errors, outcome.t, outcome.arm, error, state.scratch)
 
 
 @dataclass(frozen=True)
 class PlanWithForecast(Policy):
-    """Recipe: the ``forecast``, an instance whose means are believed, and the ``trust`` in it.
+    """Spend by the plan of a forecast and learn its errors.
 
-    ``windows`` in rounds, None to remember everything; ``scale`` and ``budget_rule`` as for ``SlidingWindowUCB``.
+    Attributes:
+        forecast: An instance whose means are the forecast.
+        trust: The weight λ in [0, 1] of the forecast; 0 is sliding-window UCB, 1 never learns.
+        windows: Rounds to remember: (w1, w2) for rewards and costs, or one number for both; None remembers everything.
+        scale: Factor on both radii; see ``SlidingWindowUCB``.
+        budget_rule: ``"fixed"`` follows the plan; ``"remaining"`` corrects it by what is left.
 
     >>> import driftsack as ds
     >>> world = ds.instances.example_3(alpha=0.5)
@@ -165,9 +163,9 @@ class PlanWithForecast(Policy):
 
     forecast: Instance
     trust: float = 0.5
-    windows: tuple[int, int] | None = None
+    windows: int | tuple[int, int] | None = None
     scale: float = 0.1
-    budget_rule: str = "remaining"
+    budget_rule: str = REMAINING
 
     def __post_init__(self) -> None:
         if isinstance(self.forecast, Mapping):
@@ -175,45 +173,47 @@ class PlanWithForecast(Policy):
         of_type(self.forecast, Instance, "forecast")
         object.__setattr__(self, "trust", share(self.trust, "trust"))
         object.__setattr__(self, "scale", at_least_zero(self.scale, "scale"))
-        one_of(self.budget_rule, "budget_rule", BUDGET_RULES)
+        check_budget_rule(self)
         if self.windows is not None:
-            lengths = pair(self.windows, "windows")
-            object.__setattr__(self, "windows", tuple(whole(w, "each window", at_least=1) for w in lengths))
+            object.__setattr__(self, "windows", checked_windows(self.windows))
 
     @property
     def forgets(self) -> bool:
-        """With windows."""
+        """With ``windows``, observations older than them are dropped."""
         return self.windows is not None
 
-    def new_state(self, problem: Problem) -> State:
-        """The plan, and nothing learnt yet."""
-        horizon, arms, resources = problem.horizon, problem.arms, problem.resources
-        believed, rounds = self._believed(problem), self.forecast.rounds
-        lengths = self.windows or (horizon, horizon)
-        even = 1.0 - self.trust
-        return State(
-            forecast=believed,
-            rewards=open_window(lengths[0], horizon, arms, outcomes=1),
-            costs=open_window(lengths[1], horizon, arms, outcomes=resources),
-            lp=new_step_lp(arms, problem.rate),
-            moved=all_marked(arms),
-            clock=np.array([-1, -1]),
-            planned_left=rounds @ believed.planned + even * problem.unit_budget,
-            scratch=np.zeros(resources),
-            reward_radius=self.scale * radius_constant(horizon, arms),
-            cost_radius=self.scale * radius_constant(horizon, arms, resources),
-            even=even,
-            worth=math.inf if even == 0.0 else even**-2.0,
-            remaining=self.budget_rule == "remaining",
+    def follow_rate(self) -> Policy:
+        """Refuse: the forecast gives this policy a spending plan of its own."""
+        raise SettingError(
+            "base must not have a spending plan of its own, but PlanWithForecast follows the plan of its forecast; "
+            "wrap another policy, or use PlanWithForecast alone."
         )
 
-    def _believed(self, problem: Problem) -> Forecast:
+    def new_state(self, problem: Problem) -> State:
+        """The plan, and no observations."""
+        forecast, rounds = self._forecast(problem), self.forecast.rounds
+        lengths = (problem.horizon, problem.horizon) if self.windows is None else checked_windows(self.windows)
+        even = 1.0 - self.trust
+        return State(
+            forecast=forecast,
+            errors=windowed_means(problem, lengths),
+            radius=new_radius(problem, self.scale),
+            lp=new_step_lp(problem.arms, problem.rate),
+            row=np.full(1, -1, dtype=np.int64),
+            planned_left=rounds @ forecast.planned + even * problem.unit_budget,
+            scratch=np.zeros(problem.resources),
+            even=even,
+            prior_weight=math.inf if even == 0.0 else even**-2.0,
+            remaining=self.budget_rule == REMAINING,
+        )
+
+    def _forecast(self, problem: Problem) -> Forecast:
         """The forecast in the problem's units, times the trust, and its plan."""
-        mine = (self.forecast.horizon, self.forecast.arms, self.forecast.resources)
-        if mine != (problem.horizon, problem.arms, problem.resources):
+        sizes = (self.forecast.horizon, self.forecast.arms, self.forecast.resources)
+        if sizes != (problem.horizon, problem.arms, problem.resources):
             raise SettingError(
                 f"the forecast must have the problem's {problem.horizon} rounds, {problem.arms} arms and "
-                f"{problem.resources} resources, got {mine[0]}, {mine[1]} and {mine[2]}."
+                f"{problem.resources} resources, got {sizes[0]}, {sizes[1]} and {sizes[2]}."
             )
         world = self.forecast
         if world.problem != problem:  # another budget or other units

@@ -1,23 +1,22 @@
-r"""A spending plan: any policy, paced to a given curve instead of an even one.
+r"""A spending plan: any policy, paced along a given curve instead of evenly.
 
 The curve :math:`P_j(t) \in [0, 1]` is the share of budget j that may be spent by the end of round t; the even pace of
-all other policies is :math:`P_j(t) = t/T`. In round t the base is told that it may use, on average,
+all other policies is :math:`P_j(t) = t/T`. In round t the base plans with the rate
 
 .. math:: b_{t,j} = B_j\, (P_j(t) - P_j(t-1)) \quad \text{("fixed")} \qquad \text{or} \qquad
           \frac{B_j P_j(T) - \text{spent}_j}{P_j(T) - P_j(t-1)}\, (P_j(t) - P_j(t-1)) \quad \text{("remaining")},
 
-which replaces the base's own budget rule. Policies that plan with a rate (the LP ones, ``DualDescent``) follow it.
-Those that do not are held back: a round is skipped when some resource's spending is ahead of its curve by more than
-``slack`` of its budget. The base is asked all the same, so that its windows and clocks go on.
+which replaces the base's own budget rule. Policies that plan with a rate (the LP policies, ``DualDescent``) follow it.
+Those that do not are held back: a round is skipped when the spending of some resource is ahead of its curve by more
+than ``slack`` of its budget. The base still chooses in such a round, so that its windows advance. A policy with a
+spending plan of its own is refused as a base.
 
 *Guarantee*: none of its own. The regret of even pacing contains :math:`W_1 + \bar q W_2`, the price of not knowing when
-to spend (Theorem 1); the right curve removes it, a wrong one adds to it. A round costs the base's and O(d).
+to spend (Theorem 1); the right curve removes it, a wrong one adds to it. A round costs that of the base plus O(d).
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,36 +25,38 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import at_least_zero, floats, frozen, one_of
+from driftsack.core.checks import at_least_zero, floats, frozen
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
+from driftsack.game.protocol import STUCK
+from driftsack.game.protocol import choose as choose_base
+from driftsack.game.protocol import learn as learn_base
+from driftsack.game.records import Outcome, Round, with_rate
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.naive_ucb import NaiveUCB
-from driftsack.policies.nesting import check_base
-from driftsack.policies.policy import STUCK, Policy
-from driftsack.policies.policy import choose as choose_base
-from driftsack.policies.policy import learn as learn_base
-from driftsack.policies.sliding_window_ucb import BUDGET_RULES
+from driftsack.policies.parts.memory import check_base
+from driftsack.policies.parts.pacing import REMAINING, check_budget_rule
+from driftsack.policies.policy import Policy
 
 Curve = tuple[float, ...] | tuple[tuple[float, ...], ...]
 
 
 class State(NamedTuple):
-    """All that changes as the learner plays."""
+    """The base and the curve that paces it."""
 
     base: Any  # the base's state
     curve: Floats  # (d, n + 1) shares at n + 1 evenly spaced times, from 0 to the horizon; read-only
-    rate: Floats  # (d,) today's
+    rate: Floats  # (d,) of the last round chosen
     horizon: int
     remaining: bool
     slack: float
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """What the base does at today's rate, unless spending is ahead of the curve."""
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """The choice of the base at the rate of the curve, or SKIP if spending is ahead of it."""
+    ledger, t = round.ledger, round.t
     ahead = False
     for j in range(ledger.budget.size):
         before = allowed(state.curve, j, t / state.horizon)
@@ -66,8 +67,7 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
         if state.remaining and end > before:
             state.rate[j] = max(budget * end - spent, 0.0) * (after - before) / (end - before)
         ahead |= spent > budget * (after + state.slack)
-    today = Ledger(ledger.budget, ledger.limit, ledger.spent, ledger.carry, state.rate)
-    arm: int = choose_base(state.base, today, t, rng, mix, prices)  # held back or not: its windows and clocks go on
+    arm: int = choose_base(state.base, with_rate(round, state.rate), rng, mix, prices)  # its windows advance anyway
     if arm == STUCK or not ahead:
         return arm
     mix[:] = 0.0
@@ -77,20 +77,20 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
 
 @kernel
 def allowed(curve: Floats, j: int, time: float) -> float:
-    """P_j at a share ``time`` of the horizon, straight between the given points."""
+    """P_j at a share ``time`` of the horizon, by linear interpolation."""
     place = time * (curve.shape[1] - 1)
     k = min(int(place), curve.shape[1] - 2)
     return float(curve[j, k] + (place - k) * (curve[j, k + 1] - curve[j, k]))
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
-    """Tell the base."""
-    learn_base(state.base, t, arm, chance, reward, costs)
+def learn(state: State, outcome: Outcome) -> None:
+    """Pass the outcome to the base."""
+    learn_base(state.base, outcome)
 
 
 def is_nested(value: Any) -> bool:
-    """Whether numbers come in rows; rows of different lengths do, and are for ``floats`` to refuse."""
+    """Whether numbers are given in rows; rows of different lengths are too, and ``floats`` refuses them."""
     try:
         return np.ndim(value) > 1
     except ValueError:
@@ -99,10 +99,14 @@ def is_nested(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class SpendingPlan(Policy):
-    """Recipe: the ``base`` policy and the ``curve``: shares of the budget at evenly spaced times, from 0 at the start.
+    """Pace a base policy along a curve.
 
-    One curve for every resource, or a tuple of one for each. ``budget_rule`` as above. :meth:`by_period` builds the
-    curve from amounts, such as the traffic of each hour.
+    Attributes:
+        base: The policy that is paced.
+        curve: Shares of the budget that may be spent by evenly spaced times, from 0 at the start: one curve for every
+            resource, or a tuple of one for each. :meth:`by_period` builds it from amounts, such as hourly traffic.
+        budget_rule: ``"fixed"`` uses the slope of the curve; ``"remaining"`` corrects it by what is left.
+        slack: Share of a budget by which spending may be ahead of the curve before rounds are skipped.
 
     >>> plan = SpendingPlan.by_period(NaiveUCB(scale=0.1), [1, 5, 4])
     >>> plan.curve
@@ -111,14 +115,13 @@ class SpendingPlan(Policy):
 
     base: Policy = field(default_factory=lambda: NaiveUCB(scale=0.1))
     curve: Curve = (0.0, 1.0)
-    budget_rule: str = "remaining"
+    budget_rule: str = REMAINING
     slack: float = 0.01
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        if any(isinstance(policy, SpendingPlan) for policy in _nested(self.base)):
-            raise SettingError("base must not have a spending plan of its own: give one curve, to the outermost.")
-        one_of(self.budget_rule, "budget_rule", BUDGET_RULES)
+        self.base.follow_rate()  # a base that cannot is refused here
+        check_budget_rule(self)
         object.__setattr__(self, "slack", at_least_zero(self.slack, "slack"))
         nested = is_nested(self.curve)
         points = floats(self.curve, "curve", (None, None) if nested else (None,))
@@ -135,7 +138,17 @@ class SpendingPlan(Policy):
     def by_period(
         cls, base: Policy, amounts: npt.ArrayLike, budget_rule: str = "remaining", slack: float = 0.01
     ) -> SpendingPlan:
-        """Spend in proportion to ``amounts (n,)`` of n equal periods; ``(n, d)`` has a column for each resource."""
+        """Build the plan that spends in proportion to the amounts of equal periods.
+
+        Args:
+            base: The policy that is paced.
+            amounts: (n,) one amount per period, or (n, d) with a column for each resource.
+            budget_rule: See the class.
+            slack: See the class.
+
+        Returns:
+            The plan.
+        """
         nested = is_nested(amounts)
         parts = floats(amounts, "amounts", (None, None) if nested else (None,))
         if parts.size == 0 or (parts < 0).any() or (parts.sum(axis=0) <= 0).any():
@@ -150,37 +163,23 @@ class SpendingPlan(Policy):
         """As the base does."""
         return self.base.forgets
 
+    def follow_rate(self) -> Policy:
+        """Refuse: this policy has a spending plan of its own."""
+        raise SettingError(
+            "base must not have a spending plan of its own, but SpendingPlan has one; give one curve, to the outermost "
+            "policy."
+        )
+
     def new_state(self, problem: Problem) -> State:
-        """The base's first state, with its own budget rule out of the way."""
+        """The base before its first round, with its own pacing turned off."""
         rows = np.atleast_2d(np.asarray(self.curve))
         if len(rows) not in (1, problem.resources):
             raise SettingError(f"curve must be one, or one for each of {problem.resources} resources, got {len(rows)}.")
         return State(
-            base=_unpaced(self.base).new_state(problem),
+            base=self.base.follow_rate().new_state(problem),
             curve=frozen(np.tile(rows, (problem.resources // len(rows), 1))),
             rate=problem.rate.copy(),
             horizon=problem.horizon,
-            remaining=self.budget_rule == "remaining",
+            remaining=self.budget_rule == REMAINING,
             slack=self.slack,
         )
-
-
-def _nested(policy: Policy) -> Iterator[Policy]:
-    """The policy and those within it."""
-    yield policy
-    for setting in dataclasses.fields(policy):
-        inner = getattr(policy, setting.name)
-        if isinstance(inner, Policy):
-            yield from _nested(inner)
-
-
-def _unpaced(policy: Policy) -> Policy:
-    """The same policy with every budget rule in it ``"fixed"``: the ledger's rate is the pace."""
-    changed: dict[str, Any] = {}
-    for setting in dataclasses.fields(policy):
-        value = getattr(policy, setting.name)
-        if setting.name == "budget_rule":
-            changed[setting.name] = "fixed"
-        elif isinstance(value, Policy):
-            changed[setting.name] = _unpaced(value)
-    return dataclasses.replace(policy, **changed)

@@ -1,4 +1,4 @@
-r"""Thompson sampling for BwK (Ferreira, Simchi-Levi and Wang 2018): believe a draw from the posterior, solve its LP.
+r"""Thompson sampling for BwK (Ferreira, Simchi-Levi and Wang 2018): solve the LP of a draw from the posterior.
 
 An outcome :math:`x \in [0, 1]` is binarised, 1 with probability x; with S ones among n outcomes of an arm (its reward,
 or one of its costs) and a uniform prior, the posterior is :math:`\mathrm{Beta}(1 + S, 1 + n - S)`. Each round draws
@@ -7,66 +7,67 @@ or one of its costs) and a uniform prior, the posterior is :math:`\mathrm{Beta}(
 .. math:: \max_x \; \tilde\mu^\top x \quad \text{s.t. } \tilde C x \le b,\; x \in \Delta_m,
 
 and draws the arm from x. ``budget_rule="fixed"`` is their TS-fixed, ``"remaining"`` (what is left over the rounds left)
-their TS-update. With a ``window`` the posterior counts the last w rounds only: that variant is ours.
+their TS-update. With ``windows`` the posterior counts the last w rounds only: that variant is ours.
 
-*Guarantee* (stationary world, Bayesian regret under the prior): :math:`\tilde O(\sqrt{m T})`, up to the prices of the
-resources. None is known for a world that moves. m (1 + d) Beta draws and an LP whose columns are all new: the dearest
-round of the LP policies. Late feedback counts for its own round. The coin that binarises the outcome of round t is a
-hash of t and a key drawn in the first round, so it does not depend on when the outcome comes.
+*Guarantee* (stationary environment, Bayesian regret under the prior): :math:`\tilde O(\sqrt{m T})`, up to the prices of
+the resources. None is known under drift. A round takes m (1 + d) Beta draws and an LP whose columns are all new, which
+makes it the most expensive of the LP policies. Late feedback counts for its own round. The uniform number that
+binarises the outcome of round t is a hash of t and a key drawn in the first round, so it does not depend on when the
+outcome arrives.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import one_of, whole
+from driftsack.core.checks import whole
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
+from driftsack.game.protocol import STUCK
+from driftsack.game.records import Outcome, Round
 from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.sampling import coin
+from driftsack.numerics.sampling import hashed_uniform
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
-from driftsack.numerics.window import Window, admit, open_window, retire
-from driftsack.policies.pacing import pace
-from driftsack.policies.policy import STUCK, Policy
-from driftsack.policies.sliding_window_ucb import BUDGET_RULES
+from driftsack.numerics.window import Window, add, expire, open_window
+from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
+from driftsack.policies.policy import Policy, renamed_settings
 
 
 class State(NamedTuple):
-    """All that changes as the learner plays."""
+    """Counts of binarised outcomes and the LP of the last draw."""
 
     outcomes: Window  # (w, 1 + d) ring and (m, 1 + d) sums of ones, rewards first
     lp: Simplex
-    clock: Ints  # (2,) the latest round chosen, from 0; the key of the coins, 0 before it is drawn
+    pacer: Pacer
+    latest: Ints  # (1,) the latest round chosen, from 0
+    key: Ints  # (1,) of the hash that binarises; 0 before it is drawn
     ones: Floats  # (1 + d,) scratch
-    horizon: int
-    remaining: bool
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Draw means from the posteriors once a round, solve, draw the arm."""
-    if state.clock[1] == 0:
-        state.clock[1] = 1 + int(rng.random() * 2.0**32)
-    if t > state.clock[0]:
-        state.clock[0] = t
-        believe(state, rng)
-    pace(state.lp, ledger, 1.0, state.horizon - t if state.remaining else 0)
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """Draw means from the posteriors once per round, solve, draw the arm."""
+    if state.key[0] == 0:
+        state.key[0] = 1 + int(rng.random() * 2.0**32)
+    if round.t > state.latest[0]:
+        state.latest[0] = round.t
+        draw_means(state, rng)
+    pace(state.pacer, state.lp, round)
     if solve(state.lp) != OPTIMAL:
         return STUCK
-    retire(state.outcomes, t)
+    expire(state.outcomes, round.t)
     return draw_from(state.lp, rng, mix, prices)
 
 
 @kernel
-def believe(state: State, rng: Generator) -> None:
-    """A draw from every posterior becomes the LP's data."""
+def draw_means(state: State, rng: Generator) -> None:
+    """Write a draw from every posterior into the LP."""
     for i in range(state.outcomes.pulls.size):
         n = state.outcomes.pulls[i]
         for k in range(state.ones.size):
@@ -80,46 +81,55 @@ def believe(state: State, rng: Generator) -> None:
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:  # noqa: ARG001
-    """Binarise and enter an outcome; in a window that the round has left it does not count."""
-    if arm == SKIP:
+def learn(state: State, outcome: Outcome) -> None:
+    """Binarise and add an outcome; it does not count in a window that its round has left."""
+    if outcome.arm == SKIP:
         return
-    key = state.clock[1]
-    state.ones[0] = 1.0 if coin(key, t, 0) < reward else 0.0
-    for j in range(costs.size):
-        state.ones[1 + j] = 1.0 if coin(key, t, 1 + j) < costs[j] else 0.0
-    admit(state.outcomes, state.clock[0], t, arm, state.ones)
+    key, t = state.key[0], outcome.t
+    state.ones[0] = 1.0 if hashed_uniform(key, t, 0) < outcome.reward else 0.0
+    for j in range(outcome.costs.size):
+        state.ones[1 + j] = 1.0 if hashed_uniform(key, t, 1 + j) < outcome.costs[j] else 0.0
+    add(state.outcomes, state.latest[0], t, outcome.arm, state.ones)
 
 
+@renamed_settings(window="windows")
 @dataclass(frozen=True)
 class ThompsonBwK(Policy):
-    """Recipe: ``window`` in rounds, or None to remember everything; ``budget_rule`` as for ``SlidingWindowUCB``.
+    """Thompson sampling.
 
-    >>> ThompsonBwK(window=500).to_spec()
-    {'policy': 'ThompsonBwK', 'window': 500, 'budget_rule': 'fixed'}
+    Attributes:
+        windows: Rounds to remember, one number for rewards and costs alike; None remembers everything.
+        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by what is left over the rounds left.
+
+    >>> ThompsonBwK(windows=500).to_spec()
+    {'policy': 'ThompsonBwK', 'windows': 500, 'budget_rule': 'fixed'}
     """
 
-    window: int | None = None
-    budget_rule: str = "fixed"
+    windows: int | None = None
+    budget_rule: str = FIXED
 
     def __post_init__(self) -> None:
-        if self.window is not None:
-            object.__setattr__(self, "window", whole(self.window, "window", at_least=1))
-        one_of(self.budget_rule, "budget_rule", BUDGET_RULES)
+        if self.windows is not None:
+            object.__setattr__(self, "windows", whole(self.windows, "windows", at_least=1))
+        check_budget_rule(self)
 
     @property
     def forgets(self) -> bool:
-        """With a window."""
-        return self.window is not None
+        """With ``windows``, observations older than them are dropped."""
+        return self.windows is not None
+
+    def follow_rate(self) -> ThompsonBwK:
+        """Plan with the rate of each round."""
+        return replace(self, budget_rule=FIXED)
 
     def new_state(self, problem: Problem) -> State:
         """Uniform posteriors."""
         horizon, kinds = problem.horizon, 1 + problem.resources
         return State(
-            outcomes=open_window(self.window or horizon, horizon, problem.arms, outcomes=kinds),
+            outcomes=open_window(self.windows or horizon, horizon, problem.arms, outcomes=kinds),
             lp=new_step_lp(problem.arms, problem.rate),
-            clock=np.array([-1, 0]),
+            pacer=new_pacer(horizon, self.budget_rule),
+            latest=np.full(1, -1, dtype=np.int64),
+            key=np.zeros(1, dtype=np.int64),
             ones=np.zeros(kinds),
-            horizon=horizon,
-            remaining=self.budget_rule == "remaining",
         )

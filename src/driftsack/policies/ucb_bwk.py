@@ -1,4 +1,4 @@
-r"""UCB-BwK (Agrawal and Devanur 2014): optimism with radii that shrink with the mean, and some of the rate held back.
+r"""UCB-BwK (Agrawal and Devanur 2014): radii that shrink with the mean, and a part of the rate held back.
 
 The LP of :mod:`driftsack.policies.sliding_window_ucb` without windows, with bounds
 :math:`\hat\mu + 2\,\mathrm{rad}(\hat\mu, n+1)` and :math:`\hat c - 2\,\mathrm{rad}(\hat c, n+1)`,
@@ -7,26 +7,34 @@ The LP of :mod:`driftsack.policies.sliding_window_ucb` without windows, with bou
 
 .. math:: \epsilon = \sqrt{\gamma m / B} + \log(T)\, \gamma m / B \qquad \text{(at most 1; constants from memory)} .
 
-*Guarantee* (stationary world): with high probability regret
-:math:`\tilde O(\sqrt{m\,\mathrm{OPT}} + \mathrm{OPT}\sqrt{m/B})`. At small budgets the theory's ε is 1, which leaves
+*Guarantee* (stationary environment): with high probability regret
+:math:`\tilde O(\sqrt{m\,\mathrm{OPT}} + \mathrm{OPT}\sqrt{m/B})`. For small budgets the theory's ε is 1, which leaves
 nothing to plan with; give ``shrink`` a number then. It never forgets.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from driftsack.core.checks import share
 from driftsack.core.problem import Problem
+from driftsack.policies.parts.pacing import FIXED, check_budget_rule
+from driftsack.policies.parts.radius import check_radius_settings, new_radius
 from driftsack.policies.policy import Policy
-from driftsack.policies.sliding_window_ucb import THEORY, Optimism, State, check_optimism, new_state
+from driftsack.policies.sliding_window_ucb import THEORY, State, ucb_state
 from driftsack.theory.refined import gamma
 
 
 @dataclass(frozen=True)
 class UCBBwK(Policy):
-    """Recipe: ``shrink`` is ε, or ``"theory"``; the rest as for ``SlidingWindowUCB``.
+    """UCB-BwK.
+
+    Attributes:
+        scale: Factor on both radii; see ``SlidingWindowUCB``.
+        clip: Whether bounds are kept in [0, 1].
+        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by what is left over the rounds left.
+        shrink: The part ε of the rate that is held back, or ``"theory"``.
 
     >>> UCBBwK(shrink=0.1).epsilon(Problem(horizon=10_000, arms=2, budget=[5_000]))
     0.1
@@ -34,16 +42,28 @@ class UCBBwK(Policy):
 
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = "fixed"
+    budget_rule: str = FIXED
     shrink: float | str = THEORY
 
     def __post_init__(self) -> None:
         if self.shrink != THEORY:
             object.__setattr__(self, "shrink", share(self.shrink, "shrink"))
-        check_optimism(self)
+        check_radius_settings(self)
+        check_budget_rule(self)
+
+    def follow_rate(self) -> UCBBwK:
+        """Plan with the rate of each round."""
+        return replace(self, budget_rule=FIXED)
 
     def epsilon(self, problem: Problem) -> float:
-        """How much of the rate is held back on this problem."""
+        """Return the part of the rate that is held back on a problem.
+
+        Args:
+            problem: The problem.
+
+        Returns:
+            The ε in [0, 1].
+        """
         if self.shrink != THEORY:
             return float(self.shrink)
         budget = float(problem.unit_budget.min())
@@ -51,7 +71,7 @@ class UCBBwK(Policy):
         return min(math.sqrt(load) + math.log(max(problem.horizon, 2)) * load, 1.0)
 
     def new_state(self, problem: Problem) -> State:
-        """Nothing known, every arm at its most optimistic."""
-        forever = (problem.horizon, problem.horizon)
-        recipe = Optimism(self.scale, self.clip, self.budget_rule, refined=True, shrink=self.epsilon(problem))
-        return new_state(problem, forever, recipe)
+        """No observations: every arm at its most optimistic."""
+        unlimited = (problem.horizon, problem.horizon)
+        radius = new_radius(problem, self.scale, self.clip, refined=True)
+        return ucb_state(problem, unlimited, radius, self.budget_rule, self.epsilon(problem))

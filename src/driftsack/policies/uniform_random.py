@@ -1,7 +1,7 @@
-"""Uniform random: every arm with probability 1/m in every round, until a budget is gone.
+"""Uniform random: every arm with probability 1/m in every round, until a budget is exhausted.
 
-The baseline that learns nothing, and the fairest way to gather a log: each arm's probability is known and never zero.
-It promises nothing. O(m) a round.
+The baseline that learns nothing, and a good way to gather a log: the probability of each arm is known and never zero.
+No guarantee. O(m) per round.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from numpy.random import Generator
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import frozen
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
+from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """Nothing changes."""
+    """The state never changes."""
 
     share: Floats  # (1,) 1/m
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Any arm."""
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+    """Draw an arm uniformly."""
     mix[:] = state.share[0]
     prices[:] = 0.0
     return min(int(rng.random() * mix.size), mix.size - 1)
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
-    """Nothing to learn."""
+def learn(state: State, outcome: Outcome) -> None:
+    """Nothing is learnt."""
 
 
 @dataclass(frozen=True)
 class UniformRandom(Policy):
-    """Recipe: no settings.
+    """Uniformly random arms; no settings.
 
     >>> learner = UniformRandom().start(Problem(horizon=10, arms=4, budget=[3]), seed=0)
     >>> learner.ask().mix
@@ -53,5 +53,5 @@ class UniformRandom(Policy):
         """It learns nothing."""
 
     def new_state(self, problem: Problem) -> State:
-        """The probability of each arm."""
+        """Return the probability of each arm."""
         return State(frozen(np.array([1.0 / problem.arms])))

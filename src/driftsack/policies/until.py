@@ -15,11 +15,11 @@ from driftsack.core.arrays import Floats
 from driftsack.core.checks import share
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
+from driftsack.game.protocol import choose as choose_inner
+from driftsack.game.protocol import learn as learn_inner
+from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.policies import NaiveUCB, Policy
-from driftsack.policies.policy import choose as choose_inner
-from driftsack.policies.policy import learn as learn_inner
 
 
 class State(NamedTuple):
@@ -30,20 +30,20 @@ class State(NamedTuple):
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """The inner policy's choice, or SKIP."""
-    if t < state.end:
-        return choose_inner(state.inner, ledger, t, rng, mix, prices)
+    if round.t < state.end:
+        return choose_inner(state.inner, round, rng, mix, prices)
     mix[:] = 0.0
     prices[:] = 0.0
     return SKIP
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
+def learn(state: State, outcome: Outcome) -> None:
     """The inner policy learns from its own rounds."""
-    if t < state.end:
-        learn_inner(state.inner, t, arm, chance, reward, costs)
+    if outcome.t < state.end:
+        learn_inner(state.inner, outcome)
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,14 @@
-"""``Run``: what the trials of one policy on one instance gave, in people's units."""
+"""``Run``: the results of the trials of one policy on one instance, in the problem's units."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
-
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import number
 from driftsack.core.instance import Instance
+from driftsack.core.statistics import standard_error
 
 
 class HasValue(Protocol):
@@ -22,19 +21,35 @@ class HasValue(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Results of n trials; all but ``overshoot`` count the rounds before the stopping time only."""
+    """Results of n trials; all but ``overshoot`` count the rounds before the stopping time only.
+
+    Attributes:
+        instance: The instance that was simulated.
+        policy: The policy.
+        seed: The seed.
+        reward: (n,) total reward.
+        stopping_time: (n,) first round, from 1, whose costs broke a budget; T + 1 if none did.
+        spent: (n, d) what was used of each resource; never above its budget.
+        overshoot: (n, d) by how much the round that broke a budget exceeded each.
+        pulls: (n, m) rounds in which each arm was pulled.
+        pulls_first_half: (n, m) the same in the first T/2 rounds.
+        times: (p,) up to 512 rounds.
+        curve: (n, p) cumulative reward after each of ``times``.
+        fallbacks: (n,) step LPs that HiGHS had to solve.
+    """
 
     instance: Instance
     policy: Any
     seed: int
-    reward: Floats  # (n,) total reward
-    stopping_time: Ints  # (n,) first round, from 1, whose cost broke a budget; T + 1 if none did
-    spent: Floats  # (n, d) of each resource; never above its budget
-    overshoot: Floats  # (n, d) by how much the breaking round went beyond each budget
-    pulls: Ints  # (n, m) rounds in which each arm was played
-    times: Ints  # (p,) up to 512 rounds
-    curve: Floats  # (n, p) cumulative reward after each of ``times``
-    fallbacks: Ints  # (n,) step LPs that HiGHS had to solve
+    reward: Floats
+    stopping_time: Ints
+    spent: Floats
+    overshoot: Floats
+    pulls: Ints
+    pulls_first_half: Ints
+    times: Ints
+    curve: Floats
+    fallbacks: Ints
 
     @property
     def trials(self) -> int:
@@ -42,11 +57,22 @@ class Run:
         return len(self.reward)
 
     def regret(self, best: HasValue | float) -> Floats:
-        """(n,) what a benchmark earns more than each trial."""
+        """Compute the regret of each trial.
+
+        Args:
+            best: A benchmark, or its value.
+
+        Returns:
+            (n,) the value less the reward of each trial.
+        """
         return number(getattr(best, "value", best), "the benchmark's value") - self.reward
 
     def summary(self) -> dict[str, Any]:
-        """Means over the trials and their standard errors, as plain numbers."""
+        """Summarise the trials.
+
+        Returns:
+            Means and standard errors as plain numbers.
+        """
         return {
             "policy": str(self.policy),
             "trials": self.trials,
@@ -66,22 +92,17 @@ class Run:
         return f"Run({self.policy}, {self.trials} trials of {self.instance.horizon:,} rounds, seed {self.seed})"
 
     def __str__(self) -> str:
-        said = self.summary()
+        summary = self.summary()
         spent = ", ".join(
             f"{used:,.1f} of {budget:,.1f}"
-            for used, budget in zip(said["spent"], self.instance.problem.budget, strict=True)
+            for used, budget in zip(summary["spent"], self.instance.problem.budget, strict=True)
         )
         return (
-            f"{said['policy']}: {self.trials} trials of {self.instance.horizon:,} rounds, "
-            f"{said['noise']} outcomes, seed {self.seed}\n"
-            f"  reward        {said['reward']:,.1f} ± {said['reward_se']:,.1f} (mean ± standard error)\n"
-            f"  stopping time {said['stopping_time']:,.1f} ± {said['stopping_time_se']:,.1f}\n"
+            f"{summary['policy']}: {self.trials} trials of {self.instance.horizon:,} rounds, "
+            f"{summary['noise']} outcomes, seed {self.seed}\n"
+            f"  reward        {summary['reward']:,.1f} ± {summary['reward_se']:,.1f} (mean ± standard error)\n"
+            f"  stopping time {summary['stopping_time']:,.1f} ± {summary['stopping_time_se']:,.1f}\n"
             f"  spent         {spent}\n"
-            f"  pulls         {', '.join(f'{count:,.1f}' for count in said['pulls'])}\n"
-            f"  LP fallbacks  {said['fallbacks']}"
+            f"  pulls         {', '.join(f'{count:,.1f}' for count in summary['pulls'])}\n"
+            f"  LP fallbacks  {summary['fallbacks']}"
         )
-
-
-def standard_error(values: Floats | Ints) -> float:
-    """Standard error of the mean; 0 for a single trial, whose spread nobody knows."""
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0

@@ -9,31 +9,31 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator, SeedSequence
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import flag, of_type, whole
 from driftsack.core.decision import SKIP
-from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
-from driftsack.core.instance import NOISES, Instance
+from driftsack.core.errors import OutOfRangeError, SettingError
+from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
-from driftsack.game.ledger import Ledger, affordable, open_ledger, without_rounding
-from driftsack.numerics.compiled import OPTIONS
+from driftsack.game.ledger import Ledger, admits, open_ledger, reported_spending
+from driftsack.game.records import new_terms
+from driftsack.game.state import copy_state
+from driftsack.game.trial import Tally, book, end_round, end_trial, new_tally, run_trial
+from driftsack.game.units import units_of
+from driftsack.game.world import World, draw_outcome, world_of
 from driftsack.numerics.curves import curve_times
-from driftsack.policies.policy import STUCK, Policy, copied, covered, unstick
-from driftsack.simulation.loop import NO_SUCH_ARM, Tally, World, close, note, play, realise, settle
+from driftsack.policies.policy import Policy
 from driftsack.simulation.run import Run
-
-_fresh_play = njit(**OPTIONS)(getattr(play, "py_func", play))  # for states written outside the package
 
 
 class Startable(Protocol):
-    """What ``simulate`` needs of a policy in plain Python: ``start(problem, seed)`` gives ``ask`` and ``tell``."""
+    """What ``simulate`` needs of a policy in plain Python: ``start`` returns an object with ``ask`` and ``tell``."""
 
     def start(self, problem: Problem, seed: SeedSequence) -> Any:
-        """Begin on a problem; all randomness must come from the seed."""
+        """Start on a problem; all randomness must come from the seed."""
 
 
 class Result(NamedTuple):
@@ -57,13 +57,24 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     first: int = 0,
 ) -> Run:
-    """Play ``trials`` independent trials, from trial ``first`` on; trial k depends on ``(seed, k)`` alone.
+    """Simulate independent trials of a policy; trial k depends on ``(seed, k)`` alone.
 
-    The paper's stop rule: the round whose cost breaks a budget earns nothing and ends the trial. With
-    ``safe=True`` a round is skipped when a remaining budget is below ``cost_max``, so no budget is overspent.
-    A policy of the library runs compiled, in ``threads`` threads (default: one a core); any other object with
-    ``start``, and ``ask`` and ``tell`` on what it starts, runs in plain Python. ``progress`` is called with the
-    number of trials done.
+    The paper's stop rule applies: the round whose costs break a budget earns nothing and ends the trial. A policy of
+    the library runs compiled; any other object with ``start``, and ``ask`` and ``tell`` on what it starts, runs in
+    plain Python.
+
+    Args:
+        instance: The instance.
+        policy: The policy.
+        trials: Number of trials.
+        seed: The same seed gives the same bits, whatever the number of threads.
+        threads: Threads for compiled policies; None for one per core.
+        safe: Whether a trial ends when a remaining budget is below ``cost_max``, so that no budget is overspent.
+        progress: Called with the number of trials that are finished.
+        first: Number of the first trial, to simulate a block of a larger set.
+
+    Returns:
+        The results of all trials.
 
     >>> import driftsack as ds
     >>> world = ds.instances.example_2(horizon=1_000)
@@ -84,15 +95,12 @@ def simulate(
     else:
         hint = f"; did you mean {policy.__name__}()?" if isinstance(policy, type) else "."
         raise SettingError(f"policy must be a driftsack policy or have a start method, got {policy!r:.80}{hint}")
-    world = World(instance.unit_rewards, instance.unit_costs, instance.phase, NOISES.index(instance.noise))
-
-    times = curve_times(instance.horizon)
+    world, times = world_of(instance), curve_times(instance.horizon)
     curve = np.zeros((count, times.size))
 
     def job(trial: int) -> Result:
         nature, learner = trial_seeds(seed, begin + trial)
-        tally = new_tally(instance, times, curve[trial])
-        ledger = open_ledger(instance.problem.unit_budget, instance.horizon)
+        tally, ledger = new_tally(instance.problem, times, curve[trial]), open_ledger(instance.problem.unit_budget)
         fallbacks = one_trial(world, tally, ledger, generator(nature), learner, careful)
         return Result(tally, ledger, fallbacks)
 
@@ -107,53 +115,41 @@ def simulate(
 
 def _compiled_trial(policy: Policy, instance: Instance) -> Trial:
     """Trials by the compiled loop."""
-    fresh = policy.state_on(instance)  # once: every trial starts from a copy
-    if not hasattr(fresh, "_fields"):
-        raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {fresh!r:.80}.")
-    loop = play if covered(fresh) else _fresh_play
+    initial, terms = policy.state_on(instance), new_terms(instance.problem)  # each trial starts from a copy
+    if not hasattr(initial, "_fields"):
+        raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {initial!r:.80}.")
 
     def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
-        state, learner, stuck, fallbacks = copied(fresh), generator(seed), -1, 0
-        while (end := loop(state, ledger, world, tally, nature, learner, safe)) == STUCK:
-            if stuck == tally.clock[0]:
-                raise DriftsackError(f"choose of {policy} is stuck in round {stuck + 1} although HiGHS solved its LP.")
-            stuck = tally.clock[0]
-            fallbacks += unstick(state)
-        if end == NO_SUCH_ARM:
-            raise OutOfRangeError(
-                f"choose of {policy} must return an arm in [0, {instance.arms - 1}], SKIP (-1) or STUCK (-2); "
-                f"in round {tally.clock[0] + 1} it returned something else."
-            )
-        return fallbacks
+        return run_trial(copy_state(initial), ledger, terms, world, tally, nature, generator(seed), safe, str(policy))
 
     return trial
 
 
 def _plain_trial(policy: Startable, problem: Problem) -> Trial:
-    """Trials by ``ask`` and ``tell`` in plain Python; the same rules as :func:`loop.play`."""
-    most = np.asarray(problem.cost_max)
+    """Trials by ``ask`` and ``tell`` in plain Python, by the same rules."""
+    units = units_of(problem)
 
     def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
         learner = policy.start(problem, seed=seed)
         for t in range(problem.horizon):
-            if safe and not affordable(ledger, 1):
+            if safe and not admits(ledger):
                 break
             decision = learner.ask()
             arm = _arm_of(decision, problem.arms, t)
             if arm != SKIP:
-                reward = realise(world, t, arm, tally.costs, nature)
-                if not settle(tally, ledger, t, arm, reward):
+                reward = draw_outcome(world, t, arm, tally.costs, nature)
+                if not book(tally, ledger, t, arm, reward):
                     break
-                learner.tell(decision, reward=reward * problem.reward_max, costs=tally.costs * most)
-            note(tally, t + 1)
-        close(tally)
+                learner.tell(decision, reward=reward * units.reward, costs=tally.costs * units.costs)
+            end_round(tally, t + 1)
+        end_trial(tally)
         return 0
 
     return trial
 
 
 def _arm_of(decision: Any, arms: int, t: int) -> int:
-    """The arm of what a plain policy's ``ask`` returned: a decision, or the arm itself."""
+    """The arm of what the ``ask`` of a plain policy returned: a decision, or the arm itself."""
     arm = getattr(decision, "arm", decision)
     if isinstance(arm, bool) or not isinstance(arm, (int, np.integer)) or not SKIP <= arm < arms:
         raise OutOfRangeError(
@@ -163,34 +159,14 @@ def _arm_of(decision: Any, arms: int, t: int) -> int:
     return int(arm)
 
 
-def new_tally(instance: Instance, times: Ints, curve: Floats) -> Tally:
-    """An empty tally for one trial."""
-    resources = instance.resources
-    clock = np.array([0, instance.horizon + 1, 0])
-    pulls = np.zeros(instance.arms, dtype=np.int64)
-    return Tally(
-        clock=clock,
-        reward=np.zeros(1),
-        pulls=pulls,
-        overshoot=np.zeros(resources),
-        times=times,
-        curve=curve,
-        costs=np.zeros(resources),
-        mix=np.zeros(instance.arms),
-        prices=np.zeros(resources),
-    )
-
-
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _collect(instance: Instance, policy: Any, seed: int, done: list[Result], times: Ints, curve: Floats) -> Run:
-    """Put the trials together and back into people's units."""
-    tallies = [result.tally for result in done]
-    most = np.asarray(instance.problem.cost_max)
-    gain = instance.problem.reward_max
+    """Put the trials together, in the problem's units."""
+    tallies, units = [result.tally for result in done], units_of(instance.problem)
     fallbacks = np.array([result.fallbacks for result in done])
     if fallbacks.any():
         warnings.warn(
@@ -202,12 +178,13 @@ def _collect(instance: Instance, policy: Any, seed: int, done: list[Result], tim
         instance=instance,
         policy=policy,
         seed=seed,
-        reward=np.concatenate([tally.reward for tally in tallies]) * gain,
-        stopping_time=np.array([tally.clock[1] for tally in tallies]),
-        spent=np.array([without_rounding(result.ledger) for result in done]) * most,
-        overshoot=np.array([tally.overshoot for tally in tallies]) * most,
+        reward=np.concatenate([tally.reward for tally in tallies]) * units.reward,
+        stopping_time=np.concatenate([tally.stopping_time for tally in tallies]),
+        spent=np.array([reported_spending(result.ledger) for result in done]) * units.costs,
+        overshoot=np.array([tally.overshoot for tally in tallies]) * units.costs,
         pulls=np.array([tally.pulls for tally in tallies]),
+        pulls_first_half=np.array([tally.pulls_first_half for tally in tallies]),
         times=times,
-        curve=np.multiply(curve, gain, out=curve),
+        curve=np.multiply(curve, units.reward, out=curve),
         fallbacks=fallbacks,
     )

@@ -19,15 +19,13 @@ import polars as pl
 
 from driftsack.benchmarks import fixed_distribution, lp_dynamic
 from driftsack.core.instance import Instance
+from driftsack.core.stamp import code_digest
 from driftsack.measures import variation
-from driftsack.numerics.compiled import PACKAGE
 from driftsack.policies import from_spec
 from driftsack.simulation import simulate
 from driftsack.sweeps import forecasts as foretold
 from driftsack.sweeps.spec import STAND_INS, Spec, WorldSpec
 
-DECIDES: Final = ("core", "numerics", "lp", "game", "benchmarks", "theory", "policies", "simulation")
-"""Parts of the package whose code decides what a trial gives."""
 LIBRARIES: Final = ("numpy", "numba")
 SCHEMA: Final = pl.Schema(
     {
@@ -43,6 +41,7 @@ SCHEMA: Final = pl.Schema(
         "spent": pl.List(pl.Float64()),
         "overshoot": pl.List(pl.Float64()),
         "pulls": pl.List(pl.Int64()),
+        "pulls_first_half": pl.List(pl.Int64()),
         "budget": pl.List(pl.Float64()),
         "fallbacks": pl.Int64(),
         "curve": pl.List(pl.Float64()),
@@ -195,6 +194,7 @@ def play(job: Job) -> pl.DataFrame:
         "spent": pl.Series(run.spent).arr.to_list(),
         "overshoot": pl.Series(run.overshoot).arr.to_list(),
         "pulls": pl.Series(run.pulls).arr.to_list(),
+        "pulls_first_half": pl.Series(run.pulls_first_half).arr.to_list(),
         "fallbacks": run.fallbacks,
         "curve": pl.Series(run.curve).arr.to_list(),
     }
@@ -210,9 +210,5 @@ def canonical(content: Any) -> str:
 @cache
 def code_stamp() -> str:
     """A digest of the code that decides results and of the versions of what it computes with."""
-    digest = hashlib.sha256(canonical({name: version(name) for name in LIBRARIES}).encode())
-    for part in DECIDES:
-        place = PACKAGE / part
-        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
-            digest.update(path.relative_to(PACKAGE).as_posix().encode() + path.read_bytes())
-    return digest.hexdigest()
+    versions = canonical({name: version(name) for name in LIBRARIES})
+    return hashlib.sha256(f"{versions}{code_digest()}".encode()).hexdigest()

@@ -52,7 +52,7 @@ ENTRIES: Final[tuple[dict[str, Any], ...]] = (
     {"name": "naive UCB, scale 0.1, remaining", **PACED_UCB},
     {"name": "LagrangeBwK, OPT_FD known", "policy": "LagrangeBwK", "benchmark": "measured:opt_fd"},
     {"name": "Thompson, remaining", "policy": "ThompsonBwK", "budget_rule": "remaining"},
-    {"name": "Thompson, window 1,000, remaining", "policy": "ThompsonBwK", "window": 1000, "budget_rule": "remaining"},
+    {"name": "Thompson, window 1,000, remaining", "policy": "ThompsonBwK", "windows": 1000, "budget_rule": "remaining"},
     {"name": "GLR restarts, remaining", "policy": "DetectAndRestart", "base": PACED_UCB},
     {"name": "CUSUM restarts, remaining", "policy": "DetectAndRestart", "base": PACED_UCB, "detector": "cusum"},
     {"name": "bandit over bandit, remaining", "policy": "BanditOverBandit", "budget_rule": "remaining"},

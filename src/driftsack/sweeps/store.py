@@ -25,7 +25,7 @@ from driftsack.core.errors import DriftsackError, FileFormatError
 from driftsack.core.release import __version__
 from driftsack.sweeps.cells import SCHEMA
 
-LAYOUT: Final = "1"
+LAYOUT: Final = "2"
 PLAN: Final = "plan.json"
 SET_ASIDE: Final = "set-aside"
 LEFTOVER_SECONDS: Final = 3600.0  # a temporary file this old belongs to nobody: writing one takes far less

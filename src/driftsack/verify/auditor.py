@@ -18,14 +18,16 @@ from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Phase
 from driftsack.core.checks import frozen
-from driftsack.core.instance import NOISES, Instance
+from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator, trial_seeds
-from driftsack.game.ledger import Ledger, open_ledger
+from driftsack.game.ledger import open_ledger
+from driftsack.game.protocol import STUCK
+from driftsack.game.records import Outcome, Round, new_terms
+from driftsack.game.state import copy_state
+from driftsack.game.trial import new_tally, run_trial
+from driftsack.game.world import world_of
 from driftsack.numerics.compiled import kernel
 from driftsack.policies import sliding_window_ucb as ucb
-from driftsack.policies.policy import STUCK, copied, unstick
-from driftsack.simulation.loop import World, play
-from driftsack.simulation.simulate import new_tally
 
 
 class State(NamedTuple):
@@ -42,31 +44,34 @@ class State(NamedTuple):
 
 
 @kernel
-def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """The learner's choice, and whether its bounds cover."""
-    arm = ucb.choose(state.base, ledger, t, rng, mix, prices)
+    t = round.t
+    arm = ucb.choose(state.base, round, rng, mix, prices)
     if arm == STUCK:
         return STUCK
-    row, lp = state.phase[t], state.base.lp
+    row = state.phase[t]
     covered = True
     for i in range(mix.size):
-        covered &= lp.objective[i] + state.drift[t, 0] >= state.rewards[row, i]
-        state.sums[0] -= lp.objective[i] * mix[i]
+        bound = ucb.reward_bound(state.base, i)
+        covered &= bound + state.drift[t, 0] >= state.rewards[row, i]
+        state.sums[0] -= bound * mix[i]
         for j in range(prices.size):
-            covered &= lp.columns[j, i] - state.drift[t, 1 + j] <= state.costs[row, j, i]
-            state.sums[1 + j] -= lp.columns[j, i] * mix[i]
+            bound = ucb.cost_bound(state.base, j, i)
+            covered &= bound - state.drift[t, 1 + j] <= state.costs[row, j, i]
+            state.sums[1 + j] -= bound * mix[i]
     if not covered:
         state.missed[0] += 1.0
     return arm
 
 
 @kernel
-def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
+def learn(state: State, outcome: Outcome) -> None:
     """The learner learns; the auditor adds up."""
-    ucb.learn(state.base, t, arm, chance, reward, costs)
-    state.sums[0] += reward
-    for j in range(costs.size):
-        state.sums[1 + j] += costs[j]
+    ucb.learn(state.base, outcome)
+    state.sums[0] += outcome.reward
+    for j in range(outcome.costs.size):
+        state.sums[1 + j] += outcome.costs[j]
     for k in range(state.sums.size):
         state.farthest[k] = max(state.farthest[k], abs(state.sums[k]))
 
@@ -91,16 +96,14 @@ def audit(instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: i
         np.zeros(1 + instance.resources),
         np.zeros(1 + instance.resources),
     )
-    world = World(instance.unit_rewards, instance.unit_costs, instance.phase, NOISES.index(instance.noise))
+    problem, world, terms = instance.problem, world_of(instance), new_terms(instance.problem)
     found = []
     for trial in range(trials):
         nature, learner = (generator(part) for part in trial_seeds(seed, trial))
-        state, times = copied(fresh), np.array([instance.horizon])
-        tally = new_tally(instance, times, np.zeros(1))
-        ledger = open_ledger(instance.problem.unit_budget, instance.horizon)
-        while play(state, ledger, world, tally, nature, learner, False) == STUCK:
-            unstick(state)
-        found.append(Audit(int(state.missed[0]), state.farthest, int(tally.clock[1])))
+        state = copy_state(fresh)
+        tally = new_tally(problem, np.array([problem.horizon]), np.zeros(1))
+        run_trial(state, open_ledger(problem.unit_budget), terms, world, tally, nature, learner)
+        found.append(Audit(int(state.missed[0]), state.farthest, int(tally.stopping_time[0])))
     return found
 
 

@@ -1,0 +1,34 @@
+"""The digest of the code that decides results: what compiled kernels and stored sweeps are stamped with.
+
+A kernel on disk and a cell of a sweep are valid only for the code that made them. Both use the same definition of that
+code, so that editing a page, a figure or a command makes neither of them stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+PACKAGE: Final = Path(__file__).resolve().parents[1]
+DECIDING: Final = ("core", "numerics", "lp", "game", "benchmarks", "theory", "policies", "simulation")
+"""The packages whose code decides what a trial gives."""
+
+
+@cache
+def code_digest(*more: str) -> str:
+    """Compute a digest of every Python file of the deciding packages.
+
+    Args:
+        *more: Further packages to include, for kernels that live in one of them.
+
+    Returns:
+        The digest in hexadecimal.
+    """
+    digest = hashlib.sha256()
+    for part in sorted({*DECIDING, *more}):
+        for path in sorted((PACKAGE / part).rglob("*.py")):
+            digest.update(path.relative_to(PACKAGE).as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,76 @@
+"""The kernel protocol: ``choose`` and ``learn``, found by the type of a policy's state.
+
+A policy file holds a ``NamedTuple`` state and two kernels that act on it,
+
+- ``choose(state, round, rng, mix, prices)`` writes the probabilities of the arms into ``mix (m,)`` and the value of a
+  unit of each resource into ``prices (d,)``, and returns the arm of the round, ``SKIP``, or ``STUCK``. After ``STUCK``
+  it is called once more for the same round and must leave the columns of its LP as they are.
+- ``learn(state, outcome)`` takes in the outcome of a round, however late it arrives. A skipped round is passed on at
+  once, with arm ``SKIP`` and zeros.
+
+:func:`choose` and :func:`learn` of this file call those of the file in which the state's class was written. Inside a
+kernel Numba resolves that when it compiles, by the type of the state, so the game's loop and policies that wrap other
+policies call them by name and stay in the disk cache.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from numba.extending import overload
+from numpy.random import Generator
+
+from driftsack.core.arrays import Floats
+from driftsack.core.errors import SettingError
+from driftsack.game.records import Outcome, Round
+from driftsack.game.state import is_packaged
+from driftsack.numerics.compiled import LINKED, source, uncached
+
+STUCK: Final = -2
+"""Returned by ``choose``: an LP could not be certified. Call ``solve_stuck`` and choose again."""
+
+
+def find_kernel(state_class: type, name: str) -> Any:
+    """The ``choose`` or ``learn`` of the file in which a state's class was written."""
+    file = sys.modules[state_class.__module__]
+    if not hasattr(file, name):
+        raise SettingError(
+            f"the file {state_class.__module__!r} holds the state {state_class.__name__} and must hold its kernel "
+            f"{name} too; write `@kernel def {name}(state, ...)` beside it."
+        )
+    return getattr(file, name)
+
+
+def choose(state: Any, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """Choose the arm of a round, ``SKIP`` or ``STUCK``; what it was drawn from goes into ``mix`` and ``prices``."""
+    arm: int = callable_kernel(state, "choose")(state, round, rng, mix, prices)
+    return arm
+
+
+def learn(state: Any, outcome: Outcome) -> None:
+    """Take in the outcome of a round."""
+    callable_kernel(state, "learn")(state, outcome)
+
+
+@overload(choose, strict=False, jit_options=LINKED)  # type: ignore[untyped-decorator]
+def _choose(state: Any, round: Any, rng: Any, mix: Any, prices: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return source(find_kernel(state.instance_class, "choose"))
+
+
+@overload(learn, strict=False, jit_options=LINKED)  # type: ignore[untyped-decorator]
+def _learn(state: Any, outcome: Any) -> Callable[..., Any]:  # noqa: ARG001
+    return source(find_kernel(state.instance_class, "learn"))
+
+
+def callable_kernel(state: Any, name: str) -> Any:
+    """The kernel for calls from Python; without the disk cache where that does not cover the state's files."""
+    found = find_kernel(type(state), name)
+    return found if is_packaged(state) else _uncached(found)
+
+
+@cache
+def _uncached(found: Callable[..., Any]) -> Any:
+    return uncached(found)

@@ -1,0 +1,69 @@
+"""The two records of the kernel protocol: what a policy sees before a round, and what it learns after it.
+
+A policy reads the fields that it needs. A record may gain a field without any policy being touched: drivers and
+wrappers never build a record field by field but through the functions of this file.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from driftsack.core.arrays import Floats
+from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
+from driftsack.numerics.compiled import kernel
+
+
+class Terms(NamedTuple):
+    """What every round of a game offers, unless a driver changes it."""
+
+    rate: Floats  # (d,) what a round may use on average: b = B/T
+
+
+class Round(NamedTuple):
+    """All that a policy may look at when it chooses."""
+
+    t: int  # from 0
+    ledger: Ledger
+    rate: Floats  # (d,) what this round may use on average: b = B/T, or what a spending plan allows
+
+
+class Outcome(NamedTuple):
+    """All that a policy learns from; a skipped round has the arm ``SKIP`` and zeros."""
+
+    t: int  # the round that it belongs to, from 0
+    arm: int
+    probability: float  # of the arm when it was chosen
+    reward: float  # in [0, 1]
+    costs: Floats  # (d,) in [0, 1]
+
+
+def new_terms(problem: Problem) -> Terms:
+    """The terms of a problem."""
+    return Terms(np.array(problem.rate))
+
+
+@kernel
+def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
+    """The record of round ``t``."""
+    return Round(t, ledger, terms.rate)
+
+
+@kernel
+def with_rate(round: Round, rate: Floats) -> Round:
+    """The same round at another rate: how a wrapper paces its base."""
+    return Round(round.t, round.ledger, rate)
+
+
+@kernel
+def with_account(round: Round, t: int, account: Ledger) -> Round:
+    """The same round in a clock and with a ledger of a wrapper's own."""
+    return Round(t, account, round.rate)
+
+
+@kernel
+def with_time(outcome: Outcome, t: int) -> Outcome:
+    """The same outcome in a clock of a wrapper's own."""
+    return Outcome(t, outcome.arm, outcome.probability, outcome.reward, outcome.costs)

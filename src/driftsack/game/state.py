@@ -1,0 +1,85 @@
+"""States as trees of arrays: walk, copy and move them, and solve the LPs that a kernel could not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driftsack.core.errors import DriftsackError, SettingError
+from driftsack.lp.step import rescue_failed
+from driftsack.numerics.simplex import Simplex
+
+
+def parts(state: Any, name: str = "state") -> Iterator[tuple[str, Any]]:
+    """Every array, number and NamedTuple that a state is made of, outermost first, each with its place in it."""
+    if isinstance(state, tuple):
+        yield name, state
+        names = getattr(state, "_fields", range(len(state)))
+        for field, part in zip(names, state, strict=True):
+            yield from parts(part, f"{name}.{field}")
+    elif isinstance(state, (np.ndarray, np.generic, int, float)):
+        yield name, state
+    else:
+        raise SettingError(f"a state is made of arrays, numbers and tuples of them; {name} is {state!r:.80}.")
+
+
+def arrays(state: Any, name: str = "state") -> dict[str, npt.NDArray[Any]]:
+    """Every array of a state that can change, by its place."""
+    found = ((place, part) for place, part in parts(state, name) if isinstance(part, np.ndarray))
+    return {place: array for place, array in found if array.flags.writeable}
+
+
+def programs(state: Any) -> Iterator[Simplex]:
+    """Every linear program of a state."""
+    return (part for _, part in parts(state) if isinstance(part, Simplex))
+
+
+def is_packaged(state: Any) -> bool:
+    """Whether every class of the state belongs to the package, so that the stamp of the cache covers its kernels."""
+    classes = {type(part) for _, part in parts(state) if hasattr(part, "_fields")}
+    return all(kind.__module__.startswith("driftsack.") for kind in classes)
+
+
+def copy_state(state: Any) -> Any:
+    """An equal state with arrays of its own; read-only arrays are shared."""
+    copies: dict[int, npt.NDArray[Any]] = {}
+
+    def own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if id(array) not in copies:
+            copies[id(array)] = array.copy()
+        return copies[id(array)]
+
+    return relocate(state, own)
+
+
+def relocate(state: Any, place: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Any:
+    """The same state in other memory: ``place`` of each array that owns its memory; views follow their owner."""
+    if isinstance(state, tuple):
+        inner = [relocate(part, place) for part in state]
+        return type(state)(*inner) if hasattr(state, "_fields") else tuple(inner)
+    if not isinstance(state, np.ndarray) or not state.flags.writeable:
+        return state
+    owner = owner_of(state)
+    if owner is state:
+        return place(owner)
+    first = (state.ctypes.data - owner.ctypes.data) // state.itemsize
+    return place(owner).reshape(-1)[first : first + state.size].reshape(state.shape)
+
+
+def owner_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array whose memory this one uses: itself, or the one that it is a contiguous part of."""
+    base = array.base
+    if not isinstance(base, np.ndarray) or base.dtype != array.dtype:
+        return array
+    return base if base.flags.c_contiguous and array.flags.c_contiguous else array
+
+
+def solve_stuck(state: Any) -> int:
+    """Solve with HiGHS the LPs that made ``choose`` return ``STUCK``; returns how many there were."""
+    rescued = sum(rescue_failed(program) for program in programs(state))
+    if not rescued:
+        raise DriftsackError("choose returned STUCK, but no linear program of its state has failed.")
+    return rescued

@@ -1,0 +1,149 @@
+"""One trial, compiled: rounds are chosen, drawn, charged and learnt from until the horizon or the stopping time."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.decision import SKIP
+from driftsack.core.errors import DriftsackError, OutOfRangeError
+from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger, admits, charge_or_stop
+from driftsack.game.protocol import STUCK, choose, learn
+from driftsack.game.records import Outcome, Terms, open_round
+from driftsack.game.state import is_packaged, solve_stuck
+from driftsack.game.world import World, draw_outcome
+from driftsack.numerics.compiled import kernel, uncached
+
+FINISHED: Final = 0
+NO_SUCH_ARM: Final = -3
+
+
+class Tally(NamedTuple):
+    """What one trial has earned and used so far; only rounds before the stopping time count."""
+
+    played: Ints  # (1,) rounds that are over
+    stopping_time: Ints  # (1,) first round, from 1, whose costs broke a budget; T + 1 if none did
+    reward: Floats  # (1,)
+    pulls: Ints  # (m,)
+    pulls_first_half: Ints  # (m,) pulls in the first T/2 rounds
+    half: int  # T/2
+    overshoot: Floats  # (d,) by how much the round that broke a budget exceeded each
+    times: Ints  # (p,) rounds after which the cumulative reward is recorded
+    curve: Floats  # (p,) cumulative reward
+    points: Ints  # (1,) points of the curve that are recorded
+    costs: Floats  # (d,) of the present round
+    mix: Floats  # (m,) of the present round
+    prices: Floats  # (d,) of the present round
+
+
+def new_tally(problem: Problem, times: Ints, curve: Floats) -> Tally:
+    """An empty tally that records the cumulative reward after each of ``times`` into ``curve``."""
+    arms, resources = problem.arms, problem.resources
+    return Tally(
+        played=np.zeros(1, dtype=np.int64),
+        stopping_time=np.array([problem.horizon + 1]),
+        reward=np.zeros(1),
+        pulls=np.zeros(arms, dtype=np.int64),
+        pulls_first_half=np.zeros(arms, dtype=np.int64),
+        half=problem.horizon // 2,
+        overshoot=np.zeros(resources),
+        times=times,
+        curve=curve,
+        points=np.zeros(1, dtype=np.int64),
+        costs=np.zeros(resources),
+        mix=np.zeros(arms),
+        prices=np.zeros(resources),
+    )
+
+
+@kernel
+def book(tally: Tally, ledger: Ledger, t: int, arm: int, reward: float) -> bool:
+    """Charge and count the round in ``tally.costs``; False if it ends the trial."""
+    if not charge_or_stop(ledger, tally.costs, tally.overshoot):
+        tally.stopping_time[0] = t + 1
+        return False
+    tally.reward[0] += reward
+    tally.pulls[arm] += 1
+    if t < tally.half:
+        tally.pulls_first_half[arm] += 1
+    return True
+
+
+@kernel
+def end_round(tally: Tally, played: int) -> None:
+    """After ``played`` rounds, record the cumulative reward if the curve has a point here."""
+    tally.played[0] = played
+    point = tally.points[0]
+    if point < tally.times.size and tally.times[point] == played:
+        tally.curve[point] = tally.reward[0]
+        tally.points[0] = point + 1
+
+
+@kernel
+def end_trial(tally: Tally) -> None:
+    """Fill the rest of the curve: what was earned stays earned."""
+    tally.curve[tally.points[0] :] = tally.reward[0]
+
+
+@kernel
+def run_rounds(
+    state: Any, ledger: Ledger, terms: Terms, world: World, tally: Tally, nature: Generator, rng: Generator, safe: bool
+) -> int:
+    """Run rounds until the horizon or the stopping time; ``STUCK`` and ``NO_SUCH_ARM`` interrupt the trial."""
+    for t in range(tally.played[0], world.phase.size):
+        if safe and not admits(ledger):
+            break  # costs never come back: every further round would be skipped
+        arm = choose(state, open_round(t, ledger, terms), rng, tally.mix, tally.prices)
+        if arm == STUCK:
+            return STUCK
+        if arm < SKIP or arm >= tally.mix.size:
+            return NO_SUCH_ARM
+        if arm == SKIP:
+            tally.costs[:] = 0.0
+            learn(state, Outcome(t, SKIP, 1.0 - tally.mix.sum(), 0.0, tally.costs))
+        else:
+            reward = draw_outcome(world, t, arm, tally.costs, nature)
+            if not book(tally, ledger, t, arm, reward):
+                break
+            learn(state, Outcome(t, arm, tally.mix[arm], reward, tally.costs))
+        end_round(tally, t + 1)
+    end_trial(tally)
+    return FINISHED
+
+
+_run_rounds_uncached = uncached(run_rounds)  # for states written outside the package
+
+
+def run_trial(
+    state: Any,
+    ledger: Ledger,
+    terms: Terms,
+    world: World,
+    tally: Tally,
+    nature: Generator,
+    rng: Generator,
+    safe: bool = False,
+    name: str = "the policy",
+) -> int:
+    """Run a whole trial on a policy's state; returns how many LPs HiGHS had to solve.
+
+    ``nature`` draws the outcomes, ``rng`` is the policy's own randomness, and errors call the policy by ``name``.
+    """
+    run = run_rounds if is_packaged(state) else _run_rounds_uncached
+    stuck, fallbacks = -1, 0
+    while (status := run(state, ledger, terms, world, tally, nature, rng, safe)) != FINISHED:
+        t = int(tally.played[0])
+        if status == NO_SUCH_ARM:
+            raise OutOfRangeError(
+                f"choose of {name} must return an arm in [0, {tally.mix.size - 1}], SKIP (-1) or STUCK (-2); "
+                f"in round {t + 1} it returned something else."
+            )
+        if stuck == t:
+            raise DriftsackError(f"choose of {name} is stuck in round {t + 1} although HiGHS solved its LP.")
+        stuck = t
+        fallbacks += solve_stuck(state)
+    return fallbacks

@@ -1,0 +1,57 @@
+"""``World``: an instance in the form that kernels read, and the outcomes drawn from it."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from numpy.random import Generator
+
+from driftsack.core.arrays import Floats, Phase
+from driftsack.core.checks import frozen
+from driftsack.core.instance import NOISES, Instance
+from driftsack.numerics.compiled import kernel
+
+DETERMINISTIC: Final = NOISES.index("deterministic")
+BERNOULLI: Final = NOISES.index("bernoulli")
+UNIFORM: Final = NOISES.index("uniform")
+BETA_CONCENTRATION: Final = 4.0
+
+
+class World(NamedTuple):
+    """Means in [0, 1] and the noise; all arrays are read-only, whatever the units, so that kernels compile once."""
+
+    rewards: Floats  # (K, m)
+    costs: Floats  # (K, d, m)
+    phase: Phase  # (T,) row of each round
+    noise: int  # index into ``NOISES``
+
+
+def world_of(instance: Instance) -> World:
+    """The world of an instance, normalised."""
+    rewards, costs = frozen(instance.unit_rewards), frozen(instance.unit_costs)
+    return World(rewards, costs, instance.phase, NOISES.index(instance.noise))
+
+
+@kernel
+def draw_outcome(world: World, t: int, arm: int, costs: Floats, rng: Generator) -> float:
+    """Draw the outcome of an arm in round ``t``: writes the costs and returns the reward."""
+    row = world.phase[t]
+    reward = noisy(world.rewards[row, arm], world.noise, rng)
+    for j in range(costs.size):
+        costs[j] = noisy(world.costs[row, j, arm], world.noise, rng)
+    return reward
+
+
+@kernel
+def noisy(mean: float, noise: int, rng: Generator) -> float:
+    """Draw a number in [0, 1] with the given mean."""
+    if noise == DETERMINISTIC:
+        return mean
+    if noise == BERNOULLI:
+        return 1.0 if rng.random() < mean else 0.0
+    if noise == UNIFORM:
+        half = min(mean, 1.0 - mean)
+        return mean + half * (2.0 * rng.random() - 1.0)
+    if mean <= 0.0 or mean >= 1.0:  # Beta has no such mean; the limit is the constant
+        return mean
+    return rng.beta(BETA_CONCENTRATION * mean, BETA_CONCENTRATION * (1.0 - mean))

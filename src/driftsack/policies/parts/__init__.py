@@ -1,0 +1,1 @@
+"""Parts that policies are composed of: estimators, confidence radii, pacers, change detectors, nested states."""

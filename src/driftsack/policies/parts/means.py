@@ -1,0 +1,101 @@
+r"""Estimators of mean rewards and costs: over all rounds, over a window of rounds, or with a discount.
+
+*Window*: the rounds :math:`[t-w_1, t-1]` count for rewards and :math:`[t-w_2, t-1]` for costs; a window of T rounds or
+more never forgets. Only arms that were observed or left a window since the last round have new estimates, so those arms
+are kept in a set: at most three when feedback is immediate.
+
+*Discount*: before round t an outcome of round s has the weight :math:`\rho^{t-s}`. All estimates change in each round.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.problem import Problem
+from driftsack.game.records import Outcome
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.index_set import IndexSet, full_set, insert
+from driftsack.numerics.window import Window, add, expire, open_window
+
+
+class WindowedMeans(NamedTuple):
+    """Sums of outcomes per arm over the last rounds."""
+
+    rewards: Window  # (w1, 1) ring and per-arm sums
+    costs: Window  # (w2, d) ring and per-arm sums
+    stale: IndexSet  # arms whose estimates have changed since they were last used
+    latest: Ints  # (1,) the latest round chosen, from 0
+    reward: Floats  # (1,) scratch
+
+
+class DiscountedMeans(NamedTuple):
+    """Discounted sums of outcomes per arm."""
+
+    sums: Floats  # (m, 1 + d) rewards first
+    pulls: Floats  # (m,) discounted pulls
+    latest: Ints  # (1,) the latest round chosen, from 0
+    discount: float  # rho
+
+
+def windowed_means(problem: Problem, lengths: tuple[int, int]) -> WindowedMeans:
+    """Windows of ``lengths`` rounds, for rewards and for costs, without observations."""
+    horizon, arms, resources = problem.horizon, problem.arms, problem.resources
+    return WindowedMeans(
+        rewards=open_window(lengths[0], horizon, arms, outcomes=1),
+        costs=open_window(lengths[1], horizon, arms, outcomes=resources),
+        stale=full_set(arms),
+        latest=np.full(1, -1, dtype=np.int64),
+        reward=np.zeros(1),
+    )
+
+
+def discounted_means(problem: Problem, discount: float) -> DiscountedMeans:
+    """Discounted sums without observations."""
+    sums, pulls = np.zeros((problem.arms, 1 + problem.resources)), np.zeros(problem.arms)
+    return DiscountedMeans(sums, pulls, np.full(1, -1, dtype=np.int64), discount)
+
+
+@kernel
+def observe(means: WindowedMeans, t: int, arm: int, reward: float, costs: Floats) -> None:
+    """Add the outcome of round ``t``; it does not count in a window that the round has left."""
+    means.reward[0] = reward
+    now = means.latest[0]
+    if add(means.rewards, now, t, arm, means.reward):
+        insert(means.stale, arm)
+    if add(means.costs, now, t, arm, costs):
+        insert(means.stale, arm)
+
+
+@kernel
+def make_room(means: WindowedMeans, t: int) -> None:
+    """Drop the rounds that leave the windows in round ``t``."""
+    insert(means.stale, expire(means.rewards, t))
+    insert(means.stale, expire(means.costs, t))
+
+
+@kernel
+def set_windows(means: WindowedMeans, length: int) -> None:
+    """Use the first ``length`` rounds of empty rings, or no ring if it is 0."""
+    means.rewards.length[0] = length
+    means.costs.length[0] = length
+
+
+@kernel
+def discount_arm(means: DiscountedMeans, arm: int) -> None:
+    """One more round of distance to everything observed of an arm."""
+    means.pulls[arm] *= means.discount
+    for k in range(means.sums.shape[1]):
+        means.sums[arm, k] *= means.discount
+
+
+@kernel
+def observe_discounted(means: DiscountedMeans, outcome: Outcome) -> None:
+    """Add an outcome with the weight that its round has by now."""
+    weight = means.discount ** (means.latest[0] - outcome.t)
+    means.pulls[outcome.arm] += weight
+    means.sums[outcome.arm, 0] += weight * outcome.reward
+    for j in range(outcome.costs.size):
+        means.sums[outcome.arm, 1 + j] += weight * outcome.costs[j]

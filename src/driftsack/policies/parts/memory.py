@@ -1,0 +1,95 @@
+"""Policies inside policies: restart a base, or keep several of a kind of which one is active at a time.
+
+Kernels cannot allocate, and a wrapper does not know what its base's state is made of. So the base's arrays are laid
+out side by side in one :class:`Memory` (:func:`pack`). Restarting the base means copying the initial content back
+(:func:`restore`); setting it aside for another means keeping its content as a row (:func:`save`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.checks import frozen, of_type
+from driftsack.core.errors import SettingError
+from driftsack.game.state import arrays, owner_of, relocate
+from driftsack.numerics.compiled import kernel
+from driftsack.policies.oracles import Oracle
+from driftsack.policies.policy import Policy
+
+
+class Memory(NamedTuple):
+    """The arrays of a state; with one more leading axis, the contents of several states."""
+
+    floats: Floats  # (n,) or (k, n)
+    ints: Ints
+    bools: Bools
+
+
+def check_base(base: Any) -> None:
+    """Raise unless ``base`` is a policy that learns from outcomes alone."""
+    of_type(base, Policy, "base")
+    if isinstance(base, Oracle):
+        name = type(base).__name__
+        raise SettingError(f"base must not know the means, but {name} does; pass {name} to simulate on its own.")
+
+
+def pack(state: Any) -> tuple[Any, Memory]:
+    """An equal state whose arrays lie in one memory, and that memory.
+
+    >>> from driftsack.numerics.index_set import full_set
+    >>> items, memory = pack(full_set(3))
+    >>> memory.ints[:] = 7
+    >>> items.members
+    array([7, 7, 7])
+    """
+    owners = {id(owner): owner for owner in map(owner_of, arrays(state).values())}.values()
+    places: dict[int, npt.NDArray[Any]] = {}
+    pools: list[Any] = []
+    for kind in (np.float64, np.int64, np.bool_):
+        own = [owner for owner in owners if owner.dtype == kind]
+        pool = np.concatenate([owner.reshape(-1) for owner in own]) if own else np.zeros(0, dtype=kind)
+        ends = np.cumsum([owner.size for owner in own])
+        for owner, end in zip(own, ends, strict=True):
+            places[id(owner)] = pool[end - owner.size : end].reshape(owner.shape)
+        pools.append(pool)
+    if len(places) < len(owners):
+        raise SettingError("the state of a wrapped policy must consist of float64, int64 and bool arrays.")
+    return relocate(state, lambda owner: places[id(owner)]), Memory(*pools)
+
+
+def repeat(memory: Memory, count: int) -> Memory:
+    """``count`` copies of the present content, one per row."""
+    stacked: list[Any] = [np.stack([part] * count) for part in memory]
+    return Memory(*stacked)
+
+
+def snapshot(memory: Memory) -> Memory:
+    """The present content as a single read-only row: it is shared between trials and never saved."""
+    frozen_rows: list[Any] = [frozen(part[None]) for part in memory]
+    return Memory(*frozen_rows)
+
+
+@kernel
+def restore(memory: Memory, contents: Memory, k: int) -> None:
+    """Overwrite the memory with row ``k`` of the contents."""
+    for i in range(memory.floats.size):
+        memory.floats[i] = contents.floats[k, i]
+    for i in range(memory.ints.size):
+        memory.ints[i] = contents.ints[k, i]
+    for i in range(memory.bools.size):
+        memory.bools[i] = contents.bools[k, i]
+
+
+@kernel
+def save(memory: Memory, contents: Memory, k: int) -> None:
+    """Keep the memory as row ``k`` of the contents."""
+    for i in range(memory.floats.size):
+        contents.floats[k, i] = memory.floats[i]
+    for i in range(memory.ints.size):
+        contents.ints[k, i] = memory.ints[i]
+    for i in range(memory.bools.size):
+        contents.bools[k, i] = memory.bools[i]

@@ -1,0 +1,50 @@
+r"""Pacers: the right-hand side of the step LP, that is how much a round may spend on average.
+
+- ``"fixed"``: the round's rate, b = B/T unless a wrapper changes it.
+- ``"remaining"``: what is left of each budget over the rounds left, which corrects earlier over- and underspending.
+
+Either is multiplied by ``kept`` = 1 - ε, the part of the rate that is planned with.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from driftsack.core.checks import one_of
+from driftsack.game.records import Round
+from driftsack.lp.step import LOOSE
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.simplex import Simplex
+
+FIXED: Final = "fixed"
+REMAINING: Final = "remaining"
+BUDGET_RULES: Final = (FIXED, REMAINING)
+
+
+class Pacer(NamedTuple):
+    """How a policy paces its spending."""
+
+    remaining: bool  # by what is left, instead of the round's rate
+    horizon: int
+    kept: float  # 1 - epsilon
+
+
+def new_pacer(horizon: int, budget_rule: str, kept: float = 1.0) -> Pacer:
+    """The pacer that a budget rule names."""
+    return Pacer(budget_rule == REMAINING, horizon, kept)
+
+
+def check_budget_rule(recipe: Any) -> None:
+    """Check the setting ``budget_rule`` of a policy."""
+    one_of(recipe.budget_rule, "budget_rule", BUDGET_RULES)
+
+
+@kernel
+def pace(pacer: Pacer, lp: Simplex, round: Round) -> None:
+    """Write the right-hand side of the step LP."""
+    ledger = round.ledger
+    for j in range(ledger.budget.size):
+        rate = round.rate[j]
+        if pacer.remaining:
+            rate = max(ledger.budget[j] - ledger.spent[j], 0.0) / (pacer.horizon - round.t)
+        lp.rhs[j] = min(pacer.kept * rate, LOOSE)
