@@ -358,8 +358,8 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         file_format.write(path, "learner", 3, header, body)
         with pytest.raises(FileFormatError, match=words):
             ds.Learner.load(path)
-    file_format.write(path, "learner", 3, content, arrays)
-    with pytest.raises(FileFormatError, match="must be of learner version 2, got version 3"):
+    file_format.write(path, "learner", 4, content, arrays)
+    with pytest.raises(FileFormatError, match="must be of learner version 3, got version 4"):
         ds.Learner.load(path)
     ds.instances.example_1(horizon=10).save(path)
     with pytest.raises(FileFormatError, match="must hold a driftsack learner, but holds: instance"):
