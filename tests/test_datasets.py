@@ -12,7 +12,7 @@ import driftsack as ds
 from driftsack.advice.drift import drift
 from driftsack.advice.windows import joined
 from driftsack.core.errors import DriftsackError, SettingError
-from driftsack.datasets.flights import CARRIERS, _read
+from driftsack.datasets.flights import CARRIERS, chicago_flights
 from driftsack.paper.flights import half_year, league_policies, optima, windowed
 
 
@@ -23,7 +23,7 @@ def table() -> ds.logs.Log:
 
 def test_rounds_are_those_of_the_raw_table(table: ds.logs.Log) -> None:
     """150 rounds, each looked up flight by flight."""
-    raw = list(_read().iter_rows(named=True))
+    raw = list(chicago_flights().iter_rows(named=True))
     begun = datetime(2013, 1, 1, 6, 0)  # noqa: DTZ001  (local time, as in the table)
     assert table.table is not None
     for t in np.random.default_rng(0).choice(9_489, 150, replace=False).tolist():
