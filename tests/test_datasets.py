@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.advice.drift import drift
-from driftsack.advice.windows import joined
+from driftsack.advice.drift_detection import detect_drift
+from driftsack.advice.time_windows import merge_blocks
 from driftsack.core.errors import DriftsackError, SettingError
-from driftsack.datasets.flights import CARRIERS, _read
+from driftsack.datasets.flights import CARRIERS, chicago_flights
 from driftsack.paper.flights import half_year, league_policies, optima, windowed
 
 
@@ -23,7 +23,7 @@ def table() -> ds.logs.Log:
 
 def test_rounds_are_those_of_the_raw_table(table: ds.logs.Log) -> None:
     """150 rounds, each looked up flight by flight."""
-    raw = list(_read().iter_rows(named=True))
+    raw = list(chicago_flights().iter_rows(named=True))
     begun = datetime(2013, 1, 1, 6, 0)  # noqa: DTZ001  (local time, as in the table)
     assert table.table is not None
     for t in np.random.default_rng(0).choice(9_489, 150, replace=False).tolist():
@@ -56,7 +56,7 @@ def test_the_first_look_is_reproduced(table: ds.logs.Log) -> None:
 
 def test_most_of_the_weekly_drift_is_that_days_differ(table: ds.logs.Log) -> None:
     rows = ds.logs.survey(table, most_cells=2**14)
-    by_round, by_day = drift(rows, windows=52), drift(joined(rows, 26), windows=52)
+    by_round, by_day = detect_drift(rows, windows=52), detect_drift(merge_blocks(rows, 26), windows=52)
     assert by_round.measures["v1"].floor == pytest.approx(3.9, abs=0.1)
     assert by_day.measures["v1"].floor == pytest.approx(13.1, abs=0.3)
     assert by_day.measures["v1"].share < 0.15

@@ -1,4 +1,4 @@
-"""Judging policies by logs that others gathered: right where the log can answer, a refusal where it cannot."""
+"""Off-policy evaluation: correct where the log supports an answer, refused where it does not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def uneven_log(seed: int = 0) -> ds.logs.Log:
 
 
 def log_of(arm: npt.NDArray[Any], propensity: Floats, reward: npt.NDArray[Any] | None = None) -> ds.logs.Log:
-    """A log of free rounds; arm -1 is a skip."""
+    """A log without costs; arm -1 is a skip."""
     n = len(arm)
     return dataclasses.replace(
         ds.gather(ds.Instance.stationary([0.5] * (int(arm.max()) + 1), [[0.0] * (int(arm.max()) + 1)], n, 1.0)),
@@ -39,7 +39,7 @@ def log_of(arm: npt.NDArray[Any], propensity: Floats, reward: npt.NDArray[Any] |
 
 
 def drawn(chances: Floats, rng: np.random.Generator, means: Floats | None = None) -> ds.logs.Log:
-    """A log whose arms are drawn from the rows of ``chances`` (n, m); what is left of 1 is skipped."""
+    """A log whose arms are drawn from the rows of ``chances`` (n, m); the remaining probability is that of a skip."""
     n, m = chances.shape
     arm = (rng.random((n, 1)) >= chances.cumsum(axis=1)).sum(axis=1)
     all_chances = np.column_stack([chances, 1.0 - chances.sum(axis=1)])
@@ -49,7 +49,7 @@ def drawn(chances: Floats, rng: np.random.Generator, means: Floats | None = None
 
 
 def greedy_log(n: int, rng: np.random.Generator) -> ds.logs.Log:
-    """A log of a learner that plays the best arm so far, and one time in five any."""
+    """A log of an epsilon-greedy learner with epsilon = 0.2."""
     means, sums, pulls = np.array([0.4, 0.5, 0.6]), np.ones(3), np.full(3, 2.0)
     arm, propensity = np.zeros(n), np.zeros(n)
     for t in range(n):
@@ -77,7 +77,7 @@ def rare_chances(n: int, rng: np.random.Generator) -> Floats:
     return np.tile([0.01, *(0.99 * rng.dirichlet(np.full(2, 4.0)))], (n, 1))
 
 
-def test_weights_against_an_obvious_twin_and_the_truth() -> None:
+def test_weights_against_a_simple_implementation_and_the_truth() -> None:
     log, mix = uneven_log(), [0.1, 0.2, 0.5]
     found = ds.logs.evaluate_mix(log, mix, budget=[1_500.0, 3_000.0])
     top = bottom = squares = 0.0
@@ -88,7 +88,7 @@ def test_weights_against_an_obvious_twin_and_the_truth() -> None:
     assert found.effective == pytest.approx(bottom**2 / squares)
     true = np.array(mix) @ WORLD.rewards[0]
     assert abs(found.reward - true) < 4 * found.reward_se
-    assert abs(log.reward.mean() * 0.8 - true) > 8 * found.reward_se  # without weights it would be far off
+    assert abs(log.reward.mean() * 0.8 - true) > 8 * found.reward_se  # without weights the estimate is far off
     np.testing.assert_allclose(found.costs, WORLD.costs[0] @ mix, atol=0.05)
     assert found.lasts == pytest.approx(1_500.0 / found.costs[0])
     assert found.total == pytest.approx(found.reward * found.lasts)
@@ -96,7 +96,7 @@ def test_weights_against_an_obvious_twin_and_the_truth() -> None:
 
 
 def test_standard_errors_of_weights_hold() -> None:
-    """Over 60 logs the estimates spread as their standard errors say, within a third."""
+    """Over 60 logs the spread of the estimates agrees with their standard errors within a third."""
     found = [ds.logs.evaluate_mix(uneven_log(seed), [0.2, 0.2, 0.6]) for seed in range(60)]
     spread = np.std([one.reward for one in found], ddof=1)
     assert spread == pytest.approx(np.mean([one.reward_se for one in found]), rel=0.33)
@@ -104,9 +104,9 @@ def test_standard_errors_of_weights_hold() -> None:
 
 @pytest.mark.parametrize("policy", [ds.NaiveUCB(scale=0.1), ds.AlwaysArm(2)])
 def test_standard_errors_of_rejection_sampling_hold(policy: ds.Policy) -> None:
-    """Over 40 logs the estimates of 3 games spread as their errors say: not a third more, and at least half as much.
+    """Over 40 logs the spread of the estimates of 3 games is 0.5 to 1.33 times their standard errors.
 
-    The error of the mean over games alone would be half as large for a fixed arm, and less for a learner.
+    The standard error of the mean over games alone would be half as large for a fixed arm, and less for a learner.
     """
     world = ds.Instance.stationary([0.3, 0.6, 0.45], [[0.5, 0.5, 0.5]], horizon=500, budget=500.0)
     found = [ds.logs.evaluate(ds.gather(world, seed=s), policy, 500.0, trials=3, seed=s) for s in range(40)]
@@ -117,20 +117,20 @@ def test_standard_errors_of_rejection_sampling_hold(policy: ds.Policy) -> None:
 
 @pytest.mark.parametrize("policy", [ds.NaiveUCB(scale=0.1), ds.AlwaysArm(2), ds.UniformRandom()])
 def test_rejection_sampling_earns_what_the_policy_would(policy: ds.Policy) -> None:
-    """Against simulation of the same, shorter game: within 4 standard errors of a log's own luck and of the trials'."""
+    """Agrees with a simulation of the same, shorter game within 4 standard deviations of a single game."""
     log = uneven_log()
     budget = np.array([2_000.0, 2_500.0])
     found = ds.logs.evaluate(log, policy, budget, trials=8)
     rounds = int(0.1 * len(log) - 2 * np.sqrt(len(log) * 0.1 * 0.9))
     shorter = ds.Instance.stationary(WORLD.rewards[0], WORLD.costs[0], rounds, budget * rounds / len(log))
     run = ds.simulate(shorter, policy, trials=200, seed=1)
-    luck = run.reward.std() / rounds  # one log is one draw of nature
-    assert abs(found.reward - run.reward.mean() / rounds) < 4 * luck
+    spread = run.reward.std() / rounds  # one log is a single draw
+    assert abs(found.reward - run.reward.mean() / rounds) < 4 * spread
     assert found.effective <= rounds
 
 
 def test_a_policy_that_skips_counts_as_many_rounds() -> None:
-    """Skipping is known exactly, but takes its time: a plan that must save plays about as long as one that need not."""
+    """Skipped rounds are accepted at the same rate: a policy that must save plays about as many rounds as others."""
     log = ds.gather(WORLD, seed=2)
     poor = ds.logs.evaluate(log, ds.NaiveUCB(scale=0.05, budget_rule="remaining"), [300.0, 300.0], trials=3)
     assert poor.effective > 0.9 * len(log) / 3 - 2 * np.sqrt(len(log) * 2 / 9) - 200
@@ -140,9 +140,9 @@ def test_a_policy_that_skips_counts_as_many_rounds() -> None:
 
 
 def test_the_end_of_a_log_counts() -> None:
-    """All is earned in the last 15% of 40 logs: 0.15 a round, less the 0.01 that the end counts less, in 4 errors.
+    """Rewards only in the last 15% of 40 logs: 0.15 per round, less 0.01 by which the end counts less, +- 4 errors.
 
-    Stopping at the first rounds that suffice gives 0.03.
+    Accepting the first rounds until the horizon is reached would give 0.03.
     """
     n, rng, found = 500, np.random.default_rng(1), []
     for _ in range(40):
@@ -154,7 +154,7 @@ def test_the_end_of_a_log_counts() -> None:
 
 
 def test_weights_are_right_under_drift_and_skips() -> None:
-    """Over 100 logs: on average within 4 errors, and 88 of them within 2; by chance broken once in 200 times."""
+    """Over 100 logs: the mean within 4 errors, and 88 of them within 2; fails by chance once in 200 times."""
     n, rng, scores = 2_000, np.random.default_rng(3), []
     means = np.column_stack([np.linspace(0.1, 0.9, n), np.linspace(0.8, 0.2, n), np.full(n, 0.5)])
     for _ in range(100):
@@ -167,7 +167,7 @@ def test_weights_are_right_under_drift_and_skips() -> None:
 @pytest.mark.parametrize("chances", [uneven_chances, waving_chances, skipping_chances, rare_chances, None])
 @pytest.mark.parametrize("n", [300, 2_000])
 def test_honest_logs_are_not_refused(chances: Callable[[int, np.random.Generator], Floats] | None, n: int) -> None:
-    """60 logs of each kind and length, 600 in all; None is a learner's. The mix is near what was tried."""
+    """60 logs of each kind and length, 600 in all; None stands for a learner's. The mix is close to the log's."""
     rng = np.random.default_rng(n)
     for _ in range(60):
         log = greedy_log(n, rng) if chances is None else drawn(chances(n, rng), rng)
@@ -176,7 +176,7 @@ def test_honest_logs_are_not_refused(chances: Callable[[int, np.random.Generator
 
 
 def test_a_learner_may_leave_an_arm_unseen_for_a_while() -> None:
-    """Arm 0 is played with 0.98, then with 0.02: that 100 such rounds pass without it is chance, 1 in 8."""
+    """Arm 0 has probability 0.98, then 0.02: that it is not played in 100 such rounds has probability 1/8."""
     n = np.arange(1_000)
     log = log_of((n % 50 == 0) | (n >= 900), np.where((n % 50 == 0) & (n < 900), 0.02, 0.98))
     assert ds.logs.evaluate_mix(log, [1.0, 0.0]).effective > 800
@@ -188,7 +188,7 @@ def test_the_policy_is_judged_by_the_arms_that_it_asks_for() -> None:
     assert found.reward == pytest.approx(log.reward.mean())
     assert found.effective == len(log)
     for policy in (ds.AlwaysArm(1), ds.UniformRandom()):
-        with pytest.raises(CannotAnswerError, match="arm 1 stands for 0 of the first 2,000 rounds"):
+        with pytest.raises(CannotAnswerError, match="arm 1 stand for 0 of the first 2,000 rounds"):
             ds.logs.evaluate(log, policy, 2_000.0, trials=2)
 
 
@@ -204,25 +204,25 @@ def test_arms_without_a_chance_are_refused() -> None:
     late = np.arange(n) >= n // 2
     schedule, coin = late.astype(float), rng.random(n) < 0.5
     for log, mix, arm in [
-        (log_of(schedule, np.ones(n)), [0.5, 0.5], "0"),  # nothing was drawn
-        (log_of(late & coin, np.where(late, 0.5, 1.0)), [0.5, 0.5], "1"),  # came late
-        (log_of(schedule, np.full(n, 0.5)), [0.0, 1.0], "1"),  # frequencies, right on average only
+        (log_of(schedule, np.ones(n)), [0.5, 0.5], "0"),  # nothing was random
+        (log_of(late & coin, np.where(late, 0.5, 1.0)), [0.5, 0.5], "1"),  # added late
+        (log_of(schedule, np.full(n, 0.5)), [0.0, 1.0], "1"),  # frequencies, correct only on average
         (log_of(coin, np.full(n, 0.4)), [0.5, 0.5], "0"),  # wrong
         (log_of(np.where(late, coin, -1.0), np.where(late, 0.5, 1.0)), [0.5, 0.5], "0"),  # closed at first
     ]:
-        with pytest.raises(CannotAnswerError, match=f"by its propensities arm {arm} stands for"):
+        with pytest.raises(CannotAnswerError, match=f"the pulls of arm {arm} stand for"):
             ds.logs.evaluate_mix(log, mix)
-        with pytest.raises(CannotAnswerError, match="by its propensities arm"):
+        with pytest.raises(CannotAnswerError, match="weighted by 1/propensity"):
             ds.logs.evaluate(log, ds.UniformRandom(), 1.0, trials=2)
 
 
 def test_a_log_that_ends_before_the_game_is_refused() -> None:
-    """An arm too rare for its missing first rounds to be told from chance, but too rare to judge, too."""
+    """The arm is so rare that its absence in the first rounds could be chance, but also too rare to evaluate."""
     n, rng = 3_800, np.random.default_rng(2)
     open_rounds = np.arange(n) >= 0.4 * n
     rare = open_rounds & (rng.random(n) < 0.02)
     log = log_of(rare, np.where(rare, 0.02, np.where(open_rounds, 0.98, 1.0)))
-    with pytest.raises(CannotAnswerError, match=r"the log ended after 4. of 58 rounds that were to count, and 50 are"):
+    with pytest.raises(CannotAnswerError, match=r"the log ended after 4. of 58 rounds of the game, and 50 are"):
         ds.logs.evaluate(log, ds.AlwaysArm(1), 1.0, trials=2)
 
 
@@ -250,12 +250,12 @@ def test_refusals() -> None:
     short = dataclasses.replace(
         log, **{name: getattr(log, name)[:200] for name in ("time", "arm", "reward", "costs", "propensity")}
     )
-    with pytest.raises(CannotAnswerError, match="200 rounds count as 11, and 50 are needed"):
+    with pytest.raises(CannotAnswerError, match="about 11 of 200 rounds are accepted, and 50 are needed"):
         ds.logs.evaluate(short, ds.NaiveUCB(), 1.0)
-    with pytest.raises(CannotAnswerError, match="so unlike what was tried that 200 rounds count as"):
+    with pytest.raises(CannotAnswerError, match="the effective sample size of 200 rounds is"):
         ds.logs.evaluate_mix(short, [0.0, 0.0, 1.0])
     untried = dataclasses.replace(log, arm=np.where(log.arm == 2, 0, log.arm).astype(np.int32))
-    with pytest.raises(CannotAnswerError, match="the mix plays 2, which the log never tried"):
+    with pytest.raises(CannotAnswerError, match="the mix contains 2, which the log never played"):
         ds.logs.evaluate_mix(untried, [0.0, 0.0, 1.0])
     idle = dataclasses.replace(log, arm=np.full(len(log), -1, dtype=np.int32))
     with pytest.raises(CannotAnswerError, match="every round of the log was skipped"):

@@ -1,4 +1,4 @@
-"""Logs: ten kinds of broken ones, each with its own message; what was read is what was written; one streaming pass."""
+"""Logs: each kind of bad row has its own message, reading returns what was written, and memory is bounded."""
 
 from __future__ import annotations
 
@@ -30,14 +30,26 @@ def write(path: Path, lines: list[str]) -> Path:
     [
         (["time,arm,cost_money", "1,a,0.1"], None, "lacks the column reward; it has time, arm, cost_money"),
         ([HEADER, *GOOD, "5,a,NaN,0.1"], "not finite", "line 6: reward must be finite, got 'NaN'"),
-        ([HEADER, *GOOD, "5,a,1,1.3"], "too large", "line 6: cost_money must be at most 1, got 1.3; pass cost_max"),
-        ([HEADER, *GOOD, "2.5,a,1,0.3"], "unsorted", "line 6: time '2.5' is earlier than the row before; sort the log"),
-        ([HEADER, *GOOD, "4,b,1,0.3"], "duplicate", "line 6: time '4' is that of the row before; a log has one row"),
+        ([HEADER, *GOOD, "5,a,1,1.3"], "too large", "line 6: cost_money must be at most 1, got 1.3; pass its largest"),
+        (
+            [HEADER, *GOOD, "2.5,a,1,0.3"],
+            "unsorted",
+            "line 6: time '2.5' is earlier than in the row before; sort the log",
+        ),
+        (
+            [HEADER, *GOOD, "4,b,1,0.3"],
+            "duplicate",
+            "line 6: time '4' is the same as in the row before; a log has one row",
+        ),
         ([HEADER, *GOOD, "5,z,1,0.3"], "unknown arm", "line 6: arm must be one of a, b, or empty for a skip, got 'z'"),
         ([HEADER], None, "is empty: it has a header and no rows"),
         ([HEADER.replace(",", ";"), "1;a;0.5;0.1"], None, "separated by semicolons; pass separator=';'"),
         ([HEADER, *GOOD, "5,a,often,0.3"], "not a number", "line 6: reward must be a number, got 'often'"),
-        ([HEADER, *GOOD, "5,a,-0.2,0.3"], "negative", "line 6: reward must be 0 or more, got -0.2; shift or correct"),
+        (
+            [HEADER, *GOOD, "5,a,-0.2,0.3"],
+            "negative",
+            "line 6: reward must be 0 or more, got -0.2; correct it or add the same",
+        ),
         ([HEADER, *GOOD, "5,a,,0.3"], "empty", "line 6: reward is empty although an arm was played"),
         ([HEADER, *GOOD, "5,,0.7,"], "not skipped", "line 6: reward is 0.7 although no arm was played"),
         ([HEADER, *GOOD, "", "6,a,1,0.3"], "empty", "line 6: time is empty"),
@@ -61,11 +73,11 @@ def test_a_broken_log_is_answered_with_line_and_reason(
 
 def test_an_empty_file_and_no_file(tmp_path: Path) -> None:
     (tmp_path / "log.csv").touch()
-    with pytest.raises(LogError, match="it has not even a header"):
+    with pytest.raises(LogError, match="it has no header"):
         ds.logs.read(tmp_path / "log.csv")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         ds.logs.read(tmp_path / "nothing.csv")
-    with pytest.raises(SettingError, match="a log is a"):
+    with pytest.raises(SettingError, match="a log must be a"):
         ds.logs.read([1, 2])
     (tmp_path / "log.parquet").write_bytes(b"not parquet at all")
     with pytest.raises(LogError, match=r"log\.parquet cannot be read"):
@@ -73,7 +85,7 @@ def test_an_empty_file_and_no_file(tmp_path: Path) -> None:
 
 
 def test_every_bad_row_is_named_across_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of three rows: lines go on counting, and time is compared across the seam."""
+    """With batches of three rows, line numbers continue and times are compared across batches."""
     monkeypatch.setattr(stream, "ROWS_AT_ONCE", 3)
     lines = [f"{t},a,{-1 if t % 5 == 0 else 1},0.5" for t in range(1, 31)]
     path = write(tmp_path / "log.csv", [HEADER, *lines])
@@ -86,9 +98,9 @@ def test_every_bad_row_is_named_across_batches(tmp_path: Path, monkeypatch: pyte
         ds.logs.read(path)
 
 
-def test_a_hopeless_log_is_left_where_that_is_clear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every bad value up to there is named, and the last entry says where reading stopped."""
-    monkeypatch.setattr(stream, "MOST_BAD", 25)
+def test_reading_stops_after_too_many_bad_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every bad value up to there is listed, and the last entry says where reading stopped."""
+    monkeypatch.setattr(stream, "MAX_BAD_VALUES", 25)
     monkeypatch.setattr(stream, "ROWS_AT_ONCE", 10)
     path = write(tmp_path / "log.csv", [HEADER, *(f"{t},a,-1,0.5" for t in range(60))])
     with pytest.raises(LogError, match=r"bad values \((.|\n)*and \d+ more") as caught:
@@ -102,17 +114,17 @@ def test_a_hopeless_log_is_left_where_that_is_clear(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("arms", [["a"], ["a", "b"]])
 def test_unknown_arms_do_not_reach_the_kernel(arms: list[str]) -> None:
-    """Whatever memory lies before the first arm's cells stays as it was."""
+    """A negative index must not write to memory before the first arm's cells."""
     frame = pl.DataFrame({"time": range(50), "arm": ["a"] + ["oops"] * 49, "reward": [0.5] * 50, "cost": [0.5] * 50})
     with pytest.raises(LogError, match="unknown arm"):
         ds.logs.survey(frame, arms=arms)
     cells = new_cells(1, 2)
     add_rows(cells, np.array([rows.UNKNOWN, -1, 0], dtype=np.int32), np.ones((3, 2)), 0)
-    assert cells.counts[0, 3] == 1
+    assert cells.pulls[0] == 1
 
 
 def test_numbers_as_arms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prices stay apart, a whole one has no point in any batch, and what is no number is named."""
+    """Different prices are different arms, integers have no decimal point, and infinite arms are reported."""
     monkeypatch.setattr(stream, "ROWS_AT_ONCE", 2)
     prices = [9.0, None, 9.49, 9.0, 9.1]
     frame = pl.DataFrame({"time": range(5), "arm": prices, "reward": [0.5, 0, 0, 0, 0], "cost": [0.5, 0, 0, 0, 0]})
@@ -141,8 +153,8 @@ def test_a_row_cut_short_is_no_skip(tmp_path: Path) -> None:
     assert ds.logs.check(write(tmp_path / "log.csv", [HEADER, "1,a,0.5,0.1", "2,,,", "3,,,"])) == ()
 
 
-def test_times_as_machines_write_them(tmp_path: Path) -> None:
-    """Nanoseconds differ where floats do not; a first time that is no time does not hide the others."""
+def test_nanoseconds_and_invalid_first_times(tmp_path: Path) -> None:
+    """Nanoseconds are compared exactly; an invalid first time does not hide the problems of the others."""
     lines = ["1700000000000000000,a,1,0.5", "1700000000000000100,a,1,0.5", "1700000000000000100,a,1,0.5"]
     path = write(tmp_path / "log.csv", [HEADER, *lines])
     assert [(row.line, row.kind) for row in ds.logs.check(path)] == [(4, "duplicate")]
@@ -161,7 +173,7 @@ def test_headers_that_mislead(tmp_path: Path) -> None:
         (["Time, arm,reward,cost", "1,a,1,0.5"], "'Time' must be spelled 'time'. ' arm' must be spelled 'arm'."),
         (["Time,Arm,Reward", "1,a,1"], "lacks the columns time, arm, reward"),
         (["time,reward:a,cost:a,cost:b", "1,1,0.5,0.5"], "lacks the column reward:b"),
-        (["time\rarm", "1"], "ends its lines by a carriage return alone"),
+        (["time\rarm", "1"], "ends its lines with carriage returns only"),
     ):
         path = tmp_path / "log.csv"
         path.write_text(("\r" if "\r" in lines[0] else "\n").join(lines), newline="")
@@ -182,9 +194,9 @@ def test_headers_that_mislead(tmp_path: Path) -> None:
 
 
 def test_numbers_in_their_own_units_and_names_in_capitals(tmp_path: Path) -> None:
-    """What is above its maximum is summed up by its largest; resources are found in any case; counts are named."""
+    """The error names the largest excess value; resources are found in any case; wrong lengths are refused."""
     path = write(tmp_path / "log.csv", ["time,arm,reward,cost_usd,Cost_sec", "1,a,1,47.3,0.5", "2,b,0,12,0.5"])
-    with pytest.raises(LogError, match=r"cost_usd goes up to 47\.3\.(.|\n)*pass cost_max \(--cost-max\)"):
+    with pytest.raises(LogError, match=r"cost_usd goes up to 47\.3\.(.|\n)*as cost_max \(--cost-max\)"):
         ds.logs.read(path)
     assert ds.logs.read(path, cost_max=[50.0, 1.0]).resources == ("cost_usd", "Cost_sec")
     with pytest.raises(
@@ -229,19 +241,19 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         for field in ("time", "arm", "reward", "costs", "propensity"):
             np.testing.assert_array_equal(getattr(again, field), getattr(log, field))
         assert (again.arms, again.resources) == (log.arms, log.resources)
-    with pytest.raises(LogError, match="pass reward_max"):
+    with pytest.raises(LogError, match="as reward_max"):
         ds.logs.read(tmp_path / "log.csv", cost_max=10.0)
 
 
-def test_columns_times_and_arms_as_people_write_them(tmp_path: Path) -> None:
+def test_columns_dates_and_numeric_arms(tmp_path: Path) -> None:
     lines = ["time,arm,reward,seconds", "2024-01-31 06:30,10,1,0.5", "2024-01-31T07:00:00Z,9,0,0.5", "2024-02-01,,,"]
     log = ds.logs.read(write(tmp_path / "log.csv", lines), resources=["seconds"])
-    assert log.arms == ("9", "10")  # by size, not by the alphabet
+    assert log.arms == ("9", "10")  # by value, not alphabetically
     np.testing.assert_array_equal(np.diff(log.time), [1800.0, 17 * 3600.0])
     tabs = write(tmp_path / "tabs.csv", [line.replace(",", "\t") for line in lines])
     assert len(ds.logs.read(tabs, resources=["seconds"], separator="\t")) == 3
     typed = pl.DataFrame({"time": [1, 2], "arm": [0.0, None], "reward": [1.0, None], "cost": [1, 0]})
-    assert ds.logs.read(typed).arms == ("0",)  # whole numbers beside empty ones, as pandas keeps them
+    assert ds.logs.read(typed).arms == ("0",)  # pandas stores integers with missing values as floats
     with pytest.raises(LogError, match="lacks a column for each resource"):
         ds.logs.read(write(tmp_path / "log.csv", lines))
     with pytest.raises(SettingError, match="arms must differ"):
@@ -253,7 +265,7 @@ def test_columns_times_and_arms_as_people_write_them(tmp_path: Path) -> None:
 
 
 def test_a_table_is_replayed_row_by_row() -> None:
-    """Every policy's outcome in round t is the table's row t; a plain log has no such rows and says so."""
+    """Every policy's outcome in round t is the table's row t; a log without full information is refused."""
     rng = np.random.default_rng(0)
     table = rng.random((50, 2, 2))
     names = ["reward:a", "cost:a", "reward:b", "cost:b"]
@@ -266,15 +278,15 @@ def test_a_table_is_replayed_row_by_row() -> None:
         np.testing.assert_allclose(run.spent[:, 0], table[:, arm, 1].sum())
     np.testing.assert_array_equal(log.to_frame(), frame)
     np.testing.assert_array_equal(ds.logs.survey(frame).series[1].values, table[:, 1])
-    with pytest.raises(CannotAnswerError, match="what every arm would have given"):
+    with pytest.raises(CannotAnswerError, match="a replay needs the outcomes of every arm"):
         ds.gather(ds.instances.example_1(horizon=20)).as_instance(1.0)
     with pytest.raises(LogError, match="lacks the column cost:b"):
         ds.logs.read(frame.drop("cost:b"))
 
 
 @pytest.mark.parametrize("size", [7, 64, 65, 200, 1000])
-def test_cells_against_an_obvious_twin(size: int) -> None:
-    """At most 64 cells: each holds the same number of pulls, in order; the last few pulls wait."""
+def test_cells_against_a_simple_implementation(size: int) -> None:
+    """At most 64 cells, each with the same number of pulls, in order; the last pulls are in a partial cell."""
     rng = np.random.default_rng(size)
     arm, outcomes = rng.integers(-1, 2, size).astype(np.int32), rng.random((size, 2))
     cells = new_cells(2, 2, most=64)
@@ -288,29 +300,30 @@ def test_cells_against_an_obvious_twin(size: int) -> None:
         full = len(mine) // width
         expected = outcomes[mine[: full * width]].reshape(full, width, 2).sum(axis=1)
         np.testing.assert_allclose(cells.sums[i, :full], expected)
-        np.testing.assert_allclose(cells.places[i, :full], mine[: full * width].reshape(full, width).sum(axis=1))
-        assert cells.counts[i].tolist() == [full, len(mine) - full * width, width, len(mine)]
+        np.testing.assert_allclose(cells.rounds[i, :full], mine[: full * width].reshape(full, width).sum(axis=1))
+        counts = (cells.full[i], cells.partial[i], cells.size[i], cells.pulls[i])
+        assert counts == (full, len(mine) - full * width, width, len(mine))
 
 
 def test_survey_of_file_frame_and_log_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "ROWS_AT_ONCE", 111)
     log = ds.gather(ds.instances.example_2(horizon=1_000), seed=0)
     log.write(tmp_path / "log.csv")
-    briefs = [ds.logs.survey(source, most_cells=256) for source in (log, log.to_frame(), tmp_path / "log.csv")]
-    for brief in briefs[1:]:
-        assert (brief.rows, brief.skipped, brief.arms) == (1_000, 0, ("0", "1"))
-        for one, other in zip(brief.series, briefs[0].series, strict=True):
+    summaries = [ds.logs.survey(source, most_cells=256) for source in (log, log.to_frame(), tmp_path / "log.csv")]
+    for summary in summaries[1:]:
+        assert (summary.rows, summary.skipped, summary.arms) == (1_000, 0, ("0", "1"))
+        for one, other in zip(summary.series, summaries[0].series, strict=True):
             np.testing.assert_array_equal(one.values, other.values)
             np.testing.assert_array_equal(one.rounds, other.rounds)
-    with pytest.raises(CannotAnswerError, match="arm 7 was never tried"):
+    with pytest.raises(CannotAnswerError, match="arm 7 was never played"):
         ds.logs.survey(log.to_frame(), arms=["0", "1", "7"])
     idle = pl.DataFrame({"time": [1], "arm": pl.Series([None], dtype=pl.String), "reward": [0.0], "cost": [0.0]})
-    with pytest.raises(CannotAnswerError, match="every one of the 1 rounds was skipped"):
+    with pytest.raises(CannotAnswerError, match="all 1 rounds of the log were skipped"):
         ds.logs.survey(idle)
 
 
-def test_a_log_that_is_gathered_is_that_of_the_world() -> None:
-    """Means within 5 standard errors (a chance of 1e-6 each); propensities are the policy's; no round is lost."""
+def test_a_gathered_log_has_the_means_of_its_instance() -> None:
+    """Means within 5 standard errors (1e-6 by chance for each); propensities are the policy's; no round is lost."""
     world = ds.instances.example_2(horizon=4_000)
     log = ds.gather(world, seed=5)
     for phase in (0, 1):
@@ -324,7 +337,7 @@ def test_a_log_that_is_gathered_is_that_of_the_world() -> None:
 
 
 def test_a_million_rows_need_little_memory(tmp_path: Path) -> None:
-    """In a process of its own; ``driftsack bench`` does the same with ten million rows, which need no more."""
+    """Measured in a separate process; ``driftsack bench`` does the same with ten million rows."""
     bench_logs.write_log(tmp_path / "log.csv", 1_000_000)
     read, _, _, megabytes = bench_logs.run(bench_logs.MEASURE, tmp_path / "log.csv").split()
     assert int(read) == 1_000_000
@@ -332,7 +345,7 @@ def test_a_million_rows_need_little_memory(tmp_path: Path) -> None:
 
 
 def test_import_stays_light() -> None:
-    """Polars, ruptures, Matplotlib, SciPy's solvers and pandas are loaded where they are used, not by the import."""
+    """Polars, ruptures, Matplotlib, SciPy's solvers and pandas are imported where they are used."""
     heavy = ("polars", "ruptures", "matplotlib", "scipy.optimize", "pandas")
     code = f"import sys, driftsack; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

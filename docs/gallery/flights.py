@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import driftsack as ds
-from driftsack.advice.drift import Drift, drift
-from driftsack.advice.windows import joined
+from driftsack.advice.drift_detection import Drift, detect_drift
+from driftsack.advice.time_windows import merge_blocks
 from driftsack.paper import flights
 from driftsack.plot import flights_figure
 
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent.parent / "figures"
 def measured() -> tuple[Drift, Drift]:
     """Drift from week to week, with single rounds and with whole days as what noise moves."""
     rows = ds.logs.survey(ds.datasets.flights(), most_cells=2**14)  # every round in a cell of its own
-    return drift(rows, windows=52), drift(joined(rows, 26), windows=52)
+    return detect_drift(rows, windows=52), detect_drift(merge_blocks(rows, 26), windows=52)
 
 
 def main(folder: Path, trials: int) -> None:

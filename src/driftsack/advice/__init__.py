@@ -1,5 +1,6 @@
-"""Layer 6: from a log and a budget to advice."""
+"""Advice from a log and a budget: is there drift, does it matter, which policy to use, and what is budget worth?"""
 
-from driftsack.advice.advise import Advice, advise
+from driftsack.advice.advise import advise
+from driftsack.advice.result import Advice
 
 __all__ = ["Advice", "advise"]

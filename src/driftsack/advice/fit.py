@@ -1,14 +1,14 @@
-r"""A world fitted to a log: change points, the means between them, and worlds from which the log could also have come.
+r"""An instance fitted to a log: change points, the means between them, and bootstrapped means.
 
-Change points come from ``ruptures`` (PELT with squared loss) on windowed means in units of their noise. A change more
-frees q = m (1 + d) means; by noise alone it gains at most :math:`q + 2\sqrt{qx} + 2x`, but for a chance of
-:math:`e^{-x}` (Laurent and Massart 2000), and that is the penalty, with :math:`x = \log(\text{windows}) + 3`. A change
-that falls inside a window shows as two at its ends; such a pair is taken as one. Slow drift becomes a staircase, as
-fine as the noise allows.
+Change points are found by ``ruptures`` (PELT with squared loss) on windowed means divided by their standard deviation.
+An additional change point adds q = m (1 + d) free means. By noise alone it reduces the loss by at most
+:math:`q + 2\sqrt{qx} + 2x`, except with probability :math:`e^{-x}` (Laurent and Massart 2000); this is the penalty,
+with :math:`x = \log(\text{windows}) + 3`. A change inside a window appears as two changes, at its ends; such a pair is
+merged. Gradual drift is approximated by a step function, as fine as the noise allows.
 
-*Doubt.* Equal outcomes of a few pulls do not show that there is no noise. To the variance of n pulls of mean
-:math:`\mu` comes what two pulls more, one of 0 and one of the largest outcome c, would add about that mean,
-:math:`(\mu^2 + (c - \mu)^2) / (n + 2)`: nearly all there is at n = 1, nothing that matters at n = 1,000.
+*Small samples.* Equal outcomes of a few pulls do not show that there is no noise. The variance of n pulls of mean
+:math:`\mu` is therefore increased by what two pseudo-observations, 0 and the largest outcome c, would add,
+:math:`(\mu^2 + (c - \mu)^2) / (n + 2)`: this dominates at n = 1 and is negligible at n = 1,000.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.advice.windows import Order, usual_windows, window_means
+from driftsack.advice.time_windows import default_windows, latest_observed, ordered_sums, window_means
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.logs.survey import Series, Survey
 
-FINE_CELLS: Final = 8  # of an arm in a window in which change points are looked for
-FINE_WINDOWS: Final = 256
-STRETCH: Final = 50  # cells of an arm, at least, of which a local mean is taken
-STRETCHES: Final = 16
-FEW_PULLS: Final = 10  # an arm with fewer is known badly
+CHANGE_POINT_CELLS: Final = 8  # cells of an arm in each window of the change-point search
+MAX_CHANGE_POINT_WINDOWS: Final = 256
+LOCAL_CELLS: Final = 50  # cells of an arm, at least, that a local mean is taken of
+MAX_LOCAL_MEANS: Final = 16
+FEW_PULLS: Final = 10  # an arm with fewer is poorly known
 SPREADS: Final[dict[str, Callable[[Floats], Floats]]] = {  # standard deviation of a pull with this mean
     "deterministic": np.zeros_like,
     "beta": lambda mean: np.sqrt(mean * (1.0 - mean) / 5.0),
@@ -41,106 +41,120 @@ SPREADS: Final[dict[str, Callable[[Floats], Floats]]] = {  # standard deviation 
 
 
 class Fit(NamedTuple):
-    """Means between change points, as kernels see them."""
+    """Means between change points, normalised to [0, 1].
 
-    changes: Ints  # (K - 1,) rounds of the log, from 0, at which a new phase begins
-    means: Floats  # (K, m, 1 + d)
+    Attributes:
+        changes: (K - 1,) Rounds of the log, from 0, at which a new phase begins.
+        means: (K, m, 1 + d) Mean reward and costs of each arm in each phase.
+        noise: Name of the noise that is closest to that of the log.
+        largest: (1 + d,) Estimated largest outcomes of a single pull.
+    """
+
+    changes: Ints
+    means: Floats
     noise: str
-    largest: Floats  # (1 + d,) about the largest outcomes of one pull
+    largest: Floats
 
     def rewards_and_costs(self, means: Floats | None = None) -> tuple[Floats, Floats]:
-        """(K, m) and (K, d, m)."""
+        """Return mean rewards (K, m) and costs (K, d, m), of ``means`` if they are given."""
         rows = self.means if means is None else means
         return rows[:, :, 0], rows[:, :, 1:].transpose(0, 2, 1)
 
 
-def fit(survey: Survey, moving: bool, single: Survey | None = None) -> Fit:
-    """Find the change points, if the world moves at all, and the means between them.
+def fit(survey: Survey, drifts: bool, unmerged: Survey | None = None) -> Fit:
+    """Find the change points and the means between them.
 
-    ``single`` is the survey before its cells were joined to blocks, if they were: it tells the noise of single pulls.
+    Args:
+        survey: Summary of the log.
+        drifts: Whether drift was detected; without it there are no change points.
+        unmerged: The summary before its cells were merged into blocks, if they were; the noise is estimated from it.
+
+    Returns:
+        The fit.
     """
-    pulls = single or survey
-    changes = change_points(survey) if moving else np.zeros(0, dtype=np.int64)
+    pulls = unmerged or survey
+    changes = change_points(survey) if drifts else np.zeros(0, dtype=np.int64)
     count = len(changes) + 1
-    means = np.stack([_segment_means(one, phases(one, changes), count) for one in survey.series], axis=1)
+    means = np.stack([_phase_means(one, phase_bounds(one, changes), count) for one in survey.series], axis=1)
     return Fit(changes, means, noise_kind(pulls), largest_outcomes(pulls))
 
 
 def change_points(survey: Survey) -> Ints:
-    """Rounds of the log at which a new phase begins; at least one."""
+    """Return the rounds of the log at which a new phase begins; at least one."""
     import ruptures  # noqa: PLC0415  (loads SciPy)
 
-    windows = usual_windows(survey, FINE_CELLS, FINE_WINDOWS)
-    signal = np.concatenate([_in_noise_units(one, survey.rows, windows) for one in survey.series], axis=1)
-    freed, x = signal.shape[1], math.log(windows) + 3.0
-    penalty = freed + 2.0 * math.sqrt(freed * x) + 2.0 * x
-    least = min(2, windows // 2)
-    found = ruptures.Pelt(model="l2", min_size=least, jump=1).fit(signal).predict(pen=penalty)[:-1]
-    if not found:
-        found = ruptures.Binseg(model="l2", min_size=least, jump=1).fit(signal).predict(n_bkps=1)[:-1]
-    return np.array([round(place * survey.rows / windows) for place in without_pairs(found, least)], dtype=np.int64)
+    windows = default_windows(survey, CHANGE_POINT_CELLS, MAX_CHANGE_POINT_WINDOWS)
+    signal = np.concatenate([_standardised_means(one, survey.rows, windows) for one in survey.series], axis=1)
+    parameters, x = signal.shape[1], math.log(windows) + 3.0
+    penalty = parameters + 2.0 * math.sqrt(parameters * x) + 2.0 * x
+    min_size = min(2, windows // 2)
+    breaks = ruptures.Pelt(model="l2", min_size=min_size, jump=1).fit(signal).predict(pen=penalty)[:-1]
+    if not breaks:
+        breaks = ruptures.Binseg(model="l2", min_size=min_size, jump=1).fit(signal).predict(n_bkps=1)[:-1]
+    merged = merge_adjacent(breaks, min_size)
+    return np.array([round(position * survey.rows / windows) for position in merged], dtype=np.int64)
 
 
-def without_pairs(places: Sequence[int], least: int) -> list[float]:
-    """Changes, in windows; those that are as near to each other as can be are one, in the middle.
+def merge_adjacent(breaks: Sequence[int], min_size: int) -> list[float]:
+    """Replace change points that are at most ``min_size`` windows apart by their mean.
 
-    >>> without_pairs([10, 12, 40], least=2)
+    >>> merge_adjacent([10, 12, 40], min_size=2)
     [11.0, 40.0]
     """
     groups: list[list[int]] = []
-    for place in places:
-        if groups and place - groups[-1][0] <= least:
-            groups[-1].append(place)
+    for position in breaks:
+        if groups and position - groups[-1][0] <= min_size:
+            groups[-1].append(position)
         else:
-            groups.append([place])
+            groups.append([position])
     return [sum(group) / len(group) for group in groups]
 
 
-def _in_noise_units(one: Series, rows: int, windows: int) -> Floats:
-    """(windows, 1 + d) windowed means over their standard deviation by noise; what never varies is 0."""
-    prefix = np.concatenate([np.zeros((1, one.values.shape[1])), np.cumsum(one.values, axis=0)])
-    means = window_means(Order(prefix[None], one.rounds, rows), windows)[0]
+def _standardised_means(one: Series, rows: int, windows: int) -> Floats:
+    """(windows, 1 + d) Windowed means divided by their standard deviation; 0 for quantities that never vary."""
+    means = window_means(ordered_sums(one, rows), windows)[0]
     noise = np.sqrt(cell_variance(one) * windows / len(one.values))
     signal: Floats = np.divide(means, noise, out=np.zeros_like(means), where=noise > 0)
     return signal
 
 
 def cell_variance(one: Series) -> Floats:
-    """(1 + d,) variance of a cell by noise: half the mean squared step from cell to cell, whatever the drift."""
+    """(1 + d,) Noise variance of a cell: half the mean squared difference of successive cells, robust to drift."""
     if len(one.values) < 2:  # noqa: PLR2004
         return np.zeros(one.values.shape[1])
     variance: Floats = (np.diff(one.values, axis=0) ** 2).mean(axis=0) / 2.0
     return variance
 
 
-def phases(one: Series, changes: Ints) -> Ints:
-    """(K + 1,) where each phase begins among an arm's cells, and the end."""
+def phase_bounds(one: Series, changes: Ints) -> Ints:
+    """(K + 1,) Index of the first cell of each phase, and the number of cells."""
     return np.concatenate([[0], np.searchsorted(one.rounds, changes), [len(one.rounds)]])
 
 
-def _segment_means(one: Series, cut: Ints, count: int) -> Floats:
-    """(K, 1 + d) means of the phases; where the arm was not seen, the phase's before, or else after."""
-    means = np.array([one.values[cut[k] : cut[k + 1]].mean(axis=0) for k in range(count) if cut[k] < cut[k + 1]])
-    return means[_known(cut, count)]
+def _phase_means(one: Series, bounds: Ints, count: int) -> Floats:
+    """(K, 1 + d) Means of the phases; a phase without observations gets the mean of the one before, or else after."""
+    observed = np.flatnonzero(np.diff(bounds) > 0)
+    means = np.array([one.values[bounds[k] : bounds[k + 1]].mean(axis=0) for k in observed])
+    return means[latest_observed(observed, count)]
 
 
-def _known(cut: Ints, count: int) -> Ints:
-    """For each phase, which of the phases with data speaks for it."""
-    seen = np.flatnonzero(np.diff(cut) > 0)
-    known: Ints = np.maximum(np.searchsorted(seen, np.arange(count), side="right") - 1, 0)
-    return known
+def small_sample_variance(one: Series, mean: Floats, pulls: int, largest: Floats) -> Floats:
+    """(1 + d,) Variance that two pseudo-observations, 0 and ``largest``, add to ``pulls`` pulls of this mean.
 
-
-def doubt(one: Series, mean: Floats, pulls: int, largest: Floats) -> Floats:
-    """(1 + d,) variance of a pull that so many pulls of this mean leave open; none in a resource that it never used."""
-    found: Floats = (mean**2 + (largest - mean) ** 2) / (pulls + 2)
+    It is 0 for a resource that an arm with at least ``FEW_PULLS`` pulls never used.
+    """
+    variance: Floats = (mean**2 + (largest - mean) ** 2) / (pulls + 2)
     if one.pulls >= FEW_PULLS:
-        found[1:] *= one.values[:, 1:].any(axis=0)
-    return found
+        variance[1:] *= one.values[:, 1:].any(axis=0)
+    return variance
 
 
 def largest_outcomes(survey: Survey) -> Floats:
-    r"""(1 + d,) about the largest outcomes of one pull. Cells hold many, but in [0, c] :math:`\mu^2 + v \le c \mu`."""
+    r"""(1 + d,) Estimate the largest outcomes of one pull.
+
+    Cells are means of many pulls, but outcomes in [0, c] with mean :math:`\mu` and variance v satisfy
+    :math:`\mu^2 + v \le c \mu`.
+    """
     most = np.zeros(1 + len(survey.resources))
     for one in survey.series:
         mean, variance = one.values.mean(axis=0), cell_variance(one) * one.size
@@ -150,25 +164,38 @@ def largest_outcomes(survey: Survey) -> Floats:
 
 
 def noise_kind(survey: Survey) -> str:
-    """Which of the library's noises is nearest: by the squared error of a pull's standard deviation over its mean.
+    """Return the noise whose standard deviation relative to the mean is closest to that of the log.
 
-    Over the mean, for what budgets feel is how uneven costs are: where ``cost_max`` is far above all costs, noises that
-    reach up to it would make costs rare and huge.
+    Deviations are relative to the mean because the variability of costs is what affects a budget. Where ``cost_max`` is
+    far above all costs, absolute deviations would select a noise that reaches up to it, with rare and huge costs.
     """
     errors = dict.fromkeys(SPREADS, 0.0)
     for one in survey.series:
-        mean, seen = one.values.mean(axis=0), np.sqrt(cell_variance(one) * one.size)
-        parts = np.array_split(one.values, np.clip(len(one.values) // STRETCH, 1, STRETCHES))
-        local = np.array([part.mean(axis=0) for part in parts])  # a mean that moves is not noise
+        mean, observed = one.values.mean(axis=0), np.sqrt(cell_variance(one) * one.size)
+        parts = np.array_split(one.values, np.clip(len(one.values) // LOCAL_CELLS, 1, MAX_LOCAL_MEANS))
+        local = np.array([part.mean(axis=0) for part in parts])  # changes of the mean are not noise
         for noise, spread in SPREADS.items():
             expected = np.sqrt((spread(local) ** 2).mean(axis=0))
-            off = np.divide(expected - seen, mean, out=np.zeros_like(mean), where=mean > 0)
-            errors[noise] += one.pulls * float((off**2).sum())
+            error = np.divide(expected - observed, mean, out=np.zeros_like(mean), where=mean > 0)
+            errors[noise] += one.pulls * float((error**2).sum())
     return min(errors, key=errors.__getitem__)
 
 
-def world(fitted: Fit, survey: Survey, budget: Sequence[float], horizon: int, means: Floats | None = None) -> Instance:
-    """The fitted world, stretched from the log's rounds to ``horizon``."""
+def fitted_instance(
+    fitted: Fit, survey: Survey, budget: Sequence[float], horizon: int, means: Floats | None = None
+) -> Instance:
+    """Return the fitted instance, with time scaled from the log's rounds to ``horizon``.
+
+    Args:
+        fitted: The fit.
+        survey: Summary of the log.
+        budget: Budget of each resource.
+        horizon: Rounds of the instance.
+        means: (K, m, 1 + d) Means to use instead of the fitted ones.
+
+    Returns:
+        The instance.
+    """
     problem = Problem(horizon, len(survey.arms), budget, survey.reward_max, survey.cost_max)
     starts = fitted.changes * horizon // survey.rows
     phase = np.searchsorted(starts, np.arange(horizon), side="right").astype(np.int32)
@@ -177,17 +204,18 @@ def world(fitted: Fit, survey: Survey, budget: Sequence[float], horizon: int, me
     return Instance(problem, rewards * survey.reward_max, costs * units, phase, fitted.noise)
 
 
-def resampled(survey: Survey, fitted: Fit, rng: Generator) -> Floats:
-    """(K, m, 1 + d) means of a bootstrap: cells drawn anew within each arm and phase, and moved by its doubt."""
-    again, aside = [], rng.spawn(1)[0]
+def bootstrap_means(survey: Survey, fitted: Fit, rng: Generator) -> Floats:
+    """(K, m, 1 + d) Means of a bootstrap sample: cells resampled in each arm and phase, plus small-sample noise."""
+    by_arm, normal = [], rng.spawn(1)[0]
     for one in survey.series:
-        cut = phases(one, fitted.changes)
+        bounds = phase_bounds(one, fitted.changes)
         parts = []
-        for low, high in pairwise(cut.tolist()):
+        for low, high in pairwise(bounds.tolist()):
             if low < high:
                 mean, pulls = one.values[low:high].mean(axis=0), (high - low) * one.size
-                error = np.sqrt(doubt(one, mean, pulls, fitted.largest) / pulls)
-                parts.append(one.values[rng.integers(low, high, high - low)] + error * aside.standard_normal(mean.size))
-        means = _segment_means(one._replace(values=np.concatenate(parts)), cut, len(cut) - 1)
-        again.append(np.clip(means, 0.0, 1.0))
-    return np.stack(again, axis=1)
+                error = np.sqrt(small_sample_variance(one, mean, pulls, fitted.largest) / pulls)
+                cells = one.values[rng.integers(low, high, high - low)]
+                parts.append(cells + error * normal.standard_normal(mean.size))
+        means = _phase_means(one._replace(values=np.concatenate(parts)), bounds, len(bounds) - 1)
+        by_arm.append(np.clip(means, 0.0, 1.0))
+    return np.stack(by_arm, axis=1)

@@ -16,12 +16,12 @@ import polars as pl
 MEASURE: Final = """
 import pathlib, re, resource, sys, time
 import driftsack as ds
-from driftsack.advice.drift import drift
+from driftsack.advice.drift_detection import detect_drift
 ds.logs.survey(ds.gather(ds.instances.example_2(horizon=100)))  # compile or load the kernels first
 begun = time.perf_counter()
 brief = ds.logs.survey(sys.argv[1])
 read = time.perf_counter() - begun
-drift(brief)
+detect_drift(brief)
 taken = time.perf_counter() - begun
 status = pathlib.Path("/proc/self/status")
 own = re.search(r"VmHWM:\\s+(\\d+) kB", status.read_text()) if status.exists() else None

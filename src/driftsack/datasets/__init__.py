@@ -1,4 +1,4 @@
-"""Layer 4: real data as full-information tables. Nothing is copied in: each needs the package that its file names."""
+"""Real data as full-information tables, each read from a package that must be installed."""
 
 from driftsack.datasets.flights import flights, flights_world
 

@@ -1,7 +1,15 @@
-"""Layer 4: logs of what was tried, read and checked, replayed, and used to judge policies that did not gather them."""
+"""Logs of decisions and their outcomes: reading, checking, replay and off-policy evaluation.
 
-from driftsack.logs.evaluate import Evaluation, evaluate, evaluate_mix
+A log has one row per round, with the columns ``time``, ``arm`` (empty if the round was skipped), ``reward``, one column
+for each resource (those whose names begin with ``cost``, or those that the caller names) and, optionally,
+``propensity``: the probability with which the arm was chosen. A full-information table has the outcomes of every arm in
+the columns ``reward:ARM`` and ``RESOURCE:ARM``.
+"""
+
+from driftsack.logs.evaluation import Evaluation
+from driftsack.logs.importance_weights import evaluate_mix
 from driftsack.logs.log import Log, check, read
+from driftsack.logs.rejection_sampling import evaluate
 from driftsack.logs.rows import BadRow
 from driftsack.logs.survey import Survey, survey
 

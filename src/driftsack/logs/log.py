@@ -1,4 +1,4 @@
-"""``Log``: what was tried, round by round, checked; and its replay as a world where every arm's outcome is known."""
+"""``Log``: the arms played and their outcomes, round by round, read and checked; full information can be replayed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError, LogError
 from driftsack.core.instance import Instance
-from driftsack.logs.layout import ARM, OF_ARM, PROPENSITY, REWARD, TIME, Wanted
+from driftsack.logs.layout import ARM, ARM_SEPARATOR, PROPENSITY, REWARD, TIME, ReadOptions
 from driftsack.logs.rows import BadRow, Batch, Reader
 from driftsack.logs.stream import PARQUET, Stream
 
@@ -26,7 +26,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """One row a round, in people's units. Read one with ``ds.logs.read``; all rows are in memory.
+    """A log in memory, one row per round, in the problem's units. Read one with ``ds.logs.read``.
+
+    Attributes:
+        arms: Names of the m arms.
+        resources: Names of the d resources.
+        time: (n,) Times as in the log; seconds since 1970 for dates.
+        arm: (n,) Index into ``arms`` of the arm that was played, -1 for a skipped round.
+        reward: (n,) Rewards.
+        costs: (n, d) Costs.
+        propensity: (n,) Probability with which the arm was chosen, or None.
+        table: (n, m, 1 + d) Reward and costs of every arm (full information), or None.
+        reward_max: Largest possible reward of a round.
+        cost_max: Largest possible cost of a round, for each resource.
 
     >>> import polars as pl
     >>> log = read(pl.DataFrame({"time": [1, 2, 3], "arm": ["a", None, "b"], "reward": [1, 0, 0], "cost": [0.5, 0, 1]}))
@@ -36,12 +48,12 @@ class Log:
 
     arms: tuple[str, ...]
     resources: tuple[str, ...]
-    time: Floats  # (n,) numbers as they came; seconds since 1970 for dates
-    arm: npt.NDArray[np.int32]  # (n,) index into ``arms``, -1 for a skip
-    reward: Floats  # (n,)
-    costs: Floats  # (n, d)
-    propensity: Floats | None  # (n,) the probability with which the arm was chosen
-    table: Floats | None  # (n, m, 1 + d) reward and costs that every arm would have had
+    time: Floats
+    arm: npt.NDArray[np.int32]
+    reward: Floats
+    costs: Floats
+    propensity: Floats | None
+    table: Floats | None
     reward_max: float
     cost_max: tuple[float, ...]
 
@@ -55,7 +67,16 @@ class Log:
         )
 
     def as_instance(self, budget: Sequence[float] | Floats | float) -> Instance:
-        """The table as a world whose outcomes are its rows: round t gives what row t says, with no noise added.
+        """Replay a full-information table: in round t, each arm has exactly the outcome of row t, without noise.
+
+        Args:
+            budget: Budget of the whole log, one number for all resources or one for each.
+
+        Returns:
+            An instance with deterministic outcomes.
+
+        Raises:
+            CannotAnswerError: If the log has only the outcomes of the arms that were played.
 
         >>> import polars as pl
         >>> rows = {"time": [1, 2], "reward:a": [1, 0], "cost:a": [0.5, 0.5], "reward:b": [0, 1], "cost:b": [1, 1]}
@@ -64,15 +85,20 @@ class Log:
         ('deterministic', [[1.0, 0.0], [0.0, 1.0]])
         """
         if self.table is None:
+            names = f"{REWARD}{ARM_SEPARATOR}ARM and {self.resources[0]}{ARM_SEPARATOR}ARM"
             raise CannotAnswerError(
-                "a replay needs what every arm would have given in every round, and this log has only the arm that was "
-                f"played; add columns {REWARD}{OF_ARM}ARM and {self.resources[0]}{OF_ARM}ARM, or use ds.logs.evaluate."
+                "a replay needs the outcomes of every arm in every round, but this log has only those of the arms that "
+                f"were played; add the columns {names}, or use ds.logs.evaluate."
             )
         rewards, costs = self.table[:, :, 0], self.table[:, :, 1:].transpose(0, 2, 1)
         return Instance.from_arrays(rewards, costs, budget, "deterministic", self.reward_max, self.cost_max)
 
     def to_frame(self) -> pl.DataFrame:
-        """The log as a table with the columns that ``read`` wants."""
+        """Convert the log to a DataFrame with the columns that ``read`` expects.
+
+        Returns:
+            One row per round.
+        """
         import polars as pl  # noqa: PLC0415
 
         columns: dict[str, Any] = {TIME: self.time}
@@ -85,11 +111,15 @@ class Log:
         if self.table is not None:
             for i, arm in enumerate(self.arms):
                 for k, part in enumerate((REWARD, *self.resources)):
-                    columns[f"{part}{OF_ARM}{arm}"] = self.table[:, i, k]
+                    columns[f"{part}{ARM_SEPARATOR}{arm}"] = self.table[:, i, k]
         return pl.DataFrame(columns)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the log to a .csv or .parquet file."""
+        """Write the log to a file that ``read`` can read.
+
+        Args:
+            path: The file; Parquet if it ends in .parquet or .pq, else CSV.
+        """
         frame = self.to_frame()
         (frame.write_parquet if Path(path).suffix.lower() in PARQUET else frame.write_csv)(Path(path))
 
@@ -102,12 +132,23 @@ def read(
     cost_max: Sequence[float] | float = 1.0,
     separator: str = ",",
 ) -> Log:
-    """Read and check a log: a .csv or .parquet file, or a Polars DataFrame.
+    """Read and check a log.
 
-    ``resources`` names the columns of the resources (default: those that begin with ``cost``), ``arms`` all arms that
-    may occur (default: those that do). If any row is bad, nothing is read, and the ``LogError`` names each.
+    Args:
+        source: A .csv or .parquet file, or a Polars DataFrame, with the columns described in :mod:`driftsack.logs`.
+        resources: Columns of the resources. Default: those whose names begin with ``cost``.
+        arms: Names of all arms that may occur. Default: those that do.
+        reward_max: Largest possible reward of a round.
+        cost_max: Largest possible cost of a round, one number or one for each resource.
+        separator: Character that separates the columns of a CSV file.
+
+    Returns:
+        The log, with all rows in memory.
+
+    Raises:
+        LogError: If the log cannot be read or any row is bad; the error lists every such row.
     """
-    stream = Stream(source, Wanted(resources, arms, reward_max, cost_max), separator)
+    stream = Stream(source, ReadOptions(resources, arms, reward_max, cost_max), separator)
     parts = list(stream)
     return _join(parts, stream.reader)
 
@@ -120,16 +161,29 @@ def check(
     cost_max: Sequence[float] | float = 1.0,
     separator: str = ",",
 ) -> tuple[BadRow, ...]:
-    """Every bad row of a log, with its line and the reason; none if ``read`` will take it.
+    """List every bad row of a log, with its line and the reason.
 
-    After 100,000 bad values reading stops, and the last entry says where.
+    Args:
+        source: A .csv or .parquet file, or a Polars DataFrame, with the columns described in :mod:`driftsack.logs`.
+        resources: Columns of the resources. Default: those whose names begin with ``cost``.
+        arms: Names of all arms that may occur. Default: those that do.
+        reward_max: Largest possible reward of a round.
+        cost_max: Largest possible cost of a round, one number or one for each resource.
+        separator: Character that separates the columns of a CSV file.
+
+    Returns:
+        The bad rows by line; empty if ``read`` accepts the log. After 100,000 bad values reading stops, and the last
+        entry says where.
+
+    Raises:
+        LogError: If the log cannot be read at all, for example because a column is missing.
 
     >>> import polars as pl
     >>> rows = pl.DataFrame({"time": [1, 2], "arm": ["a", "a"], "reward": [0.5, -1.0], "cost": [0.5, 0.5]})
     >>> [(row.line, row.kind) for row in check(rows)]
     [(2, 'negative')]
     """
-    stream = Stream(source, Wanted(resources, arms, reward_max, cost_max), separator)
+    stream = Stream(source, ReadOptions(resources, arms, reward_max, cost_max), separator)
     try:
         for _ in stream:
             pass
@@ -141,23 +195,23 @@ def check(
 
 
 def arm_order(names: Sequence[str]) -> list[int]:
-    """Arms in the order that people expect: whole numbers by size, words by the alphabet."""
+    """Return the natural order of arms: by value if all names are integers, else alphabetically."""
     numeric = all(re.fullmatch(r"-?[0-9]+", name) for name in names)
     return sorted(range(len(names)), key=lambda i: (int(names[i]), "") if numeric else (0, names[i]))
 
 
 def _join(parts: list[Batch], reader: Reader) -> Log:
-    """All batches as one log, arms in order."""
+    """Concatenate all batches into one log, with the arms in their natural order."""
     layout, names = reader.layout, list(reader.arms)
     order = arm_order(names) if layout.arms is None else list(range(len(names)))
-    place = np.full(len(names) + 1, SKIP, dtype=np.int32)  # the last one is for SKIP
-    place[order] = np.arange(len(names))
+    index = np.full(len(names) + 1, SKIP, dtype=np.int32)  # the last entry is that of SKIP
+    index[order] = np.arange(len(names))
     outcomes = np.concatenate([part.outcomes for part in parts])
     return Log(
         arms=tuple(names[i] for i in order),
         resources=layout.resources,
         time=np.concatenate([part.time for part in parts]),
-        arm=place[np.concatenate([part.arm for part in parts])],
+        arm=index[np.concatenate([part.arm for part in parts])],
         reward=outcomes[:, 0].copy(),
         costs=outcomes[:, 1:].copy(),
         propensity=np.concatenate([part.propensity for part in parts]) if layout.propensity else None,

@@ -1,7 +1,7 @@
-"""One pass over a log, batch by batch: memory does not grow with the file, and no bad row goes unnamed.
+"""One pass over a log, batch by batch: memory does not grow with the file, and every bad row is reported.
 
-Where a CSV file has rows of a time and nothing else, its text is looked through once more: Polars fills rows that were
-cut short with empty fields, and an empty row is a skipped round, but half a row is none.
+If a CSV file has rows in which only the time is given, its text is read a second time: Polars pads truncated rows with
+empty fields, which would make a truncated row look like a skipped round.
 """
 
 from __future__ import annotations
@@ -14,35 +14,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from driftsack.core.errors import LogError, SettingError
-from driftsack.logs.layout import Wanted, find_layout
+from driftsack.logs.layout import ReadOptions, find_layout
 from driftsack.logs.rows import BadRow, Batch, Reader
 
 if TYPE_CHECKING:
     import polars as pl
 
 ROWS_AT_ONCE: Final = 250_000
-HEADER: Final = 1_000_000  # characters in which a header ends
-MOST_BAD: Final = 100_000  # bad values after which the rest of a log is not looked at
-SHOWN: Final = 20  # bad rows that stand in the message; all are in its ``bad``
-COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstd, which Polars unpacks
+MAX_HEADER: Final = 1_000_000  # characters read to find the header
+MAX_BAD_VALUES: Final = 100_000  # after which reading stops
+MAX_LISTED: Final = 20  # bad rows listed in the error message; all are in its ``bad``
+COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstd, which Polars decompresses
 PARQUET: Final = (".parquet", ".pq")
 
 
 class Stream:
-    """A log that is being read: iterate for its batches, then ask the ``reader`` what it has seen.
+    """A log that is being read: iterate over its batches, then read the arms and the layout from ``reader``.
 
-    Raises ``LogError`` after the last batch if any row was bad, with every such row; after ``MOST_BAD`` of them it
-    reads no further, and the last entry says so.
+    Iterating raises ``LogError`` after the last batch if any row was bad, with all such rows. After ``MAX_BAD_VALUES``
+    of them reading stops, and the last entry says so.
+
+    Args:
+        source: A .csv or .parquet file, or a Polars DataFrame.
+        options: What the caller says about the log.
+        separator: Character that separates the columns of a CSV file.
     """
 
-    def __init__(self, source: Any, wanted: Wanted, separator: str = ",") -> None:
+    def __init__(self, source: Any, options: ReadOptions, separator: str = ",") -> None:
         separator = one_character(separator)
         self.name, frame, first_line = open_source(source, separator)
         self.text = text_file(source)
         self.separator = separator
         if self.text is not None:
             check_header(self.text, separator)
-        self.reader = Reader(find_layout(_columns(frame, self.name), wanted, self.name, separator), first_line)
+        self.reader = Reader(find_layout(_columns(frame, self.name), options, self.name, separator), first_line)
         self._frame = frame.select(self.reader.layout.columns)
         self.rows = 0
 
@@ -50,51 +55,51 @@ class Stream:
         for batch in self.batches():
             self.rows += len(batch.time)
             yield batch
-            if len(self.reader.bad) > MOST_BAD:
-                reason = f"reading stopped here: more than {MOST_BAD:,} values are bad; correct them first"
+            if len(self.reader.bad) > MAX_BAD_VALUES:
+                reason = f"reading stopped here: more than {MAX_BAD_VALUES:,} values are bad; correct these first"
                 self.reader.bad.append(BadRow(self.reader.line, "", "stopped", reason))
                 break
         if self.rows == 0:
-            raise LogError(f"{self.name} is empty: it has a header and no rows; a log has one row a round.")
-        if self.text is not None and self.reader.bare:
-            named = {row.line for row in self.reader.bad}
-            self.reader.bad += [row for row in ragged(self.text, self.separator) if row.line not in named]
+            raise LogError(f"{self.name} is empty: it has a header and no rows; a log has one row per round.")
+        if self.text is not None and self.reader.time_only_rows:
+            reported = {row.line for row in self.reader.bad}
+            self.reader.bad += [row for row in ragged_rows(self.text, self.separator) if row.line not in reported]
         if self.reader.bad:
             raise LogError(_message(self.name, self.reader), tuple(self.reader.bad))
 
     def batches(self) -> Iterator[Batch]:
-        """Batches of arrays; a line with too many fields is named."""
+        """Yield batches of arrays; the error for lines with too many fields names them."""
         import polars as pl  # noqa: PLC0415
 
         try:
             for frame in self._frame.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True):
-                yield self.reader.take(frame)
+                yield self.reader.convert(frame)
         except pl.exceptions.PolarsError as error:
-            bad = tuple(ragged(self.text, self.separator)) if self.text is not None else ()
-            rows = "".join(f"\n  line {row.line}: {row.reason}" for row in bad[:SHOWN])
+            bad = tuple(ragged_rows(self.text, self.separator)) if self.text is not None else ()
+            rows = "".join(f"\n  line {row.line}: {row.reason}" for row in bad[:MAX_LISTED])
             raise LogError(f"{self.name} cannot be read: {str(error).splitlines()[0]}.{rows}", bad) from error
 
 
 def open_source(source: Any, separator: str) -> tuple[str, pl.LazyFrame, int]:
-    """A name for messages, the rows as text or as they are typed, and the number of the first row's line."""
+    """Return a name for messages, the rows (a CSV file's as text), and the line number of the first row."""
     import polars as pl  # noqa: PLC0415
 
     if isinstance(source, pl.DataFrame):
         return "the table", source.lazy(), 1
     if not isinstance(source, (str, os.PathLike)):
-        raise SettingError(f"a log is a .csv or .parquet file or a Polars DataFrame, got {source!r:.80}.")
+        raise SettingError(f"a log must be a .csv or .parquet file or a Polars DataFrame, got {source!r:.80}.")
     path = Path(source)
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist or is no file; name a .csv or .parquet file.")
+        raise FileNotFoundError(f"{path} does not exist or is not a file; name a .csv or .parquet file.")
     if path.stat().st_size == 0:
-        raise LogError(f"{path.name} is empty: it has not even a header; a log has one row a round.")
+        raise LogError(f"{path.name} is empty: it has no header; a log has one row per round.")
     if path.suffix.lower() in PARQUET:
         return path.name, pl.scan_parquet(path, glob=False), 1
     return path.name, pl.scan_csv(path, infer_schema=False, separator=separator, glob=False), 2
 
 
 def text_file(source: Any) -> Path | None:
-    """The file, if it is one of plain text."""
+    """Return the path if the source is a file of uncompressed text."""
     if not isinstance(source, (str, os.PathLike)) or Path(source).suffix.lower() in PARQUET:
         return None
     with Path(source).open("rb") as stream:
@@ -102,27 +107,27 @@ def text_file(source: Any) -> Path | None:
 
 
 def one_character(separator: str) -> str:
-    """One character; a tab may be spelled as shells pass it on."""
-    cut = "\t" if separator == r"\t" else str(separator)
-    if len(cut) != 1 or not cut.isascii() or cut in '"\r\n':
+    """Check the separator; a tab may be written as a backslash and a t, as shells pass it."""
+    character = "\t" if separator == r"\t" else str(separator)
+    if len(character) != 1 or not character.isascii() or character in '"\r\n':
         raise SettingError(f"separator must be one character, such as ',' or ';' or a tab, got {separator!r}.")
-    return cut
+    return character
 
 
 def check_header(path: Path, separator: str) -> None:
-    """Raise if two columns have the same name, or if lines end in a way that Polars does not know."""
+    """Raise if two columns have the same name, or if lines end in a way that Polars does not support."""
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
-        begin = stream.read(HEADER)
-    if "\r" in begin and "\n" not in begin:
-        raise LogError(f"{path.name} ends its lines by a carriage return alone; save it with ordinary line ends.")
-    names = Counter(next(csv.reader([begin.splitlines()[0]], delimiter=separator), []) if begin.strip() else [])
-    twice = [name for name, count in names.items() if count > 1 and name]
-    if twice:
-        raise LogError(f"{path.name} has more than one column {', '.join(twice)}; rename or remove the others.")
+        start = stream.read(MAX_HEADER)
+    if "\r" in start and "\n" not in start:
+        raise LogError(f"{path.name} ends its lines with carriage returns only; save it with LF or CRLF line endings.")
+    names = Counter(next(csv.reader([start.splitlines()[0]], delimiter=separator), []) if start.strip() else [])
+    repeated = [name for name, count in names.items() if count > 1 and name]
+    if repeated:
+        raise LogError(f"{path.name} has more than one column {', '.join(repeated)}; rename or remove the others.")
 
 
 def _columns(frame: pl.LazyFrame, name: str) -> list[str]:
-    """The header."""
+    """Return the names in the header."""
     import polars as pl  # noqa: PLC0415
 
     try:
@@ -131,30 +136,29 @@ def _columns(frame: pl.LazyFrame, name: str) -> list[str]:
         raise LogError(f"{name} cannot be read: {str(error).splitlines()[0]}; is it a CSV or Parquet file?") from error
 
 
-def ragged(path: Path, separator: str) -> Iterator[BadRow]:
-    """Rows of a CSV file with more or fewer fields than its header; empty lines are left to others."""
+def ragged_rows(path: Path, separator: str) -> Iterator[BadRow]:
+    """Yield the rows of a CSV file with more or fewer fields than its header; empty lines are checked elsewhere."""
     with path.open(newline="", encoding="utf-8", errors="replace") as stream:
         lines = csv.reader(stream, delimiter=separator)
         width = len(next(lines, []))
         for line, fields in enumerate(lines, start=2):
             if len(fields) > width:
-                reason = f"the row has {len(fields)} fields, the header {width}; quote text that holds a {separator!r}"
+                reason = f"the row has {len(fields)} fields, the header {width}; quote text that contains {separator!r}"
                 yield BadRow(line, "", "too many fields", reason)
             elif 0 < len(fields) < width:
-                reason = (
-                    f"the row has {len(fields)} field{'s' * (len(fields) > 1)}, the header {width}; was it cut short?"
-                )
+                count = f"{len(fields)} field{'s' * (len(fields) > 1)}"
+                reason = f"the row has {count}, the header {width}; the row may be truncated"
                 yield BadRow(line, "", "too few fields", reason)
 
 
 def _message(name: str, reader: Reader) -> str:
-    """Which rows are bad and why: the first ones, how many of each kind, and the largest of those above a maximum."""
+    """Format the error: the number of bad values of each kind, the first rows, and the largest excess values."""
     bad = reader.bad
     kinds = ", ".join(f"{count:,} × {kind}" for kind, count in Counter(row.kind for row in bad).most_common())
-    shown = "".join(f"\n  line {row.line}: {row.reason}" for row in sorted(bad)[:SHOWN])
-    more = f"\n  ... and {len(bad) - SHOWN:,} more" if len(bad) > SHOWN else ""
+    shown = "".join(f"\n  line {row.line}: {row.reason}" for row in sorted(bad)[:MAX_LISTED])
+    more = f"\n  ... and {len(bad) - MAX_LISTED:,} more" if len(bad) > MAX_LISTED else ""
     units = "".join(f" {column} goes up to {value:g}." for column, value in reader.largest.items())
     return (
-        f"{name} has {len(bad):,} bad value{'s' * (len(bad) != 1)} ({kinds}); nothing was left out and "
-        f"nothing was read.{units} Correct these lines:{shown}{more}"
+        f"{name} has {len(bad):,} bad value{'s' * (len(bad) != 1)} ({kinds}); no row was "
+        f"dropped and nothing was read.{units} Correct these lines:{shown}{more}"
     )

@@ -1,10 +1,10 @@
-r"""``Survey``: all that is needed to measure drift, from one pass over a log of any length, in little memory.
+r"""``Survey``: a summary of a log from which drift is measured, computed in one pass and bounded memory.
 
-Each arm's outcomes, in the order of its pulls, are summed in cells of :math:`g` pulls. When an arm's cells are full,
-neighbours are joined and :math:`g` doubles, so that every cell of an arm always holds the same number of pulls: under
-no drift the cells are exchangeable, which is what a permutation test needs, at ten million rows as at ten. Fewer than
-:math:`g` last pulls of an arm, at most one in two thousand, wait in a cell that is not yet full; they count in
-``pulls`` and in nothing else.
+Each arm's outcomes, in the order of its pulls, are summed in cells of :math:`g` pulls. When all cells of an arm are
+full, neighbours are merged and :math:`g` doubles, so that every cell of an arm always holds the same number of pulls.
+Under no drift the cells are therefore exchangeable, as a permutation test requires, for logs of any length. The last
+pulls of an arm, fewer than :math:`g` and at most one in two thousand, stay in a cell that is not full; they count in
+``pulls`` only.
 """
 
 from __future__ import annotations
@@ -19,34 +19,64 @@ import numpy.typing as npt
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError
-from driftsack.logs.layout import Wanted
+from driftsack.logs.layout import ReadOptions
 from driftsack.logs.log import Log, arm_order
 from driftsack.logs.stream import Stream
 from driftsack.numerics.compiled import kernel
 
-MOST_CELLS: Final = 4096
+MAX_CELLS: Final = 4096
 
 
 class Cells(NamedTuple):
-    """Running sums of every arm."""
+    """Sums of the outcomes of every arm, in cells of equally many pulls.
 
-    sums: Floats  # (m, cells, 1 + d) reward, then costs
-    places: Floats  # (m, cells) sums of the rounds, from 0
-    counts: Ints  # (m, 4) full cells, pulls in the cell that is being filled, pulls of a full cell, all pulls
+    Attributes:
+        sums: (m, cells, 1 + d) Sums of rewards, then of costs.
+        rounds: (m, cells) Sums of the rounds of the pulls, from 0.
+        full: (m,) Number of full cells.
+        partial: (m,) Pulls in the cell that is being filled.
+        size: (m,) Pulls of a full cell.
+        pulls: (m,) All pulls.
+    """
+
+    sums: Floats
+    rounds: Floats
+    full: Ints
+    partial: Ints
+    size: Ints
+    pulls: Ints
 
 
 class Series(NamedTuple):
-    """One arm's outcomes in time order, as kernels see them."""
+    """One arm's outcomes in time order, normalised to [0, 1].
 
-    rounds: Floats  # (n,) mean round of each cell, from 0
-    values: Floats  # (n, 1 + d) mean reward and costs of each cell, in [0, 1]
-    size: int  # pulls of a cell
-    pulls: int  # all pulls
+    Attributes:
+        rounds: (n,) Mean round of each cell, from 0.
+        values: (n, 1 + d) Mean reward and costs of each cell.
+        size: Pulls of a cell.
+        pulls: All pulls.
+    """
+
+    rounds: Floats
+    values: Floats
+    size: int
+    pulls: int
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """A log in brief; ``series`` has one entry an arm."""
+    """A summary of a log: each arm's outcomes over time.
+
+    Attributes:
+        rows: Number of rounds.
+        skipped: Number of skipped rounds.
+        arms: Names of the arms.
+        resources: Names of the resources.
+        reward_max: Largest possible reward of a round.
+        cost_max: Largest possible cost of a round, for each resource.
+        table: Whether the outcomes of every arm are known in every round (full information).
+        series: Outcomes of each arm in time order, normalised to [0, 1].
+    """
 
     rows: int
     skipped: int
@@ -54,18 +84,18 @@ class Survey:
     resources: tuple[str, ...]
     reward_max: float
     cost_max: tuple[float, ...]
-    table: bool  # every arm was seen in every round
+    table: bool
     series: tuple[Series, ...]
 
     @property
     def pulls(self) -> Ints:
-        """(m,) how often each arm was seen."""
+        """(m,) Number of observed outcomes of each arm."""
         return np.array([one.pulls for one in self.series])
 
 
 @kernel
 def add_rows(cells: Cells, arm: npt.NDArray[np.int32], outcomes: Floats, first: int) -> None:
-    """Enter rows ``first``, ``first`` + 1, ... of a log; skips and unknown arms are below zero."""
+    """Add rows ``first``, ``first`` + 1, ... of a log; skips and unknown arms have negative indices."""
     for t in range(arm.size):
         if arm[t] >= 0:
             add(cells, arm[t], first + t, outcomes[t])
@@ -73,7 +103,7 @@ def add_rows(cells: Cells, arm: npt.NDArray[np.int32], outcomes: Floats, first: 
 
 @kernel
 def add_table(cells: Cells, table: Floats, first: int) -> None:
-    """Enter rows in which every arm is known."""
+    """Add rows with the outcomes of every arm."""
     for t in range(table.shape[0]):
         for i in range(table.shape[1]):
             add(cells, i, first + t, table[t, i])
@@ -81,45 +111,44 @@ def add_table(cells: Cells, table: Floats, first: int) -> None:
 
 @kernel
 def add(cells: Cells, i: int, t: int, outcome: Floats) -> None:
-    """Enter one pull; join neighbours when the cells are full."""
-    counts = cells.counts[i]
-    k = counts[0]
+    """Add one pull; merge neighbours when all cells are full."""
+    k = cells.full[i]
     for q in range(outcome.size):
         cells.sums[i, k, q] += outcome[q]
-    cells.places[i, k] += t
-    counts[1] += 1
-    counts[3] += 1
-    if counts[1] == counts[2]:
-        counts[0] += 1
-        counts[1] = 0
-        if counts[0] == cells.places.shape[1]:
-            join_neighbours(cells, i)
+    cells.rounds[i, k] += t
+    cells.partial[i] += 1
+    cells.pulls[i] += 1
+    if cells.partial[i] == cells.size[i]:
+        cells.full[i] += 1
+        cells.partial[i] = 0
+        if cells.full[i] == cells.rounds.shape[1]:
+            merge_neighbours(cells, i)
 
 
 @kernel
-def join_neighbours(cells: Cells, i: int) -> None:
-    """Half as many cells, each of twice as many pulls."""
-    half = cells.places.shape[1] // 2
+def merge_neighbours(cells: Cells, i: int) -> None:
+    """Merge pairs of cells: half as many cells, each of twice as many pulls."""
+    half = cells.rounds.shape[1] // 2
     for k in range(half):
         for q in range(cells.sums.shape[2]):
             cells.sums[i, k, q] = cells.sums[i, 2 * k, q] + cells.sums[i, 2 * k + 1, q]
-        cells.places[i, k] = cells.places[i, 2 * k] + cells.places[i, 2 * k + 1]
+        cells.rounds[i, k] = cells.rounds[i, 2 * k] + cells.rounds[i, 2 * k + 1]
     cells.sums[i, half:] = 0.0
-    cells.places[i, half:] = 0.0
-    cells.counts[i, 0] = half
-    cells.counts[i, 2] *= 2
+    cells.rounds[i, half:] = 0.0
+    cells.full[i] = half
+    cells.size[i] *= 2
 
 
-def new_cells(arms: int, outcomes: int, most: int = MOST_CELLS) -> Cells:
-    """Empty cells."""
-    counts = np.zeros((arms, 4), dtype=np.int64)
-    counts[:, 2] = 1
-    return Cells(np.zeros((arms, most, outcomes)), np.zeros((arms, most)), counts)
+def new_cells(arms: int, outcomes: int, most: int = MAX_CELLS) -> Cells:
+    """Return empty cells, at most ``most`` of each arm."""
+    full, partial, pulls = (np.zeros(arms, dtype=np.int64) for _ in range(3))
+    size = np.ones(arms, dtype=np.int64)
+    return Cells(np.zeros((arms, most, outcomes)), np.zeros((arms, most)), full, partial, size, pulls)
 
 
-def grown(cells: Cells, arms: int) -> Cells:
-    """Cells for more arms."""
-    more = new_cells(arms - len(cells.counts), cells.sums.shape[2], cells.places.shape[1])
+def with_more_arms(cells: Cells, arms: int) -> Cells:
+    """Return the cells with empty ones added for new arms."""
+    more = new_cells(arms - len(cells.pulls), cells.sums.shape[2], cells.rounds.shape[1])
     return Cells(*(np.concatenate(pair) for pair in zip(cells, more, strict=True)))
 
 
@@ -130,23 +159,40 @@ def survey(
     reward_max: float = 1.0,
     cost_max: Sequence[float] | float = 1.0,
     separator: str = ",",
-    most_cells: int = MOST_CELLS,
+    most_cells: int = MAX_CELLS,
 ) -> Survey:
-    """Read, check and sum up a log in one pass: a ``Log``, a .csv or .parquet file, or a Polars DataFrame.
+    """Read, check and summarise a log in one pass.
+
+    Args:
+        source: A ``Log``, a .csv or .parquet file, or a Polars DataFrame.
+        resources: Columns of the resources. Default: those whose names begin with ``cost``.
+        arms: Names of all arms that may occur. Default: those that do.
+        reward_max: Largest possible reward of a round.
+        cost_max: Largest possible cost of a round, one number or one for each resource.
+        separator: Character that separates the columns of a CSV file.
+        most_cells: Maximum number of cells that each arm's outcomes are summed in.
+
+    Returns:
+        The summary. Of a ``Log`` only ``most_cells`` is used besides the log itself.
+
+    Raises:
+        LogError: If the log cannot be read or any row is bad; the error lists every such row.
+        CannotAnswerError: If an arm was never played, or no arm was.
 
     >>> import polars as pl
     >>> rows = {"time": [1, 2, 3], "arm": ["b", "a", "b"], "reward": [1.0, 0.0, 0.5], "cost": [0.5, 0.5, 1.0]}
-    >>> brief = survey(pl.DataFrame(rows))
-    >>> brief.arms, brief.pulls, brief.series[1].values[:, 0]
+    >>> summary = survey(pl.DataFrame(rows))
+    >>> summary.arms, summary.pulls, summary.series[1].values[:, 0]
     (('a', 'b'), array([1, 2]), array([1. , 0.5]))
     """
     if isinstance(source, Log):
         return _of_log(source, most_cells)
-    stream = Stream(source, Wanted(resources, arms, reward_max, cost_max), separator)
+    stream = Stream(source, ReadOptions(resources, arms, reward_max, cost_max), separator)
     reader, layout = stream.reader, stream.reader.layout
     cells, skipped, row = new_cells(len(reader.arms), 1 + len(layout.resources), most_cells), 0, 0
     for batch in stream:
-        cells = grown(cells, len(reader.arms)) if len(reader.arms) > len(cells.counts) else cells
+        if len(reader.arms) > len(cells.pulls):
+            cells = with_more_arms(cells, len(reader.arms))
         if layout.table:
             add_table(cells, batch.table, row)
         else:
@@ -155,42 +201,51 @@ def survey(
         row += len(batch.time)
     names = list(reader.arms)
     order = arm_order(names) if layout.arms is None else list(range(len(names)))
-    about = (layout.resources, layout.reward_max, tuple(layout.cost_max.tolist()), layout.table)
-    return _brief(cells, order, names, row, skipped, about)
+    cost_max = tuple(layout.cost_max.tolist())
+    return Survey(
+        rows=row,
+        skipped=skipped,
+        arms=tuple(names[i] for i in order),
+        resources=layout.resources,
+        reward_max=layout.reward_max,
+        cost_max=cost_max,
+        table=layout.table,
+        series=_series(cells, order, names, (layout.reward_max, *cost_max), row),
+    )
 
 
 def _of_log(log: Log, most_cells: int) -> Survey:
-    """The same of a log in memory."""
+    """Summarise a log in memory."""
     cells = new_cells(len(log.arms), 1 + len(log.resources), most_cells)
     if log.table is not None:
         add_table(cells, log.table, 0)
     else:
         add_rows(cells, log.arm, np.column_stack([log.reward, log.costs]), 0)
-    about = (log.resources, log.reward_max, log.cost_max, log.table is not None)
-    skipped = 0 if log.table is not None else int((log.arm == SKIP).sum())
-    return _brief(cells, list(range(len(log.arms))), list(log.arms), len(log), skipped, about)
+    return Survey(
+        rows=len(log),
+        skipped=0 if log.table is not None else int((log.arm == SKIP).sum()),
+        arms=log.arms,
+        resources=log.resources,
+        reward_max=log.reward_max,
+        cost_max=log.cost_max,
+        table=log.table is not None,
+        series=_series(cells, range(len(log.arms)), log.arms, (log.reward_max, *log.cost_max), len(log)),
+    )
 
 
-def _brief(
-    cells: Cells,
-    order: list[int],
-    names: list[str],
-    rows: int,
-    skipped: int,
-    about: tuple[tuple[str, ...], float, tuple[float, ...], bool],
-) -> Survey:
-    """Means of the full cells, in [0, 1]."""
-    resources, reward_max, cost_max, table = about
-    unit = np.array([reward_max, *cost_max])
+def _series(
+    cells: Cells, order: Sequence[int], names: Sequence[str], maxima: Sequence[float], rows: int
+) -> tuple[Series, ...]:
+    """Compute the means of the full cells of each arm, normalised to [0, 1] by the ``maxima`` of reward and costs."""
     series = []
     for i in order:
-        full, _, size, pulls = cells.counts[i].tolist()
+        full, size, pulls = int(cells.full[i]), int(cells.size[i]), int(cells.pulls[i])
         if pulls == 0:
             raise CannotAnswerError(
-                f"arm {names[i]} was never tried, so the log cannot say what it gives; leave it out of arms=[...]."
+                f"arm {names[i]} was never played, so the log has no outcomes of it; leave it out of arms=[...]."
             )
-        rounds, values = cells.places[i, :full] / size, cells.sums[i, :full] / (size * unit)
+        rounds, values = cells.rounds[i, :full] / size, cells.sums[i, :full] / (size * np.asarray(maxima))
         series.append(Series(rounds, values, size, pulls))
     if not series:
-        raise CannotAnswerError(f"every one of the {rows:,} rounds was skipped, so the log says nothing of any arm.")
-    return Survey(rows, skipped, tuple(names[i] for i in order), resources, reward_max, cost_max, table, tuple(series))
+        raise CannotAnswerError(f"all {rows:,} rounds of the log were skipped, so it has no outcomes of any arm.")
+    return tuple(series)

@@ -1,8 +1,7 @@
-"""One page on an instance: how it moves, what it is worth, what the theory says, and what that means."""
+"""An overview of an instance: variation measures, benchmarks, the paper's windows and bounds, and the kind of drift."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,48 +10,73 @@ from driftsack.benchmarks import Benchmark, fixed_distribution, lp_dynamic, lp_s
 from driftsack.core.errors import TooLargeError
 from driftsack.core.instance import Instance
 from driftsack.measures import Variation, variation
+from driftsack.measures.drift_kind import DriftKind, Optima, drift_kind, explain
 
 
-class Page(NamedTuple):
-    """What ``driftsack measure`` shows; all plain numbers but the plan."""
+class Overview(NamedTuple):
+    """What ``driftsack measure`` shows.
+
+    Attributes:
+        instance: Size, rate and noise of the instance.
+        measures: Each measure of variation; None where it would take too long.
+        benchmarks: Value, certified gap and prices of each optimum.
+        windows: The paper's windows.
+        bounds: The terms of each bound on the regret; empty with a budget of zero.
+        kind: Whether drift changes which arm is best or when to spend.
+        meaning: ``kind`` explained in one sentence.
+        best: LP-Dynamic, with its plan.
+    """
 
     instance: dict[str, Any]
     measures: dict[str, float | None]
     benchmarks: dict[str, dict[str, Any]]
     windows: dict[str, int]
     bounds: dict[str, dict[str, float]]
+    kind: DriftKind
     meaning: str
-    best: Benchmark  # LP-Dynamic, with its plan
+    best: Benchmark
 
 
-def measure(instance: Instance, said: Callable[[str], None] = lambda _: None) -> Page:
-    """Compute everything; ``said`` is told what is being computed."""
-    said("LP-Dynamic")
+def measure(instance: Instance, progress: Callable[[str], None] = lambda _: None) -> Overview:
+    """Compute the overview of an instance.
+
+    Args:
+        instance: The instance.
+        progress: Called with the name of each step before it starts.
+
+    Returns:
+        The overview.
+    """
+    progress("LP-Dynamic")
     best = lp_dynamic(instance)
-    said("the single rounds' LPs")
+    progress("single-step LPs")
     even = single_step(instance)
-    said("the best fixed mix")
+    progress("the best fixed mix")
     static, fixed = lp_static(instance), fixed_distribution(instance)
-    moves = variation(instance)
-    measures = _measures(moves, said)
-    said("bounds")
-    return Page(
-        _about(instance),
-        measures,
-        {
-            "LP-Dynamic": _worth(best),
-            "single steps": _worth(even),
-            "OPT_FD (fluid)": {**_worth(fixed), "stopping_time": fixed.stopping_time},
-            "LP-Static": _worth(static),
+    measured = variation(instance)
+    measures = _measures(measured, progress)
+    progress("bounds")
+    optima = Optima(best.value, even.value, fixed.value)
+    kind = drift_kind(optima, drifts=measured.v1 > 0 or measured.v2 > 0)
+    return Overview(
+        instance=_about(instance),
+        measures=measures,
+        benchmarks={
+            "LP-Dynamic": _numbers(best),
+            "single steps": _numbers(even),
+            "OPT_FD (fluid)": {**_numbers(fixed), "stopping_time": fixed.stopping_time},
+            "LP-Static": _numbers(static),
         },
-        dict(zip(("w1", "w2"), _windows(instance, moves), strict=True)),
-        _bounds(instance, moves, best.value),
-        meaning(best.value, even.value, fixed.value),
-        best,
+        windows=dict(zip(("w1", "w2"), _windows(instance, measured), strict=True)),
+        bounds=_bounds(instance, measured, best.value),
+        kind=kind,
+        meaning=explain(kind, optima),
+        best=best,
     )
 
 
 def _about(instance: Instance) -> dict[str, Any]:
+    """Size, rate and noise of an instance."""
     return {
         "horizon": instance.horizon,
         "arms": instance.arms,
@@ -63,40 +87,43 @@ def _about(instance: Instance) -> dict[str, Any]:
     }
 
 
-def _worth(found: Benchmark) -> dict[str, Any]:
-    prices = None if found.prices is None else found.prices.tolist()
-    return {"value": found.value, "gap": found.gap, "prices": prices}
+def _numbers(benchmark: Benchmark) -> dict[str, Any]:
+    """Value, gap and prices of a benchmark, without its plan."""
+    prices = None if benchmark.prices is None else benchmark.prices.tolist()
+    return {"value": benchmark.value, "gap": benchmark.gap, "prices": prices}
 
 
-def _measures(moves: Variation, said: Callable[[str], None]) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
+def _measures(measured: Variation, progress: Callable[[str], None]) -> dict[str, float | None]:
+    """Each measure by name; None where the instance is too large for it."""
+    values: dict[str, float | None] = {}
     names = ("v1", "v2", "w1", "w2", "w1_min", "w2_min", "w1_pair", "w2_pair", "q_bar", "q_bar_full")
     for name in names:
-        said(name)
+        progress(name)
         try:
-            found[name] = getattr(moves, name)
+            values[name] = getattr(measured, name)
         except TooLargeError:
-            found[name] = None
-    return found
+            values[name] = None
+    return values
 
 
-def _windows(instance: Instance, moves: Variation) -> tuple[int, int]:
-    return theory.windows(instance.horizon, instance.arms, instance.resources, (moves.v1, moves.v2))
+def _windows(instance: Instance, measured: Variation) -> tuple[int, int]:
+    """The paper's windows for the variation of this instance."""
+    return theory.windows(instance.horizon, instance.arms, instance.resources, (measured.v1, measured.v2))
 
 
-def _bounds(instance: Instance, moves: Variation, optimum: float) -> dict[str, dict[str, float]]:
-    """Each bound's terms; with a budget of zero there are none."""
+def _bounds(instance: Instance, measured: Variation, optimum: float) -> dict[str, dict[str, float]]:
+    """The terms of each bound; empty with a budget of zero, for which the bounds are undefined."""
     horizon, arms, resources = instance.horizon, instance.arms, instance.resources
     rate = float(instance.problem.rate.min())
     if rate == 0:
         return {}
-    local, wide, prices = (moves.v1, moves.v2), (moves.w1, moves.w2), moves.q_bar_full
+    local, wide, prices = (measured.v1, measured.v2), (measured.w1, measured.w2), measured.q_bar_full
     upper = theory.regret_bound(horizon, arms, resources, rate, local, wide, prices)
     lower = theory.regret_lower_bounds(horizon, arms, rate, local, wide, prices)
     unit_optimum = optimum / instance.problem.reward_max
     refined = theory.refined_regret_bound(horizon, arms, resources, rate * horizon, unit_optimum, local, wide, prices)
-    sums = theory.concentration_bounds(horizon, arms, resources, _windows(instance, moves), local)
-    stop = theory.stopping_time_bound(horizon, arms, resources, rate, moves.v2)
+    sums = theory.concentration_bounds(horizon, arms, resources, _windows(instance, measured), local)
+    stop = theory.stopping_time_bound(horizon, arms, resources, rate, measured.v2)
     return {
         "theorem_1": {**upper._asdict(), "total": upper.total, "printed_total": upper.printed_total},
         "refined": {**refined._asdict(), "total": refined.total},
@@ -105,29 +132,3 @@ def _bounds(instance: Instance, moves: Variation, optimum: float) -> dict[str, d
         "corollary_1": {"total": stop},
         "trivial": {"regret": unit_optimum, "rounds": float(horizon)},
     }
-
-
-def meaning(best: float, even: float, fixed: float) -> str:
-    """One sentence on whether it is when to spend or what to play that moves.
-
-    >>> meaning(best=100.0, even=70.0, fixed=68.0)
-    'Budget timing, not learning, costs most here: spending evenly gives up 30% of the optimum, so plan when to spend.'
-    """
-    if best <= 0:
-        return "Nothing can be earned here."
-    timing, tracking = (best - even) / best, (even - fixed) / best
-    if max(timing, tracking) < 0.02:  # noqa: PLR2004
-        return "This world hardly moves for a budget: one fixed mix earns 98% of the optimum or more."
-    if timing >= tracking:
-        return (
-            f"Budget timing, not learning, costs most here: spending evenly gives up {_percent(timing)} of the "
-            "optimum, so plan when to spend."
-        )
-    return (
-        f"What to play changes, more than when to spend: following the changes is worth {_percent(tracking)} of the "
-        f"optimum over the best fixed mix, and even spending gives up {_percent(timing)}; windows help."
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{math.floor(100 * share + 0.5)}%"

@@ -1,0 +1,90 @@
+"""The value of a budget: the optima of an instance, the prices of its resources, and the effect of 10% more or less."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from driftsack.benchmarks import fixed_distribution, lp_dynamic, single_step
+from driftsack.core.arrays import Floats
+from driftsack.core.instance import Instance
+from driftsack.core.problem import Problem
+from driftsack.measures.drift_kind import Optima
+
+BUDGET_STEP: Final = 0.1
+
+
+class BudgetValue(NamedTuple):
+    """Optima of one instance and the value of its budgets, in the problem's units.
+
+    Attributes:
+        best: LP-Dynamic, the best plan.
+        even: The best policy that spends the same in every round.
+        fixed: The best fixed mix.
+        prices: (d,) Reward for one more unit of each resource.
+        less: (d,) Change of the optimum with 10% less of each resource.
+        more: (d,) Change of the optimum with 10% more of each resource.
+    """
+
+    best: float
+    even: float
+    fixed: float
+    prices: Floats
+    less: Floats
+    more: Floats
+
+    @property
+    def optima(self) -> Optima:
+        """The three optima that tell the kinds of drift apart."""
+        return Optima(self.best, self.even, self.fixed)
+
+    @property
+    def timing(self) -> float:
+        """Share of the optimum that only planning when to spend can gain."""
+        return self.optima.timing
+
+    @property
+    def tracking(self) -> float:
+        """Share of the optimum that only tracking the changes can gain."""
+        return self.optima.tracking
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values as plain data."""
+        plain = {name: part.tolist() if isinstance(part, np.ndarray) else part for name, part in self._asdict().items()}
+        return {**plain, "timing": self.timing, "tracking": self.tracking}
+
+
+def budget_value(instance: Instance) -> BudgetValue:
+    """Compute the optima, the prices and the value of 10% of each budget.
+
+    >>> import driftsack as ds
+    >>> value = budget_value(ds.instances.example_3(alpha=0.5))
+    >>> round(value.timing, 2), value.less.round().tolist()
+    (0.15, [-125.0, -125.0])
+    """
+    best = lp_dynamic(instance)
+    factors = (1 - BUDGET_STEP, 1 + BUDGET_STEP)
+    scaled = [
+        [lp_dynamic(_with_scaled_budget(instance, j, factor)).value for factor in factors]
+        for j in range(instance.resources)
+    ]
+    changes = np.array(scaled) - best.value
+    prices = np.zeros(instance.resources) if best.prices is None else best.prices
+    return BudgetValue(
+        best=best.value,
+        even=single_step(instance).value,
+        fixed=fixed_distribution(instance).value,
+        prices=prices,
+        less=np.minimum(changes[:, 0], 0.0),
+        more=np.maximum(changes[:, 1], 0.0),
+    )
+
+
+def _with_scaled_budget(instance: Instance, j: int, factor: float) -> Instance:
+    """Return the instance with the budget of resource j multiplied by ``factor``."""
+    problem = instance.problem
+    budget = np.array(problem.budget)
+    budget[j] *= factor
+    scaled = Problem(problem.horizon, problem.arms, budget, problem.reward_max, problem.cost_max)
+    return Instance(scaled, instance.rewards, instance.costs, instance.phase, instance.noise)

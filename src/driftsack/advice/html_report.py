@@ -1,0 +1,171 @@
+"""Advice as one self-contained HTML page: figures are embedded, no scripts, no network."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from driftsack.advice.report_text import amount
+from driftsack.core.text import percent
+from driftsack.plot import as_data_uri, floors_figure, standings_figure, windows_figure
+from driftsack.plot.page import grid, heading, page, paragraph, versions
+
+if TYPE_CHECKING:
+    from driftsack.advice.result import Advice
+
+MEASURES: Final = {
+    "v1": "change of mean rewards from window to window",
+    "v2": "change of mean costs from window to window, for the resource that changes most",
+    "w1": "distance of mean rewards from their average, over all rounds",
+    "w2": "distance of mean costs from their average, over all rounds",
+}
+
+
+def html_report(advice: Advice) -> str:
+    """Return the whole page."""
+    parts = [
+        *(paragraph(text) for text in [advice.caution] if text),
+        *_means(advice),
+        *_drift(advice),
+        *_candidates(advice),
+        *_budget(advice),
+        *_assumptions(advice),
+        heading("Software"),
+        grid(["component", "version"], versions().items()),
+    ]
+    return page(f"Advice on {advice.name}", advice.summary, parts)
+
+
+def _means(advice: Advice) -> list[str]:
+    """Means of every arm over time."""
+    survey, windows = advice.survey, advice.windows
+    intervals = (windows.low, windows.means, windows.high)
+    labels = (survey.arms, ("reward", *survey.resources))
+    figure = windows_figure(windows.starts, intervals, advice.fit.changes, labels, survey.rows)
+    pulls = ", ".join(f"{arm}: {count:,}" for arm, count in zip(survey.arms, survey.pulls.tolist(), strict=True))
+    text = f"{survey.rows:,} rounds, of which {survey.skipped:,} were skipped. Observed outcomes of each arm: {pulls}."
+    return [heading("The log"), paragraph(text), _embedded(figure, "Means of every arm over time")]
+
+
+def _drift(advice: Advice) -> list[str]:
+    """The test for drift, and the measures with their noise floors."""
+    drift = advice.drift
+    rows = [
+        [name.upper(), MEASURES[name], one.value, one.floor, one.floor_high, percent(one.share)]
+        for name, one in drift.measures.items()
+    ]
+    bars = [(name, one.value, one.floor, one.floor_high) for name, one in drift.measures.items()]
+    verdict = "drift is detected" if drift.found else "no drift is detected"
+    text = (
+        "Noise changes averages too. The rows of the log were therefore shuffled in time "
+        f"{drift.shuffles} times, which removes all drift and keeps the noise: p = {drift.p_value:.3g} at a level of "
+        f"{drift.level:g}, so {verdict}. The measures below are computed in {drift.windows} windows; the part above "
+        "the noise floor is due to drift."
+    )
+    titles = ["measure", "definition", "in the log", "noise floor", "95% of shuffles below", "due to drift"]
+    return [
+        heading("Drift and noise"),
+        paragraph(text),
+        grid(titles, rows),
+        _embedded(floors_figure(bars), "Measures of drift and their noise floors"),
+    ]
+
+
+def _candidates(advice: Advice) -> list[str]:
+    """The simulated performance of the candidates, and how to use the recommended one."""
+    standings = advice.standings
+    shares, low, high = (np.array([getattr(one, part) for one in standings]) for part in ("share", "low", "high"))
+    chosen = standings.index(advice.recommended)
+    figure = standings_figure([one.candidate.name for one in standings], shares, low, high, chosen)
+    rows = [
+        [
+            one.candidate.name,
+            one.candidate.family,
+            one.reward,
+            percent(one.share),
+            f"{percent(one.low)} to {percent(one.high)}",
+            "recommended" if one is advice.recommended else "",
+        ]
+        for one in standings
+    ]
+    spec = "\n".join(f"{name} = {value!r}" for name, value in advice.recommended.to_dict()["policy"].items())
+    return [
+        heading("Candidate policies"),
+        paragraph(
+            "Each candidate was simulated on instances bootstrapped from the log, with its noise and the given budget."
+        ),
+        _embedded(figure, "Share of the optimum that each candidate earned"),
+        grid(["candidate", "family", "reward", "share of the optimum", "95% of instances", ""], rows),
+        paragraph("Settings of the recommended policy, and how to use it in Python:"),
+        _code(spec),
+        _code(_usage(advice)),
+    ]
+
+
+def _usage(advice: Advice) -> str:
+    """Python code that runs the recommended policy."""
+    problem = advice.world.problem
+    arms = ", ".join(f"{i}: {arm}" for i, arm in enumerate(advice.survey.arms))
+    return (
+        f"advice = ds.advise({advice.name!r}, budget={list(problem.budget)}, horizon={problem.horizon})\n"
+        "learner = advice.policy.start(advice.world.problem, seed=0, safe=True)\n"
+        f"decision = learner.ask()  # decision.arm is an index, {arms}; or decision.skipped\n"
+        "learner.tell(decision, reward=..., costs=[...])  # unless it was skipped"
+    )
+
+
+def _budget(advice: Advice) -> list[str]:
+    """The value of each budget."""
+    value, intervals, problem = advice.worth, advice.ranges, advice.world.problem
+    rows = [
+        [
+            name,
+            problem.budget[j],
+            *(
+                f"{amount(point[j])} ({amount(interval[0, j])} to {amount(interval[1, j])})"
+                for point, interval in (
+                    (value.prices, intervals.prices),
+                    (value.less, intervals.less),
+                    (value.more, intervals.more),
+                )
+            ),
+        ]
+        for j, name in enumerate(advice.survey.resources)
+    ]
+    text = (
+        f"Change of the optimal reward over {problem.horizon:,} rounds, with 95% intervals over the bootstrapped "
+        "instances."
+    )
+    titles = ["resource", "budget", "one more unit", "10% less budget", "10% more budget"]
+    return [heading("Value of the budget"), paragraph(text), grid(titles, rows)]
+
+
+def _assumptions(advice: Advice) -> list[str]:
+    """The optima behind the page, and what they assume."""
+    value, phases = advice.worth, len(advice.fit.changes) + 1
+    rows, horizon = advice.survey.rows, advice.world.horizon
+    scaled = f", scaled from {rows:,} to {horizon:,} rounds" if rows != horizon else ""
+    text = (
+        f"The optima behind this page are {amount(value.best)} for the best plan, {amount(value.even)} for even "
+        f"spending and {amount(value.fixed)} for the best fixed mix. They are those of an instance fitted to the log, "
+        f"with {phases} phase{'s' * (phases > 1)} and {advice.fit.noise} outcomes{scaled}. The optimum of a fitted "
+        "instance is biased upwards; the summary subtracts the bias estimated by the bootstrap, which leaves "
+        f"{amount(advice.ranges.expected)}. Shares of candidates are relative to the optima of the instances that "
+        "they were simulated on. A log alone cannot show whether its course will repeat: plans assume that it does, "
+        "the other policies do not. Arms that were rarely played are poorly known."
+    )
+    return [heading("Assumptions"), paragraph(text)]
+
+
+def _embedded(figure: Figure, caption: str) -> str:
+    """A figure as an SVG image inside the page."""
+    text = escape(caption)
+    return f'<figure><img alt="{text}" src="{as_data_uri(figure)}"><figcaption>{text}</figcaption></figure>'
+
+
+def _code(text: str) -> str:
+    """Preformatted text."""
+    return f'<div class="scroll"><pre>{escape(text)}</pre></div>'

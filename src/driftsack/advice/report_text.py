@@ -1,0 +1,181 @@
+"""The findings of advice as text: a summary paragraph, and cautions where an assumption may not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from driftsack.advice.candidates import FORGETS, PLANS, REMEMBERS, RESTARTS
+from driftsack.advice.fit import FEW_PULLS
+from driftsack.core.checks import ROUNDING
+from driftsack.core.text import number, percent
+from driftsack.measures.drift_kind import explain
+
+if TYPE_CHECKING:
+    from driftsack.advice.result import Advice
+
+FAMILY_TEXT: Final = {
+    REMEMBERS: "learns from all rounds",
+    FORGETS: "learns from the most recent rounds only",
+    RESTARTS: "learns from the rounds since the last detected change",
+    PLANS: "follows a spending plan computed from the log and learns the rest",
+}
+SHORT_LOG: Final = 20  # pulls of the most played arm, below which a log is too short to detect drift
+MAX_LISTED: Final = 3  # changes or arms that are listed individually
+LOOSE_SHARE: Final = 0.2  # a maximum is loose if no outcome exceeds this share of it
+ABOVE_OPTIMUM: Final = 1.02  # shares of the optimum above this are due to chance
+
+
+def summary(advice: Advice) -> str:
+    """Write the summary paragraph: drift, its kind, the recommended policy and the value of budget."""
+    if advice.worth.best <= 0:
+        return f"{drift_text(advice)} {zero_optimum_text(advice)}"
+    kind = explain(advice.kind, advice.worth.optima)
+    return " ".join([drift_text(advice), kind, recommendation_text(advice), budget_text(advice)])
+
+
+def drift_text(advice: Advice) -> str:
+    """Say whether drift was detected, when, and where it is strongest."""
+    drift, rows = advice.drift, advice.survey.rows
+    if not drift.found and advice.survey.pulls.max() < SHORT_LOG:
+        return f"The log of {rows:,} rounds is too short to detect drift."
+    if not drift.found:
+        smallest = drift.measures["w1"].floor_high / rows  # 0 if rewards never vary
+        size = number(smallest * advice.survey.reward_max, digits=2)
+        hidden = f" Changes of a mean reward below about {size} would not be detected in a log of this length."
+        return f"No drift detected in {rows:,} rounds ({p_text(drift.p_value)})." + hidden * (smallest > ROUNDING)
+    arm, quantity = drift.where
+    strongest = f"strongest in the {quantity} of arm {arm} ({p_text(drift.p_value)} under no drift)."
+    changes = [f"{change + 1:,}" for change in advice.fit.changes.tolist()]
+    if len(changes) > MAX_LISTED:
+        return f"Drift detected, either gradual or with {len(changes)} change points, {strongest}"
+    return f"Drift detected around round{'s' * (len(changes) > 1)} {enumeration(changes)}, {strongest}"
+
+
+def p_text(p_value: float) -> str:
+    """Format a p-value.
+
+    >>> p_text(0.005), p_text(0.4)
+    ('p < 0.01', 'p = 0.40')
+    """
+    return "p < 0.01" if p_value < 0.01 else f"p = {p_value:.2f}"  # noqa: PLR2004
+
+
+def enumeration(items: Sequence[str]) -> str:
+    """Join items with commas and a final "and".
+
+    >>> enumeration(["501", "900", "1,200"])
+    '501, 900 and 1,200'
+    """
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+
+
+def recommendation_text(advice: Advice) -> str:
+    """Name the recommended policy and its simulated performance."""
+    best, horizon, rows = advice.recommended, advice.world.horizon, advice.survey.rows
+    low, high = advice.ranges.best
+    remembering = max(one.share for one in advice.standings if one.candidate.family == REMEMBERS)
+    others = f"; the best policy that never forgets earned {percent(remembering)}" if best.share > remembering else ""
+    course = "the log" if horizon == rows else f"the log's {rows:,} rounds, scaled to this length"
+    return (
+        f"If the next {horizon:,} rounds follow the course of {course}, the best possible plan earns about "
+        f"{amount(advice.ranges.expected)} (95% interval {amount(low)} to {amount(high)}). Recommended policy: "
+        f"{best.candidate.name}, which {FAMILY_TEXT[best.candidate.family]}. In simulations on instances bootstrapped "
+        f"from the log it earned {percent(best.share)} of the optimum (95% range {percent(best.low)} to "
+        f"{percent(best.high)}, including random variation){others}."
+    )
+
+
+def budget_text(advice: Advice) -> str:
+    """Say which resource is the scarcest and what more or less of it is worth."""
+    value, names = advice.worth, advice.survey.resources
+    j = int(np.argmax(value.more))
+    if value.more[j] < 1e-4 * value.best:
+        return "More budget would not increase the reward: no resource is scarce."
+    low, high = advice.ranges.more[:, j]
+    return (
+        f"The scarcest resource is {names[j]}: 10% more of it would increase the reward by {amount(value.more[j])} "
+        f"({percent(value.more[j] / value.best)}; 95% interval {amount(low)} to {amount(high)}), 10% less would "
+        f"decrease it by {amount(-value.less[j])}; one more unit is worth {amount(value.prices[j])}."
+    )
+
+
+def zero_optimum_text(advice: Advice) -> str:
+    """Explain why nothing can be earned."""
+    if advice.fit.means[:, :, 0].any():
+        why = "Nothing can be earned with this budget, whatever the policy."
+    else:
+        why = "Nothing can be earned, whatever the policy: no arm in the log has a reward above 0."
+    return f"{why} Recommended policy: {advice.recommended.candidate.name}."
+
+
+def caution(advice: Advice) -> str:
+    """Write the cautions that apply; empty if there are none."""
+    texts = (
+        timing_caution(advice),
+        rare_arms_caution(advice),
+        loose_maximum_caution(advice),
+        above_optimum_caution(advice),
+    )
+    return " ".join(text for text in texts if text)
+
+
+def timing_caution(advice: Advice) -> str:
+    """Warn if the recommended policy assumes that the timing of the log repeats."""
+    steady = advice.steady
+    if advice.recommended.candidate.family != PLANS:
+        return ""
+    recommended_share, steady_share = advice.shifted
+    return (
+        "The recommended policy assumes that the timing of the log repeats: with changes a tenth of the horizon "
+        f"earlier or later, it earned {percent(recommended_share)} of the optimum. If the timing may differ, use: "
+        f"{steady.candidate.name} ({percent(steady.share)}, and {percent(steady_share)} with changes earlier or later)."
+    )
+
+
+def rare_arms_caution(advice: Advice) -> str:
+    """Warn about arms with too few observations."""
+    arms = zip(advice.survey.arms, advice.survey.pulls.tolist(), strict=True)
+    rare = [f"{arm} ({pulls:,})" for arm, pulls in arms if pulls < FEW_PULLS]
+    if not rare:
+        return ""
+    more = f" and {len(rare) - MAX_LISTED:,} more" if len(rare) > MAX_LISTED else ""
+    return (
+        f"Arms played fewer than {FEW_PULLS} times are poorly known: {', '.join(rare[:MAX_LISTED])}{more}. Play them "
+        "more often before relying on results that depend on them."
+    )
+
+
+def loose_maximum_caution(advice: Advice) -> str:
+    """Warn about maxima that are far above all outcomes in the log."""
+    survey = advice.survey
+    names, maxima = ("reward", *survey.resources), (survey.reward_max, *survey.cost_max)
+    loose = [
+        f"the {name} was at most about {amount(largest * most)}, far below its maximum of {amount(most)}"
+        for name, most, largest in zip(names, maxima, advice.fit.largest.tolist(), strict=True)
+        if 0 < largest <= LOOSE_SHARE
+    ]
+    if not loose:
+        return ""
+    return (
+        f"In the log {', and '.join(loose)}. Exploration is proportional to these maxima: pass a smaller reward_max or "
+        "cost_max if no outcome can exceed it."
+    )
+
+
+def above_optimum_caution(advice: Advice) -> str:
+    """Warn if candidates earned more than the optimum."""
+    if max(standing.share for standing in advice.standings) <= ABOVE_OPTIMUM:
+        return ""
+    return (
+        "Some candidates earned more than 100% of the optimum, which is an optimum in expectation: single costs are so "
+        "large relative to this budget that chance decides when it is exhausted. Use the shares only to rank the "
+        "candidates."
+    )
+
+
+def amount(value: float) -> str:
+    """Format a number for the text, with three significant digits."""
+    return number(value, digits=3)

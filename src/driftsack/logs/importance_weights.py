@@ -1,0 +1,96 @@
+r"""Off-policy evaluation of a fixed mix by self-normalised importance weights.
+
+A mix :math:`x` is evaluated on all rows of a log with propensities :math:`p_t`,
+
+.. math:: \hat r(x) = \Bigl(\sum_i x_i\Bigr) \frac{\sum_t w_t r_t}{\sum_t w_t}, \qquad w_t = x_{a_t} / p_t,
+
+and likewise for costs, with the effective sample size :math:`(\sum w)^2 / \sum w^2`. The bias is of the order of 1
+divided by that size. The log must pass the checks of :mod:`driftsack.logs.propensities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import floats, of_type, within
+from driftsack.core.decision import SKIP
+from driftsack.core.errors import CannotAnswerError, OutOfRangeError
+from driftsack.logs.evaluation import MIN_SAMPLE_SIZE, Evaluation, full_problem
+from driftsack.logs.log import Log
+from driftsack.logs.propensities import check_propensities, known_propensities
+
+
+def evaluate_mix(log: Log, mix: npt.ArrayLike, budget: Sequence[float] | Floats | float | None = None) -> Evaluation:
+    """Evaluate a fixed mix of the arms by self-normalised importance weights.
+
+    Args:
+        log: A log with propensities.
+        mix: (m,) Probabilities of the arms; what is left of 1 is the probability of a skip.
+        budget: Budget for as many rounds as the log has, one number or one for each resource; None without budgets.
+
+    Returns:
+        The estimate, with the effective sample size of the weights.
+
+    Raises:
+        CannotAnswerError: If the log has no propensities, they are inconsistent with the arms played, or the mix is too
+            different from what was played.
+
+    >>> import driftsack as ds
+    >>> log = ds.gather(ds.Instance.stationary([0.2, 0.8], [[0.5, 0.5]], horizon=4_000, budget=1_000.0))
+    >>> estimate = evaluate_mix(log, [0.25, 0.75], budget=1_000.0)
+    >>> abs(estimate.reward - 0.65) < 4 * estimate.reward_se, round(estimate.effective) > 2_000, estimate.lasts < 2_200
+    (True, True, True)
+    """
+    of_type(log, Log, "log")
+    shares = within(floats(mix, "mix", (len(log.arms),)), 0.0, 1.0, "mix")
+    if shares.sum() > 1.0 + 1e-9:
+        raise OutOfRangeError(f"mix must sum to at most 1, got {shares.sum():g}.")
+    amounts = None if budget is None else np.asarray(full_problem(log, budget).budget)
+    propensities = known_propensities(log)
+    _check_played(log, shares)
+    check_propensities(log, propensities, shares > 0)
+    weights = np.where(log.arm != SKIP, shares[log.arm] / propensities, 0.0)
+    total = weights.sum()
+    effective = float(total**2 / (weights**2).sum()) if total > 0 else 0.0
+    if total > 0 and effective < MIN_SAMPLE_SIZE:
+        raise CannotAnswerError(
+            f"the mix differs so much from what was played that the effective sample size of {len(log):,} rounds is "
+            f"{effective:.0f}, and {MIN_SAMPLE_SIZE} are needed; evaluate a mix closer to the log's, or gather a log "
+            "that plays its arms more often."
+        )
+    active = float(shares.sum())
+    normalised = weights / total if total > 0 else weights
+    reward = float(normalised @ log.reward)
+    error = float(np.sqrt((normalised**2 * (log.reward - reward) ** 2).sum()))
+    costs = active * (normalised @ log.costs)
+    return Evaluation(
+        method="importance weights",
+        reward=active * reward,
+        reward_se=active * error,
+        costs=costs,
+        effective=effective,
+        rounds=len(log),
+        lasts=_rounds_until_exhausted(log, costs, amounts),
+    )
+
+
+def _check_played(log: Log, shares: Floats) -> None:
+    """Raise if the mix contains an arm that the log never played."""
+    never = [log.arms[i] for i in np.flatnonzero(shares) if not (log.arm == i).any()]
+    if never:
+        raise CannotAnswerError(
+            f"the mix contains {', '.join(never)}, which the log never played, so it has no outcomes to estimate from; "
+            "leave it out of the mix, or gather a log that plays it."
+        )
+
+
+def _rounds_until_exhausted(log: Log, costs: Floats, budget: Floats | None) -> float:
+    """Rounds until the first budget is exhausted at these costs per round, at most those of the log."""
+    if budget is None:
+        return float(len(log))
+    rounds = np.divide(budget, costs, out=np.full(len(budget), np.inf), where=costs > 0)
+    return float(min(rounds.min(), len(log)))

@@ -1,0 +1,110 @@
+r"""Does drift change which arm is best (V-type) or when to spend (W-type)? The one verdict, from three optima.
+
+LP-Dynamic (``best``) may spend at any time and change its mix in every round. Even allocation (``even``) may change its
+mix but spends the same in every round. The best fixed mix (``fixed``) never changes until a budget is exhausted.
+Then :math:`(\text{best} - \text{even}) / \text{best}` can be gained only by planning when to spend, and
+:math:`(\text{even} - \text{fixed}) / \text{best}` only by tracking which arms are best.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from driftsack.core.text import percent
+
+NEGLIGIBLE: Final = 0.02  # share of the optimum below which neither planning nor tracking matters
+
+
+class DriftKind(StrEnum):
+    """What drift changes for a policy with a budget.
+
+    Attributes:
+        STATIONARY: There is no drift, or none was detected.
+        HARMLESS: There is drift, but one fixed mix earns nearly as much as any policy.
+        WHICH: Drift mainly changes which arm is best (V-type).
+        WHEN: Drift mainly changes when to spend (W-type).
+    """
+
+    STATIONARY = "stationary"
+    HARMLESS = "harmless"
+    WHICH = "which"
+    WHEN = "when"
+
+
+class Optima(NamedTuple):
+    """The three optima of one instance that tell the kinds of drift apart.
+
+    Attributes:
+        best: LP-Dynamic, which may spend at any time and change its mix in every round.
+        even: Even allocation, which may change its mix but spends the same in every round.
+        fixed: The best fixed mix, played until a budget is exhausted.
+    """
+
+    best: float
+    even: float
+    fixed: float
+
+    @property
+    def timing(self) -> float:
+        """Share of the optimum that only planning when to spend can gain."""
+        return (self.best - self.even) / self.best if self.best > 0 else 0.0
+
+    @property
+    def tracking(self) -> float:
+        """Share of the optimum that only tracking the changes can gain."""
+        return (self.even - self.fixed) / self.best if self.best > 0 else 0.0
+
+
+def drift_kind(optima: Optima, drifts: bool) -> DriftKind:
+    """Decide what drift changes.
+
+    Args:
+        optima: The optima of the instance.
+        drifts: Whether the instance is non-stationary.
+
+    Returns:
+        The kind of drift.
+
+    >>> drift_kind(Optima(best=100.0, even=70.0, fixed=68.0), drifts=True)
+    <DriftKind.WHEN: 'when'>
+    """
+    if not drifts:
+        return DriftKind.STATIONARY
+    if max(optima.timing, optima.tracking) < NEGLIGIBLE:
+        return DriftKind.HARMLESS
+    return DriftKind.WHEN if optima.timing >= optima.tracking else DriftKind.WHICH
+
+
+def explain(kind: DriftKind, optima: Optima) -> str:
+    """Explain the kind of drift in one sentence.
+
+    Args:
+        kind: The verdict.
+        optima: The optima behind it.
+
+    Returns:
+        What drift changes, how much of the optimum is at stake, and what helps.
+
+    >>> explain(DriftKind.WHEN, Optima(best=100.0, even=70.0, fixed=68.0))
+    'Drift mainly changes when to spend: spending evenly loses 30% of the optimum, which forgetting old observations
+    cannot recover; plan the spending over time.'
+    """
+    if optima.best <= 0:
+        return "Nothing can be earned with this budget."
+    if kind == DriftKind.STATIONARY:
+        return "Under stationary rewards and costs old observations remain valid, so there is no reason to forget them."
+    if kind == DriftKind.HARMLESS:
+        return (
+            "The drift hardly matters for this budget: the best fixed mix of arms earns "
+            f"{percent(optima.fixed / optima.best)} of the optimum."
+        )
+    if kind == DriftKind.WHEN:
+        return (
+            f"Drift mainly changes when to spend: spending evenly loses {percent(optima.timing)} of the optimum, which "
+            "forgetting old observations cannot recover; plan the spending over time."
+        )
+    return (
+        f"Drift mainly changes which arm is best: tracking the changes is worth {percent(optima.tracking)} of the "
+        f"optimum, planning when to spend {percent(max(optima.timing, 0.0))}; forgetting old observations helps."
+    )
