@@ -64,7 +64,7 @@ def test_linear_regret_is_told_from_a_root() -> None:
 )
 def test_where_constants_keep_it_early_the_local_slope_falls(policy: ds.Policy, first: float, last: float) -> None:
     """From above ``first`` to below ``last``, and never up by more than three standard errors in between."""
-    slopes = on_steady(policy).local()
+    slopes = on_steady(policy).local_slopes()
     assert slopes[0].value > first
     assert slopes[-1].value < last
     for one, two in itertools.pairwise(slopes):
