@@ -55,20 +55,22 @@ class RecordingEngine:
 
 
 def test_after_twenty_kills_the_table_is_the_same_and_no_finished_cell_is_simulated_again(tmp_path: Path) -> None:
-    """SIGKILL at random moments (seeded), then a last run to the end."""
+    """SIGKILL at random moments (seeded), every other time after a cell has started; then a last run to the end."""
     spec, rng = make_spec(LONGEST), np.random.default_rng(0)
     run(spec, tmp_path / "whole")
     store, log = tmp_path / "killed", tmp_path / "log"
     interrupted = 0
-    for _ in range(20):
+    for turn in range(20):
         before = names(store) if store.exists() else set()
         log.write_text("")
         process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(store), str(tmp_path / "warm"), str(log)], stdout=subprocess.PIPE
+            [sys.executable, "-c", KILLED, str(store), str(tmp_path / f"warm-{turn}"), str(log)], stdout=subprocess.PIPE
         )
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        time.sleep(rng.uniform(0.0, 0.3))
+        while turn % 2 and not log.read_text() and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(rng.uniform(0.0, 0.15))
         process.kill()
         process.wait()
         process.stdout.close()
