@@ -326,7 +326,7 @@ def test_a_log_that_is_gathered_is_that_of_the_world() -> None:
 def test_a_million_rows_need_little_memory(tmp_path: Path) -> None:
     """In a process of its own; ``driftsack bench`` does the same with ten million rows, which need no more."""
     bench_logs.write_log(tmp_path / "log.csv", 1_000_000)
-    read, _, _, megabytes = bench_logs.run(bench_logs.MEASURE, tmp_path / "log.csv").split()
+    read, _, _, megabytes = bench_logs.run_script(bench_logs.MEASURE_SCRIPT, tmp_path / "log.csv").split()
     assert int(read) == 1_000_000
     assert float(megabytes) < 1_000
 
