@@ -1,4 +1,4 @@
-r"""An auditor: SW-UCB that is watched by someone who knows the means, in the compiled loop.
+r"""An auditor: a policy that runs SW-UCB in the compiled loop and compares its bounds with the true means.
 
 Before round t it checks, for all arms and resources, whether the bounds cover the means (Lemma 2),
 
@@ -29,13 +29,13 @@ from driftsack.simulation.simulate import new_tally
 
 
 class State(NamedTuple):
-    """The learner, what it cannot know, and the auditor's notes."""
+    """The state of SW-UCB, the true means and the auditor's sums."""
 
     base: ucb.State
     rewards: Floats  # (K, m)
     costs: Floats  # (K, d, m)
     phase: Phase  # (T,)
-    drift: Floats  # (T, 1 + d) how far rewards and each resource's costs have moved within the window before round t
+    drift: Floats  # (T, 1 + d) total change of rewards and of each resource's costs within the window before round t
     missed: Floats  # (1,) rounds in which some bound did not cover
     sums: Floats  # (1 + d,) of r - UCB x, and of c - LCB x
     farthest: Floats  # (1 + d,) their largest absolute values so far
@@ -43,7 +43,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """The learner's choice, and whether its bounds cover."""
+    """Choose as SW-UCB does, and check whether its bounds cover the means."""
     arm = ucb.choose(state.base, ledger, t, rng, mix, prices)
     if arm == STUCK:
         return STUCK
@@ -62,7 +62,7 @@ def choose(state: State, ledger: Ledger, t: int, rng: Generator, mix: Floats, pr
 
 @kernel
 def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: Floats) -> None:
-    """The learner learns; the auditor adds up."""
+    """Learn as SW-UCB does, and update the sums."""
     ucb.learn(state.base, t, arm, chance, reward, costs)
     state.sums[0] += reward
     for j in range(costs.size):
@@ -72,7 +72,7 @@ def learn(state: State, t: int, arm: int, chance: float, reward: float, costs: F
 
 
 class Audit(NamedTuple):
-    """What one trial showed."""
+    """The result of one trial."""
 
     missed: int  # rounds in which some bound did not cover
     farthest: Floats  # (1 + d,)
@@ -80,7 +80,7 @@ class Audit(NamedTuple):
 
 
 def audit(instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: int) -> list[Audit]:
-    """Play the policy under the auditor's eyes."""
+    """Simulate the policy and audit every trial."""
     fresh = State(
         policy.new_state(instance.problem),
         frozen(instance.unit_rewards),
@@ -92,7 +92,7 @@ def audit(instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: i
         np.zeros(1 + instance.resources),
     )
     world = World(instance.unit_rewards, instance.unit_costs, instance.phase, NOISES.index(instance.noise))
-    found = []
+    audits = []
     for trial in range(trials):
         nature, learner = (generator(part) for part in trial_seeds(seed, trial))
         state, times = copied(fresh), np.array([instance.horizon])
@@ -100,8 +100,8 @@ def audit(instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: i
         ledger = open_ledger(instance.problem.unit_budget, instance.horizon)
         while play(state, ledger, world, tally, nature, learner, False) == STUCK:
             unstick(state)
-        found.append(Audit(int(state.missed[0]), state.farthest, int(tally.clock[1])))
-    return found
+        audits.append(Audit(int(state.missed[0]), state.farthest, int(tally.clock[1])))
+    return audits
 
 
 def window_drift(instance: Instance, windows: tuple[int, int]) -> Floats:
