@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import driftsack as ds
 from driftsack.cli import app
 from driftsack.policies import from_spec
-from driftsack.sweeps.cells import Measured, World
+from driftsack.sweeps.cells import NamedInstance
 from driftsack.sweeps.league import league_spec
 from tests.late import answer
 
@@ -30,10 +30,10 @@ ROUNDS = 150
 
 
 @cache
-def league() -> tuple[dict[str, World], dict[str, Any]]:
+def league() -> tuple[dict[str, NamedInstance], dict[str, Any]]:
     """The league's worlds and policies by name."""
     spec = league_spec(trials=TRIALS, horizon=HORIZON, seed=0)
-    return {part.label: World(part) for part in spec.instances}, {part.label: part for part in spec.policies}
+    return {part.label: NamedInstance(part) for part in spec.instances}, {part.label: part for part in spec.policies}
 
 
 def short(digest: Any) -> str:
@@ -47,7 +47,7 @@ def simulated(policy: str) -> dict[str, str]:
     found = {}
     for name, world in worlds.items():
         digest = hashlib.sha256()
-        settings = entries[policy].resolve(Measured(world))
+        settings = entries[policy].resolve(world.measured)
         for seed in SEEDS:
             try:
                 run = ds.simulate(world.instance, from_spec(settings), trials=TRIALS, seed=seed, threads=1)

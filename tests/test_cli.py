@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import driftsack
-from driftsack.bench import rounds as bench
+from driftsack.bench import step_lp as bench
 from driftsack.bench.plain_python import PlainSlidingWindowUCB
 from driftsack.cli import app
 from driftsack.cli.bench import page
@@ -41,17 +41,17 @@ def test_version() -> None:
 
 
 def test_bench_compares_programs_that_agree() -> None:
-    """Ours, highspy kept warm and linprog solve one recording to the same values."""
+    """Our simplex, HiGHS with a kept basis and linprog find the same values for one recording."""
     tape = bench.record(arms=6, resources=3, scale=0.1, rounds=120)
-    mine, _ = bench.ours(tape, 120, cold=False)
-    assert abs(mine - bench.ours(tape, 120, cold=True)[0]).max() < 1e-9
+    mine, _ = bench.by_simplex(tape, 120, cold=False)
+    assert abs(mine - bench.by_simplex(tape, 120, cold=True)[0]).max() < 1e-9
     assert abs(mine - bench.by_highspy(tape, 120)).max() < 1e-7
     assert abs(mine - bench.by_linprog(tape, 120)).max() < 1e-7
-    assert 0.5 <= tape.arms.size / 120 <= 4.0  # at most a few columns change a round
+    assert 0.5 <= tape.arms.size / 120 <= 4.0  # at most a few columns change per round
 
 
 def test_bench_measures_two_loops_that_do_the_same() -> None:
-    """The plain Python yardstick earns what the compiled policy earns: means within 5 standard errors."""
+    """The plain Python baseline earns what the compiled policy earns: means within 5 standard errors."""
     world = driftsack.instances.example_2(horizon=200)
     plain = driftsack.simulate(world, PlainSlidingWindowUCB(windows=(50, 60)), trials=12, seed=0)
     ours = driftsack.simulate(world, driftsack.SlidingWindowUCB(windows=(50, 60)), trials=400, seed=0)

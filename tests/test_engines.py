@@ -1,4 +1,4 @@
-"""Engines: the same bits from each, whoever is killed and whenever."""
+"""Engines: each gives the same bits, whichever process is killed and whenever."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pytest
 
 from driftsack.core.errors import DriftsackError, SettingError
 from driftsack.sweeps import load, make_spec, ray_engine, run
-from driftsack.sweeps.cells import Job, Outcome, expand
+from driftsack.sweeps.cells import CellResult, Job, list_cells
 from driftsack.sweeps.engines import LocalEngine, make_engine
 from driftsack.sweeps.ray_engine import RayEngine
 from driftsack.sweeps.store import Store
-from driftsack.sweeps.sweep import Progress
+from driftsack.sweeps.sweep import SweepProgress
 from tests.sweeps import CELLS, SMALL, names, same_bits
 
 LONGER = {**SMALL, "trials": 24, "instances": [{"instance": "example_1", "horizon": 100_000}]}  # 72 cells
@@ -30,52 +30,54 @@ import sys
 from driftsack.sweeps import make_spec, run
 from driftsack.sweeps.engines import LocalEngine
 from tests.sweeps import SMALL
-from tests.test_engines import LONGEST, Noted
+from tests.test_engines import LONGEST, RecordingEngine
 
 run(make_spec({**SMALL, "trials": 1, "seeds": [3]}), sys.argv[2])  # the kernels are loaded
 print("ready", flush=True)
-run(make_spec(LONGEST), sys.argv[1], Noted(sys.argv[3]))
+run(make_spec(LONGEST), sys.argv[1], RecordingEngine(sys.argv[3]))
 """
 
 
-class Noted:
-    """The local engine, which writes down each cell that it begins."""
+class RecordingEngine:
+    """The local engine, which records each cell that it starts."""
 
     def __init__(self, log: str) -> None:
         self.log = Path(log)
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        def noted() -> Iterator[Job]:
+    def execute(self, jobs: Iterable[Job]) -> Iterator[CellResult]:
+        def recorded() -> Iterator[Job]:
             for job in jobs:
                 with self.log.open("a") as stream:
                     stream.write(f"{job.cell.key}.parquet\n")
                 yield job
 
-        return LocalEngine(workers=2).run(noted())
+        return LocalEngine(workers=2).execute(recorded())
 
 
-def test_killed_twenty_times_the_table_is_the_same_and_nothing_written_is_played_again(tmp_path: Path) -> None:
-    """SIGKILL at random moments (seeded); then a last run to the end."""
+def test_after_twenty_kills_the_table_is_the_same_and_no_finished_cell_is_simulated_again(tmp_path: Path) -> None:
+    """SIGKILL at random moments (seeded), every other time after a cell has started; then a last run to the end."""
     spec, rng = make_spec(LONGEST), np.random.default_rng(0)
     run(spec, tmp_path / "whole")
     store, log = tmp_path / "killed", tmp_path / "log"
     interrupted = 0
-    for _ in range(20):
+    for turn in range(20):
         before = names(store) if store.exists() else set()
         log.write_text("")
         process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(store), str(tmp_path / "warm"), str(log)], stdout=subprocess.PIPE
+            [sys.executable, "-c", KILLED, str(store), str(tmp_path / f"warm-{turn}"), str(log)], stdout=subprocess.PIPE
         )
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        time.sleep(rng.uniform(0.0, 0.3))
+        while turn % 2 and not log.read_text() and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(rng.uniform(0.0, 0.15))
         process.kill()
         process.wait()
         process.stdout.close()
         begun = set(log.read_text().split())
         assert not begun & before
         interrupted += bool(begun)
-    assert interrupted >= 3  # some kills came while cells were being played
+    assert interrupted >= 3  # some kills came while cells were being simulated
     last = run(spec, store)
     assert not last.set_aside
     assert not last.failed
@@ -93,38 +95,38 @@ def test_an_interrupt_leaves_a_valid_store(tmp_path: Path) -> None:
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate()
+        _, stderr = process.communicate()
     assert process.returncode == 130
-    assert b"interrupted" in told
+    assert b"interrupted" in stderr
     keys = [path.stem for path in (tmp_path / "s").glob("*.parquet")]
-    assert Store(tmp_path / "s").survey(keys).kept == set(keys)
+    assert Store(tmp_path / "s").check(keys).kept == set(keys)
     assert 5 <= len(keys) < 1000
 
 
 def test_the_caller_may_stop_early() -> None:
-    jobs = (Job(cell, world.instance, 1.0) for cell, world in expand(make_spec(SMALL)))
-    outcomes = LocalEngine(workers=2).run(jobs)
-    assert next(outcomes).frame is not None
-    outcomes.close()  # type: ignore[attr-defined]
+    jobs = (Job(cell, named.instance, 1.0) for cell, named in list_cells(make_spec(SMALL)))
+    results = LocalEngine(workers=2).execute(jobs)
+    assert next(results).trials is not None
+    results.close()  # type: ignore[attr-defined]
     assert next(jobs, None) is not None  # most were never taken
 
 
 def test_progress_counts_trials(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[SweepProgress] = []
     run(make_spec(SMALL), tmp_path, LocalEngine(workers=1), progress=seen.append)
     assert len(seen) == CELLS
-    assert seen[-1][:2] == (60, 60)
+    assert seen[-1] == (60, 60)
     assert all(one.done < two.done for one, two in pairwise(seen))
 
 
 def ray_workers() -> list[int]:
-    """Processes below this one that play cells for Ray."""
-    parents, playing = {}, []
+    """Descendants of this process that simulate cells for Ray."""
+    parents, simulating = {}, []
     for place in Path("/proc").glob("[0-9]*"):
         try:
             parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-            if b"ray::play_remotely" in (place / "cmdline").read_bytes():
-                playing.append(int(place.name))
+            if b"ray::simulate_remotely" in (place / "cmdline").read_bytes():
+                simulating.append(int(place.name))
         except (FileNotFoundError, ProcessLookupError):
             continue
 
@@ -135,23 +137,23 @@ def ray_workers() -> list[int]:
             process = parents.get(process, 0)
         return False
 
-    return [process for process in playing if ours(process)]
+    return [process for process in simulating if ours(process)]
 
 
 class KillOne:
-    """Told of progress, kills a worker of Ray's once, in the middle of the sweep."""
+    """A progress callback that kills one of Ray's workers in the middle of the sweep."""
 
     def __init__(self) -> None:
         self.killed = 0
 
-    def __call__(self, now: Progress) -> None:
+    def __call__(self, now: SweepProgress) -> None:
         workers = ray_workers()
         if not self.killed and now.done > 10 and len(workers) == 2:
             os.kill(workers[0], signal.SIGKILL)
             self.killed = workers[0]
 
 
-def test_ray_gives_the_bits_of_local_although_a_worker_is_killed(tmp_path: Path) -> None:
+def test_ray_gives_the_same_bits_as_local_although_a_worker_is_killed(tmp_path: Path) -> None:
     spec, kill = make_spec(LONGER), KillOne()
     swept = run(spec, tmp_path / "ray", RayEngine(workers=2), progress=kill)
     assert kill.killed
@@ -160,21 +162,22 @@ def test_ray_gives_the_bits_of_local_although_a_worker_is_killed(tmp_path: Path)
     assert same_bits(load(tmp_path / "ray"), load(tmp_path / "local"))
 
 
-def test_ray_without_retries_names_the_cell_that_its_worker_took_along(tmp_path: Path) -> None:
-    """Planted fault: with no second try the kill is felt, so the test above kills what plays."""
+def test_ray_without_retries_names_the_cells_of_a_killed_worker(tmp_path: Path) -> None:
+    """Planted fault: without retries cells are lost, so the test above does kill a worker that simulates."""
     spec, kill = make_spec(LONGER), KillOne()
     swept = run(spec, tmp_path, RayEngine(workers=2, retries=0), progress=kill)
     assert kill.killed
     assert 1 <= len(swept.failed) <= 4
-    assert "example_1(horizon=100000), seed" in swept.failed[0]["error"]
+    assert swept.failed[0].instance == "example_1(horizon=100000)"
+    assert "Error: " in swept.failed[0].error
     assert len(swept.played) == 72 - len(swept.failed)
     assert run(spec, tmp_path).failed == []
 
 
 def test_a_worker_with_other_code_refuses() -> None:
-    cell, world = expand(make_spec(SMALL))[0]
-    refused = ray_engine.play_remotely(cell, world.instance, 1.0, stamp="other")
-    assert refused.frame is None
+    cell, named = list_cells(make_spec(SMALL))[0]
+    refused = ray_engine.simulate_remotely(cell, named.instance, 1.0, stamp="other")
+    assert refused.trials is None
     assert "is not the caller's; install the same versions" in refused.error
 
 
@@ -182,7 +185,7 @@ def test_what_engines_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingError, match="engine must be one of 'local', 'ray', got 'dask'"):
         make_engine("dask")
     with pytest.raises(DriftsackError, match="Ray could not be reached"):
-        next(make_engine("ray", address="127.0.0.1:1").run(iter([])))
+        next(make_engine("ray", address="127.0.0.1:1").execute(iter([])))
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SettingError, match="pip install 'driftsack\\[ray\\]'"):
-        list(make_engine("ray").run([]))
+        list(make_engine("ray").execute([]))

@@ -1,6 +1,6 @@
-"""Theorems' rates by simulation, horizons up to 10^6: seeds are fixed, tolerances are in standard errors of the fit.
+"""Rates of the theorems by simulation up to 10^6 rounds, with tolerances in standard errors of the fit.
 
-With the seeds fixed nothing here is left to chance; a fresh seed would exceed three standard errors once in 700 checks.
+The seeds are fixed, so results are reproducible; another seed would exceed three standard errors once in 700 checks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LATE = slice(2, None)  # 10^5 and beyond
 
 
 def steady(horizon: int, draw: int = 0) -> ds.Instance:  # noqa: ARG001
-    """Three arms, two resources, both binding in the optimum, nothing moves."""
+    """A stationary instance of three arms and two resources, both binding in the optimum."""
     costs = [[0.9, 0.4, 0.1], [0.3, 0.6, 0.2]]
     return ds.Instance.stationary([0.8, 0.5, 0.3], costs, horizon, 0.4 * horizon)
 
@@ -44,11 +44,11 @@ def grows_as_root(grown: Growth) -> bool:
 def test_regret_grows_as_the_root_of_the_horizon(policy: ds.Policy) -> None:
     grown = on_steady(policy)
     assert grows_as_root(grown)
-    assert grown.slope(LATE).value > 0.3  # and does grow: there is something to bound
+    assert grown.slope(LATE).value > 0.3  # regret does grow, so the bound is not trivial
 
 
-def test_linear_regret_is_told_from_a_root() -> None:
-    """The planted fault: no learning at all."""
+def test_linear_regret_is_distinguished_from_a_root() -> None:
+    """The planted fault: a policy that does not learn."""
     assert not grows_as_root(on_steady(ds.UniformRandom()))
     assert on_steady(ds.UniformRandom()).slope().value == pytest.approx(1.0, abs=0.02)
 
@@ -62,9 +62,9 @@ def test_linear_regret_is_told_from_a_root() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_where_constants_keep_it_early_the_local_slope_falls(policy: ds.Policy, first: float, last: float) -> None:
-    """From above ``first`` to below ``last``, and never up by more than three standard errors in between."""
-    slopes = on_steady(policy).local()
+def test_the_local_slope_falls_where_constants_still_dominate(policy: ds.Policy, first: float, last: float) -> None:
+    """From above ``first`` to below ``last``, and no increase in between by more than three standard errors."""
+    slopes = on_steady(policy).local_slopes()
     assert slopes[0].value > first
     assert slopes[-1].value < last
     for one, two in itertools.pairwise(slopes):
@@ -79,7 +79,7 @@ def test_regret_stays_below_theorem_1() -> None:
 
 
 def test_thompson_stays_below_its_rate() -> None:
-    """Regret so small that its logarithm is noise: below sqrt(m T), its rate without constants, by five errors."""
+    """Regret is too small to fit a slope; it is below sqrt(m T), its rate without constants, by five errors."""
     grown = on_steady(ds.ThompsonBwK())
     assert (grown.regret + 5 * grown.error < np.sqrt(3 * grown.horizons)).all()
 
@@ -95,7 +95,7 @@ def swinging(horizon: int, draw: int) -> ds.Instance:
 
 @pytest.mark.parametrize("scale", [1.0, 0.3])
 def test_two_thirds_on_the_switching_family(scale: float) -> None:
-    """SW-UCB told V1 = 5 on Theorem 2's family at fixed V1: four draws of the world, four trials each."""
+    """SW-UCB, given V1 = 5, on the family of Theorem 2 at fixed V1: four draws of the instance, four trials each."""
     policy = ds.SlidingWindowUCB(variation=(5.0, 0.0), scale=scale)
     fixed, moving = (growth(policy, world, HORIZONS, trials=4, draws=4).slope() for world in (switching, swinging))
     assert abs(fixed.value - 2 / 3) < 3 * fixed.error + 0.02

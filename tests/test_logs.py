@@ -339,7 +339,7 @@ def test_a_gathered_log_has_the_means_of_its_instance() -> None:
 def test_a_million_rows_need_little_memory(tmp_path: Path) -> None:
     """Measured in a separate process; ``driftsack bench`` does the same with ten million rows."""
     bench_logs.write_log(tmp_path / "log.csv", 1_000_000)
-    read, _, _, megabytes = bench_logs.run(bench_logs.MEASURE, tmp_path / "log.csv").split()
+    read, _, _, megabytes = bench_logs.run_script(bench_logs.MEASURE_SCRIPT, tmp_path / "log.csv").split()
     assert int(read) == 1_000_000
     assert float(megabytes) < 1_000
 

@@ -21,7 +21,7 @@ from driftsack.paper.speed import speed
 from driftsack.plot import page
 from driftsack.policies.until import Until
 from driftsack.sweeps import load
-from driftsack.sweeps.cells import expand
+from driftsack.sweeps.cells import list_cells
 
 SMALL = ["--trials", "4", "--horizon", "200"]
 FIGURES = ("figure_1a", "figure_1b", "figure_2a", "figure_2b", "figure_3")
@@ -100,7 +100,7 @@ def test_people_see_verdicts(made: tuple[Path, dict[str, Any]], capsys: pytest.C
 def test_the_worlds_and_windows_are_those_of_the_text() -> None:
     main, half = paper.sweeps(paper.PRINTED, trials=100, horizon=10_000, seed=0)
     assert len(main.instances) == 2 + 11 + 8
-    cell = next(cell for cell, _ in expand(main) if cell.instance == "Example 2" and cell.policy == "SW-UCB")
+    cell = next(cell for cell, _ in list_cells(main) if cell.instance == "Example 2" and cell.policy == "SW-UCB")
     assert json.loads(cell.settings)["variation"] == [0.5, 1.0]
     assert [part.label for part in half.instances] == ["Example 1"]
     assert {part.noise for part in (place.build() for place in paper.places(100))} == {"bernoulli"}
@@ -134,7 +134,7 @@ def test_the_grid_counts_claims_and_keeps_names_apart(tmp_path: Path) -> None:
     alone, _ = paper.sweeps(setting, trials=4, horizon=200, seed=0)
     grid = calibration.chosen(load(tmp_path / "store" / "grid-bernoulli-0"), setting)
     assert set(grid["policy"]) == set(paper.POLICIES)
-    (cell, _), *_ = expand(alone)
+    (cell, _), *_ = list_cells(alone)
     row = grid.filter((pl.col("instance") == cell.instance) & (pl.col("policy") == cell.policy))
     assert row["settings"].unique().to_list() == [cell.settings]
 

@@ -18,8 +18,9 @@ from driftsack.plot import heat_figure
 from driftsack.policies import NaiveUCB, Policy, SlidingWindowUCB
 from driftsack.policies.policy import recipes
 from driftsack.sweeps import make_spec
+from driftsack.sweeps.cells import FailedCell
 from driftsack.sweeps.forecasts import forecast, spending
-from driftsack.sweeps.league import ENTRIES, as_grid, by_default, entries, league_spec, overview, standings
+from driftsack.sweeps.league import ENTRIES, as_grid, entries, league_spec, needs_no_settings, overview, standings
 from tests.sweeps import CELLS
 
 TOML = """
@@ -141,9 +142,9 @@ def test_every_policy_takes_part() -> None:
     ours = [recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.policies.")]
     whole = [recipe for recipe in ours if not inspect.isabstract(recipe)]
     assert {recipe.__name__ for recipe in whole} == entered
-    assert by_default(NaiveUCB)
-    assert not by_default(SlidingWindowUCB)
-    assert not by_default(Policy)  # type: ignore[type-abstract]
+    assert needs_no_settings(NaiveUCB)
+    assert not needs_no_settings(SlidingWindowUCB)
+    assert not needs_no_settings(Policy)  # type: ignore[type-abstract]
     assert {policy.policy for policy in league_spec(1, 100, 0).policies} == entered
 
 
@@ -188,8 +189,8 @@ def test_a_refusal_is_a_dash_with_its_reason() -> None:
             for world, policy, reward in played
         ]
     )
-    fault = {"cell": "dual on two, seed 0, trials 0 to 99", "error": "needs d = 1"}
-    table = standings(trials, [fault], spec)
+    failure = FailedCell("two", "dual", seed=0, first_trial=0, trials=100, error="needs d = 1")
+    table = standings(trials, [failure], spec)
     assert table["reason"].to_list() == ["", "", "", "needs d = 1"]
     shares, rows, columns = as_grid(table)
     assert (rows, columns) == (["naive", "dual"], ["one", "two", "mean"])

@@ -1,18 +1,22 @@
-"""Specs: what they say, what they refuse and how; and that a cell's key changes with all that decides its result."""
+"""Specs: what they contain and refuse, and that a cell's key changes with everything that decides its result."""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import driftsack as ds
+from driftsack import sweeps
 from driftsack.core.errors import SettingError
 from driftsack.sweeps import Spec, cells, make_spec, read_spec
-from driftsack.sweeps.cells import World, expand
-from driftsack.sweeps.spec import ROUNDS_A_CELL, WorldSpec
+from driftsack.sweeps.cells import NamedInstance, list_cells
+from driftsack.sweeps.measured import QUANTITIES, Measurements
+from driftsack.sweeps.spec import ROUNDS_PER_CELL, InstanceSpec
 from tests.sweeps import CELLS, SMALL
 
 TOML = """
@@ -28,13 +32,13 @@ name = "mine"
 """
 
 
-def test_a_toml_file_with_a_world_beside_it(tmp_path: Path) -> None:
+def test_a_toml_file_with_an_instance_file_beside_it(tmp_path: Path) -> None:
     ds.instances.example_1(horizon=50).save(tmp_path / "world.npz")
     (tmp_path / "sweep.toml").write_text(TOML)
     spec = read_spec(tmp_path / "sweep.toml")
-    ((cell, world),) = expand(spec)
+    ((cell, named),) = list_cells(spec)
     assert (cell.instance, cell.policy, cell.seed, cell.count, cell.safe) == ("world.npz", "mine", 4, 30, True)
-    assert world.instance.horizon == 50
+    assert named.instance.horizon == 50
 
 
 @pytest.mark.parametrize(
@@ -46,7 +50,7 @@ def test_a_toml_file_with_a_world_beside_it(tmp_path: Path) -> None:
         ({"instances": [{"instance": "example_3"}]}, "example_3 takes alpha.*missing"),
         ({"instances": [{"instance": "example_1", "file": "x.npz"}]}, "give exactly one"),
         ({"instances": [{"file": "x.npz", "alpha": 1}]}, "takes no arguments, got alpha"),
-        ({"instances": [{"instance": "example_1"}] * 2}, "instances must differ in their names; example_1 comes twice"),
+        ({"instances": [{"instance": "example_1"}] * 2}, "instances must differ in their names; example_1 occurs more"),
         ({"policies": [{"policy": "Nobody"}]}, "policies.0: policy must be one of"),
         ({"policies": [{"policy": "NaiveUCB", "windows": 3}]}, "NaiveUCB takes scale"),
         ({"policies": [{"policy": "NaiveUCB", "scale": "measured:luck"}]}, "what can be measured is variation"),
@@ -61,22 +65,22 @@ def test_what_a_spec_refuses(change: dict[str, Any], words: str) -> None:
         make_spec({**SMALL, **change})
 
 
-def test_a_file_that_is_no_toml(tmp_path: Path) -> None:
+def test_a_file_that_is_not_toml(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text("trials = = 3")
     with pytest.raises(SettingError, match="must be a TOML file"):
         read_spec(tmp_path / "sweep.toml")
 
 
 def test_cells_cover_every_trial_once() -> None:
-    found = [cell for cell, _ in expand(make_spec(SMALL))]
-    assert len(found) == len({cell.key for cell in found}) == CELLS
-    trials = [(cell.instance, cell.policy, cell.seed, cell.first + k) for cell in found for k in range(cell.count)]
+    listed = [cell for cell, _ in list_cells(make_spec(SMALL))]
+    assert len(listed) == len({cell.key for cell in listed}) == CELLS
+    trials = [(cell.instance, cell.policy, cell.seed, cell.first + k) for cell in listed for k in range(cell.count)]
     assert len(trials) == len(set(trials)) == 2 * 3 * 2 * 5
 
 
-def test_a_cell_runs_some_seconds() -> None:
+def test_a_cell_has_a_fixed_number_of_rounds() -> None:
     spec = Spec(instances=[{"instance": "example_1"}], policies=[{"policy": "NaiveUCB"}], trials=10**5)  # type: ignore[list-item]
-    assert spec.blocks(10_000)[:2] == [(0, ROUNDS_A_CELL // 10_000), (500, 500)]
+    assert spec.blocks(10_000)[:2] == [(0, ROUNDS_PER_CELL // 10_000), (500, 500)]
     assert spec.blocks(10**9)[:2] == [(0, 1), (1, 1)]
 
 
@@ -85,13 +89,13 @@ def test_a_cell_runs_some_seconds() -> None:
     [{"content": "x"}, {"settings": "{}"}, {"seed": 9}, {"first": 9}, {"count": 9}, {"safe": True}, {"policy": "x"}],
 )
 def test_the_key_changes_with_everything_that_decides_the_result(change: dict[str, Any]) -> None:
-    cell = expand(make_spec(SMALL))[0][0]
+    cell = list_cells(make_spec(SMALL))[0][0]
     assert replace(cell, **change).key != cell.key
     assert replace(cell).key == cell.key
 
 
 def test_the_key_changes_with_the_code_and_the_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = expand(make_spec(SMALL))[0][0]
+    cell = list_cells(make_spec(SMALL))[0][0]
     stamp, key = cells.code_stamp(), cell.key
     monkeypatch.setattr(cells, "version", lambda name: f"{name} 0.0")
     cells.code_stamp.cache_clear()
@@ -104,10 +108,52 @@ def test_the_key_changes_with_the_code_and_the_libraries(monkeypatch: pytest.Mon
 
 def test_the_content_of_a_world_and_nothing_else_decides_its_hash() -> None:
     def content(**arguments: Any) -> str:
-        return World(WorldSpec(instance="example_3", **arguments)).content
+        return NamedInstance(InstanceSpec(instance="example_3", **arguments)).content
 
     base = content(alpha=0.5, horizon=100)
     assert base == content(alpha=0.5, horizon=100, name="other")
     assert base != content(alpha=0.6, horizon=100)
     assert base != content(alpha=0.5, horizon=100, noise="deterministic")
     assert base != content(alpha=0.5, horizon=102)
+
+
+def test_stand_ins_have_the_form_of_what_is_measured() -> None:
+    """A policy accepts the stand-in exactly if it accepts the measured value, so both must be of the same kind."""
+    measured = Measurements(ds.instances.example_2(horizon=40))
+    assert list(measured) == list(QUANTITIES)
+    assert "luck" not in measured
+    for name, quantity in QUANTITIES.items():
+        if isinstance(quantity.stand_in, dict):
+            assert measured[name].keys() == quantity.stand_in.keys()
+        else:
+            assert np.ndim(measured[name]) >= np.ndim(quantity.stand_in)
+            assert np.isfinite(measured[name]).all()
+
+
+def test_quantities_are_measured_once_and_only_when_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def count(instance: ds.Instance) -> int:
+        calls.append(instance.horizon)
+        return len(calls)
+
+    monkeypatch.setitem(QUANTITIES, "variation", QUANTITIES["variation"]._replace(measure=count))
+    measured = Measurements(ds.instances.example_2(horizon=40))
+    assert "variation" in measured
+    assert calls == []
+    assert [measured["variation"], measured["variation"]] == [1, 1]
+    assert calls == [40]
+
+
+@pytest.mark.parametrize("name", sweeps.__all__)
+def test_the_old_import_path_works_and_warns(name: str) -> None:
+    old = importlib.import_module("driftsack.experiments")
+    with pytest.warns(DeprecationWarning, match=f"import {name} from driftsack.sweeps"):
+        assert getattr(old, name) is getattr(sweeps, name)
+    assert name in dir(old)
+
+
+def test_the_old_import_path_has_no_other_names() -> None:
+    old = importlib.import_module("driftsack.experiments")
+    with pytest.raises(AttributeError, match="no attribute 'league'"):
+        old.league  # noqa: B018

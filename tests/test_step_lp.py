@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 
-from driftsack.bench.rounds import replay
+from driftsack.bench.step_lp import replay
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import NotFiniteError, OutOfRangeError, ShapeError
 from driftsack.lp import certificate, step_lp
@@ -128,7 +128,7 @@ def test_bad_input(arguments: tuple[object, object, object], error: type[Excepti
 
 
 class Tape(NamedTuple):
-    """Changes of columns, round by round, as ``bench.replay`` reads them."""
+    """Changes of columns, round by round, as ``bench.step_lp.replay`` reads them."""
 
     starts: Ints
     arms: Ints

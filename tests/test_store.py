@@ -1,4 +1,4 @@
-"""Stores: whole or not there, whatever happens; what is no cell is named, set aside and played again."""
+"""Stores: a cell is complete or absent at any moment; what is not a cell is named, set aside and simulated again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPEC = make_spec(SMALL)
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A whole store; tests copy it."""
+    """A complete store; tests copy it."""
     folder = tmp_path_factory.mktemp("made") / "store"
     assert run(SPEC, folder).failed == []
     return folder
@@ -36,7 +36,7 @@ def store(made: Path, tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def test_a_second_run_plays_nothing_and_changes_nothing(store: Path) -> None:
+def test_a_second_run_simulates_nothing_and_changes_nothing(store: Path) -> None:
     before, table = names(store), load(store)
     again = run(SPEC, store)
     assert (len(again.played), again.kept, again.cells) == (0, CELLS, CELLS)
@@ -61,7 +61,7 @@ def test_the_table_has_each_trial_once_in_the_order_of_the_spec(store: Path) -> 
 def spoil(path: Path, how: str, other: Path) -> None:
     """Make a file into something that is not its cell."""
     content = path.read_bytes()
-    if how == "cut short":
+    if how == "truncated":
         path.write_bytes(content[: len(content) // 2])
     elif how == "empty":
         path.write_bytes(b"")
@@ -75,17 +75,17 @@ def spoil(path: Path, how: str, other: Path) -> None:
         altered.write_parquet(path, metadata={k: v for k, v in notes.items() if k != "ARROW:schema"})
 
 
-@pytest.mark.parametrize("how", ["cut short", "empty", "foreign", "another cell", "altered"])
-def test_what_is_no_cell_is_named_set_aside_and_played_again(how: str, store: Path) -> None:
+@pytest.mark.parametrize("how", ["truncated", "empty", "foreign", "another cell", "altered"])
+def test_what_is_not_a_cell_is_named_set_aside_and_simulated_again(how: str, store: Path) -> None:
     table, (victim, other) = load(store), sorted(store.glob("*.parquet"))[:2]
     spoil(victim, how, other)
     with pytest.raises(FileFormatError, match=victim.name):
         load(store)
-    told: list[str] = []
-    again = run(SPEC, store, said=told.append)
+    reported: list[str] = []
+    again = run(SPEC, store, report=reported.append)
     assert again.played == [victim.stem]
-    assert again.set_aside == told
-    assert str(victim) in told[0]
+    assert again.set_aside == reported
+    assert str(victim) in reported[0]
     assert (store / SET_ASIDE / victim.name).exists()
     assert same_bits(load(store), table)
 
@@ -101,7 +101,7 @@ def test_a_file_with_a_foreign_name_is_set_aside_and_others_are_left_alone(store
     assert {path.name for path in (store / SET_ASIDE).iterdir()} == {"mine.parquet", "mine.parquet.1"}
 
 
-def test_cells_of_another_plan_stay_but_do_not_count(store: Path) -> None:
+def test_cells_of_another_plan_are_kept_but_not_loaded(store: Path) -> None:
     fewer = make_spec({**SMALL, "seeds": [7]})
     assert run(fewer, store).played == []
     assert load(store)["seed"].unique().to_list() == [7]
@@ -109,13 +109,20 @@ def test_cells_of_another_plan_stay_but_do_not_count(store: Path) -> None:
 
 
 def test_a_cell_that_fails_is_named_and_the_rest_go_on(tmp_path: Path) -> None:
-    """A world worth nothing: LagrangeBwK refuses a benchmark of 0."""
+    """Nothing can be earned, and LagrangeBwK refuses a benchmark of 0."""
     poor = {"instance": "example_1", "horizon": 4, "name": "poor"}
     spec = make_spec({**SMALL, "instances": [{"instance": "step_change", "k": 0, "horizon": 40, "name": "worthless"}]})
-    swept = run(spec, tmp_path)
-    assert {fault["cell"].split(" on ")[0] for fault in swept.failed} == {"Lagrange"}
-    words = "Lagrange on worthless, seed 0, trials 0 to 1: OutOfRangeError: benchmark must be above 0, got 0."
-    assert words in {fault["error"] for fault in swept.failed}
+    reported: list[str] = []
+    swept = run(spec, tmp_path, report=reported.append)
+    error = "OutOfRangeError: benchmark must be above 0, got 0."
+    expected = {
+        ("worthless", "Lagrange", seed, first, min(2, 5 - first), error) for seed in (0, 7) for first in (0, 2, 4)
+    }
+    assert set(swept.failed) == expected
+    assert f"Lagrange on worthless, seed 0, trials 0 to 1: {error}" in reported
+    failure = swept.to_dict()["failed"][0]
+    assert failure["cell"].startswith("Lagrange on worthless, seed ")
+    assert (failure["instance"], failure["policy"], failure["error"]) == ("worthless", "Lagrange", error)
     assert len(swept.played) == 2 * 2 * 3
     assert Store(tmp_path).missing() == 6
     assert run(make_spec({**SMALL, "instances": [poor]}), tmp_path).failed == []
@@ -123,7 +130,7 @@ def test_a_cell_that_fails_is_named_and_the_rest_go_on(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def as_ordinary_user() -> Iterator[None]:
-    """Root may write anywhere, so give that up for a moment."""
+    """Root may write anywhere, so drop that privilege for a moment."""
     if os.geteuid() != 0:
         yield
         return
@@ -161,13 +168,13 @@ except StoreError as error:
 
 
 def test_a_disk_that_is_full(store: Path, tmp_path: Path) -> None:
-    """The system refuses bytes in the middle of a file: nothing half-written stays, and the error names the store."""
-    place = tmp_path / "full"
+    """Writing fails in the middle of a file: no partial file stays, and the error names the store."""
+    folder = tmp_path / "full"
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(store), str(place)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", FULL, str(store), str(folder)], capture_output=True, text=True, check=True
     )
-    assert f"the store {place} cannot be used: {os.strerror(errno.EFBIG)}" in done.stdout
-    assert list(place.iterdir()) == []
+    assert f"the store {folder} cannot be used: {os.strerror(errno.EFBIG)}" in done.stdout
+    assert list(folder.iterdir()) == []
 
 
 def test_a_crash_before_the_rename_leaves_no_cell(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +194,7 @@ def test_a_crash_before_the_rename_leaves_no_cell(store: Path, monkeypatch: pyte
     assert run(SPEC, store).played == [first.stem]
 
 
-def test_leftovers_of_killed_runs_are_dropped_when_old(store: Path) -> None:
+def test_old_temporary_files_of_killed_runs_are_deleted(store: Path) -> None:
     young, old = store / ".a.part", store / ".b.part"
     for path in (young, old):
         path.write_text("half")
@@ -197,12 +204,20 @@ def test_leftovers_of_killed_runs_are_dropped_when_old(store: Path) -> None:
     assert not old.exists()
 
 
-def test_a_folder_that_is_no_store(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"is not a store: it has no plan\.json"):
         load(tmp_path)
     (tmp_path / "plan.json").write_text("{")
-    with pytest.raises(FileFormatError, match="not a whole plan"):
+    with pytest.raises(FileFormatError, match="not a complete plan"):
         load(tmp_path)
     (tmp_path / "plan.json").write_text("{}")
     with pytest.raises(FileFormatError, match="plan of layout 1"):
         load(tmp_path)
+
+
+def test_the_old_name_of_report_works_and_warns(store: Path) -> None:
+    (store / "mine.parquet").write_text("not a cell")
+    reported: list[str] = []
+    with pytest.warns(DeprecationWarning, match="pass report instead"):
+        run(SPEC, store, said=reported.append)
+    assert "mine.parquet is not a cell" in reported[0]

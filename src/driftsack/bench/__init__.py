@@ -1,1 +1,1 @@
-"""Speed, measured side by side: what ``driftsack bench`` prints."""
+"""Speed comparisons: what ``driftsack bench`` measures and prints."""

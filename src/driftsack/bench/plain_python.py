@@ -1,4 +1,4 @@
-"""Sliding-window UCB as one would write it in an afternoon: Python, NumPy and ``linprog``; the bench's yardstick."""
+"""Sliding-window UCB in plain Python with NumPy and ``linprog``: the baseline of the speed comparisons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from driftsack.core.seeding import Seed, generator
 
 @dataclass(frozen=True)
 class PlainSlidingWindowUCB:
-    """A policy in plain Python: ``simulate`` runs any object with ``start``, ``ask`` and ``tell``."""
+    """A policy in plain Python; ``simulate`` accepts any object with ``start``, ``ask`` and ``tell``.
+
+    Attributes:
+        windows: Rounds that reward and cost estimates look back.
+    """
 
     windows: tuple[int, int]
 
@@ -27,7 +31,7 @@ class PlainSlidingWindowUCB:
 
 
 class PlainLearner:
-    """Running sums over two queues, and a fresh LP each round."""
+    """Running sums over two queues, and a new LP each round."""
 
     def __init__(self, problem: Problem, windows: tuple[int, int], seed: Seed) -> None:
         self.rng = generator(seed)
@@ -58,7 +62,7 @@ class PlainLearner:
         return arm if arm < mix.size else SKIP
 
     def tell(self, arm: int, reward: float, costs: Floats) -> None:
-        """Enter the outcome of the round just asked."""
+        """Add the outcome of the current round."""
         for k, outcome in enumerate((np.array([reward]), costs.copy())):
             self.queues[k].append((self.round, arm, outcome))
             self.sums[k][arm] += outcome

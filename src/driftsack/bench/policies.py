@@ -1,12 +1,12 @@
-"""What a simulated round of each policy costs, against sliding-window UCB on the same world, in turns."""
+"""Speed of a simulated round of each policy, compared with sliding-window UCB on the same instance."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from driftsack.bench.rounds import ratio, round_seconds
+from driftsack.bench.rounds import round_seconds
+from driftsack.bench.timing import Progress, median_ratio
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.instances import example_2
@@ -34,7 +34,13 @@ from driftsack.policies import (
 
 
 class Entry(NamedTuple):
-    """A policy, how it is called in the table, and whether its round solves an LP."""
+    """A policy of the comparison.
+
+    Attributes:
+        policy: The policy.
+        name: Its name in the table.
+        solves: Whether its round solves an LP.
+    """
 
     policy: Policy
     name: str
@@ -63,31 +69,34 @@ ENTRIES: Final = (
 )
 
 
-def policy_rows(quick: bool, said: Callable[[str], None]) -> list[dict[str, float | str]]:
-    """A row a policy, on Example 2, or on its first resource alone; the most allowed is 3 with an LP and 1 without."""
+def policy_rows(quick: bool, progress: Progress) -> list[dict[str, float | str]]:
+    """Compare each policy on Example 2, or on its first resource for a policy that takes only one.
+
+    A policy that solves an LP may take three times as long as SW-UCB, any other one at most as long.
+    """
     repeats, trials = (3, 2) if quick else (7, 20)
     base = SlidingWindowUCB(variation=(0.5, 1.0))
     rows: list[dict[str, float | str]] = []
     for policy, name, solves in ENTRIES:
-        said(f"a round of {name}")
+        progress(f"a round of {name}")
         world = first_resource(example_2()) if isinstance(policy, Exp3BwK) else example_2()
-        mine, theirs = [], []
+        policy_seconds, base_seconds = [], []
         for _ in range(repeats + 1):
-            mine.append(round_seconds(world, policy, trials))
-            theirs.append(round_seconds(world, base, trials))
+            policy_seconds.append(round_seconds(world, policy, trials))
+            base_seconds.append(round_seconds(world, base, trials))
         rows.append(
             {
                 "policy": name,
-                "round / SW-UCB round": ratio(mine[1:], theirs[1:]),
+                "round / SW-UCB round": median_ratio(policy_seconds[1:], base_seconds[1:]),
                 "allowed": 3.0 if solves else 1.0,
-                "ns": 1e9 * statistics.median(mine[1:]),
-                "SW-UCB ns": 1e9 * statistics.median(theirs[1:]),
+                "ns": 1e9 * statistics.median(policy_seconds[1:]),
+                "SW-UCB ns": 1e9 * statistics.median(base_seconds[1:]),
             }
         )
     return rows
 
 
 def first_resource(world: Instance) -> Instance:
-    """The world with its first resource alone."""
+    """The instance with its first resource only."""
     problem = Problem(world.horizon, world.arms, world.problem.budget[0])
     return Instance(problem, world.rewards, world.costs[:, :1], world.phase, world.noise)

@@ -1,4 +1,4 @@
-"""How long a new process takes to its first result, with an empty cache of kernels and with a full one."""
+"""Time from the start of a process to its first result, with an empty and with a filled kernel cache."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from typing import Final
+
+from driftsack.bench.timing import Progress, median_ratio, seconds
 
 FIRST_RESULT: Final = (
     "import driftsack as ds; ds.simulate(ds.instances.example_2(), ds.NaiveUCB(), trials=1, threads=1)"
 )
 
 
-def startup_rows(quick: bool, said: Callable[[str], None]) -> list[dict[str, float | str]]:
-    """Seconds of whole processes, in turns: import numba, import driftsack, first result cold and warm."""
+def startup_rows(quick: bool, progress: Progress) -> list[dict[str, float | str]]:
+    """Measure whole processes: import numba, import driftsack, first result with a cold and with a warm cache."""
     repeats = 3 if quick else 7
     with tempfile.TemporaryDirectory() as cache:
-        said("start-up, empty cache")
+        progress("start-up, empty cache")
         cold = process_seconds(FIRST_RESULT, cache)
         numba, ours, warm = [], [], []
-        for turn in range(repeats):
-            said(f"start-up, {turn + 1} of {repeats}")
+        for repeat in range(repeats):
+            progress(f"start-up, {repeat + 1} of {repeats}")
             numba.append(process_seconds("import numba", cache))
             ours.append(process_seconds("import driftsack", cache))
             warm.append(process_seconds(FIRST_RESULT, cache))
     return [
         {
-            "import driftsack / import numba": statistics.median(o / n for o, n in zip(ours, numba, strict=True)),
+            "import driftsack / import numba": median_ratio(ours, numba),
             "import numba s": min(numba),
             "import driftsack s": min(ours),
             "first result s, cold cache": cold,
@@ -41,8 +41,6 @@ def startup_rows(quick: bool, said: Callable[[str], None]) -> list[dict[str, flo
 
 
 def process_seconds(code: str, cache: str) -> float:
-    """Wall time of ``python -c code`` with its own cache of kernels."""
-    begun = time.perf_counter()
+    """Wall time of ``python -c code`` with the kernel cache in a given folder."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)  # noqa: S603
-    return time.perf_counter() - begun
+    return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True, env=environment))  # noqa: S603

@@ -28,19 +28,21 @@ def bench(
 
     Example: driftsack bench --quick
     """
-    from driftsack.bench import rounds as work  # noqa: PLC0415  (SciPy and highspy load only where used)
-    from driftsack.bench.benchmarks import yardstick_rows  # noqa: PLC0415
+    from driftsack.bench.benchmarks import benchmark_rows  # noqa: PLC0415  (SciPy and highspy load only where used)
+    from driftsack.bench.growth_of_cost import growth_rows  # noqa: PLC0415
     from driftsack.bench.logs import log_rows  # noqa: PLC0415
     from driftsack.bench.oco import oco_rows  # noqa: PLC0415
     from driftsack.bench.policies import policy_rows  # noqa: PLC0415
+    from driftsack.bench.rounds import round_rows  # noqa: PLC0415
     from driftsack.bench.startup import startup_rows  # noqa: PLC0415
+    from driftsack.bench.step_lp import step_lp_rows  # noqa: PLC0415
 
     parts: dict[str, Callable[..., Any]] = {
-        "Step LP on recorded rounds of SW-UCB": work.step_lp_rows,
-        "A whole simulated round": work.round_rows,
+        "Step LP on recorded rounds of SW-UCB": step_lp_rows,
+        "A whole simulated round": round_rows,
         "A round of each policy on Example 2": policy_rows,
-        "Growth of the cost of a round": work.growth_rows,
-        "Benchmarks and measures": yardstick_rows,
+        "Growth of the cost of a round": growth_rows,
+        "Benchmarks and measures": benchmark_rows,
         "A round of online convex optimisation": oco_rows,
         "A log, read, checked and measured in one pass": log_rows,
         "Start-up": startup_rows,

@@ -42,7 +42,12 @@ def league(
         figure = heat_figure(shares, policies, worlds, "reward, % of LP-Dynamic")
         figures = [str(path) for path in write_figure(figure, out, "league")]
     if as_json:
-        document = {"table": table.to_dicts(), "figures": figures, "failed": swept.failed, "seconds": swept.seconds}
+        document = {
+            "table": table.to_dicts(),
+            "figures": figures,
+            "failed": swept.to_dict()["failed"],
+            "seconds": swept.seconds,
+        }
         print_json(document)
         return
     title = f"Share of LP-Dynamic over {len(worlds) - 1} worlds, {trials} trials (mean ± standard error)"

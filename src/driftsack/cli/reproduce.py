@@ -105,7 +105,7 @@ def play(spec: Spec, store: Path, name: str) -> set[str]:
 
     swept = sweep(spec, store, "local", None, label=name)
     if swept.failed:
-        raise DriftsackError(f"{len(swept.failed)} cells failed; the first: {swept.failed[0]['error']}")
+        raise DriftsackError(f"{len(swept.failed)} cells failed; the first: {swept.failed[0]}")
     return set(swept.played)
 
 

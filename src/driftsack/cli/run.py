@@ -11,7 +11,7 @@ from driftsack.cli.show import messages, plain_errors, print_json, progress_bar,
 
 if TYPE_CHECKING:
     from driftsack.sweeps import Spec
-    from driftsack.sweeps.sweep import Progress, Swept
+    from driftsack.sweeps.sweep import SweepProgress, SweepResult
 
 EngineOption = Annotated[str, typer.Option(help="local (threads) or ray (an extra; see --address).")]
 WorkersOption = Annotated[int | None, typer.Option(min=1, help="Threads or processes; one a core if not given.")]
@@ -42,7 +42,7 @@ def run(
         swept = sweep(read_spec(file), store, engine, workers, address)
         table = summary(load(store))
     if as_json:
-        print_json({**swept._asdict(), "store": str(store), "table": table.to_dicts()})
+        print_json({**swept.to_dict(), "store": str(store), "table": table.to_dicts()})
     else:
         results.print(rich_table(table.drop("optimum", "fallbacks", "spent_share"), "Mean ± standard error"))
         told = f"{len(swept.played)} cells played, {swept.kept} kept, {len(swept.failed)} failed"
@@ -53,7 +53,7 @@ def run(
 
 def sweep(
     spec: Spec, store: Path, engine: str, workers: int | None, address: str | None = None, label: str = "trials"
-) -> Swept:
+) -> SweepResult:
     """Run a spec with a bar on stderr: trials, rate, time left."""
     from driftsack.sweeps import run as play  # noqa: PLC0415
     from driftsack.sweeps.engines import make_engine  # noqa: PLC0415
@@ -61,7 +61,7 @@ def sweep(
     with progress_bar() as bar:
         task = bar.add_task("preparing kernels", total=None)
 
-        def show(now: Progress) -> None:
+        def show(now: SweepProgress) -> None:
             """Move the bar."""
             bar.update(task, completed=now.done, total=now.total, description=label)
 
@@ -70,5 +70,5 @@ def sweep(
             store,
             make_engine(engine, workers, address),
             progress=show,
-            said=lambda sentence: messages.print(f"[bold yellow]note[/] {sentence}", highlight=False),
+            report=lambda sentence: messages.print(f"[bold yellow]note[/] {sentence}", highlight=False),
         )

@@ -18,7 +18,7 @@ from driftsack.core.instance import Instance
 from driftsack.instances import step_change
 from driftsack.measures import variation
 from driftsack.numerics.curves import curve_times
-from driftsack.sweeps.spec import Spec, WorldSpec, make_spec
+from driftsack.sweeps.spec import InstanceSpec, Spec, make_spec
 from driftsack.sweeps.summary import error_of
 
 SW: Final = "SW-UCB"
@@ -72,7 +72,7 @@ class Place(NamedTuple):
 
     def build(self) -> Instance:
         """The instance, whatever its noise: means do not depend on it."""
-        return WorldSpec.model_validate(self.spec).build()
+        return InstanceSpec.model_validate(self.spec).build()
 
 
 def places(horizon: int) -> list[Place]:

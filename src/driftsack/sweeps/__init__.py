@@ -1,4 +1,4 @@
-"""Layer 5: sweeps and the paper's experiments, as data and pure functions. Nothing imports them but the command line.
+"""Sweeps: instances × policies × seeds × trials, described as data, run by an engine and kept in a store.
 
 >>> from driftsack.sweeps import Spec, load, run
 """

@@ -1,8 +1,8 @@
-"""Cells: one world, one policy, one seed, one block of trials; the smallest piece of a sweep that is run and kept.
+"""Cells: one instance, one policy, one seed and one block of trials, the smallest unit that a sweep runs and keeps.
 
-A cell's key is a hash of all that decides its result: the world's content, the policy's settings with the world's
-numbers put in, the seed, the trials, the stop rule, the names under which it is shown, and the code that plays. What
-one key names can therefore be kept for ever and never be mistaken for something else.
+A cell's key is a hash of everything that decides its result: the content of the instance, the policy's settings with
+the measured quantities filled in, the seed, the trials, the stop rule, the names under which it is shown, and the code
+that simulates it. A key therefore always names the same result.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import polars as pl
 
-from driftsack.benchmarks import fixed_distribution, lp_dynamic
 from driftsack.core.instance import Instance
 from driftsack.core.stamp import code_digest
-from driftsack.measures import variation
 from driftsack.policies import from_spec
 from driftsack.simulation import simulate
-from driftsack.sweeps import forecasts as foretold
-from driftsack.sweeps.spec import STAND_INS, Spec, WorldSpec
+from driftsack.sweeps.measured import Measurements
+from driftsack.sweeps.spec import InstanceSpec, Spec
 
 LIBRARIES: Final = ("numpy", "numba")
 SCHEMA: Final = pl.Schema(
@@ -53,14 +51,25 @@ SCHEMA: Final = pl.Schema(
 
 @dataclass(frozen=True)
 class Cell:
-    """Everything that decides one piece of the result."""
+    """Everything that decides one piece of a sweep's result.
 
-    instance: str  # name
-    content: str  # hash of the instance
-    policy: str  # name
-    settings: str  # the policy's spec as JSON
+    Attributes:
+        instance: Name of the instance.
+        content: Hash of the instance.
+        policy: Name of the policy.
+        settings: The policy's spec as JSON.
+        seed: Seed of the trials.
+        first: Number of the first trial.
+        count: How many trials.
+        safe: Whether an arm is only played if its largest possible cost fits into the budget.
+    """
+
+    instance: str
+    content: str
+    policy: str
+    settings: str
     seed: int
-    first: int  # trial
+    first: int
     count: int
     safe: bool
 
@@ -69,22 +78,18 @@ class Cell:
         """The name of the cell in a store."""
         return hashlib.sha256(canonical({**asdict(self), "code": code_stamp()}).encode()).hexdigest()[:32]
 
-    def __str__(self) -> str:
-        return (
-            f"{self.policy} on {self.instance}, seed {self.seed}, trials {self.first} to {self.first + self.count - 1}"
-        )
 
+class NamedInstance:
+    """An instance with its name, its hash and the quantities that can be measured of it, each computed when needed."""
 
-class World:
-    """An instance with its name, its hash, and what may be measured on it; each is computed when first asked for."""
-
-    def __init__(self, spec: WorldSpec) -> None:
+    def __init__(self, spec: InstanceSpec) -> None:
         self.label = spec.label
         self.instance = spec.build()
+        self.measured = Measurements(self.instance)
 
     @cached_property
     def content(self) -> str:
-        """A hash of the instance: equal worlds have equal ones."""
+        """A hash of the instance: equal instances have equal hashes, whatever their names."""
         digest = hashlib.sha256()
         world = self.instance
         digest.update(canonical({**world.problem.to_dict(), "noise": world.noise}).encode())
@@ -92,91 +97,105 @@ class World:
             digest.update(f"{array.shape}{array.dtype}".encode() + array.tobytes())
         return digest.hexdigest()
 
-    @cached_property
-    def variation(self) -> tuple[float, float]:
-        """(V1, V2)."""
-        moves = variation(self.instance)
-        return moves.v1, moves.v2
-
-    @cached_property
-    def opt_fd(self) -> float:
-        """What the best fixed mix earns until a budget is gone (fluid)."""
-        return float(fixed_distribution(self.instance).value)
-
-    @cached_property
-    def lp_dynamic(self) -> float:
-        """What the best plan earns."""
-        return float(lp_dynamic(self.instance).value)
-
-    @cached_property
-    def forecast(self) -> dict[str, Any]:
-        """The world in ten periods, foretold."""
-        return foretold.forecast(self.instance).to_dict()
-
-    @cached_property
-    def spending(self) -> Any:
-        """How the best plan of that forecast spends."""
-        return foretold.spending(foretold.forecast(self.instance))
-
-
-class Measured(dict[str, Any]):
-    """A world's numbers by name, each measured when asked for."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self.world = world
-
-    def __contains__(self, name: object) -> bool:
-        return name in STAND_INS
-
-    def __missing__(self, name: str) -> Any:
-        return getattr(self.world, name)
-
 
 class Job(NamedTuple):
-    """A cell with what is needed to play it."""
+    """A cell with what is needed to simulate it.
+
+    Attributes:
+        cell: The cell.
+        instance: Its instance.
+        optimum: The value of LP-Dynamic on the instance.
+    """
 
     cell: Cell
     instance: Instance
     optimum: float
 
 
-class Outcome(NamedTuple):
-    """What became of a cell: its table, or what went wrong."""
+class CellResult(NamedTuple):
+    """The result of a cell: its trials, or an error.
+
+    Attributes:
+        cell: The cell.
+        trials: One row per trial in the columns of :data:`SCHEMA`; None if the cell failed.
+        error: The type and the message of the error; empty if there was none.
+    """
 
     cell: Cell
-    frame: pl.DataFrame | None
+    trials: pl.DataFrame | None
     error: str = ""
 
 
-def expand(spec: Spec) -> list[tuple[Cell, World]]:
-    """Every cell of a spec, in order, each with its world."""
-    return [pair for part in spec.instances for pair in _of_world(World(part), spec)]
+class FailedCell(NamedTuple):
+    """A cell that could not be simulated.
+
+    Attributes:
+        instance: Name of the instance.
+        policy: Name of the policy.
+        seed: Seed of the trials.
+        first_trial: Number of the first trial.
+        trials: How many trials.
+        error: The type and the message of the error.
+
+    >>> print(FailedCell("example_1", "LagrangeBwK", 0, 0, 5, "OutOfRangeError: benchmark must be above 0, got 0."))
+    LagrangeBwK on example_1, seed 0, trials 0 to 4: OutOfRangeError: benchmark must be above 0, got 0.
+    """
+
+    instance: str
+    policy: str
+    seed: int
+    first_trial: int
+    trials: int
+    error: str
+
+    @classmethod
+    def of(cls, cell: Cell, error: str) -> Self:
+        """Make the record of a cell and its error."""
+        return cls(cell.instance, cell.policy, cell.seed, cell.first, cell.count, error)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name, and under ``cell`` how the cell is shown."""
+        return {"cell": _cell_label(self), **self._asdict()}
+
+    def __str__(self) -> str:
+        return f"{_cell_label(self)}: {self.error}"
 
 
-def _of_world(world: World, spec: Spec) -> Iterator[tuple[Cell, World]]:
+def _cell_label(cell: FailedCell) -> str:
+    """How a cell is shown to people."""
+    last_trial = cell.first_trial + cell.trials - 1
+    return f"{cell.policy} on {cell.instance}, seed {cell.seed}, trials {cell.first_trial} to {last_trial}"
+
+
+def list_cells(spec: Spec) -> list[tuple[Cell, NamedInstance]]:
+    """List every cell of a spec in order, each with its instance."""
+    return [pair for part in spec.instances for pair in _cells_of_instance(NamedInstance(part), spec)]
+
+
+def _cells_of_instance(named: NamedInstance, spec: Spec) -> Iterator[tuple[Cell, NamedInstance]]:
+    """Every cell of a spec with this instance."""
     for policy in spec.policies:
-        settings = canonical(policy.resolve(Measured(world)))
+        settings = canonical(policy.resolve(named.measured))
         for seed in spec.seeds:
-            for first, count in spec.blocks(world.instance.horizon):
-                cell = Cell(world.label, world.content, policy.label, settings, seed, first, count, spec.safe)
-                yield cell, world
+            for first, count in spec.blocks(named.instance.horizon):
+                cell = Cell(named.label, named.content, policy.label, settings, seed, first, count, spec.safe)
+                yield cell, named
 
 
-def attempt(job: Job) -> Outcome:
-    """Play a cell; whatever goes wrong becomes a sentence that names it, so that the others go on."""
+def try_cell(job: Job) -> CellResult:
+    """Simulate a cell; an error becomes part of the result, so that the other cells go on."""
     try:
-        return Outcome(job.cell, play(job))
+        return CellResult(job.cell, simulate_cell(job))
     except Exception as error:
-        return Outcome(job.cell, None, f"{job.cell}: {type(error).__name__}: {error}")
+        return CellResult(job.cell, None, f"{type(error).__name__}: {error}")
 
 
-def play(job: Job) -> pl.DataFrame:
-    """The trials of a cell, one row each, in the columns of :data:`SCHEMA`."""
+def simulate_cell(job: Job) -> pl.DataFrame:
+    """Simulate the trials of a cell, one row per trial in the columns of :data:`SCHEMA`."""
     cell, instance = job.cell, job.instance
     policy = from_spec(json.loads(cell.settings))
     run = simulate(instance, policy, cell.count, cell.seed, threads=1, safe=cell.safe, first=cell.first)
-    same = {
+    constant = {
         "instance": cell.instance,
         "policy": cell.policy,
         "seed": cell.seed,
@@ -187,7 +206,7 @@ def play(job: Job) -> pl.DataFrame:
         "settings": cell.settings,
         "cell": cell.key,
     }
-    each = {
+    by_trial = {
         "trial": list(range(cell.first, cell.first + cell.count)),
         "reward": run.reward,
         "stopping_time": run.stopping_time,
@@ -198,12 +217,12 @@ def play(job: Job) -> pl.DataFrame:
         "fallbacks": run.fallbacks,
         "curve": pl.Series(run.curve).arr.to_list(),
     }
-    repeated = {name: [value] * cell.count for name, value in same.items()}
-    return pl.DataFrame({name: (each | repeated)[name] for name in SCHEMA}, schema=SCHEMA)
+    repeated = {name: [value] * cell.count for name, value in constant.items()}
+    return pl.DataFrame({name: (by_trial | repeated)[name] for name in SCHEMA}, schema=SCHEMA)
 
 
 def canonical(content: Any) -> str:
-    """JSON in one spelling."""
+    """Serialise to JSON with sorted keys and no spaces, so that equal contents give equal texts."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -1,6 +1,6 @@
-"""Engines: who plays the cells. Each takes jobs and yields outcomes as they come; all give the same bits.
+"""Engines: where the cells of a sweep are simulated. All of them give the same bits.
 
-Jobs are taken a few at a time, so that a sweep of any size waits in the plan and not in memory.
+An engine takes a few jobs at a time and yields results as they come, so the memory in use does not grow with the sweep.
 """
 
 from __future__ import annotations
@@ -12,45 +12,72 @@ from typing import Final, Protocol
 
 from driftsack.core.checks import one_of
 from driftsack.simulation.simulate import cores
-from driftsack.sweeps.cells import Job, Outcome, attempt
+from driftsack.sweeps.cells import CellResult, Job, try_cell
 
-NAMES: Final = ("local", "ray")
+ENGINES: Final = ("local", "ray")
 
 
 class Engine(Protocol):
-    """Something that plays jobs."""
+    """Something that executes jobs."""
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        """Play every job; an outcome is yielded as soon as it is there, in any order."""
+    def execute(self, jobs: Iterable[Job]) -> Iterator[CellResult]:
+        """Execute every job.
+
+        Args:
+            jobs: The jobs; taken a few at a time.
+
+        Yields:
+            Each result as soon as it is there, in any order.
+        """
 
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Threads of this process, one a core unless told otherwise; kernels run without the GIL."""
+    """Threads of this process; kernels run without the GIL.
+
+    Attributes:
+        workers: How many threads; if None, one per core.
+    """
 
     workers: int | None = None
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Outcome]:
-        """Play every job in threads; when the caller stops early, what has begun ends and the rest is dropped."""
+    def execute(self, jobs: Iterable[Job]) -> Iterator[CellResult]:
+        """Execute every job in threads; if the caller stops early, started jobs finish and the others are dropped.
+
+        Args:
+            jobs: The jobs; taken a few at a time.
+
+        Yields:
+            Each result as soon as it is there, in any order.
+        """
         workers = self.workers or cores()
         pool = ThreadPoolExecutor(workers)
-        waiting: set[Future[Outcome]] = set()
+        pending: set[Future[CellResult]] = set()
         try:
             for job in jobs:
-                waiting.add(pool.submit(attempt, job))
-                while len(waiting) > workers:
-                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                pending.add(pool.submit(try_cell, job))
+                while len(pending) > workers:
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            while pending:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
 def make_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
-    """The engine that a command names."""
-    one_of(name, "engine", NAMES)
+    """Make an engine by its name.
+
+    Args:
+        name: One of ``ENGINES``.
+        workers: Threads or processes; if None, one per core.
+        address: Address of a running Ray cluster; if None, Ray is started on this machine.
+
+    Returns:
+        The engine.
+    """
+    one_of(name, "engine", ENGINES)
     if name == "local":
         return LocalEngine(workers)
     from driftsack.sweeps.ray_engine import RayEngine  # noqa: PLC0415  (Ray is an extra)

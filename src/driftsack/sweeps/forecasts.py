@@ -1,4 +1,4 @@
-"""What somebody who knows the season, but not the day, could say of a world beforehand: for policies that are told."""
+"""Forecasts of an instance by its mean in each of ten periods, for policies that take a forecast."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PERIODS: Final = 10
 
 
 def forecast(world: Instance) -> Instance:
-    """The same world with the means of ``PERIODS`` equal periods.
+    """Replace the means of each of ``PERIODS`` equal periods by their average over the period.
 
     >>> from driftsack.instances import example_2
     >>> forecast(example_2(horizon=100)).rewards.tolist() == example_2(horizon=100).rewards[[0] * 5 + [1] * 5].tolist()
@@ -30,8 +30,11 @@ def forecast(world: Instance) -> Instance:
     return Instance(world.problem, shares @ world.rewards, costs, period.astype(np.int32), world.noise)
 
 
-def spending(told: Instance) -> Curve:
-    """Which share of each budget the best plan has spent after each period; what it leaves alone is paced evenly."""
-    plan = np.asarray(lp_dynamic(told).plan)
-    amounts = told.rounds[:, None] * np.einsum("kji,ki->kj", told.costs, plan)
+def spending(predicted: Instance) -> Curve:
+    """Compute the share of each budget that the optimal plan of a forecast has spent after each period.
+
+    Budgets that the plan does not use are spent evenly.
+    """
+    plan = np.asarray(lp_dynamic(predicted).plan)
+    amounts = predicted.rounds[:, None] * np.einsum("kji,ki->kj", predicted.costs, plan)
     return SpendingPlan.by_period(NaiveUCB(), np.where(amounts.sum(axis=0) > 0, amounts, 1.0)).curve

@@ -1,7 +1,8 @@
-r"""How regret grows with the horizon, fitted: the check behind "regret :math:`\tilde O(T^{1/2})`".
+r"""The growth of regret with the horizon: exponents such as that of :math:`\tilde O(T^{1/2})`, fitted to simulations.
 
-With regret :math:`R(T) \approx c\, T^{a} (\ln T)^{k}` the slope of :math:`\ln R - k \ln\ln T` against :math:`\ln T` is
-a. Each R(T) is a mean over trials with a standard error s, so :math:`\ln R` has about s/R; the fit weighs by it.
+If regret is :math:`R(T) \approx c\, T^{a} (\ln T)^{k}`, the slope of :math:`\ln R - k \ln\ln T` against
+:math:`\ln T` is a. Each R(T) is a mean over trials with a standard error s, so :math:`\ln R` has a standard error of
+about s/R; the fit weights the points accordingly.
 """
 
 from __future__ import annotations
@@ -16,12 +17,18 @@ from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.instance import Instance
+from driftsack.core.statistics import standard_error
 from driftsack.policies.policy import Policy
 from driftsack.simulation.simulate import simulate
 
 
 class Slope(NamedTuple):
-    """A fitted exponent and its standard error."""
+    """A fitted exponent.
+
+    Attributes:
+        value: The exponent.
+        error: Its standard error.
+    """
 
     value: float
     error: float
@@ -29,18 +36,31 @@ class Slope(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """Mean regret against LP-Dynamic, and its standard error, at each horizon."""
+    """Regret at several horizons.
 
-    horizons: Ints  # (n,)
-    regret: Floats  # (n,)
-    error: Floats  # (n,)
+    Attributes:
+        horizons: (n,) the horizons, in increasing order.
+        regret: (n,) mean regret against LP-Dynamic.
+        error: (n,) its standard error.
+    """
 
-    def local(self) -> list[Slope]:
-        """The slope between each horizon and the next."""
+    horizons: Ints
+    regret: Floats
+    error: Floats
+
+    def local_slopes(self) -> list[Slope]:
+        """Compute the slope between each horizon and the next."""
         return [self.slope(slice(k, k + 2)) for k in range(self.horizons.size - 1)]
 
     def slope(self, part: slice = slice(None), logarithms: float = 0.0) -> Slope:
-        r"""The fitted exponent a over ``part`` of the horizons, :math:`(\ln T)^k` taken out with k = ``logarithms``.
+        r"""Fit the exponent a.
+
+        Args:
+            part: Which horizons to use.
+            logarithms: The exponent k of the factor :math:`(\ln T)^k`.
+
+        Returns:
+            The exponent and its standard error.
 
         >>> made = Growth(np.array([100, 10_000]), np.array([20.0, 200.0]), np.array([0.2, 2.0]))
         >>> print(f"{made.slope().value:.2f}")
@@ -48,12 +68,12 @@ class Growth:
         """
         if (self.regret[part] <= 0.0).any():
             raise OutOfRangeError(f"regret must be above 0 for its logarithm, got {self.regret[part].min():g}.")
-        place = np.log(self.horizons[part])
-        height = np.log(self.regret[part]) - logarithms * np.log(place)
-        weight = (self.regret[part] / self.error[part]) ** 2
-        centred = place - np.average(place, weights=weight)
-        spread = float((weight * centred**2).sum())
-        return Slope(float((weight * centred * height).sum() / spread), spread**-0.5)
+        x = np.log(self.horizons[part])
+        y = np.log(self.regret[part]) - logarithms * np.log(x)
+        weights = (self.regret[part] / self.error[part]) ** 2
+        centred = x - np.average(x, weights=weights)
+        spread = float((weights * centred**2).sum())
+        return Slope(float((weights * centred * y).sum() / spread), spread**-0.5)
 
 
 def growth(
@@ -64,13 +84,22 @@ def growth(
     draws: int = 1,
     seed: int = 0,
 ) -> Growth:
-    """Simulate a policy on ``world(horizon, draw)``: ``trials`` trials on each of ``draws`` worlds a horizon.
+    """Simulate a policy at several horizons.
 
-    Trials on one world are not independent of each other if worlds differ: with several draws the error is that of
-    the draws' means.
+    Args:
+        policy: The policy.
+        world: Makes the instance of a horizon and the number of a draw.
+        horizons: The horizons.
+        trials: Trials on each instance.
+        draws: Instances per horizon. With several of them the standard error is that of the means of the draws, since
+            trials on the same instance are not independent.
+        seed: Seed of the first draw's trials; each further draw uses the next one.
+
+    Returns:
+        The regret at each horizon.
     """
     if max(trials, draws) < 2:  # noqa: PLR2004
-        raise OutOfRangeError(f"a standard error needs two trials or two draws, got {trials} and {draws}.")
+        raise OutOfRangeError(f"a standard error needs at least two trials or two draws, got {trials} and {draws}.")
     means, errors = [], []
     for horizon in horizons:
         regrets = []
@@ -80,5 +109,5 @@ def growth(
             regrets.append(lp_dynamic(instance).value - run.reward)
         sample = np.mean(regrets, axis=1) if draws > 1 else regrets[0]
         means.append(sample.mean())
-        errors.append(sample.std(ddof=1) / np.sqrt(sample.size))
+        errors.append(standard_error(sample))
     return Growth(np.array(horizons), np.array(means), np.array(errors))

@@ -1,11 +1,12 @@
-"""The league: every policy on a suite of worlds, reward as a share of LP-Dynamic.
+"""The league: every policy on a suite of instances, its reward as a share of LP-Dynamic.
 
-The table below gives policies the settings that they need or do better with; a policy that it does not name takes part
-with its default settings. To enter one, add a line.
+``ENTRIES`` lists policies with settings that they need or perform better with. A policy that is not listed takes part
+with its default settings; to enter one with other settings, add a line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +16,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.errors import DriftsackError
 from driftsack.policies import Policy
 from driftsack.policies.policy import recipes
+from driftsack.sweeps.cells import FailedCell
 from driftsack.sweeps.spec import Spec, make_spec
 from driftsack.sweeps.summary import summary
 
@@ -37,7 +39,7 @@ WORLDS: Final[tuple[dict[str, Any], ...]] = (
     {"name": "adversarial, best last", "instance": "adversarial_order"},
     {"name": "adversarial, best first", "instance": "adversarial_order", "best_last": False},
 )
-PER_ROUND: Final = ("w1", "w2")  # settings that are given above as shares of the horizon
+HORIZON_SHARES: Final = ("w1", "w2")  # arguments that are given above as shares of the horizon
 PACED_UCB: Final = {"policy": "NaiveUCB", "scale": 0.1, "budget_rule": "remaining"}
 ENTRIES: Final[tuple[dict[str, Any], ...]] = (
     {"name": "SW-UCB", "policy": "SlidingWindowUCB", "variation": "measured:variation"},
@@ -72,42 +74,51 @@ ENTRIES: Final[tuple[dict[str, Any], ...]] = (
 
 
 def entries() -> list[dict[str, Any]]:
-    """The table, and every other policy of the library that starts without being told anything."""
-    named = {entry["policy"] for entry in ENTRIES}
-    found = list(ENTRIES)
-    for recipe in recipes():
-        if recipe.__module__.startswith("driftsack.policies.") and recipe.__name__ not in named and by_default(recipe):
-            named.add(recipe.__name__)
-            found.append({"policy": recipe.__name__, "name": recipe.__name__})
-    return found
+    """``ENTRIES``, and every other policy of the library that needs no settings."""
+    entered = {entry["policy"] for entry in ENTRIES}
+    result = list(ENTRIES)
+    for policy in recipes():
+        name = policy.__name__
+        if policy.__module__.startswith("driftsack.policies.") and name not in entered and needs_no_settings(policy):
+            entered.add(name)
+            result.append({"policy": name, "name": name})
+    return result
 
 
-def by_default(recipe: type[Policy]) -> bool:
+def needs_no_settings(policy: type[Policy]) -> bool:
     """Whether a policy can be made without settings."""
     try:
-        recipe()
-    except (TypeError, DriftsackError):  # abstract, or it needs to be told something: give it a line in ENTRIES
+        policy()
+    except (TypeError, DriftsackError):  # abstract, or a setting has no default: give it a line in ENTRIES
         return False
     return True
 
 
 def league_spec(trials: int, horizon: int, seed: int) -> Spec:
-    """Every entry in every world."""
+    """Make the spec of the league: every entry on every instance."""
     worlds = [
-        {name: value * horizon if name in PER_ROUND else value for name, value in world.items()} for world in WORLDS
+        {name: value * horizon if name in HORIZON_SHARES else value for name, value in world.items()}
+        for world in WORLDS
     ]
     worlds = [{**world, "horizon": horizon} for world in worlds]
     return make_spec({"instances": worlds, "policies": entries(), "trials": trials, "seeds": [seed]})
 
 
-def standings(trials: pl.DataFrame, failed: list[dict[str, str]], spec: Spec) -> pl.DataFrame:
-    """One row a policy and world, the best policy first: share of LP-Dynamic, or why there is none.
+def standings(trials: pl.DataFrame, failed: Sequence[FailedCell], spec: Spec) -> pl.DataFrame:
+    """Rank the policies by their mean share of LP-Dynamic.
 
-    ``mean_share`` is the mean of a policy's shares over the worlds in which it played; a mean over fewer worlds does
-    not compare, so who refused more stands lower.
+    Args:
+        trials: The trials of the league, as :func:`driftsack.sweeps.load` returns them.
+        failed: The cells that failed.
+        spec: The spec of the league.
+
+    Returns:
+        One row per policy and instance, the best policy first: its share of LP-Dynamic, or the reason why there is
+        none. ``mean_share`` is the mean of a policy's shares over the instances that it could be run on. Since means
+        over different sets of instances do not compare, policies are first ordered by the number of their failures.
     """
     shares = {(row["instance"], row["policy"]): row for row in summary(trials).iter_rows(named=True)}
-    reasons = {tuple(fault["cell"].split(", seed ")[0].split(" on ", 1)): fault["error"] for fault in failed}
+    reasons = {(failure.instance, failure.policy): failure.error for failure in failed}
     rows = []
     for policy in spec.policies:
         for world in spec.instances:
@@ -118,7 +129,7 @@ def standings(trials: pl.DataFrame, failed: list[dict[str, str]], spec: Spec) ->
                     "world": world.label,
                     "optimum_share": None if row is None else row["optimum_share"],
                     "optimum_share_se": None if row is None else row["optimum_share_se"],
-                    "reason": reasons.get((policy.label, world.label), "" if row else "not played"),
+                    "reason": reasons.get((world.label, policy.label), "" if row else "not played"),
                 }
             )
     table = pl.DataFrame(rows, schema_overrides={"optimum_share": pl.Float64, "optimum_share_se": pl.Float64})
@@ -129,7 +140,7 @@ def standings(trials: pl.DataFrame, failed: list[dict[str, str]], spec: Spec) ->
 
 
 def overview(table: pl.DataFrame) -> pl.DataFrame:
-    """One row a policy, the best first: its mean share with standard error, its worst and best world, its refusals."""
+    """Summarise the standings: one row per policy with its mean, least and largest share, and its failures."""
     error = pl.col("optimum_share_se").pow(2).sum().sqrt() / pl.col("optimum_share").count()
     return table.group_by("policy", maintain_order=True).agg(
         mean_share=pl.col("optimum_share").mean(),
@@ -141,7 +152,15 @@ def overview(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def as_grid(table: pl.DataFrame) -> tuple[Floats, list[str], list[str]]:
-    """Shares (policies, worlds) with NaN where there is none; names of the rows and of the columns, a mean last."""
+    """Arrange the standings as a grid for a heat map.
+
+    Args:
+        table: The table that :func:`standings` returns.
+
+    Returns:
+        (policies, instances + 1) shares with the mean in the last column and NaN where there is no share; the names of
+        the rows; the names of the columns.
+    """
     policies, worlds = (table[name].unique(maintain_order=True).to_list() for name in ("policy", "world"))
     shares = table["optimum_share"].cast(pl.Float64).fill_null(np.nan).to_numpy().reshape(len(policies), len(worlds))
     known = [row[np.isfinite(row)] for row in shares]

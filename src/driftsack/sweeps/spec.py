@@ -1,10 +1,10 @@
-"""A sweep as data: which worlds, which policies, how many trials, from which seeds. TOML or Python.
+"""Specs: a sweep described as data. Which instances, which policies, how many trials and from which seeds.
 
-A world is a factory of ``driftsack.instances`` with its arguments, or a file that ``Instance.save`` wrote; a policy is
-its name and its settings. A setting may be a number that only the world knows: ``"measured:variation"`` stands for
-the world's (V1, V2), ``"measured:opt_fd"`` for its best fixed mix, ``"measured:lp_dynamic"`` for its best plan. Two
-foretell: ``"measured:forecast"`` is the world with the means of ten equal periods, ``"measured:spending"`` the curve by
-which the best plan of that forecast spends.
+An instance is a factory of ``driftsack.instances`` with its arguments, or a file that ``Instance.save`` wrote; a policy
+is its name and its settings. A setting may be a quantity of the instance: ``"measured:variation"`` stands for its
+(V1, V2), ``"measured:opt_fd"`` for the value of its best fixed mix, ``"measured:lp_dynamic"`` for the value of its
+optimal plan, ``"measured:forecast"`` for the instance with the mean of each of ten equal periods, and
+``"measured:spending"`` for the spending curve of that forecast's optimal plan.
 """
 
 from __future__ import annotations
@@ -18,28 +18,26 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from driftsack import instances as worlds
+from driftsack import instances as factories
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.policies import from_spec
 from driftsack.policies import until as _until  # noqa: F401  (a spec may name its policy)
+from driftsack.sweeps.measured import QUANTITIES, STAND_INS
 
-ROUNDS_A_CELL: Final = 5_000_000  # some seconds on one core
+ROUNDS_PER_CELL: Final = 5_000_000  # a few seconds on one core
 MEASURED: Final = "measured:"
-STAND_INS: Final[Mapping[str, Any]] = {
-    "variation": (1.0, 1.0),
-    "opt_fd": 1.0,
-    "lp_dynamic": 1.0,
-    "forecast": Instance.stationary([0.5], [[0.5]], horizon=1, budget=1.0).to_dict(),
-    "spending": (0.0, 1.0),
-}
-"""What ``measured:...`` may ask for, with numbers that let the rest of a policy's settings be checked."""
 
 
-class WorldSpec(BaseModel):
-    """One world: ``{"instance": "example_3", "alpha": 0.5}`` or ``{"file": "world.npz"}``; ``name`` is how it is shown.
+class InstanceSpec(BaseModel):
+    """One instance: a factory with its arguments, such as ``{"instance": "example_3", "alpha": 0.5}``, or a file.
 
-    >>> WorldSpec(instance="example_3", alpha=0.5).label
+    Attributes:
+        instance: Name of a function of ``driftsack.instances``; all other keys are its arguments.
+        file: A file that ``Instance.save`` wrote.
+        name: How the instance is called in tables; made from the other fields if None.
+
+    >>> InstanceSpec(instance="example_3", alpha=0.5).label
     'example_3(alpha=0.5)'
     """
 
@@ -50,15 +48,15 @@ class WorldSpec(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """One source, a factory that exists, arguments that it takes."""
+        """Check that there is one source, that the factory exists and that it takes the arguments."""
         if (self.instance is None) == (self.file is None):
-            raise SettingError('a world needs either instance = "..." or file = "..."; give exactly one.')
+            raise SettingError('an instance needs either instance = "..." or file = "..."; give exactly one.')
         if self.file is not None and self.settings:
-            raise SettingError(f"a world from a file takes no arguments, got {', '.join(self.settings)}.")
+            raise SettingError(f"an instance from a file takes no arguments, got {', '.join(self.settings)}.")
         if self.instance is not None:
-            if self.instance not in worlds.__all__:
-                raise SettingError(f"instance must be one of {', '.join(worlds.__all__)}, got {self.instance!r}.")
-            _bind(self._factory, self.instance, self.settings)
+            if self.instance not in factories.__all__:
+                raise SettingError(f"instance must be one of {', '.join(factories.__all__)}, got {self.instance!r}.")
+            _check_arguments(self._factory, self.instance, self.settings)
         return self
 
     @property
@@ -68,21 +66,26 @@ class WorldSpec(BaseModel):
 
     @property
     def label(self) -> str:
-        """How the world is called in tables."""
-        return self.name or (str(self.file) if self.file else _spelled(str(self.instance), self.settings))
+        """The name of the instance in tables."""
+        return self.name or (str(self.file) if self.file else _default_label(str(self.instance), self.settings))
 
     @property
     def _factory(self) -> Callable[..., Instance]:
-        factory: Callable[..., Instance] = getattr(worlds, str(self.instance))
+        """The function that makes the instance."""
+        factory: Callable[..., Instance] = getattr(factories, str(self.instance))
         return factory
 
     def build(self) -> Instance:
-        """The instance."""
+        """Make or load the instance."""
         return Instance.load(self.file) if self.file is not None else self._factory(**self.settings)
 
 
 class PolicySpec(BaseModel):
-    """One policy: ``{"policy": "NaiveUCB", "scale": 0.1}``; ``name`` is how it is shown.
+    """One policy with its settings, such as ``{"policy": "NaiveUCB", "scale": 0.1}``.
+
+    Attributes:
+        policy: Name of a policy of ``driftsack.policies``; all other keys are its settings.
+        name: How the policy is called in tables; made from the other fields if None.
 
     >>> PolicySpec(policy="SlidingWindowUCB", variation="measured:variation").resolve({"variation": (0.5, 1.0)})
     {'policy': 'SlidingWindowUCB', 'variation': (0.5, 1.0)}
@@ -94,7 +97,7 @@ class PolicySpec(BaseModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """A policy that exists, with settings that it takes."""
+        """Check that the policy exists and takes the settings."""
         from_spec(self.resolve(STAND_INS))
         return self
 
@@ -105,21 +108,37 @@ class PolicySpec(BaseModel):
 
     @property
     def label(self) -> str:
-        """How the policy is called in tables."""
-        return self.name or _spelled(self.policy, self.settings)
+        """The name of the policy in tables."""
+        return self.name or _default_label(self.policy, self.settings)
 
     def resolve(self, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """The policy's spec with the world's numbers put in."""
-        return {"policy": self.policy, **_resolved(self.settings, measured)}
+        """Fill in the measured quantities.
+
+        Args:
+            measured: The quantities of an instance by name.
+
+        Returns:
+            The policy's spec, as ``policies.from_spec`` reads it.
+        """
+        return {"policy": self.policy, **_resolve(self.settings, measured)}
 
 
-def _one_or_many(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """A single seed stands for a list of one."""
     return [value] if isinstance(value, int) else value
 
 
 class Spec(BaseModel):
-    """Instances × policies × seeds × trials, cut into cells of ``block`` trials (default: some seconds' worth).
+    """A sweep: instances × policies × seeds × trials, divided into cells.
+
+    Attributes:
+        instances: The instances; their names must differ.
+        policies: The policies; their names must differ.
+        trials: Trials of each policy on each instance with each seed.
+        seeds: The seeds, or a single one. Trial k depends on its seed and on k alone.
+        block: Trials per cell; if None, as many as take a few seconds.
+        safe: Whether an arm is only played if its largest possible cost fits into the budget. If False, a trial ends
+            in the round whose cost exceeds a budget, as in the paper.
 
     >>> spec = Spec(instances=[{"instance": "example_1"}], policies=[{"policy": "NaiveUCB"}], trials=1_200)
     >>> spec.blocks(horizon=10_000)
@@ -127,80 +146,108 @@ class Spec(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    instances: list[WorldSpec] = Field(min_length=1)
+    instances: list[InstanceSpec] = Field(min_length=1)
     policies: list[PolicySpec] = Field(min_length=1)
     trials: int = Field(default=100, ge=1)
-    seeds: Annotated[list[Annotated[int, Field(ge=0)]], BeforeValidator(_one_or_many)] = Field(
-        default=[0], min_length=1
-    )
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], BeforeValidator(_as_list)] = Field(default=[0], min_length=1)
     block: int | None = Field(default=None, ge=1)
     safe: bool = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Names tell apart what is different."""
+        """Check that names and seeds are unique."""
         for what, parts in (("instances", self.instances), ("policies", self.policies)):
             labels = [part.label for part in parts]
-            twice = sorted({label for label in labels if labels.count(label) > 1})
-            if twice:
-                raise SettingError(f"{what} must differ in their names; {', '.join(twice)} comes twice.")
+            repeated = sorted({label for label in labels if labels.count(label) > 1})
+            if repeated:
+                raise SettingError(f"{what} must differ in their names; {', '.join(repeated)} occurs more than once.")
         if len(set(self.seeds)) < len(self.seeds):
             raise SettingError(f"seeds must differ, got {self.seeds}.")
         return self
 
     def blocks(self, horizon: int) -> list[tuple[int, int]]:
-        """First trial and number of trials of each cell."""
-        size = self.block or max(ROUNDS_A_CELL // horizon, 1)
+        """Divide the trials into cells.
+
+        Args:
+            horizon: Rounds of a trial.
+
+        Returns:
+            The first trial and the number of trials of each cell.
+        """
+        size = self.block or max(ROUNDS_PER_CELL // horizon, 1)
         return [(first, min(size, self.trials - first)) for first in range(0, self.trials, size)]
 
 
 def make_spec(content: Mapping[str, Any], source: str = "the spec") -> Spec:
-    """A spec from plain data; errors name the place."""
+    """Make a spec from plain data.
+
+    Args:
+        content: The fields of :class:`Spec`, as dictionaries, lists, strings and numbers.
+        source: What the data is called in error messages.
+
+    Returns:
+        The spec.
+
+    Raises:
+        SettingError: A field is missing, unknown or invalid; the message names its position.
+    """
     try:
         return Spec.model_validate(content)
     except ValidationError as error:
-        faults = [f"{_place(fault['loc'])}{_said(fault)}" for fault in error.errors()]
+        faults = [f"{_position(fault['loc'])}{_message(fault)}" for fault in error.errors()]
         raise SettingError(f"{source} does not describe a sweep: {' '.join(faults)}") from error
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
-    """Read a TOML file; files that it names are looked for beside it."""
-    place = Path(path)
+    """Read a spec from a TOML file.
+
+    Args:
+        path: The file. Relative paths of instance files in it are relative to its folder.
+
+    Returns:
+        The spec.
+
+    Raises:
+        SettingError: The file is not TOML or does not describe a sweep.
+    """
+    spec_file = Path(path)
     try:
-        content = tomllib.loads(place.read_text(encoding="utf-8"))
+        content = tomllib.loads(spec_file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingError(f"{place} must be a TOML file: {error}") from error
-    for world in content.get("instances", []) if isinstance(content.get("instances"), list) else []:
-        if isinstance(world, dict) and isinstance(world.get("file"), str):
-            world.setdefault("name", world["file"])
-            world["file"] = place.parent / world["file"]
-    return make_spec(content, str(place))
+        raise SettingError(f"{spec_file} must be a TOML file: {error}") from error
+    for instance in content.get("instances", []) if isinstance(content.get("instances"), list) else []:
+        if isinstance(instance, dict) and isinstance(instance.get("file"), str):
+            instance.setdefault("name", instance["file"])
+            instance["file"] = spec_file.parent / instance["file"]
+    return make_spec(content, str(spec_file))
 
 
-def _said(fault: Mapping[str, Any]) -> str:
-    """What is wrong, and for a name that a sweep does not have, those that it has."""
+def _message(fault: Mapping[str, Any]) -> str:
+    """What is wrong; for an unknown field, the fields that exist."""
     if fault["type"] == "extra_forbidden":
         return f"a sweep has {', '.join(Spec.model_fields)}."
     return str(fault["msg"]).removeprefix("Value error, ")
 
 
-def _place(location: tuple[int | str, ...]) -> str:
+def _position(location: tuple[int | str, ...]) -> str:
+    """Where in the spec a fault is, as a prefix of its message."""
     return f"{'.'.join(str(part) for part in location)}: " if location else ""
 
 
-def _resolved(value: Any, measured: Mapping[str, Any]) -> Any:
-    """``value`` with every ``measured:...`` in it replaced."""
+def _resolve(value: Any, measured: Mapping[str, Any]) -> Any:
+    """Replace every ``measured:...`` in a value, at any depth."""
     if isinstance(value, Mapping):
-        return {name: _resolved(part, measured) for name, part in value.items()}
+        return {name: _resolve(part, measured) for name, part in value.items()}
     if isinstance(value, str) and value.startswith(MEASURED):
-        wanted = value.removeprefix(MEASURED)
-        if wanted not in measured:
-            raise SettingError(f"what can be measured is {', '.join(STAND_INS)}, got {value!r}.")
-        return measured[wanted]
+        name = value.removeprefix(MEASURED)
+        if name not in measured:
+            raise SettingError(f"what can be measured is {', '.join(QUANTITIES)}, got {value!r}.")
+        return measured[name]
     return value
 
 
-def _bind(factory: Callable[..., Instance], name: str, settings: Mapping[str, Any]) -> None:
+def _check_arguments(factory: Callable[..., Instance], name: str, settings: Mapping[str, Any]) -> None:
+    """Check that a factory takes these arguments."""
     signature = inspect.signature(factory)
     try:
         signature.bind(**settings)
@@ -208,7 +255,8 @@ def _bind(factory: Callable[..., Instance], name: str, settings: Mapping[str, An
         raise SettingError(f"{name} takes {', '.join(signature.parameters)}: {error}.") from error
 
 
-def _spelled(name: str, settings: Mapping[str, Any]) -> str:
+def _default_label(name: str, settings: Mapping[str, Any]) -> str:
+    """A name with its settings; a measured one is shown as ``measured``."""
     shown = {key: "measured" if str(value).startswith(MEASURED) else value for key, value in settings.items()}
     inside = ", ".join(f"{key}={value}" for key, value in shown.items())
     return f"{name}({inside})" if inside else name

@@ -1,71 +1,109 @@
-"""Run a sweep: play the cells that a store does not hold yet, and keep each as soon as it is done."""
+"""Run a sweep: simulate the cells that a store does not hold yet, and keep each as soon as it is done."""
 
 from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from driftsack.sweeps.cells import Job, expand
+from driftsack.sweeps.cells import FailedCell, Job, list_cells
 from driftsack.sweeps.engines import Engine, LocalEngine
 from driftsack.sweeps.spec import Spec
 from driftsack.sweeps.store import Store
 
 
-class Progress(NamedTuple):
-    """How far a sweep has come, in trials."""
+class SweepProgress(NamedTuple):
+    """How far a sweep has come.
+
+    Attributes:
+        done: Trials that are done.
+        total: Trials of the whole sweep.
+    """
 
     done: int
     total: int
-    last: str  # the cell that ended last, or what went wrong with it
 
 
-class Swept(NamedTuple):
-    """What a sweep did."""
+class SweepResult(NamedTuple):
+    """What a sweep did.
+
+    Attributes:
+        cells: Cells of the sweep.
+        played: Keys of the cells that this run simulated.
+        kept: Cells that the store held already.
+        failed: Cells that failed, with their errors.
+        set_aside: For each file that was moved out of the store, why, and where it is now.
+        seconds: Wall time.
+    """
 
     cells: int
-    played: list[str]  # keys of the cells that were played now
-    kept: int  # cells that were there already
-    failed: list[dict[str, str]]  # cell and error
+    played: list[str]
+    kept: int
+    failed: list[FailedCell]
     set_aside: list[str]
     seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name as plain data, ready for JSON."""
+        return {**self._asdict(), "failed": [failure.to_dict() for failure in self.failed]}
 
 
 def run(
     spec: Spec,
     folder: str | os.PathLike[str],
     engine: Engine | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[SweepProgress], None] | None = None,
+    report: Callable[[str], None] | None = None,
+    *,
     said: Callable[[str], None] | None = None,
-) -> Swept:
-    """Play what is missing. Killed or interrupted, it leaves a store from which the same call goes on.
+) -> SweepResult:
+    """Simulate the cells of a sweep that a store does not hold yet.
 
-    ``progress`` is told how many trials are done; ``said`` hears about files that were set aside and cells that failed.
+    If the run is killed or interrupted, the same call continues where it stopped.
+
+    Args:
+        spec: The sweep.
+        folder: The store; created if it does not exist.
+        engine: Where the cells are simulated; threads of this process if None.
+        progress: Called after each cell with the number of trials that are done.
+        report: Called with a sentence for each file that was set aside and each cell that failed.
+        said: Deprecated name of ``report``.
+
+    Returns:
+        What was simulated, kept, failed and set aside.
+
+    Raises:
+        StoreError: The folder cannot be written to or has no room.
     """
-    tell = said or (lambda _: None)
+    if said is not None:
+        warnings.warn("said is deprecated; pass report instead.", DeprecationWarning, stacklevel=2)
+        report = said
+    notify = report or (lambda _: None)
     begun = time.perf_counter()
     store = Store(folder)
     store.open()
-    plan = expand(spec)
-    survey = store.survey(cell.key for cell, _ in plan)
-    for sentence in survey.set_aside:
-        tell(sentence)
-    store.write_plan([cell.key for cell, _ in plan], {"spec": spec.model_dump(mode="json", exclude_none=True)})
-    wanted = [(cell, world) for cell, world in plan if cell.key not in survey.kept]
-    total = sum(cell.count for cell, _ in plan)
-    done = total - sum(cell.count for cell, _ in wanted)
-    jobs = (Job(cell, world.instance, world.lp_dynamic) for cell, world in wanted)
+    cells = list_cells(spec)
+    contents = store.check(cell.key for cell, _ in cells)
+    for sentence in contents.set_aside:
+        notify(sentence)
+    store.write_plan([cell.key for cell, _ in cells], {"spec": spec.model_dump(mode="json", exclude_none=True)})
+    missing = [(cell, named) for cell, named in cells if cell.key not in contents.kept]
+    total = sum(cell.count for cell, _ in cells)
+    done = total - sum(cell.count for cell, _ in missing)
+    jobs = (Job(cell, named.instance, named.measured["lp_dynamic"]) for cell, named in missing)
     played: list[str] = []
-    failed: list[dict[str, str]] = []
-    for outcome in (engine or LocalEngine()).run(jobs):
-        if outcome.frame is None:
-            failed.append({"cell": str(outcome.cell), "error": outcome.error})
-            tell(outcome.error)
+    failed: list[FailedCell] = []
+    for cell, trials, error in (engine or LocalEngine()).execute(jobs):
+        if trials is None:
+            failed.append(FailedCell.of(cell, error))
+            notify(str(failed[-1]))
         else:
-            store.write(outcome.cell.key, outcome.frame)
-            played.append(outcome.cell.key)
-        done += outcome.cell.count
+            store.write(cell.key, trials)
+            played.append(cell.key)
+        done += cell.count
         if progress is not None:
-            progress(Progress(done, total, str(outcome.cell)))
-    return Swept(len(plan), played, len(survey.kept), failed, survey.set_aside, time.perf_counter() - begun)
+            progress(SweepProgress(done, total))
+    seconds = time.perf_counter() - begun
+    return SweepResult(len(cells), played, len(contents.kept), failed, contents.set_aside, seconds)

@@ -1,4 +1,4 @@
-"""Every statement of the paper as a check that runs: ``driftsack verify``."""
+"""Checks of the paper's statements: ``driftsack verify``."""
 
 from __future__ import annotations
 
@@ -7,39 +7,69 @@ from collections.abc import Callable
 from typing import Any
 
 from driftsack.core.errors import SettingError
-from driftsack.verify import chance, convex, exact, hulls, rates
-from driftsack.verify.statement import Effort, Statement
+from driftsack.verify import (
+    benchmark_chain,
+    concentration,
+    lp_inequalities,
+    minimisers_in_hull,
+    online_convex,
+    regret_rates,
+    w_min,
+)
+from driftsack.verify.statement import Effort, Finding, Rate, Statement
+
+__all__ = ["STATEMENTS", "Effort", "Finding", "Rate", "Statement", "select_statements", "verify"]
 
 STATEMENTS: tuple[Statement, ...] = (
-    *exact.STATEMENTS,
-    *hulls.STATEMENTS,
-    *chance.STATEMENTS,
-    *rates.STATEMENTS,
-    *convex.STATEMENTS,
+    *lp_inequalities.STATEMENTS,
+    *benchmark_chain.STATEMENTS,
+    *w_min.STATEMENTS,
+    *minimisers_in_hull.STATEMENTS,
+    *concentration.STATEMENTS,
+    *regret_rates.STATEMENTS,
+    *online_convex.STATEMENTS,
 )
 
 
-def chosen(only: str | None) -> list[Statement]:
-    """All statements, or those whose name contains ``only``."""
-    found = [statement for statement in STATEMENTS if only is None or only in statement.name]
-    if not found:
+def select_statements(only: str | None) -> list[Statement]:
+    """Select statements by a part of their name.
+
+    Args:
+        only: What the name must contain; if None, all statements are selected.
+
+    Returns:
+        The statements.
+
+    Raises:
+        SettingError: No name contains ``only``.
+    """
+    selected = [statement for statement in STATEMENTS if only is None or only in statement.name]
+    if not selected:
         raise SettingError(f"only must be a part of one of {', '.join(s.name for s in STATEMENTS)}, got {only!r}.")
-    return found
+    return selected
 
 
 def verify(
     effort: Effort, only: str | None = None, progress: Callable[[str, int, int], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Run the checks; a row a statement. ``progress`` hears the name of the check that begins, its place and how many.
+    """Check statements of the paper.
+
+    Args:
+        effort: How many instances and trials to use, and the seed.
+        only: Check only the statements whose name contains this; if None, all.
+        progress: Called before each check with its name, its position from 0 and the number of checks.
+
+    Returns:
+        One row per statement: the verdict, the worst margin and what was tried.
 
     >>> verify(Effort(quick=True), only="step-change")[0]["verdict"]
     'holds'
     """
     rows = []
-    statements = chosen(only)
-    for place, statement in enumerate(statements):
+    statements = select_statements(only)
+    for position, statement in enumerate(statements):
         if progress is not None:
-            progress(statement.name, place, len(statements))
+            progress(statement.name, position, len(statements))
         begun = time.perf_counter()
         finding = statement.check(effort, False)
         rows.append(

@@ -1,4 +1,4 @@
-r"""An auditor: SW-UCB that is watched by someone who knows the means, in the compiled loop.
+r"""An auditor: a policy that runs SW-UCB in the compiled loop and compares its bounds with the true means.
 
 Before round t it checks, for all arms and resources, whether the bounds cover the means (Lemma 2),
 
@@ -31,13 +31,13 @@ from driftsack.policies import sliding_window_ucb as ucb
 
 
 class State(NamedTuple):
-    """The learner, what it cannot know, and the auditor's notes."""
+    """The state of SW-UCB, the true means and the auditor's sums."""
 
     base: ucb.State
     rewards: Floats  # (K, m)
     costs: Floats  # (K, d, m)
     phase: Phase  # (T,)
-    drift: Floats  # (T, 1 + d) how far rewards and each resource's costs have moved within the window before round t
+    drift: Floats  # (T, 1 + d) total change of rewards and of each resource's costs within the window before round t
     missed: Floats  # (1,) rounds in which some bound did not cover
     sums: Floats  # (1 + d,) of r - UCB x, and of c - LCB x
     farthest: Floats  # (1 + d,) their largest absolute values so far
@@ -45,7 +45,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """The learner's choice, and whether its bounds cover."""
+    """Choose as SW-UCB does, and check whether its bounds cover the means."""
     t = round.t
     arm = ucb.choose(state.base, round, rng, mix, prices)
     if arm == STUCK:
@@ -67,7 +67,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """The learner learns; the auditor adds up."""
+    """Learn as SW-UCB does, and update the sums."""
     ucb.learn(state.base, outcome)
     state.sums[0] += outcome.reward
     for j in range(outcome.costs.size):
@@ -77,7 +77,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 
 class Audit(NamedTuple):
-    """What one trial showed."""
+    """The result of one trial."""
 
     missed: int  # rounds in which some bound did not cover
     farthest: Floats  # (1 + d,)
@@ -85,7 +85,7 @@ class Audit(NamedTuple):
 
 
 def audit(instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: int) -> list[Audit]:
-    """Play the policy under the auditor's eyes."""
+    """Simulate the policy and audit every trial."""
     fresh = State(
         policy.new_state(instance.problem),
         frozen(instance.unit_rewards),
@@ -97,14 +97,14 @@ def audit(instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: i
         np.zeros(1 + instance.resources),
     )
     problem, world, terms = instance.problem, world_of(instance), new_terms(instance.problem)
-    found = []
+    audits = []
     for trial in range(trials):
         nature, learner = (generator(part) for part in trial_seeds(seed, trial))
         state = copy_state(fresh)
         tally = new_tally(problem, np.array([problem.horizon]), np.zeros(1))
         run_trial(state, open_ledger(problem.unit_budget), terms, world, tally, nature, learner)
-        found.append(Audit(int(state.missed[0]), state.farthest, int(tally.stopping_time[0])))
-    return found
+        audits.append(Audit(int(state.missed[0]), state.farthest, int(tally.stopping_time[0])))
+    return audits
 
 
 def window_drift(instance: Instance, windows: tuple[int, int]) -> Floats:

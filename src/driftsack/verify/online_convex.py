@@ -1,8 +1,8 @@
-r"""Section 4: Proposition 2 on random instances and on its own example; Theorem 3 by exponents.
+r"""Statements on online convex optimisation (section 4): Proposition 2, Theorem 3 and Algorithm 2.
 
-Proposition 2 (:math:`0 \le \mathrm{OPT}' - \mathrm{OPT} \le \bar q W`) is exact up to the solvers' certificates.
-Theorem 3 (Reg1 at most :math:`O(\sqrt T) + \bar q W`, Reg2 at most :math:`O(d \sqrt T)`) is a rate: exponents of T
-over decades.
+Proposition 2 (:math:`0 \le \mathrm{OPT}' - \mathrm{OPT} \le \bar q W`) is checked on random instances and on the
+example of the paper, exactly up to the certificates of the solvers. Theorem 3 (Reg1 at most
+:math:`O(\sqrt T) + \bar q W`, Reg2 at most :math:`O(d \sqrt T)`) is checked by the exponents of T over several decades.
 """
 
 from __future__ import annotations
@@ -22,55 +22,60 @@ from driftsack.verify.statement import (
     Effort,
     Finding,
     Statement,
-    corrected,
-    judged,
+    judge_correction,
+    judge_margins,
 )
 
 
 def proposition_2_upper(effort: Effort, planted: bool) -> Finding:
-    """OPT' between OPT and OPT + q W, on random linear problems. Planted: OPT + q W / 20."""
+    """OPT' lies between OPT and OPT + q W, on random linear problems. Planted: below OPT + q W / 20."""
     share = 0.05 if planted else 1.0
-    found = random_instances(effort.of(15, 200), effort.seed)
-    note = f"least of OPT' - OPT and of {share:g} - (OPT' - OPT) / q̄W; gaps up to {found.gap:.0e}"
-    return judged([found.least, share - found.largest_share], note)._replace(tried=found.instances)
+    result = random_instances(effort.pick(15, 200), effort.seed)
+    note = f"least of OPT' - OPT and of {share:g} - (OPT' - OPT) / q̄W; gaps up to {result.gap:.0e}"
+    return judge_margins([result.least, share - result.largest_share], note)._replace(tried=result.instances)
 
 
 def proposition_2_lower(effort: Effort, planted: bool) -> Finding:
-    """The example's gap is of order q W; its printed closed forms let x change halfway. Planted: at least 0.9 q W."""
+    """The gap of the example is of order q W. Planted: it is at least 0.9 q W.
+
+    The printed closed forms are wrong, since they let x change after half of the rounds.
+    """
     horizon, least = 10_000, 0.9 if planted else 0.1
     shifts = (0.003, 0.03, 0.3) if effort.quick else (0.003, 0.01, 0.03, 0.1, 0.3)
     part = against_w(lambda shift: instances.proposition_2(horizon, shift=shift), shifts)
     forms = [instances.proposition_2_forms(horizon, shift=float(shift)) for shift in shifts]
-    apart = [abs(b - (f.restricted - f.optimum)) / horizon for b, f in zip(part.between, forms, strict=True)]
+    differences = [abs(b - (f.restricted - f.optimum)) / horizon for b, f in zip(part.between, forms, strict=True)]
     printed = -max(abs(f.printed_restricted - f.restricted) for f in forms) / horizon
-    margins = [*(part.between / part.allowance - least), 1e-8 - max(apart)]
-    repaired = judged(margins, f"(OPT' - OPT) / q̄W - {least:g}; closed forms met to {max(apart):.0e} a round")
-    return corrected(printed, repaired, f"the printed OPT' is off by {-printed:.3f} a round")
+    margins = [*(part.between / part.allowance - least), 1e-8 - max(differences)]
+    repaired = judge_margins(
+        margins, f"(OPT' - OPT) / q̄W - {least:g}; closed forms met to {max(differences):.0e} per round"
+    )
+    return judge_correction(printed, repaired, f"the printed OPT' is off by {-printed:.3f} per round")
 
 
 def exponents(effort: Effort, algorithm: Algorithm, violation: bool) -> Finding:
-    """Whether Reg2, or Reg1 less q W, has an exponent of at most 1/2 in every world."""
-    words, right, worst = [], True, np.inf
+    """Check that Reg2, or Reg1 less q W, has an exponent of at most 1/2 on every instance."""
+    descriptions, all_within, least_margin = [], True, np.inf
     for part in studies(effort, algorithm):
         slope = part.exponent(part.violation if violation else part.regret - part.allowance)
-        right &= within(slope)
+        all_within &= within(slope)
         if slope is not None:
-            worst = min(worst, HALF - slope.value)
-        words.append(f"{part.world} {spelled(slope)}")
-    margin = float(worst) if np.isfinite(worst) else HALF
-    note = f"1/2 less the exponent of T: {'; '.join(words)}"
-    return Finding(CONSISTENT if right else FAILS, len(words), margin, note)
+            least_margin = min(least_margin, HALF - slope.value)
+        descriptions.append(f"{part.world} {spelled(slope)}")
+    margin = float(least_margin) if np.isfinite(least_margin) else HALF
+    note = f"1/2 less the exponent of T: {'; '.join(descriptions)}"
+    return Finding(CONSISTENT if all_within else FAILS, len(descriptions), margin, note)
 
 
 @cache
 def studies(effort: Effort, algorithm: Algorithm) -> tuple[Study, ...]:
-    """An algorithm on the worlds of section 4, T from 10³ to 10⁶; in a quick run on two of them, from 10⁴."""
+    """Run an algorithm on the instances of section 4, T from 10³ to 10⁶; in a quick run on two of them, from 10⁴."""
     worlds, horizons = ((WORLDS[0], WORLDS[2]), HORIZONS[2::2]) if effort.quick else (WORLDS, HORIZONS)
-    return tuple(study(world, algorithm, horizons, effort.of(2, 4)) for world in worlds)
+    return tuple(study(world, algorithm, horizons, effort.pick(2, 4)) for world in worlds)
 
 
 def theorem_3_violation(effort: Effort, planted: bool) -> Finding:
-    """Reg2 = O(d √T). Planted: an algorithm that does not look at the constraints."""
+    """Reg2 = O(d √T). Planted: an algorithm that ignores the constraints."""
     return exponents(effort, OnlineGradient() if planted else VirtualQueue(), violation=True)
 
 
@@ -80,13 +85,13 @@ def theorem_3_regret(effort: Effort, planted: bool) -> Finding:
 
 
 def algorithm_2(effort: Effort, planted: bool) -> Finding:
-    """The printed 1/√T and 1/T give linear regret; V = √T and α = T do not. Planted: the printed ones as the repair."""
+    """The printed 1/√T and 1/T give linear regret, V = √T and α = T do not. Planted: the printed ones as the repair."""
     part = studies(effort, VirtualQueue(parameters="printed"))[0]
     slope = part.exponent(part.regret)
     printed = 0.0 if slope is None else HALF - slope.value
     repaired = theorem_3_regret(effort, planted)
     holds = repaired._replace(verdict=HOLDS if repaired.verdict == CONSISTENT else FAILS)
-    return corrected(printed, holds, f"with the printed parameters Reg1 grows as T^{HALF - printed:.2f}")
+    return judge_correction(printed, holds, f"with the printed parameters Reg1 grows as T^{HALF - printed:.2f}")
 
 
 STATEMENTS = (

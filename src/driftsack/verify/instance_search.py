@@ -1,0 +1,98 @@
+"""Small random instances, and a local search for those that come nearest to violating a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from driftsack.core.arrays import Floats
+from driftsack.core.instance import Instance
+from driftsack.core.problem import Problem
+from driftsack.verify.statement import Effort
+
+Margin = Callable[[Instance], float]
+ZERO_MARGIN: Final = 1e-9
+
+
+class Shape(NamedTuple):
+    """The largest size of a random instance.
+
+    Attributes:
+        rounds: The largest number of rounds.
+        arms: The largest number of arms.
+        resources: The largest number of resources.
+    """
+
+    rounds: int = 6
+    arms: int = 3
+    resources: int = 2
+
+
+def random_instance(rng: np.random.Generator, shape: Shape = Shape()) -> Instance:  # noqa: B008  (immutable)
+    """Draw an instance whose means are uniform, or 0 and 1, or multiples of 1/4.
+
+    In some of them rows repeat, and in some the rate is small.
+    """
+    rounds, arms, resources = (int(rng.integers(1, most + 1)) for most in shape)
+    values = rng.random((rounds, 1 + resources, arms))
+    kind = rng.integers(3)
+    if kind > 0:
+        values = np.round(values * (1, 1, 4)[kind]) / (1, 1, 4)[kind]
+    values = values[np.sort(rng.integers(0, rounds, rounds))] if rng.random() < 0.3 else values  # noqa: PLR2004
+    rate = rng.choice([rng.random(), 0.25, 0.5, 1.0]) * rng.random() ** rng.integers(2)
+    return instance_of(values, max(float(rate), 0.02))
+
+
+def instance_of(values: Floats, rate: float) -> Instance:
+    """A deterministic instance of rewards and costs (T, 1 + d, m), rewards first, with one rate for all budgets."""
+    rounds, kinds, arms = values.shape
+    problem = Problem(rounds, arms, np.full(kinds - 1, rate * rounds))
+    return Instance(problem, values[:, 0], values[:, 1:], np.arange(rounds, dtype=np.int32), "deterministic")
+
+
+def means_of(world: Instance) -> Floats:
+    """Rewards and costs (K, 1 + d, m), rewards first."""
+    return np.concatenate([world.rewards[:, None], world.costs], axis=1)
+
+
+def searched_margins(
+    margin: Margin,
+    effort: Effort,
+    salt: int,
+    shape: Shape = Shape(),  # noqa: B008  (immutable)
+) -> Iterator[float]:
+    """Yield a statement's margin on random instances, and on those of local searches that start from the tightest."""
+    rng = effort.rng(salt)
+    seen: list[tuple[float, Instance]] = []
+    for _ in range(effort.pick(150, 2_000)):
+        world = random_instance(rng, shape)
+        seen.append((margin(world), world))
+        yield seen[-1][0]
+    # Where both sides of a statement are equal, a small change of the instance mostly leaves them equal.
+    starts = [pair for pair in seen if abs(pair[0]) > ZERO_MARGIN] or seen
+    starts.sort(key=lambda pair: pair[0])
+    for start, world in starts[: effort.pick(2, 12)]:
+        yield from _local_search(margin, start, world, rng, effort.pick(40, 250))
+
+
+def _local_search(
+    margin: Margin, start: float, world: Instance, rng: np.random.Generator, steps: int
+) -> Iterator[float]:
+    """Change one entry or the rate a little at a time, and keep changes that do not increase the margin."""
+    least = start
+    values = means_of(world)
+    rate = float(world.problem.rate[0])
+    for step in range(steps):
+        width = 0.5 * 0.98**step
+        other, other_rate = values.copy(), rate
+        if rng.random() < 0.15:  # noqa: PLR2004
+            other_rate = float(np.clip(rate + width * rng.standard_normal(), 0.02, 1.5))
+        else:
+            entry = tuple(int(rng.integers(size)) for size in values.shape)
+            other[entry] = np.clip(other[entry] + width * rng.standard_normal(), 0.0, 1.0)
+        current = margin(instance_of(other, other_rate))
+        yield current
+        if current <= least:
+            least, values, rate = current, other, other_rate

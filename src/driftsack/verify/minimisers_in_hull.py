@@ -1,0 +1,83 @@
+r"""Claim 1 of the section on W^min: whether minimisers of :math:`\sum_t \|\mu_t - \mu\|` lie in the points' hull.
+
+As printed, every minimiser lies in the hull. This is false already in the plane: for (0, 0) and (1, 0) in
+:math:`L_\infty` every (x, y) with :math:`|y| \le \min(x, 1 - x)` is a minimiser.
+
+In one and two dimensions some minimiser lies in the hull, for every norm (Wendell and Hurter 1973); the check searches
+for counterexamples. From three dimensions on there need not be one:
+
+- Rewards, :math:`L_\infty`: for the unit vectors of :math:`\mathbf{R}^3` the point (1/2, 1/2, 1/2) has the sum 3/2,
+  while in the hull coordinates add up to 1 and each distance is at least :math:`1 - x_i`, so the sum is at least 2.
+- Costs, one arm, :math:`L_1`: for the same three points the origin has the sum 3, while a point of the hull has
+  distance :math:`2 (1 - x_i)` to the i-th, in sum 4.
+
+So W^min may be smaller than the minimum over the hull. The pairwise repair does not use the hull.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linprog
+
+from driftsack.core.arrays import Floats
+from driftsack.verify.statement import CORRECTED, FAILS, Effort, Finding, Statement
+
+
+def least_sum(points: Floats, in_hull: bool) -> float:
+    r"""The least :math:`\sum_t \|p_t - x\|_\infty` over all x, or over the hull of the points (n, m), by an LP.
+
+    >>> least_sum(np.eye(3), in_hull=False), least_sum(np.eye(3), in_hull=True)
+    (1.5, 2.0)
+    """
+    count, size = points.shape
+    # Variables: x (m), the distance to each point (n), and the weights of a convex combination (n).
+    objective = np.concatenate([np.zeros(size), np.ones(count), np.zeros(count)])
+    rows, limits = [], []
+    for t, point in enumerate(points):
+        for i in range(size):
+            for sign in (1.0, -1.0):
+                row = np.zeros(objective.size)
+                row[i], row[size + t] = sign, -1.0
+                rows.append(row)
+                limits.append(sign * point[i])
+    combination = np.zeros((size + 1, objective.size))
+    combination[:size, :size], combination[:size, size + count :] = np.eye(size), -points.T
+    combination[size, size + count :] = 1.0
+    equalities = {"A_eq": combination, "b_eq": np.append(np.zeros(size), 1.0)} if in_hull else {}
+    solution = linprog(
+        objective,
+        A_ub=np.array(rows),
+        b_ub=np.array(limits),
+        bounds=[(None, None)] * size + [(0, None)] * (2 * count),
+        **equalities,
+    )
+    return round(float(solution.fun), 9)
+
+
+def distance_sum(points: Floats, centre: Floats, order: float) -> float:
+    """The sum of the distances to a centre."""
+    return float(np.linalg.norm(points - centre, ord=order, axis=1).sum())
+
+
+def claim_1(effort: Effort, planted: bool) -> Finding:
+    """Check the counterexamples in three dimensions and search for one in the plane. Planted: the search in R³."""
+    rng, unit_vectors = effort.rng(41), np.eye(3)
+    pair = np.array([[0.0, 0.0], [1.0, 0.0]])
+    outside_hull = np.array([0.5, 0.25])
+    printed = distance_sum(pair, outside_hull, np.inf) - least_sum(pair, in_hull=True)  # 0: it is a minimiser
+    rewards = least_sum(unit_vectors, in_hull=True) - distance_sum(unit_vectors, np.full(3, 0.5), np.inf)
+    costs = 4.0 - distance_sum(unit_vectors, np.zeros(3), 1.0)
+    gaps = []
+    for _ in range(effort.pick(60, 1_000)):
+        points = np.round(rng.random((int(rng.integers(2, 7)), 3 if planted else 2)) * 4) / 4
+        gaps.append(least_sum(points, in_hull=True) - least_sum(points, in_hull=False))
+    worst = max(gaps)
+    as_expected = abs(printed) < 1e-9 and rewards > 0.49 and costs > 0.99 and worst < 1e-6  # noqa: PLR2004
+    note = (
+        f"the least sum over the hull is larger by {rewards:.2f} (rewards, R³) and {costs:.2f} (costs, R³); in the "
+        f"plane some minimiser lies in the hull, worst gap {worst:.1e}"
+    )
+    return Finding(CORRECTED if as_expected else FAILS, len(gaps), -worst, note)
+
+
+STATEMENTS = (Statement("claim-1", "Appendix C.2, Claim 1", "minimisers of W lie in the hull", CORRECTED, claim_1),)
