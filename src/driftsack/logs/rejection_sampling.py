@@ -33,6 +33,8 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
+from driftsack.game.ledger import charge_or_stop, open_ledger, reported_spending
+from driftsack.game.units import units_of
 from driftsack.logs.evaluation import MIN_SAMPLE_SIZE, Evaluation, full_problem
 from driftsack.logs.log import Log
 from driftsack.logs.propensities import check_propensities, known_propensities
@@ -119,18 +121,14 @@ def _shortened(log: Log, whole_log: Problem, smallest: float) -> Problem:
     return Problem(horizon, len(log.arms), budget, log.reward_max, log.cost_max)
 
 
-def exceeds_budget(spent: Floats, costs: Floats, budget: Floats) -> bool:
-    """The stop rule: whether a round with these costs exceeds a budget, so that it earns nothing and ends the game."""
-    return bool((spent + costs > budget * (1 + 1e-12)).any())
-
-
 def _play_thinned(log: Log, policy: Policy, problem: Problem, smallest: float, seed: int, trial: int) -> ThinnedGame:
     """Play one game; trials differ in the random numbers for acceptance and for the policy."""
-    propensities, budget = known_propensities(log), np.asarray(problem.budget)
+    propensities, units = known_propensities(log), units_of(problem)
+    ledger, overshoot = open_ledger(problem.unit_budget), np.zeros(problem.resources)
     acceptance_seed, learner_seed = trial_seeds(seed, trial)
     uniforms = generator(acceptance_seed).random(len(log))
     learner = policy.start(problem, seed=learner_seed)
-    reward, spent, accepted, rounds = 0.0, np.zeros(problem.resources), 0, problem.horizon
+    reward, accepted, rounds = 0.0, 0, problem.horizon
     requested = np.zeros(problem.arms, dtype=bool)
     decision: Any = learner.ask()
     for t in range(len(log)):
@@ -141,15 +139,16 @@ def _play_thinned(log: Log, policy: Policy, problem: Problem, smallest: float, s
             continue
         accepted += 1
         if not skips:
-            if exceeds_budget(spent, log.costs[t], budget):
+            if not charge_or_stop(ledger, log.costs[t] / units.costs, overshoot):
                 break
-            reward, spent = reward + log.reward[t], spent + log.costs[t]
+            reward += log.reward[t]
             learner.tell(decision, reward=log.reward[t], costs=log.costs[t])
         if accepted == problem.horizon:
             break
         decision = learner.ask()
     else:
         rounds = max(accepted, 1)  # the log ended before the game
+    spent = reported_spending(ledger) * units.costs
     return ThinnedGame(reward, spent, accepted, rounds, requested)
 
 
