@@ -11,7 +11,7 @@ import numpy as np
 from driftsack.bench.rounds import ratio
 from driftsack.core.arrays import Floats
 from driftsack.oco import Problem, VirtualQueue, instances
-from driftsack.oco.extra import cvxpy
+from driftsack.oco.optional_packages import cvxpy
 
 
 def oco_rows(quick: bool, said: Callable[[str], None]) -> list[dict[str, float | str]]:
