@@ -1,4 +1,4 @@
-"""The optimum in all its definitions: hand values, HiGHS, chains of inequalities, and instances at the edge."""
+"""The benchmarks: closed forms, HiGHS, chains of inequalities, and edge cases."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from hypothesis import given, settings
 import driftsack as ds
 from driftsack import benchmarks
 from driftsack.benchmarks import reference
-from driftsack.benchmarks.lp_dynamic import dual_value, weigh
+from driftsack.benchmarks.lp_dynamic import dual_value, plan_totals
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError, TooLargeError
 from driftsack.numerics.bundle import minimise
 
 
 def random_world(seed: int, noise: str = "bernoulli", grid: int | None = None) -> ds.Instance:
-    """A small world of random size; on a coarse grid of means, if one is given, so that ties abound."""
+    """A small instance of random size; if a grid is given, means are rounded to it, which produces many ties."""
     rng = np.random.default_rng(seed)
     rows, arms, resources = rng.integers(1, 9), rng.integers(1, 5), rng.integers(1, 3)
     means = rng.random((rows, resources + 1, arms))
@@ -47,13 +47,13 @@ def random_world(seed: int, noise: str = "bernoulli", grid: int | None = None) -
         (ds.instances.nonbinding(), 10_000),
     ],
 )
-def test_lp_dynamic_by_hand(instance: ds.Instance, value: float) -> None:
+def test_lp_dynamic_equals_closed_forms(instance: ds.Instance, value: float) -> None:
     best = benchmarks.lp_dynamic(instance)
     assert best.value == pytest.approx(value, rel=1e-9)
     assert best.gap <= 1e-9
 
 
-def test_fixed_distribution_by_hand() -> None:
+def test_fixed_distribution_equals_its_closed_form() -> None:
     best = benchmarks.fixed_distribution(ds.instances.example_1(), trials=200, seed=0)
     assert best.value == pytest.approx(3_750, rel=1e-9)
     assert best.stopping_time == 7_500
@@ -62,7 +62,7 @@ def test_fixed_distribution_by_hand() -> None:
 
 
 def every_stop(instance: ds.Instance) -> float:
-    """The obvious twin: the static LP on the first rounds, for every number of them."""
+    """The twin: the static LP on the first rounds, for every number of rounds."""
     best = 0.0
     rewards, costs = instance.rewards[instance.phase], instance.costs[instance.phase]
     for stop in range(1, instance.horizon + 1):
@@ -88,15 +88,15 @@ def test_lp_dynamic_is_certified_and_equals_highs(seed: int, grid: int | None) -
     plan, prices = np.asarray(best.plan), np.asarray(best.prices)
     assert (plan >= 0).all()
     assert (plan.sum(axis=1) <= 1 + 1e-12).all()
-    earned, spent = weigh(world, plan)
+    reward, spent = plan_totals(world, plan)
     assert (spent <= world.problem.unit_budget * (1 + 1e-12) + 1e-12).all()
     assert (prices >= 0).all()
     assert dual_value(world, prices) == pytest.approx(best.value, rel=1e-12)
-    assert earned == pytest.approx(best.value, rel=2e-9, abs=1e-12)
+    assert reward == pytest.approx(best.value, rel=2e-9, abs=1e-12)
 
 
 def test_the_certificate_sees_a_planted_fault() -> None:
-    """Prices that are off give a larger dual value, so the gap would show it."""
+    """Wrong prices give a larger dual value, which the gap would show."""
     world = random_world(5)
     best = benchmarks.lp_dynamic(world)
     wrong = np.asarray(best.prices) + 0.05
@@ -104,7 +104,7 @@ def test_the_certificate_sees_a_planted_fault() -> None:
 
 
 def hard_value_of(instance: ds.Instance, mix: Floats) -> float:
-    """What a fixed mix earns under the hard stop rule, exactly, by walking through every outcome (Bernoulli)."""
+    """The exact expected reward of a fixed mix under the hard stop rule, by enumerating every outcome (Bernoulli)."""
     rewards, costs = instance.rewards[instance.phase], instance.costs[instance.phase]
     budget = np.asarray(instance.problem.budget)
 
@@ -124,7 +124,7 @@ def hard_value_of(instance: ds.Instance, mix: Floats) -> float:
 
 
 def with_one_round_more(instance: ds.Instance) -> ds.Instance:
-    """The same world with the budget that the round that breaks one may overshoot to."""
+    """The same instance with budgets larger by the costs of one round, which the last round may overshoot by."""
     budget = np.asarray(instance.problem.budget) + np.asarray(instance.problem.cost_max)
     return ds.Instance.piecewise(
         instance.rewards, instance.costs, instance.rounds.tolist(), budget, noise=instance.noise
@@ -134,9 +134,10 @@ def with_one_round_more(instance: ds.Instance) -> ds.Instance:
 @pytest.mark.parametrize("noise", ["bernoulli", "deterministic"])
 @pytest.mark.parametrize("seed", range(8))
 def test_chain_of_benchmarks(seed: int, noise: str) -> None:
-    """On tiny worlds, exactly: OPT_FD (hard) <= OPT_DP <= LP-Dynamic and LP-Static <= OPT_FD (fluid) <= LP-Dynamic.
+    """OPT_FD (hard) <= OPT_DP <= LP-Dynamic and LP-Static <= OPT_FD (fluid) <= LP-Dynamic, exactly, on tiny instances.
 
-    With random costs OPT_DP is compared with LP-Dynamic for one round's costs more: see the counterexample below.
+    With random costs OPT_DP is compared with LP-Dynamic for budgets larger by the costs of one round; see the
+    counterexample below.
     """
     rng = np.random.default_rng(seed)
     rewards, costs = rng.random((4, 2)), rng.integers(0, 5, (4, 1, 2)) / 4
@@ -155,7 +156,7 @@ def test_chain_of_benchmarks(seed: int, noise: str) -> None:
 def test_the_adaptive_optimum_can_exceed_the_lp() -> None:
     """One round, budget 0.1, an arm that earns 0.5 and uses 1 with probability 0.2: 0.4 against 0.25.
 
-    The paper's chain has OPT_DP <= LP-Dynamic; the round that breaks the budget overshoots it for nothing.
+    The paper's chain states OPT_DP <= LP-Dynamic, but the round that breaks the budget overshoots it at no cost.
     """
     world = ds.Instance.stationary([0.5], [[0.2]], horizon=1, budget=0.1)
     assert benchmarks.dynamic_program(world).value == pytest.approx(0.4)
@@ -168,13 +169,13 @@ def test_the_printed_chain_fails_where_stopping_early_pays() -> None:
 
 
 def brute_force(instance: ds.Instance) -> float:
-    """OPT_DP by recursion over every outcome: the obvious twin."""
+    """The twin: OPT_DP by recursion over every outcome."""
     rewards, costs = instance.rewards[instance.phase], instance.costs[instance.phase]
 
-    def worth(t: int, left: tuple[float, ...]) -> float:
+    def value(t: int, left: tuple[float, ...]) -> float:
         if t == instance.horizon:
             return 0.0
-        best = worth(t + 1, left)
+        best = value(t + 1, left)
         for arm in range(instance.arms):
             total = 0.0
             random = instance.noise == "bernoulli"
@@ -185,11 +186,11 @@ def brute_force(instance: ds.Instance) -> float:
                 spent = used if random else means
                 after = tuple(a - u for a, u in zip(left, spent, strict=True))
                 if min(after) >= -1e-12:
-                    total += odds * (rewards[t, arm] + worth(t + 1, after))
+                    total += odds * (rewards[t, arm] + value(t + 1, after))
             best = max(best, total)
         return float(best)
 
-    return worth(0, instance.problem.budget)
+    return value(0, instance.problem.budget)
 
 
 @pytest.mark.parametrize("noise", ["bernoulli", "deterministic"])
@@ -271,7 +272,7 @@ EDGES: list[Callable[[], ds.Instance]] = [
 
 @pytest.mark.parametrize("build", EDGES)
 def test_edges(build: Any) -> None:
-    """No budget, more than can be used, one arm, one round, an arm with neither reward nor cost."""
+    """A budget of 0, a budget that never binds, one arm, one round, and an arm with neither reward nor cost."""
     world = build()
     best = benchmarks.lp_dynamic(world)
     assert best.value == pytest.approx(reference.lp_dynamic(world), abs=1e-9)
@@ -285,7 +286,7 @@ def test_edges(build: Any) -> None:
     assert (moves.v1, moves.v2, moves.w1_min, moves.w2_min) == (0.0, 0.0, 0.0, 0.0)
 
 
-def test_people_and_kernels_agree_on_units() -> None:
+def test_values_and_prices_are_in_the_units_of_the_problem() -> None:
     plain = random_world(3)
     units = ds.Instance.piecewise(
         plain.rewards * 50,
@@ -302,8 +303,8 @@ def test_people_and_kernels_agree_on_units() -> None:
     assert benchmarks.single_step(units).value == pytest.approx(50 * benchmarks.single_step(plain).value)
 
 
-def test_bundle_says_so_when_it_runs_out_of_passes() -> None:
-    """Bounds stay valid, and their distance shows that the work is not done."""
+def test_bundle_reports_a_gap_when_it_runs_out_of_passes() -> None:
+    """The bounds stay valid, and their distance shows that the minimum has not been reached."""
 
     def oracle(point: Floats, values: Floats, slopes: Floats) -> None:
         values[0], slopes[0] = (point - 0.3) @ (point - 0.3), 2 * (point - 0.3)

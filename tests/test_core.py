@@ -1,4 +1,4 @@
-"""Problems, instances, files, seeds: good input kept, bad input named."""
+"""Problems, instances, files and seeds: valid input is kept, invalid input raises an error that names it."""
 
 from __future__ import annotations
 
@@ -221,8 +221,8 @@ def test_seeds_depend_on_seed_and_trial_alone() -> None:
         generator("x")  # type: ignore[arg-type]
 
 
-def test_units_are_divided_once() -> None:
-    """A world in cents and seconds is the same world."""
+def test_units_are_normalised() -> None:
+    """An instance in cents and seconds equals the normalised one."""
     units = ds.Instance.stationary(
         [200.0, 50.0], [[3.0, 1.0]], horizon=50, budget=40.0, reward_max=400.0, cost_max=[5.0]
     )

@@ -1,4 +1,4 @@
-"""The paper's worlds: the numbers of the text."""
+"""The instances of the paper have the numbers of its text, and the random families their named properties."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_variation_of_the_examples() -> None:
 
 
 def test_variation_is_a_sum_over_rounds() -> None:
-    """The obvious twin on a random world."""
+    """The twin: the definition, on a random instance."""
     rng = np.random.default_rng(0)
     rewards, costs = rng.random((50, 3)), rng.random((50, 2, 3))
     world = ds.Instance.from_arrays(rewards, costs, budget=5.0)
@@ -68,7 +68,7 @@ def test_variation_is_a_sum_over_rounds() -> None:
 
 
 @pytest.mark.parametrize("noise", ["deterministic", "beta"])
-def test_every_world_takes_a_horizon_and_a_noise(noise: str) -> None:
+def test_every_instance_takes_a_horizon_and_a_noise(noise: str) -> None:
     for build in (
         ds.instances.example_1,
         ds.instances.example_2,
@@ -119,10 +119,10 @@ def test_families_take_sizes_and_seeds(build: Any) -> None:
     assert not np.array_equal(worlds[0].costs[0], worlds[2].costs[0])
 
 
-def test_families_move_as_their_names_say() -> None:
+def test_families_drift_as_their_names_say() -> None:
     assert len(ds.instances.piecewise_random(changes=7, horizon=500).rewards) == 8
-    still = ds.instances.bursts(count=0, horizon=100)
-    assert len(still.rewards) == 1
+    stationary = ds.instances.bursts(count=0, horizon=100)
+    assert len(stationary.rewards) == 1
     walk = ds.instances.random_walk(step=0.01, horizon=2_000)
     steps = np.diff(walk.rewards, axis=0)
     assert np.abs(steps).max() < 0.06  # reflected, not clipped: no jump is larger than a step
@@ -137,16 +137,16 @@ def test_families_move_as_their_names_say() -> None:
 
 @pytest.mark.parametrize("arms", [2, 5])
 @pytest.mark.parametrize("drift", [1.0, 10.0, 40.0])
-def test_switching_worlds_keep_to_their_variation(arms: int, drift: float) -> None:
-    """V is at most what was asked for, and of its order when arms are many enough to change often."""
+def test_switching_instances_keep_to_their_variation(arms: int, drift: float) -> None:
+    """V is at most the requested one, and at least a quarter of it."""
     rewards = ds.variation(ds.instances.reward_switching(arms=arms, horizon=10_000, v1=drift, seed=3))
     costs = ds.variation(ds.instances.cost_switching(arms=arms, horizon=10_000, v2=drift, rate=0.25, seed=3))
     assert drift / 4 <= rewards.v1 <= drift
     assert (rewards.v2, costs.v1) == (0.0, 0.0)
-    assert drift / 4 <= costs.v2 <= drift + 0.5  # and one change more into the half that meters
+    assert drift / 4 <= costs.v2 <= drift + 0.5  # and one more change, into the second half
 
 
-def test_cost_switching_meters_what_was_overspent() -> None:
+def test_cost_switching_costs_the_rate_in_the_second_half() -> None:
     world = ds.instances.cost_switching(arms=3, horizon=1_000, v2=3.0, rate=0.25)
     half = world.costs[world.phase[500:]]
     assert (half == 0.25).all()
@@ -161,7 +161,7 @@ def test_budget_trap_has_the_global_variation_asked_for(better: bool) -> None:
     assert moves.w1 == pytest.approx(50.0)
     assert moves.w2 == pytest.approx(20.0)
     plan = np.asarray(ds.benchmarks.lp_dynamic(world).plan)
-    assert plan[1, 0] == pytest.approx(1.0 if better else 0.0)  # wait for the better future, flee the worse
+    assert plan[1, 0] == pytest.approx(1.0 if better else 0.0)  # spend in the second half only if it is better
 
 
 @pytest.mark.parametrize(

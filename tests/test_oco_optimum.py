@@ -11,9 +11,9 @@ import pytest
 from driftsack import oco
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import InfeasibleError, MissingExtraError, SettingError, TooLargeError
-from driftsack.oco.extra import cvxpy
-from driftsack.oco.optimum import below, certified
-from driftsack.oco.programs import Rounds, row_expression, solve
+from driftsack.oco.convex_programs import ConstraintRows, row_expression, solve
+from driftsack.oco.optimum import lower_bound
+from driftsack.oco.optional_packages import cvxpy
 from driftsack.oco.variation import trust_region
 
 cp = cvxpy()
@@ -47,8 +47,8 @@ def random_problem(domain: oco.Domain, seed: int, horizon: int = 40, norms: bool
     return oco.Problem(losses, [linear, bowl, *near], domain)
 
 
-def naive(problem: oco.Problem, each: bool) -> float:
-    """The program written out round by round, in cvxpy."""
+def naive(problem: oco.Problem, every_round: bool) -> float:
+    """The program written out round by round in cvxpy."""
     x = cp.Variable(problem.dimension)
     losses: Any = problem.losses
     total = sum(row_expression(losses, int(k), 0, x) for k in losses.phase)
@@ -56,7 +56,7 @@ def naive(problem: oco.Problem, each: bool) -> float:
     for family in problem.constraints:
         for i in range(family.count):
             parts = [row_expression(family, int(k), i, x) for k in family.phase]
-            rows += [part <= 0 for part in parts] if each else [sum(parts) <= 0]
+            rows += [part <= 0 for part in parts] if every_round else [sum(parts) <= 0]
     program = cp.Problem(cp.Minimize(total), rows + problem.domain.program(x))
     program.solve(solver="CLARABEL")
     return float(program.value)
@@ -65,9 +65,9 @@ def naive(problem: oco.Problem, each: bool) -> float:
 @pytest.mark.parametrize("name", DOMAINS)
 def test_optima_equal_naive_programs_and_are_certified(name: str) -> None:
     problem = random_problem(DOMAINS[name], seed=1)
-    for each, solver in ((False, oco.static_optimum), (True, oco.restricted_optimum)):
+    for every_round, solver in ((False, oco.static_optimum), (True, oco.restricted_optimum)):
         best = solver(problem)
-        assert best.value == pytest.approx(naive(problem, each), abs=2e-5)
+        assert best.value == pytest.approx(naive(problem, every_round), abs=2e-5)
         assert best.gap < 1e-6
         assert best.violation == 0.0
         assert np.abs(problem.domain.project(best.point) - best.point).max() <= 1e-12
@@ -77,18 +77,18 @@ def test_optima_equal_naive_programs_and_are_certified(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_proposition_2_on_random_instances(name: str) -> None:
-    """0 ≤ OPT' − OPT ≤ q̄W, with W from above where it is only bounded, up to both certificates' gaps."""
-    bound = False
+    """0 ≤ OPT' − OPT ≤ q̄W up to the gaps of both certificates, with an upper bound of W where W is not exact."""
+    differ = False
     for seed in range(4):
         problem = random_problem(DOMAINS[name], seed=seed, horizon=25)
         static, restricted = oco.static_optimum(problem), oco.restricted_optimum(problem)
-        moves = oco.global_variation(problem)
+        variation = oco.global_variation(problem)
         q_bar = max(static.prices.max(), restricted.prices.max())
         between = restricted.value - static.value
-        assert -static.gap - 1e-9 <= between <= q_bar * moves.value + restricted.gap + 1e-9
-        assert 0.0 <= moves.lower <= moves.value
-        bound |= between > 1e-3
-    assert bound  # on some instance the two differ: the check had something to check
+        assert -static.gap - 1e-9 <= between <= q_bar * variation.value + restricted.gap + 1e-9
+        assert variation.lower <= variation.value
+        differ |= between > 1e-3
+    assert differ  # on some instance, so that the upper bound is tested
 
 
 @pytest.mark.parametrize("horizon", [10, 1_000, 1_001, 100_000])
@@ -109,30 +109,29 @@ def test_the_lower_bound_meets_its_closed_forms(horizon: int, reward: float, bud
 
 
 def test_certificates_notice_faults() -> None:
-    """A wrong price, a wrong point, a broken constraint: each opens the gap or shows as a violation."""
+    """A wrong price or point opens the gap, and a violated constraint shows as a violation."""
     problem = random_problem(DOMAINS["box"], seed=2)
-    rounds = Rounds(problem, each=False)
-    answer = solve(rounds)
-    right = below(problem, rounds, answer)
+    rows = ConstraintRows(problem, every_round=False)
+    solution = solve(rows)
     best = oco.static_optimum(problem)
-    assert best.value - right < 1e-6
-    assert answer.weights.max() > 0.01
-    cheap = answer._replace(weights=0.9 * answer.weights)
-    moved = answer._replace(point=0.9 * answer.point)
-    assert best.value - below(problem, rounds, cheap) > 1e-4
-    assert best.value - below(problem, rounds, moved) > 1e-4
-    uphill = rounds.table(answer.point)[1][int(answer.weights.argmax())]
-    assert rounds.levels(best.point).max() <= 0.0 < rounds.levels(best.point + 0.01 * uphill).max()
+    assert best.value - lower_bound(problem, rows, solution) < 1e-6
+    assert solution.weights.max() > 0.01
+    wrong_prices = solution._replace(weights=0.9 * solution.weights)
+    wrong_point = solution._replace(point=0.9 * solution.point)
+    assert best.value - lower_bound(problem, rows, wrong_prices) > 1e-4
+    assert best.value - lower_bound(problem, rows, wrong_point) > 1e-4
+    uphill = rows.evaluate(solution.point)[1][int(solution.weights.argmax())]
+    assert rows.values(best.point).max() <= 0.0 < rows.values(best.point + 0.01 * uphill).max()
 
 
 def test_restricted_rows_are_found_among_many() -> None:
-    """Rows are added as they are needed: none of 30,000 distinct rounds is broken in the end."""
+    """Rows are added as they are needed; in the end none of 30,000 distinct rounds is violated."""
     problem = oco.instances.periodic(horizon=30_000)
     best = oco.restricted_optimum(problem)
     values, _ = problem.constraints[0].table(best.point)
     assert values.max() <= 0.0
     assert best.gap < 1e-9 * problem.horizon
-    assert 1 <= (best.prices > 1e-6 * best.prices.max()).sum() <= 100  # few rounds bind, and carry all of the price
+    assert 1 <= (best.prices > 1e-6 * best.prices.max()).sum() <= 100  # few rounds bind, and they carry the whole price
 
 
 @pytest.mark.parametrize("name", DOMAINS)
@@ -151,29 +150,29 @@ def test_callables_by_the_numerical_fallback(name: str) -> None:
         assert mine.value == pytest.approx(theirs.value, abs=1e-4)
         assert -1e-9 <= mine.gap < 1e-4
         assert mine.violation == 0.0
-    with pytest.raises(SettingError, match="sup norms of callables"):
+    with pytest.raises(SettingError, match="sup norms of callables cannot be computed"):
         oco.global_variation(called)
 
 
 def test_infeasible_and_barely_feasible_problems_are_named() -> None:
     def one(level: float) -> oco.Problem:
-        still = np.zeros(10, dtype=int)
-        return oco.Problem(oco.Linear([[-1.0]], phase=still), oco.Linear([[1.0]], [[level]], still), oco.Box(0, 1))
+        phase = np.zeros(10, dtype=int)
+        return oco.Problem(oco.Linear([[-1.0]], phase=phase), oco.Linear([[1.0]], [[level]], phase), oco.Box(0, 1))
 
-    with pytest.raises(InfeasibleError, match=r"still breaks one by 0\.25 a round"):
+    with pytest.raises(InfeasibleError, match=r"still violates one by 0\.25 per round"):
         oco.static_optimum(one(0.25))
     with pytest.raises(InfeasibleError, match="in every round"):
         oco.restricted_optimum(one(0.25))
-    edge = oco.static_optimum(one(0.0))  # x = 0 alone is feasible: the optimum stands, Slater's condition fails
+    edge = oco.static_optimum(one(0.0))  # only x = 0 is feasible: the optimum exists, but Slater's condition fails
     assert not edge.strictly_feasible
     assert "Slater's condition fails" in repr(edge)
     assert edge.value == pytest.approx(0.0, abs=1e-6)
-    assert np.isfinite(oco.VirtualQueue().play(one(0.25)).violation).all()  # the algorithm still runs
+    assert np.isfinite(oco.VirtualQueue().play(one(0.25)).violation).all()  # the algorithm runs all the same
 
 
 def test_too_large_and_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     many = oco.Callables(lambda t, x: 0.0, lambda t, x: [0.0], 5_000, 1)  # noqa: ARG005
-    with pytest.raises(TooLargeError, match="at most 1000 rounds"):
+    with pytest.raises(TooLargeError, match="at most 1000 rounds, got 5000"):
         oco.restricted_optimum(oco.Problem(many, many, oco.Box(0, 1)))
 
     def absent(name: str) -> None:
@@ -182,11 +181,11 @@ def test_too_large_and_missing_packages_are_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(importlib, "import_module", absent)
     with pytest.raises(MissingExtraError, match=r"driftsack\[oco\]"):
         oco.static_optimum(oco.instances.proposition_2(10))
-    assert oco.VirtualQueue().play(oco.instances.proposition_2(10)).trials == 1  # the compiled part needs no extra
+    assert oco.VirtualQueue().play(oco.instances.proposition_2(10)).trials == 1  # plays need no extra
 
 
 def grid(domain: oco.Domain, count: int = 41) -> Floats:
-    """Many points of a domain of two variables, its edges among them."""
+    """Many points of a domain of two variables, including its boundary."""
     axis = np.linspace(-1.5, 1.5, count)
     return np.array([domain.project(point) for point in np.array(np.meshgrid(axis, axis)).reshape(2, -1).T])
 
@@ -198,7 +197,7 @@ def grid(domain: oco.Domain, count: int = 41) -> Floats:
 )
 @pytest.mark.parametrize("kind", ["linear", "quadratic", "diagonal"])
 def test_sup_norms_are_exact(domain: oco.Domain, kind: str) -> None:
-    """At least what a grid of points gives, and little more."""
+    """The value is at least the maximum over a grid of points, and at most 1% larger."""
     rng = np.random.default_rng(5)
     roots = rng.normal(size=(6, 2, 2, 2))
     matrices = roots @ np.swapaxes(roots, 2, 3)
@@ -222,7 +221,7 @@ def test_sup_norms_are_exact(domain: oco.Domain, kind: str) -> None:
 
 
 def test_the_hard_case_of_the_trust_region() -> None:
-    """No slope along the lowest eigenvector: the answer is filled up along it."""
+    """The gradient is orthogonal to the lowest eigenvector, so the minimum lies on the boundary along it."""
     assert trust_region(np.diag([-2.0, 1.0]), np.zeros(2), 3.0) == pytest.approx(-9.0)
     assert trust_region(np.diag([-2.0, 1.0]), np.array([0.0, 1.0]), 3.0) == pytest.approx(-9.0 - 1 / 6)
     assert trust_region(np.diag([2.0, 1.0]), np.array([1.0, 0.0]), 3.0) == pytest.approx(-0.25)
@@ -231,22 +230,19 @@ def test_the_hard_case_of_the_trust_region() -> None:
 def test_where_sup_norms_are_only_bounded_the_label_says_so() -> None:
     rng = np.random.default_rng(6)
     near = oco.Norm(rng.normal(size=(5, 2)), 1.0)
-    still = oco.Norm(np.zeros((5, 2)), rng.random((5, 1)))
+    one_centre = oco.Norm(np.zeros((5, 2)), rng.random((5, 1)))
     losses = oco.Linear(np.zeros((5, 2)))
     moves = oco.global_variation(oco.Problem(losses, near, oco.Box(-1, 1, size=2)))
     assert moves.label == "upper bound: Norm over Box"
+    assert moves.bounded == ("Norm over Box",)
+    assert not moves.exact
     values = np.array([near.table(x)[0][:, 0] for x in grid(oco.Box(-1, 1, size=2))])
     brute = np.abs(values - values.mean(axis=1, keepdims=True)).max(axis=0).sum()
     assert moves.lower <= brute * (1 + 1e-9)
     assert brute <= moves.value
-    assert oco.global_variation(oco.Problem(losses, still, oco.Box(-1, 1, size=2))).exact
+    assert oco.global_variation(oco.Problem(losses, one_centre, oco.Box(-1, 1, size=2))).exact
     roots = rng.normal(size=(4, 1, 9, 9))
     bowls = oco.Quadratic(roots @ np.swapaxes(roots, 2, 3), rng.normal(size=(4, 9)))
     wide = oco.global_variation(oco.Problem(oco.Linear(np.zeros((4, 9))), bowls, oco.Box(-1, 1, size=9)))
     assert wide.label == "upper bound: Quadratic over Box"
     assert 0.0 < wide.lower < wide.value
-
-
-def test_certified_takes_any_rounds() -> None:
-    problem = oco.instances.one_switch(horizon=500)
-    assert certified(problem, Rounds(problem, each=False)).value == oco.static_optimum(problem).value

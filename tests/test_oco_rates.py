@@ -1,4 +1,4 @@
-"""Theorem 3 as fitted exponents of T, and what W costs."""
+"""Theorem 3 as fitted exponents of T, and the regret that W causes."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ WORLDS = {world.name: world for world in work.WORLDS}
 @pytest.mark.parametrize(("name", "draws"), [("still constraints", 3), ("drawn constraints", 3), ("job scheduling", 3)])
 def test_theorem_3(name: str, draws: int) -> None:
     """Over T = 10³ … 10⁶ the violation has exponent ½ up to 0.08, and Reg1 - q̄W at most that."""
-    found = work.study(WORLDS[name], oco.VirtualQueue(), HORIZONS, draws)
-    slope = found.exponent(found.violation)
+    study = work.study(WORLDS[name], oco.VirtualQueue(), HORIZONS, draws)
+    slope = study.exponent(study.violation)
     assert slope is not None
     assert 0.4 <= slope.value <= 0.58
-    over = found.exponent(found.regret - found.allowance)
+    over = study.exponent(study.regret - study.allowance)
     assert over is None or over.value <= 0.58
 
 
 def test_the_stochastic_setting_with_a_distribution_that_moves() -> None:
-    """Constraints drawn from P_t, which changes halfway: in expectation Reg2 grows as √T, Reg1 stays below √T + q̄W."""
+    """With constraints drawn from P_t, which changes at T/2, expected Reg2 grows as √T and Reg1 is below √T + q̄W."""
     means, errors = [], []
     for horizon in HORIZONS[:3]:
         world = dataclasses.replace(oco.instances.one_switch(horizon=horizon), noise=0.5)
         best = oco.static_optimum(world)
-        found = oco.DriftPlusPenalty().play(world, trials=30, seed=1).expected(best)
+        estimate = oco.DriftPlusPenalty().play(world, trials=30, seed=1).expected(best)
         allowed = oco.q_bar(world) * oco.global_variation(world).value
-        assert found.regret + 4 * found.regret_error <= np.sqrt(horizon) + allowed
-        assert found.violation_error > 0.0
-        means.append(found.violation)
-        errors.append(found.violation_error)
+        assert estimate.regret + 4 * estimate.regret_error <= np.sqrt(horizon) + allowed
+        assert estimate.violation_error > 0.0
+        means.append(estimate.violation)
+        errors.append(estimate.violation_error)
     slope = Growth(np.array(HORIZONS[:3]), np.array(means), np.array(errors)).slope()
     assert slope.value <= 0.5 + 4 * slope.error
 
 
 def test_printed_parameters_have_linear_regret() -> None:
-    """The errata's point: exponent 1, with the right parameters far below."""
+    """As the errata say: the exponent is 1, and the correct parameters have far less regret."""
     short = HORIZONS[:3]
     printed = work.study(WORLDS["still constraints"], oco.VirtualQueue(parameters="printed"), short, 3)
     right = work.study(WORLDS["still constraints"], oco.VirtualQueue(), short, 3)
@@ -54,15 +54,15 @@ def test_printed_parameters_have_linear_regret() -> None:
 
 
 def test_fair_losses_show_root_t_regret() -> None:
-    """Where no decision is better in the mean, Reg1 itself grows as √T."""
-    found = work.study(WORLDS["fair losses"], oco.VirtualQueue(), HORIZONS[:3], 8)
-    slope = found.exponent(found.regret)
+    """If all decisions have the same expected loss, Reg1 itself grows as √T."""
+    study = work.study(WORLDS["fair losses"], oco.VirtualQueue(), HORIZONS[:3], 8)
+    slope = study.exponent(study.regret)
     assert slope is not None
     assert abs(slope.value - 0.5) < 0.2  # three standard errors of the fit
 
 
-def test_what_w_costs_is_paid_and_bounded() -> None:
-    """On the tight-then-loose world Reg1 is near half of W, and below √T + q̄W."""
+def test_regret_grows_with_w_and_is_bounded() -> None:
+    """On the tight-then-loose problem Reg1 is about half of W, and below √T + q̄W."""
     horizon = 20_000
     part = work.against_w(lambda shift: oco.instances.tight_then_loose(horizon, shift), (0.05, 0.1, 0.3))
     assert np.allclose(part.variation, horizon * part.shifts)
@@ -71,8 +71,8 @@ def test_what_w_costs_is_paid_and_bounded() -> None:
     assert np.allclose(part.between, part.variation, atol=1e-6)
 
 
-def test_the_penalised_baseline_and_the_gradient_pay_in_violation() -> None:
-    """Violation is linear for who ignores constraints, about T^(3/4) at most for the penalty, least for queues."""
+def test_the_baselines_have_more_violation() -> None:
+    """The violation is linear without constraints, about T^(3/4) at most with a penalty, and least with queues."""
     world = WORLDS["still constraints"]
     algorithms = (oco.OnlineGradient(), oco.PenalisedPrimalDual(), oco.VirtualQueue())
     greedy, penalised, queue = (work.study(world, algorithm, HORIZONS[:3], 3) for algorithm in algorithms)

@@ -1,4 +1,4 @@
-"""Projections onto every domain: optimality conditions, twins, degenerate points, and what is refused."""
+"""Projections onto every domain: optimality conditions, a twin, degenerate points, and invalid domains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.errors import EmptyDomainError, NotFiniteError, SettingError, UnboundedDomainError
 from driftsack.oco import Ball, Box, CappedSimplex, Domain, Orthant, Polytope, Simplex
 from driftsack.oco.domains import from_dict
-from driftsack.oco.extra import cvxpy
+from driftsack.oco.optional_packages import cvxpy
 
 cp = cvxpy()
 
@@ -35,21 +35,21 @@ ENTRIES = st.one_of(
 
 
 def points(name: str) -> st.SearchStrategy[Floats]:
-    """Points that are random, on kinks, tied, tiny or huge."""
+    """Points that are random, at kinks, tied, tiny or huge."""
     size = DOMAINS[name].dimension
     return st.lists(ENTRIES, min_size=size, max_size=size).map(np.array)
 
 
-def broken_conditions(domain: Domain, point: Floats, found: Floats) -> float:
-    r"""How far ``found`` is from feasible, and from :math:`(p - x)^\top (y - x) \le 0` for all y, relative to size."""
-    away = point - found
-    size = 1.0 + np.abs(point).max() + np.abs(found).max()
-    reach = float(domain.most(away[None, :])[0]) - float(away @ found)
-    return float(max(outside(domain, found), reach / (1.0 + np.linalg.norm(away))) / size)
+def largest_violation(domain: Domain, point: Floats, projected: Floats) -> float:
+    r"""The violation of :math:`x \in X` and :math:`(p - x)^\top (y - x) \le 0` for all y in X, relative to size."""
+    away = point - projected
+    size = 1.0 + np.abs(point).max() + np.abs(projected).max()
+    reach = float(domain.most(away[None, :])[0]) - float(away @ projected)
+    return float(max(outside(domain, projected), reach / (1.0 + np.linalg.norm(away))) / size)
 
 
 def outside(domain: Domain, x: Floats) -> float:
-    """By how much x breaks the worst of the domain's conditions."""
+    """The largest violation of the domain's conditions by x."""
     if isinstance(domain, Box):
         return float(np.maximum(domain.low - x, x - domain.high).max())
     if isinstance(domain, Ball):
@@ -71,7 +71,7 @@ def test_optimality_conditions_idempotence_and_no_expansion(name: str) -> None:
     @given(points(name), points(name))
     def check(p: Floats, q: Floats) -> None:
         x, y = domain.project(p), domain.project(q)
-        assert broken_conditions(domain, p, x) <= slack
+        assert largest_violation(domain, p, x) <= slack
         scale = 1.0 + np.abs(p).max() + np.abs(q).max()
         assert np.abs(domain.project(x) - x).max() <= slack * scale
         assert np.linalg.norm(x - y) <= np.linalg.norm(p - q) + slack * scale
@@ -81,14 +81,14 @@ def test_optimality_conditions_idempotence_and_no_expansion(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_against_a_quadratic_program(name: str) -> None:
-    """The slow twin: cvxpy, to Clarabel's accuracy."""
+    """The twin: cvxpy, to Clarabel's accuracy."""
     domain = DOMAINS[name]
     rng = np.random.default_rng(0)
     for _ in range(6):
         p = 2 * rng.normal(size=domain.dimension)
         x = cp.Variable(domain.dimension)
         cp.Problem(cp.Minimize(cp.sum_squares(x - p)), domain.program(x)).solve(solver="CLARABEL")
-        assert np.abs(domain.project(p) - x.value).max() < 2e-4  # of a square to 1e-8: the root of that
+        assert np.abs(domain.project(p) - x.value).max() < 2e-4  # it is accurate to about 1e-8 in the square
         assert np.sum((domain.project(p) - p) ** 2) <= np.sum((x.value - p) ** 2) + 1e-6
 
 
@@ -107,12 +107,12 @@ def test_least_value_of_linear_functions(name: str) -> None:
 
 
 def test_the_check_notices_a_fault() -> None:
-    """A point that is feasible but not nearest, and one that is a little outside, both break the conditions."""
+    """The planted faults: a feasible point that is not the nearest, and a point slightly outside."""
     domain = Simplex(3)
     p = np.array([0.9, -0.2, 0.5])
-    assert broken_conditions(domain, p, domain.project(p)) <= 1e-12
-    assert broken_conditions(domain, p, np.array([0.7 + 1e-6, 0.0, 0.3 - 1e-6])) > 1e-9
-    assert broken_conditions(domain, p, np.array([0.7, 0.0, 0.3 + 1e-6])) > 1e-9
+    assert largest_violation(domain, p, domain.project(p)) <= 1e-12
+    assert largest_violation(domain, p, np.array([0.7 + 1e-6, 0.0, 0.3 - 1e-6])) > 1e-9
+    assert largest_violation(domain, p, np.array([0.7, 0.0, 0.3 + 1e-6])) > 1e-9
 
 
 def test_domains_as_plain_data() -> None:

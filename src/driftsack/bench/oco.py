@@ -9,7 +9,7 @@ import numpy as np
 from driftsack.bench.timing import Progress, median_ratio, seconds
 from driftsack.core.arrays import Floats
 from driftsack.oco import Problem, VirtualQueue, instances
-from driftsack.oco.extra import cvxpy
+from driftsack.oco.optional_packages import cvxpy
 
 
 def oco_rows(quick: bool, progress: Progress) -> list[dict[str, float | str]]:

@@ -1,7 +1,7 @@
-"""Layer 2: the optimum in all its definitions, each with its proof.
+"""The optimum in each definition of the paper, with a certificate.
 
-LP-Static <= OPT_FD (fluid) <= LP-Dynamic, and OPT_FD (hard) <= OPT_DP <= LP-Dynamic for budgets larger by one round's
-costs; the paper's appendix on benchmarks has it a little differently (docs/errata.md).
+LP-Static <= OPT_FD (fluid) <= LP-Dynamic, and OPT_FD (hard) <= OPT_DP <= LP-Dynamic with budgets larger by the costs of
+one round. The paper's appendix on benchmarks states this chain slightly differently (docs/errata.md).
 """
 
 from driftsack.benchmarks.dynamic_program import dynamic_program

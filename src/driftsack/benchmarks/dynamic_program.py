@@ -1,13 +1,14 @@
-r"""OPT_DP: what the best adaptive policy earns that knows all distributions, under the hard stop rule; exactly.
+r"""OPT_DP: the expected reward of the best adaptive policy that knows all distributions, under the hard stop rule.
 
 Backward induction over rounds and remaining budgets s on a grid,
 
 .. math:: V_t(s) = \max\Bigl\{ V_{t+1}(s), \;
           \max_i \sum_c P_t(c \mid i) \, 1\{c \le s\} \bigl(\mu_{t,i} + V_{t+1}(s - c)\bigr) \Bigr\}, \quad V_{T+1} = 0:
 
-a round whose cost exceeds what is left of a resource earns nothing and ends the game. Costs must lie on a grid:
-Bernoulli ones are 0 or ``cost_max``; deterministic ones must be fractions with a common denominator of at most 10,000.
-Cost: T m S :math:`2^d` operations and two tables of S states, S the product of the budgets in grid steps.
+a round whose cost exceeds the remaining budget of a resource earns nothing and ends the game. The value is exact. Costs
+must lie on a grid: Bernoulli costs are 0 or ``cost_max``; deterministic costs must be fractions with a common
+denominator of at most 10,000. The computation takes T m S :math:`2^d` operations and two tables of S states, where S is
+the product of the budgets in grid steps.
 """
 
 from __future__ import annotations
@@ -25,32 +26,54 @@ from driftsack.core.instance import Instance
 from driftsack.numerics.compiled import kernel
 
 MOST_RESOURCES: Final = 2
-FINEST: Final = 10_000
-DEFAULT_MEMORY: Final = 2**31
+LARGEST_DENOMINATOR: Final = 10_000  # of the grid of deterministic costs
+DEFAULT_MEMORY: Final = 2**31  # bytes
+NO_COST, FIRST_ONLY, SECOND_ONLY, BOTH = range(4)  # patterns: bit j is set where resource j is used
 
 
 @kernel
-def step_back(
-    rewards: Floats, chance: Floats, steps: Ints, later: Floats, now: Floats, rows: int, columns: int
+def backward_step(
+    rewards: Floats, probability: Floats, steps: Ints, later: Floats, now: Floats, rows: int, columns: int
 ) -> None:
-    """One round of the induction; ``chance (m, 4)`` of each pattern of costs, ``steps (m, 2)`` their size."""
+    """Compute the values of one round from those of the next.
+
+    Args:
+        rewards: (m,) mean rewards of the round.
+        probability: (m, 4) probability of each pattern of used resources.
+        steps: (m, 2) grid steps that each resource costs when it is used.
+        later: (rows, columns) values of the next round by remaining budgets.
+        now: (rows, columns) values of this round, written.
+        rows: Grid points of the first resource.
+        columns: Grid points of the second resource.
+    """
     for a in range(rows):
         for b in range(columns):
             best = later[a, b]
             for i in range(rewards.size):
-                worth = 0.0
+                expected = 0.0
                 for pattern in range(4):
-                    p = chance[i, pattern]
+                    p = probability[i, pattern]
                     left_a = a - steps[i, 0] * (pattern & 1)
                     left_b = b - steps[i, 1] * (pattern >> 1)
                     if p > 0.0 and left_a >= 0 and left_b >= 0:
-                        worth += p * (rewards[i] + later[left_a, left_b])
-                best = max(best, worth)
+                        expected += p * (rewards[i] + later[left_a, left_b])
+                best = max(best, expected)
             now[a, b] = best
 
 
 def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchmark:
-    """Compute OPT_DP exactly; refuses what would need more than ``memory`` bytes, and says how much.
+    """Compute OPT_DP exactly, by dynamic programming.
+
+    Args:
+        instance: The instance, with at most 2 resources and noise ``"bernoulli"`` or ``"deterministic"``.
+        memory: The largest number of bytes that the tables may take.
+
+    Returns:
+        The benchmark, without prices and plan.
+
+    Raises:
+        SettingError: If there are more than 2 resources, or if costs do not lie on a grid.
+        TooLargeError: If the tables would need more than ``memory`` bytes.
 
     >>> import driftsack as ds
     >>> world = ds.Instance.stationary([0.5, 1.0], [[0.5, 1.0]], horizon=3, budget=2.0, noise="deterministic")
@@ -61,9 +84,9 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
     if resources > MOST_RESOURCES:
         raise SettingError(
             f"the dynamic program takes at most {MOST_RESOURCES} resources, got {resources}; "
-            "its table grows with the product of the budgets. Use lp_dynamic, which is never below it."
+            "its table grows with the product of the budgets. Use lp_dynamic instead."
         )
-    grid, chances = _grid(instance)
+    grid, cost_patterns = _grid(instance)
     levels = [
         math.floor(budget * steps * (1 + 1e-12))
         for budget, steps in zip(instance.problem.unit_budget, grid, strict=True)
@@ -73,21 +96,21 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
     needed = 2 * 8 * rows * columns
     if needed > memory:
         raise TooLargeError(
-            f"the dynamic program needs {needed:,} bytes for two tables of {rows:,} x {columns:,} states, "
+            f"the dynamic program needs {needed:,} bytes for two tables of {rows:,} x {columns:,} states, but "
             f"{memory:,} are allowed; shorten the horizon, round the costs to a coarser grid, or pass memory={needed}."
         )
     rewards = instance.unit_rewards
     later, now = np.zeros((rows, columns)), np.zeros((rows, columns))
     for t in range(instance.horizon - 1, -1, -1):
         row = instance.phase[t]
-        chance, steps = chances[row]
-        step_back(rewards[row], chance, steps, later, now, rows, columns)
+        probability, steps = cost_patterns[row]
+        backward_step(rewards[row], probability, steps, later, now, rows, columns)
         later, now = now, later
     return Benchmark("OPT_DP", float(later[-1, -1]) * instance.problem.reward_max, 0.0, passes=instance.horizon)
 
 
 def _grid(instance: Instance) -> tuple[list[int], list[tuple[Floats, Ints]]]:
-    """Grid steps in a unit of each resource; for each row, chances of cost patterns and their sizes in steps."""
+    """Grid steps per unit of each resource, and for each row the probabilities of cost patterns and their steps."""
     costs = instance.unit_costs
     if instance.noise == "bernoulli":
         return [1] * instance.resources, [_bernoulli(row) for row in costs]
@@ -100,31 +123,35 @@ def _grid(instance: Instance) -> tuple[list[int], list[tuple[Floats, Ints]]]:
 
 
 def _denominator(costs: Floats) -> int:
-    """The least number of grid steps in a unit that puts every cost on the grid."""
-    fractions = [Fraction(float(cost)).limit_denominator(FINEST) for cost in np.unique(costs)]
+    """The smallest number of grid steps per unit that puts every cost on the grid."""
+    fractions = [Fraction(float(cost)).limit_denominator(LARGEST_DENOMINATOR) for cost in np.unique(costs)]
     steps = math.lcm(*(fraction.denominator for fraction in fractions))
-    off = max(abs(float(fraction) - cost) for fraction, cost in zip(fractions, np.unique(costs), strict=True))
-    if steps > FINEST or off > 1e-12:  # noqa: PLR2004
+    error = max(abs(float(fraction) - cost) for fraction, cost in zip(fractions, np.unique(costs), strict=True))
+    if steps > LARGEST_DENOMINATOR or error > 1e-12:  # noqa: PLR2004
         raise SettingError(
-            f"deterministic costs must be fractions with a common denominator of at most {FINEST:,}, "
+            f"deterministic costs must be fractions with a common denominator of at most {LARGEST_DENOMINATOR:,}, "
             f"got {np.unique(costs)[:5]}...; round them first."
         )
     return steps
 
 
 def _bernoulli(costs: Floats) -> tuple[Floats, Ints]:
-    """Chances (m, 4) of which of two resources a round uses, and the use: one step each."""
+    """Probabilities (m, 4) of the patterns of used resources, and their costs (m, 2): one step each."""
     first = costs[0]
     second = costs[1] if len(costs) > 1 else np.zeros(first.size)
-    chance = np.stack([(1 - first) * (1 - second), first * (1 - second), (1 - first) * second, first * second], axis=1)
-    return chance, np.ones((first.size, 2), dtype=np.int64)
+    probability = np.zeros((first.size, 4))
+    probability[:, NO_COST] = (1 - first) * (1 - second)
+    probability[:, FIRST_ONLY] = first * (1 - second)
+    probability[:, SECOND_ONLY] = (1 - first) * second
+    probability[:, BOTH] = first * second
+    return probability, np.ones((first.size, 2), dtype=np.int64)
 
 
 def _deterministic(costs: Floats, grid: list[int]) -> tuple[Floats, Ints]:
-    """A certain use, in steps of the grid."""
+    """One pattern with probability 1, and its costs (m, 2) in grid steps."""
     steps = np.zeros((costs.shape[1], 2), dtype=np.int64)
     for j, unit in enumerate(grid):
         steps[:, j] = np.rint(costs[j] * unit)
-    chance = np.zeros((costs.shape[1], 4))
-    chance[:, 3] = 1.0
-    return chance, steps
+    probability = np.zeros((costs.shape[1], 4))
+    probability[:, BOTH] = 1.0
+    return probability, steps

@@ -1,23 +1,24 @@
-r"""OPT_FD: the best fixed mix, played from the first round until the budget is gone (Immorlica et al. 2019).
+r"""OPT_FD: the best fixed mix, played from the first round until the budget is exhausted (Immorlica et al. 2019).
 
 *Fluid*: with the sums of the first τ rounds, :math:`M_\tau = \sum_{t \le \tau} \mu_t` and
 :math:`U_\tau = \sum_{t \le \tau} C_t`,
 
 .. math:: \mathrm{OPT_{FD}} = \max_\tau \max_{x \in \Delta_m} \; M_\tau^\top x \quad \text{s.t. } U_\tau x \le B .
 
-Stopping early may pay: a mix can spend the whole budget while the world is good. So this is *at least* LP-Static,
-which is the case τ = T; the paper's chain has the two the other way round (see docs/errata.md). Every τ is considered:
-as sums only grow, :math:`\max\{M_b^\top x : U_a x \le B\}` bounds all τ in (a, b], and a block of rounds whose bound
-does not beat the best value known is passed over; in the others each τ is solved.
+Stopping early can be better: a mix may spend the whole budget while rewards are high. The value is therefore *at least*
+LP-Static, which is the case τ = T; the paper's chain states the opposite (see docs/errata.md). Every τ is considered:
+as the sums only grow, :math:`\max\{M_b^\top x : U_a x \le B\}` is an upper bound for all τ in (a, b]. A block of rounds
+whose bound does not exceed the best value known is skipped; in all other blocks each τ is solved.
 
-*Hard*: what that mix earns when outcomes are random and the round that breaks a budget ends the game, by simulation.
+*Hard*: the expected reward of that mix when outcomes are random and the round that breaks a budget ends the game,
+estimated by simulation.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -26,48 +27,82 @@ from driftsack.benchmarks.result import Benchmark, relative_gap
 from driftsack.core.arrays import Floats, Phase
 from driftsack.core.checks import whole
 from driftsack.core.instance import Instance
+from driftsack.core.statistics import standard_error
 from driftsack.lp.step import LOOSE, certificate, new_step_lp, step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
 
-BLOCK: Final = 256
-"""Rounds that are passed over or solved together."""
+BLOCK: Final = 256  # rounds that are skipped or solved together
 
 
 @dataclass(frozen=True, eq=False)
 class FixedDistribution(Benchmark):
-    """The fluid value, where it stops, and what the mix earns under the hard stop rule."""
+    """The best fixed mix: its fluid value, and its expected reward under the hard stop rule, in the problem's units.
 
-    stopping_time: int = 0  # the best τ
-    hard_value: float = math.nan  # mean over the trials; NaN if none were asked for
+    Attributes:
+        name: The name of the benchmark.
+        value: The fluid value OPT_FD.
+        gap: The certified relative gap of the LP at the best τ.
+        prices: (d,) the dual variables of that LP: reward per unit of each resource.
+        plan: (K, m) the mix, repeated for each distinct row of the instance.
+        passes: The number of passes over the rows.
+        stopping_time: The best number τ of rounds after which the fluid mix stops.
+        hard_value: The mean reward of the trials under the hard stop rule; NaN without trials.
+        hard_value_se: The standard error of ``hard_value``; NaN with fewer than two trials.
+    """
+
+    stopping_time: int = 0
+    hard_value: float = math.nan
     hard_value_se: float = math.nan
 
 
+class Sums(NamedTuple):
+    """Running sums of the means over the first rounds, and those of the next block.
+
+    Attributes:
+        rewards: (m,) sums of mean rewards so far.
+        costs: (d, m) sums of mean costs so far.
+        block_rewards: (m,) sums of mean rewards up to the end of the block.
+        block_costs: (d, m) sums of mean costs of the block alone.
+    """
+
+    rewards: Floats
+    costs: Floats
+    block_rewards: Floats
+    block_costs: Floats
+
+
+def new_sums(arms: int, resources: int) -> Sums:
+    """Sums over no rounds."""
+    shape = (resources, arms)
+    return Sums(np.zeros(arms), np.zeros(shape), np.zeros(arms), np.zeros(shape))
+
+
 @kernel
-def value_at(lp: Simplex, gains: Floats, uses: Floats, rounds: float, rate: Floats) -> float:
-    """Max gains x, uses x <= budget, per round of ``rounds``; NaN if the LP could not be certified."""
-    for i in range(gains.size):
-        lp.objective[i] = gains[i] / rounds
-        for j in range(uses.shape[0]):
-            lp.columns[j, i] = uses[j, i] / rounds
-    for j in range(rate.size):
-        lp.rhs[j] = min(rate[j] / rounds, LOOSE)
+def static_value(lp: Simplex, rewards: Floats, costs: Floats, rounds: float, budget: Floats) -> float:
+    """The value of the best mix for sums over ``rounds`` rounds; NaN if the LP could not be certified."""
+    for i in range(rewards.size):
+        lp.objective[i] = rewards[i] / rounds
+        for j in range(costs.shape[0]):
+            lp.columns[j, i] = costs[j, i] / rounds
+    for j in range(budget.size):
+        lp.rhs[j] = min(budget[j] / rounds, LOOSE)
     lp.counts[STALE] = 1
     if solve(lp) != OPTIMAL:
         return np.nan
     total = 0.0
-    for i in range(gains.size):
-        total += gains[i] * lp.solution[i]
+    for i in range(rewards.size):
+        total += rewards[i] * lp.solution[i]
     return total
 
 
 @kernel
-def add_row(rewards: Floats, costs: Floats, row: int, gains: Floats, uses: Floats) -> None:
-    """One more round of ``row`` in the sums."""
-    for i in range(gains.size):
-        gains[i] += rewards[row, i]
-        for j in range(uses.shape[0]):
-            uses[j, i] += costs[row, j, i]
+def add_row(rewards: Floats, costs: Floats, row: int, reward_sums: Floats, cost_sums: Floats) -> None:
+    """Add one round of ``row`` to the sums of rewards (m,) and costs (d, m)."""
+    for i in range(reward_sums.size):
+        reward_sums[i] += rewards[row, i]
+        for j in range(cost_sums.shape[0]):
+            cost_sums[j, i] += costs[row, j, i]
 
 
 @kernel
@@ -77,42 +112,62 @@ def best_stop(
     costs: Floats,
     phase: Phase,
     budget: Floats,
-    sums: tuple[Floats, Floats, Floats, Floats],
+    sums: Sums,
     start: int,
     known: float,
 ) -> tuple[float, int, int]:
-    """From round ``start`` on: the best value above ``known``, its rounds (0: none), and the rounds looked at.
+    """Find the best stopping time from round ``start`` on.
 
-    Looks at all, unless an LP cannot be certified: then the sums stand at that round and the caller goes on.
+    Args:
+        lp: The step LP to solve in.
+        rewards: (K, m) mean rewards of the distinct rows.
+        costs: (K, d, m) mean costs of the distinct rows.
+        phase: (T,) the row of each round.
+        budget: (d,) the budgets.
+        sums: The sums over the first ``start`` rounds, updated.
+        start: The rounds that have been considered already.
+        known: The best value known.
+
+    Returns:
+        The best value, at least ``known``; the stopping time at which it is attained, or 0 if it is ``known``; and the
+        number of rounds considered. These are all, unless an LP cannot be certified: then the sums end at that round,
+        and the caller solves it otherwise and continues from there.
     """
-    gains, uses, next_gains, next_uses = sums
     best, stop = known, 0
     for begin in range(start, phase.size, BLOCK):
         end = min(begin + BLOCK, phase.size)
-        next_gains[:] = 0.0
-        next_uses[:] = 0.0
+        sums.block_rewards[:] = 0.0
+        sums.block_costs[:] = 0.0
         for t in range(begin, end):
-            add_row(rewards, costs, phase[t], next_gains, next_uses)
-        for i in range(gains.size):
-            next_gains[i] += gains[i]
-        if begin == start or not value_at(lp, next_gains, uses, float(end), budget) <= best:
+            add_row(rewards, costs, phase[t], sums.block_rewards, sums.block_costs)
+        for i in range(sums.rewards.size):
+            sums.block_rewards[i] += sums.rewards[i]  # M_b; the costs stay U_a
+        if begin == start or not static_value(lp, sums.block_rewards, sums.costs, float(end), budget) <= best:
             for t in range(begin, end):
-                add_row(rewards, costs, phase[t], gains, uses)
-                value = value_at(lp, gains, uses, t + 1.0, budget)
+                add_row(rewards, costs, phase[t], sums.rewards, sums.costs)
+                value = static_value(lp, sums.rewards, sums.costs, t + 1.0, budget)
                 if np.isnan(value):
                     return best, stop, t + 1
                 if value > best:
                     best, stop = value, t + 1
         else:
-            for i in range(gains.size):
-                gains[i] = next_gains[i]
-                for j in range(uses.shape[0]):
-                    uses[j, i] += next_uses[j, i]
+            for i in range(sums.rewards.size):
+                sums.rewards[i] = sums.block_rewards[i]
+                for j in range(sums.costs.shape[0]):
+                    sums.costs[j, i] += sums.block_costs[j, i]
     return best, stop, phase.size
 
 
 def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> FixedDistribution:
-    """The fluid OPT_FD and, with ``trials``, the Monte-Carlo value of its mix under the hard stop rule.
+    """Compute the fluid OPT_FD and, if requested, simulate its mix under the hard stop rule.
+
+    Args:
+        instance: The instance.
+        trials: The number of simulated trials of the mix; 0 for none.
+        seed: The seed of the trials. Trial k depends on ``(seed, k)`` only.
+
+    Returns:
+        The benchmark, with its stopping time and the value under the hard stop rule.
 
     >>> import driftsack as ds
     >>> best = fixed_distribution(ds.instances.example_1())
@@ -125,18 +180,17 @@ def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> Fi
     rewards, costs = instance.unit_rewards, instance.unit_costs
     whole_horizon = step_lp(*sums_until(instance, problem.horizon), budget)
     lp = new_step_lp(problem.arms, problem.rate)
-    empty = (np.zeros(problem.arms), np.zeros((problem.resources, problem.arms)))
-    sums = (empty[0].copy(), empty[1].copy(), empty[0].copy(), empty[1].copy())
-    value = whole_horizon.value * (1 + 1e-12)  # τ = T unless another is better by more than rounding
+    sums = new_sums(problem.arms, problem.resources)
+    value = whole_horizon.value * (1 + 1e-12)  # τ = T unless another τ is better by more than rounding
     stop, reached = problem.horizon, 0
     while reached < problem.horizon:
         value, better, reached = best_stop(lp, rewards, costs, instance.phase, budget, sums, reached, value)
         stop = better or stop
-        if reached < problem.horizon and (here := step_lp(sums[0], sums[1], budget).value) > value:
-            value, stop = here, reached
-    gains, uses = sums_until(instance, stop)
-    best = step_lp(gains, uses, budget)
-    proof = certificate(gains, uses, budget, best.mix, best.prices)
+        if reached < problem.horizon and (fallback := step_lp(sums.rewards, sums.costs, budget).value) > value:
+            value, stop = fallback, reached
+    reward_sums, cost_sums = sums_until(instance, stop)
+    best = step_lp(reward_sums, cost_sums, budget)
+    proof = certificate(reward_sums, cost_sums, budget, best.mix, best.prices)
     hard = np.array([hard_reward(instance, best.mix, seed, trial) for trial in range(trials)])
     return FixedDistribution(
         "OPT_FD (fluid)",
@@ -147,11 +201,11 @@ def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> Fi
         passes=1,
         stopping_time=stop,
         hard_value=float(hard.mean()) * problem.reward_max if trials else math.nan,
-        hard_value_se=float(hard.std(ddof=1) / math.sqrt(trials)) * problem.reward_max if trials > 1 else math.nan,
+        hard_value_se=standard_error(hard) * problem.reward_max if trials > 1 else math.nan,
     )
 
 
 def sums_until(instance: Instance, stop: int) -> tuple[Floats, Floats]:
-    """Sums of mean rewards (m,) and mean costs (d, m) over the first ``stop`` rounds."""
+    """The sums of mean rewards (m,) and mean costs (d, m) over the first ``stop`` rounds, normalised to [0, 1]."""
     count = np.bincount(instance.phase[:stop], minlength=len(instance.rewards)).astype(np.float64)
     return count @ instance.unit_rewards, np.tensordot(count, instance.unit_costs, axes=1)

@@ -1,8 +1,8 @@
-r"""OPT_LP-Static: the best single mix, played in every round, with the budgets met in expectation.
+r"""OPT_LP-Static: the best single mix, played in every round, that meets the budgets in expectation.
 
 .. math:: \max_{x \in \Delta_m} \; T \bar\mu^\top x \quad \text{s.t. } T \bar C x \le B
 
-with the means over the horizon: one step LP at the rate b = B/T.
+with the means over the horizon: a single step LP at the rate b = B/T.
 """
 
 from __future__ import annotations
@@ -16,13 +16,19 @@ from driftsack.lp.step import certificate, step_lp
 
 
 def mean_rows(instance: Instance) -> tuple[Floats, Floats]:
-    """Mean rewards (m,) and mean costs (d, m) over the horizon, as kernels see them."""
+    """Mean rewards (m,) and mean costs (d, m) over the horizon, normalised to [0, 1]."""
     share = instance.rounds / instance.horizon
     return share @ instance.unit_rewards, np.tensordot(share, instance.unit_costs, axes=1)
 
 
 def lp_static(instance: Instance) -> Benchmark:
-    """Solve for the best single mix; its plan has that mix in every row.
+    """Compute the best single mix.
+
+    Args:
+        instance: The instance.
+
+    Returns:
+        The benchmark. Its plan has the same mix in every row.
 
     >>> import driftsack as ds
     >>> round(lp_static(ds.instances.example_1()).value, 6)

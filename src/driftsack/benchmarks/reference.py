@@ -1,4 +1,7 @@
-"""The same LPs as HiGHS solves them, written out in full: for tests and for doubt. Slow beyond some thousand rows."""
+"""Reference implementations of the LP benchmarks: each written out in full and solved by HiGHS.
+
+They are independent of the compiled ones and serve to check them. They are slow for more than a few thousand rows.
+"""
 
 from __future__ import annotations
 
@@ -13,38 +16,60 @@ from driftsack.core.instance import Instance
 
 
 def lp_dynamic(instance: Instance) -> float:
-    """LP({mu_t}, {C_t}, T) with a mix for each distinct row."""
+    """Solve LP({mu_t}, {C_t}, T) with one mix for each distinct row.
+
+    Args:
+        instance: The instance.
+
+    Returns:
+        The value in the problem's units.
+    """
     rows, arms = instance.rewards.shape
-    weight = instance.rounds.astype(np.float64)
-    gains = (instance.rewards * weight[:, None]).ravel()
-    uses = (instance.costs * weight[:, None, None]).transpose(1, 0, 2).reshape(instance.resources, -1)
+    rounds = instance.rounds.astype(np.float64)
+    objective = (instance.rewards * rounds[:, None]).ravel()
+    total_costs = (instance.costs * rounds[:, None, None]).transpose(1, 0, 2).reshape(instance.resources, -1)
     mixes = sparse.kron(sparse.eye_array(rows), np.ones((1, arms)))
-    matrix = sparse.vstack([sparse.csr_array(uses), mixes], format="csr")
-    return _maximum(gains, matrix, np.append(instance.problem.budget, np.ones(rows)))
+    matrix = sparse.vstack([sparse.csr_array(total_costs), mixes], format="csr")
+    return _maximise(objective, matrix, np.append(instance.problem.budget, np.ones(rows)))
 
 
 def lp_static(instance: Instance) -> float:
-    """The best single mix over the horizon."""
+    """Solve for the best single mix over the horizon.
+
+    Args:
+        instance: The instance.
+
+    Returns:
+        The value in the problem's units.
+    """
     rewards, costs = mean_rows(instance)
     problem = instance.problem
-    value = _maximum(rewards, np.vstack([costs, np.ones(problem.arms)]), np.append(problem.rate, 1.0))
+    value = _maximise(rewards, np.vstack([costs, np.ones(problem.arms)]), np.append(problem.rate, 1.0))
     return value * problem.horizon * problem.reward_max
 
 
 def single_step(instance: Instance) -> float:
-    """The sum of LP(mu_t, C_t) over the rounds."""
+    """Sum the step LPs LP(mu_t, C_t) over the rounds.
+
+    Args:
+        instance: The instance.
+
+    Returns:
+        The value in the problem's units.
+    """
     problem = instance.problem
-    rhs = np.append(problem.rate, 1.0)
+    limits = np.append(problem.rate, 1.0)
     ones = np.ones(problem.arms)
     values = [
-        _maximum(rewards, np.vstack([costs, ones]), rhs)
+        _maximise(rewards, np.vstack([costs, ones]), limits)
         for rewards, costs in zip(instance.unit_rewards, instance.unit_costs, strict=True)
     ]
     return float(instance.rounds @ np.array(values)) * problem.reward_max
 
 
-def _maximum(gains: Floats, matrix: Floats, limits: Floats) -> float:
-    answer = linprog(-gains, A_ub=matrix, b_ub=limits, method="highs")
-    if answer.status != 0:
-        raise DriftsackError(f"HiGHS must solve the program, but it says: {answer.message}")
-    return float(-answer.fun)
+def _maximise(objective: Floats, matrix: Floats, limits: Floats) -> float:
+    """The largest ``objective @ x`` over x >= 0 with ``matrix @ x <= limits``."""
+    result = linprog(-objective, A_ub=matrix, b_ub=limits, method="highs")
+    if result.status != 0:
+        raise DriftsackError(f"HiGHS must solve the linear program, but reports: {result.message}")
+    return float(-result.fun)

@@ -1,4 +1,4 @@
-"""What every benchmark returns."""
+"""``Benchmark``: the result that every benchmark returns."""
 
 from __future__ import annotations
 
@@ -7,24 +7,42 @@ from typing import Final
 
 from driftsack.core.arrays import Floats
 
-NOTHING: Final = 1e-6
+SMALLEST_VALUE: Final = 1e-6  # per round: gaps of smaller values are relative to this one
 
 
 def relative_gap(upper: float, lower: float, rounds: float) -> float:
-    """(upper - lower) / upper, with rewards in [0, 1]; below a millionth a round, relative to that instead."""
-    return max(upper - lower, 0.0) / max(upper, NOTHING * rounds)
+    """Compute (upper - lower) / upper, with the denominator kept at or above a millionth per round.
+
+    Args:
+        upper: The upper bound, for rewards in [0, 1].
+        lower: The lower bound, for rewards in [0, 1].
+        rounds: The number of rounds that the bounds are sums over.
+
+    Returns:
+        The relative gap, 0 or more.
+    """
+    return max(upper - lower, 0.0) / max(upper, SMALLEST_VALUE * rounds)
 
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """A value with its proof, in people's units."""
+    """The value of a benchmark with a certificate, in the problem's units.
+
+    Attributes:
+        name: The name of the benchmark.
+        value: The value. For an LP this is the dual value, so no plan earns more.
+        gap: The certified relative gap: (value - reward of the plan) / value.
+        prices: (d,) the dual variables: reward per unit of each resource. None if the benchmark has none.
+        plan: (K, m) the mix of arms for each distinct row of the instance. None if the benchmark has none.
+        passes: The number of passes over the rows that the computation took.
+    """
 
     name: str
-    value: float  # for an LP, the dual value: no plan earns more
-    gap: float  # (value - what the plan earns) / value, see relative_gap
-    prices: Floats | None = None  # (d,) reward per unit of each resource
-    plan: Floats | None = None  # (K, m) a mix for each distinct row of the instance
-    passes: int = 0  # over the rows
+    value: float
+    gap: float
+    prices: Floats | None = None
+    plan: Floats | None = None
+    passes: int = 0
 
     def __str__(self) -> str:
         return f"{self.name}: {self.value:,.6g} (relative gap {self.gap:.1e})"

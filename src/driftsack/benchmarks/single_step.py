@@ -1,7 +1,7 @@
 r"""Even allocation: every round solves its own step LP at the rate b, :math:`\sum_t \mathrm{LP}(\mu_t, C_t)`.
 
-By Proposition 1 this is at most LP-Dynamic, and at least LP-Dynamic less what uneven spending can gain. The
-prices :math:`q_t^*` of the single rounds go into :math:`\bar q`.
+By Proposition 1 this is at most LP-Dynamic, and the difference is at most what uneven spending can gain. The prices
+:math:`q_t^*` of the step LPs enter :math:`\bar q`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,26 @@ from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
 
 @dataclass(frozen=True, eq=False)
 class SingleStep(Benchmark):
-    """The sum, and what each distinct row contributes."""
+    """The sum of the step LPs, and the step LP of each distinct row, in the problem's units.
 
-    values: Floats | None = None  # (K,) LP(mu_k, C_k) of one round
-    row_prices: Floats | None = None  # (K, d) q_k*
+    Attributes:
+        name: The name of the benchmark.
+        value: The sum over all rounds of the values of their step LPs.
+        gap: The certified relative gap.
+        prices: None: the prices differ between rows, see ``row_prices``.
+        plan: (K, m) the mix of each distinct row.
+        passes: The number of passes over the rows.
+        values: (K,) the value LP(mu_k, C_k) of one round of each distinct row.
+        row_prices: (K, d) the prices q_k* of each distinct row's step LP.
+    """
+
+    values: Floats | None = None
+    row_prices: Floats | None = None
 
 
 @kernel
 def load_row(lp: Simplex, rewards: Floats, costs: Floats, k: int) -> None:
-    """Put the means of row ``k`` into the LP; the basis is kept, its inverse is not."""
+    """Write the means of row ``k`` into the LP and mark its inverse as stale; the basis is kept."""
     for i in range(rewards.shape[1]):
         lp.objective[i] = rewards[k, i]
         for j in range(costs.shape[1]):
@@ -40,7 +51,7 @@ def load_row(lp: Simplex, rewards: Floats, costs: Floats, k: int) -> None:
 def solve_rows(
     lp: Simplex, rewards: Floats, costs: Floats, first: int, plan: Floats, prices: Floats, values: Floats, gaps: Floats
 ) -> int:
-    """Solve the rows from ``first`` on; returns the row that could not be certified, or K."""
+    """Solve the rows from ``first`` on; return the first row that could not be certified, or K."""
     resources, arms = costs.shape[1], costs.shape[2]
     for k in range(first, len(rewards)):
         load_row(lp, rewards, costs, k)
@@ -54,7 +65,7 @@ def solve_rows(
 def record_row(
     lp: Simplex, k: int, plan: Floats, prices: Floats, values: Floats, gaps: Floats, arms: int, resources: int
 ) -> None:
-    """Write a row's mix, prices, value and duality gap, all from the data."""
+    """Write a row's mix, prices, value and duality gap, computed from the data."""
     value = 0.0
     margin = 0.0
     for i in range(arms):
@@ -64,20 +75,26 @@ def record_row(
         for j in range(resources):
             net -= lp.duals[j] * lp.columns[j, i]
         margin = max(margin, net)
-    worth = margin
+    dual_value = margin
     for j in range(resources):
         prices[k, j] = lp.duals[j]
-        worth += lp.duals[j] * lp.rhs[j]
+        dual_value += lp.duals[j] * lp.rhs[j]
     values[k] = value
-    gaps[k] = worth - value
+    gaps[k] = dual_value - value
 
 
 def single_step(instance: Instance) -> SingleStep:
-    """Solve every distinct row's step LP.
+    """Solve the step LP of every distinct row at the rate b, and sum their values over the rounds.
+
+    Args:
+        instance: The instance.
+
+    Returns:
+        The benchmark, with the value and the prices of every row.
 
     >>> import driftsack as ds
     >>> even = single_step(ds.instances.nonbinding(horizon=300))
-    >>> round(even.value, 6), even.row_prices.tolist()      # the horizon's budgets do not bind, each round's do
+    >>> round(even.value, 6), even.row_prices.tolist()      # no budget binds over the horizon, one binds in every round
     (200.0, [[1.0, 0.0], [0.0, 1.0]])
     """
     problem = instance.problem

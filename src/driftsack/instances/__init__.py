@@ -1,6 +1,6 @@
-"""Worlds to learn in: the paper's, those behind its lower bounds, and families that drift."""
+"""Instances for experiments: the paper's examples, the constructions of its lower bounds, and drifting families."""
 
-from driftsack.instances.drift import (
+from driftsack.instances.drifting import (
     adversarial_order,
     bursts,
     linear_trend,
@@ -8,8 +8,7 @@ from driftsack.instances.drift import (
     random_walk,
     sinusoidal,
 )
-from driftsack.instances.lower_bounds import budget_trap, cost_switching, reward_switching
-from driftsack.instances.paper import (
+from driftsack.instances.examples import (
     example_1,
     example_2,
     example_3,
@@ -18,6 +17,7 @@ from driftsack.instances.paper import (
     nonbinding,
     step_change,
 )
+from driftsack.instances.lower_bounds import budget_trap, cost_switching, reward_switching
 
 __all__ = [
     "adversarial_order",

@@ -1,7 +1,7 @@
-r"""The three constructions behind Theorem 2: worlds with given variation in which every policy must lose.
+r"""The three constructions behind Theorem 2: instances with a given variation on which every policy has regret.
 
-The proof leaves its Θ(·) open; here gaps are :math:`\Delta = \tfrac14 \sqrt{m / H}` (at most 1/2) for phases of H
-rounds, with H the least for which the variation stays within what was asked for.
+The proof leaves the constants in its Θ(·) open. Here the gap between arms is :math:`\Delta = \tfrac14 \sqrt{m / H}`
+(at most 1/2) in phases of H rounds, with the smallest H for which the variation stays within the requested one.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from driftsack.core.errors import OutOfRangeError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator
-from driftsack.instances.paper import halves
+from driftsack.instances.examples import halves
 
 
 def phase_length(arms: int, rounds: int, variation: float) -> tuple[int, float]:
-    """Rounds H of a phase and the gap Δ, such that Δ for each change adds up to at most ``variation``."""
+    """Choose the rounds H of a phase and the gap Δ such that a change of Δ per phase sums to at most ``variation``."""
     drift = above_zero(variation, "variation")
     length = math.ceil((math.sqrt(arms) * rounds / (4 * drift)) ** (2 / 3))
     length = min(max(length, math.ceil(arms / 4)), rounds)
     return length, min(0.25 * math.sqrt(arms / length), 0.5)
 
 
-def favourites(arms: int, rounds: int, length: int, seed: int) -> Ints:
-    """The favoured arm of each phase, drawn anew for each, and the phase of each round behind it."""
+def best_arms(arms: int, rounds: int, length: int, seed: int) -> Ints:
+    """(rounds,) the best arm of each round: one is drawn for every phase of ``length`` rounds."""
     phases = -(-rounds // length)
     return generator(seed).integers(0, arms, phases)[np.arange(rounds) // length]
 
@@ -36,10 +36,20 @@ def favourites(arms: int, rounds: int, length: int, seed: int) -> Ints:
 def reward_switching(
     arms: int = 2, horizon: int = 10_000, v1: float = 5.0, seed: int = 0, noise: str = "bernoulli"
 ) -> Instance:
-    r"""Theorem 2 (i): one arm earns 1/2 + Δ, the others 1/2; which one is drawn anew every H rounds.
+    r"""Build the instance of Theorem 2 (i): the best arm is drawn again every H rounds.
 
-    Each round uses 1 of one resource of which there is T: budgets do not matter. Regret is
-    :math:`\Omega(m^{1/3} V_1^{1/3} T^{2/3})`.
+    The best arm has the mean reward 1/2 + Δ, the others 1/2. Each round uses 1 unit of a single resource with budget
+    T, so the budget does not bind. The regret of every policy is :math:`\Omega(m^{1/3} V_1^{1/3} T^{2/3})`.
+
+    Args:
+        arms: The number m of arms.
+        horizon: The number T of rounds.
+        v1: The largest local variation :math:`V_1` of the rewards; it determines H and Δ.
+        seed: The seed of the best arms.
+        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+
+    Returns:
+        The instance.
 
     >>> float(reward_switching(arms=3, horizon=1_000, v1=2.0).rewards.max().round(3))
     0.571
@@ -47,31 +57,43 @@ def reward_switching(
     length, gap = phase_length(whole(arms, "arms", 1), whole(horizon, "horizon", 1), v1)
     rewards = np.full((arms, arms), 0.5) + gap * np.eye(arms)
     costs = np.ones((arms, 1, arms))
-    return _switching(rewards, costs, favourites(arms, horizon, length, seed), float(horizon), noise)
+    return _switching(rewards, costs, best_arms(arms, horizon, length, seed), float(horizon), noise)
 
 
 def cost_switching(
     arms: int = 2, horizon: int = 10_000, v2: float = 5.0, rate: float = 0.25, seed: int = 0, noise: str = "bernoulli"
 ) -> Instance:
-    r"""Theorem 2 (ii): every arm earns 1, but one uses b and the others b + Δ; which one is drawn anew every H rounds.
+    r"""Build the instance of Theorem 2 (ii): in the first half, the cheapest arm is drawn again every H rounds.
 
-    That is the first half. In the second half every arm uses b: it is the meter that turns what was overspent into
-    lost reward. Budget bT; regret is :math:`\Omega(m^{1/3} V_2^{1/3} T^{2/3} / b)`.
+    Every arm earns 1. In the first half the cheapest arm costs b and the others b + Δ; in the second half every arm
+    costs b, so that overspending in the first half is lost reward in the second. The budget is bT. The regret of every
+    policy is :math:`\Omega(m^{1/3} V_2^{1/3} T^{2/3} / b)`.
+
+    Args:
+        arms: The number m of arms.
+        horizon: The number T of rounds.
+        v2: The largest local variation :math:`V_2` of the costs in the first half; it determines H and Δ.
+        rate: The budget per round b, at most 1 - Δ.
+        seed: The seed of the cheapest arms.
+        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+
+    Returns:
+        The instance.
 
     >>> float(cost_switching(arms=2, horizon=1_000, v2=2.0, rate=0.25).costs.min())
     0.25
     """
     first, second = halves(horizon)
     length, gap = phase_length(whole(arms, "arms", 1), first, v2)
-    low = number(rate, "rate")
-    if not 0 < low <= 1 - gap:
-        raise OutOfRangeError(f"rate must lie in (0, {1 - gap:g}], so that b + Δ is at most 1, got {low:g}.")
+    b = number(rate, "rate")
+    if not 0 < b <= 1 - gap:
+        raise OutOfRangeError(f"rate must lie in (0, {1 - gap:g}], so that b + Δ is at most 1, got {b:g}.")
     rewards = np.ones((arms + 1, arms))
-    costs = np.full((arms + 1, 1, arms), low + gap)
-    costs[np.arange(arms), 0, np.arange(arms)] = low
-    costs[arms] = low
-    phase = np.append(favourites(arms, first, length, seed), np.full(second, arms))
-    return _switching(rewards, costs, phase, low * horizon, noise)
+    costs = np.full((arms + 1, 1, arms), b + gap)
+    costs[np.arange(arms), 0, np.arange(arms)] = b
+    costs[arms] = b
+    phase = np.append(best_arms(arms, first, length, seed), np.full(second, arms))
+    return _switching(rewards, costs, phase, b * horizon, noise)
 
 
 def budget_trap(
@@ -83,27 +105,40 @@ def budget_trap(
     better: bool = True,
     noise: str = "deterministic",
 ) -> Instance:
-    r"""Theorem 2 (iii): one arm that earns r and uses 2b, then a future that is better or worse; budget bT, b < 1/2.
+    r"""Build the instance of Theorem 2 (iii): one arm, and a second half that is better or worse than the first.
 
-    The future earns r ± Δ1 and uses 2b ∓ Δ2 with Δ = 2W/T. Whoever cannot know which comes loses
-    :math:`\Omega(W_1 + \bar q W_2)` in one of them.
+    In the first half the arm earns r and costs 2b; in the second it earns r ± Δ1 and costs 2b ∓ Δ2, with
+    :math:`\Delta_i = 2 W_i / T`. The budget is bT. A policy that does not know which second half will come has regret
+    :math:`\Omega(W_1 + \bar q W_2)` in one of the two.
+
+    Args:
+        horizon: The number T of rounds.
+        w1: The global variation :math:`W_1` of the rewards.
+        w2: The global variation :math:`W_2` of the costs.
+        rate: The budget per round b, below 1/2.
+        reward: The mean reward r of the first half.
+        better: Whether the second half earns more at lower costs; otherwise it earns less at higher costs.
+        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+
+    Returns:
+        The instance.
 
     >>> budget_trap(horizon=1_000, w1=50.0, w2=20.0, better=False).rewards.ravel()
     array([0.5, 0.4])
     """
     first, second = halves(horizon)
-    low, gain = number(rate, "rate"), number(reward, "reward")
-    if not 0 < low < 0.5:  # noqa: PLR2004
-        raise OutOfRangeError(f"rate must lie in (0, 1/2), got {low:g}.")
+    b, r = number(rate, "rate"), number(reward, "reward")
+    if not 0 < b < 0.5:  # noqa: PLR2004
+        raise OutOfRangeError(f"rate must lie in (0, 1/2), got {b:g}.")
     sign = 1.0 if better else -1.0
-    rises, falls = 2 * number(w1, "w1") / horizon, 2 * number(w2, "w2") / horizon
-    rewards = [[gain], [gain + sign * rises]]
-    costs = [[[2 * low]], [[2 * low - sign * falls]]]
-    return Instance.piecewise(rewards, costs, (first, second), budget=low * horizon, noise=noise)
+    reward_change, cost_change = 2 * number(w1, "w1") / horizon, 2 * number(w2, "w2") / horizon
+    rewards = [[r], [r + sign * reward_change]]
+    costs = [[[2 * b]], [[2 * b - sign * cost_change]]]
+    return Instance.piecewise(rewards, costs, (first, second), budget=b * horizon, noise=noise)
 
 
 def _switching(rewards: Floats, costs: Floats, phase: Ints, budget: float, noise: str) -> Instance:
-    """An instance from a table of rows and the row of each round; rows that never occur are dropped."""
+    """Build an instance from rows of means and the row of each round; unused rows are dropped."""
     used, rows = np.unique(phase, return_inverse=True)
     problem = Problem(len(phase), rewards.shape[1], [budget])
     return Instance(problem, rewards[used], costs[used], rows.astype(np.int32), noise)

@@ -1,4 +1,4 @@
-"""Measures of non-stationarity."""
+"""Measures of non-stationarity: how much the means of an instance vary over time."""
 
 from driftsack.measures.variation import Centre, Variation, variation
 

@@ -1,4 +1,4 @@
-r"""Sums of distances between rows of means, a pass each, by the norms of the paper.
+r"""Sums of distances between rows of means, in the norms of the paper, each in one pass over the rows.
 
 A row is a matrix (d, m). The matrix norm :math:`\|C\|_1 = \max_i \sum_j |C_{j,i}|` is the largest column sum; for
 rewards, d = 1, it is the sup norm, so one kernel serves :math:`W_1` and :math:`W_2`.
@@ -14,21 +14,21 @@ from driftsack.numerics.compiled import kernel
 
 @kernel
 def distance(rows: Floats, k: int, other: Floats, o: int) -> tuple[float, int]:
-    """Norm of row ``k`` of ``rows`` less row ``o`` of ``other``, and the arm at which it is attained."""
-    worst = 0.0
-    where = 0
+    """The norm of row ``k`` of ``rows`` minus row ``o`` of ``other``, and the arm at which it is attained."""
+    largest = 0.0
+    arm = 0
     for i in range(rows.shape[2]):
         total = 0.0
         for j in range(rows.shape[1]):
             total += abs(rows[k, j, i] - other[o, j, i])
-        if total > worst:
-            worst, where = total, i
-    return worst, where
+        if total > largest:
+            largest, arm = total, i
+    return largest, arm
 
 
 @kernel
 def sum_to_centre(rows: Floats, rounds: Ints, centre: Floats) -> float:
-    """Sum over the rounds of the distance to a centre (1, d, m)."""
+    """The sum over all rounds of the distance to a centre (1, d, m)."""
     total = 0.0
     for k in range(len(rows)):
         total += rounds[k] * distance(rows, k, centre, 0)[0]
@@ -36,43 +36,51 @@ def sum_to_centre(rows: Floats, rounds: Ints, centre: Floats) -> float:
 
 
 @kernel
-def cuts_at_centre(rows: Floats, rounds: Ints, centre: Floats, values: Floats, slopes: Floats) -> None:
-    """For each group of rows, the sum of distances to a centre (1, d, m) and its slope (d m) in the centre."""
+def distances_and_subgradients(rows: Floats, rounds: Ints, centre: Floats, values: Floats, slopes: Floats) -> None:
+    """Write each group's sum of distances to a centre (1, d, m), and its subgradient (d m) in the centre.
+
+    Args:
+        rows: (K, d, m) distinct rows.
+        rounds: (K,) rounds of each row.
+        centre: (1, d, m) the centre.
+        values: (G,) written: the sum of each group of neighbouring rows.
+        slopes: (G, d m) written: the subgradient of each group.
+    """
     groups, total = values.size, len(rows)
     resources, arms = rows.shape[1], rows.shape[2]
     slopes[:] = 0.0
     for g in range(groups):
         values[g] = 0.0
         for k in range(g * total // groups, (g + 1) * total // groups):
-            far, i = distance(rows, k, centre, 0)
-            values[g] += rounds[k] * far
+            largest, i = distance(rows, k, centre, 0)
+            values[g] += rounds[k] * largest
             for j in range(resources):
                 slopes[g, j * arms + i] -= rounds[k] * np.sign(rows[k, j, i] - centre[0, j, i])
 
 
 @kernel
-def local_moves(rewards: Floats, costs: Floats, phase: Phase, per_resource: Floats) -> float:
-    """V1, and each resource's V2 into ``per_resource (d,)``: sup norms from one round to the next."""
-    first = 0.0
+def local_variation(rewards: Floats, costs: Floats, phase: Phase, per_resource: Floats) -> float:
+    """V1, the sum of sup norms from one round to the next; each resource's V2 is written to ``per_resource (d,)``."""
+    v1 = 0.0
     per_resource[:] = 0.0
     for t in range(phase.size - 1):
         a, b = phase[t], phase[t + 1]
         if a != b:
-            worst = 0.0
+            largest = 0.0
             for i in range(rewards.shape[1]):
-                worst = max(worst, abs(rewards[b, i] - rewards[a, i]))
-            first += worst
+                largest = max(largest, abs(rewards[b, i] - rewards[a, i]))
+            v1 += largest
             for j in range(costs.shape[1]):
-                worst = 0.0
+                largest = 0.0
                 for i in range(costs.shape[2]):
-                    worst = max(worst, abs(costs[b, j, i] - costs[a, j, i]))
-                per_resource[j] += worst
-    return first
+                    largest = max(largest, abs(costs[b, j, i] - costs[a, j, i]))
+                per_resource[j] += largest
+    return v1
 
 
 @kernel
 def sum_over_pairs(rows: Floats, rounds: Ints, first: int, last: int) -> float:
-    """Sum over k in [first, last) and l > k of n_k n_l times the distance of the two rows; no table is kept."""
+    """The sum over k in [first, last) and l > k of n_k n_l times the distance between rows k and l."""
     total = 0.0
     for k in range(first, last):
         inner = 0.0

@@ -1,4 +1,4 @@
-r"""How much an instance moves: the paper's local and global measures, their sharper versions, and :math:`\bar q`.
+r"""How much an instance varies: the paper's local and global measures, sharper versions, and the price :math:`\bar q`.
 
 With means in [0, 1], bars for means over the horizon, and the norms of section 2.2,
 
@@ -13,9 +13,9 @@ The pairwise measures repair Proposition 1: LP-Dynamic is at most the sum of the
 :math:`W_1^{\mathrm{pair}} + \bar q W_2^{\mathrm{pair}}` with :math:`\bar q = \max_t \|q_t^*\|_\infty`, and
 :math:`W^{\mathrm{pair}} \le 2 W^{\min}` by the triangle inequality.
 
-V and W are one pass over the rows each. :math:`W^{\min}` is a convex problem in the centre, solved by grouped
-cutting planes (:mod:`driftsack.numerics.bundle`) to a certified relative gap, never as one large LP. The pairwise
-measure looks at every pair of distinct rows once and keeps no table. Each is computed when it is first read.
+V and W take one pass over the rows each. :math:`W^{\min}` is a convex problem in the centre, solved by cutting planes
+(:mod:`driftsack.numerics.bundle`) to a certified relative gap. The pairwise measure computes the distance of every
+pair of distinct rows once and stores none of them. Each measure is computed when it is first read.
 """
 
 from __future__ import annotations
@@ -32,23 +32,35 @@ from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
 from driftsack.core.errors import TooLargeError
 from driftsack.core.instance import Instance
-from driftsack.measures.distances import cuts_at_centre, local_moves, sum_over_pairs, sum_to_centre
+from driftsack.measures.distances import distances_and_subgradients, local_variation, sum_over_pairs, sum_to_centre
 from driftsack.numerics.bundle import minimise
 
 GROUPS_PER_COORDINATE: Final = 2
-MOST_PAIR_WORK: Final = 10**12  # multiplications; some minutes on one core
+MOST_PASSES: Final = 2_000  # of the cutting-plane method
+MOST_PAIR_WORK: Final = 10**12  # multiplications; several minutes on one core
+PAIR_PARTS: Final = 64  # parts of the pairwise sum that threads work on
 
 
 class Centre(NamedTuple):
-    """The best centre, the sum of distances to it, and its proof."""
+    r"""The centre with the smallest sum of distances to the means of all rounds.
+
+    Attributes:
+        value: The sum of distances, :math:`W_1^{\min}` or :math:`W_2^{\min}`.
+        centre: (m,) for rewards, (d, m) for costs.
+        gap: The certified relative gap: no centre has a sum smaller by more than this share.
+    """
 
     value: float
-    centre: Floats  # (m,) or (d, m)
-    gap: float  # relative: no centre is better by more than this share
+    centre: Floats
+    gap: float
 
 
 class Variation:
-    """Measures of an instance, computed on first reading, on means in [0, 1].
+    """The measures of an instance, for means normalised to [0, 1]; each is computed when it is first read.
+
+    Args:
+        instance: The instance to measure.
+        tolerance: The relative gap to which ``w1_min`` and ``w2_min`` are solved.
 
     >>> import driftsack as ds
     >>> moves = Variation(ds.instances.step_change(k=3_000, horizon=10_000))
@@ -65,116 +77,121 @@ class Variation:
 
     @cached_property
     def _local(self) -> tuple[float, float]:
+        """V1 and V2, which one pass computes together."""
         per_resource = np.zeros(self.instance.resources)
-        first = local_moves(self._rewards[:, 0], self._costs, self.instance.phase, per_resource)
-        return float(first), float(per_resource.max())
+        v1 = local_variation(self._rewards[:, 0], self._costs, self.instance.phase, per_resource)
+        return float(v1), float(per_resource.max())
 
     @property
     def v1(self) -> float:
-        """Local variation of the rewards."""
+        r"""Local variation :math:`V_1` of the rewards: changes from one round to the next, summed."""
         return self._local[0]
 
     @property
     def v2(self) -> float:
-        """Local variation of the costs, of the resource that moves most."""
+        r"""Local variation :math:`V_2` of the costs: that of the resource with the largest."""
         return self._local[1]
 
     @cached_property
     def w1(self) -> float:
-        """Global variation of the rewards, about their mean."""
+        r"""Global variation :math:`W_1` of the rewards: distances from their mean over the horizon, summed."""
         return self._about_mean(self._rewards)
 
     @cached_property
     def w2(self) -> float:
-        """Global variation of the costs, about their mean."""
+        r"""Global variation :math:`W_2` of the costs: distances from their mean over the horizon, summed."""
         return self._about_mean(self._costs)
 
     @cached_property
     def w1_best(self) -> Centre:
-        """The best centre of the rewards (m,), with W1_min and its gap."""
-        found = self._best_centre(self._rewards)
-        return found._replace(centre=found.centre[0])
+        r"""The best centre of the rewards (m,), with :math:`W_1^{\min}` and its gap."""
+        best = self._best_centre(self._rewards)
+        return best._replace(centre=best.centre[0])
 
     @cached_property
     def w2_best(self) -> Centre:
-        """The best centre of the costs (d, m), with W2_min and its gap."""
+        r"""The best centre of the costs (d, m), with :math:`W_2^{\min}` and its gap."""
         return self._best_centre(self._costs)
 
     @property
     def w1_min(self) -> float:
-        """Global variation of the rewards about their best centre."""
+        r"""Global variation :math:`W_1^{\min}` of the rewards about their best centre."""
         return self.w1_best.value
 
     @property
     def w2_min(self) -> float:
-        """Global variation of the costs about their best centre."""
+        r"""Global variation :math:`W_2^{\min}` of the costs about their best centre."""
         return self.w2_best.value
 
     @cached_property
     def w1_pair(self) -> float:
-        """Mean over s of the sum over t of the distance of round t's rewards to round s's."""
+        r"""Pairwise variation :math:`W_1^{\mathrm{pair}}` of the rewards: distances of all pairs of rounds, over T."""
         return self._pairs(self._rewards)
 
     @cached_property
     def w2_pair(self) -> float:
-        """Mean over s of the sum over t of the distance of round t's costs to round s's."""
+        r"""Pairwise variation :math:`W_2^{\mathrm{pair}}` of the costs: distances of all pairs of rounds, over T."""
         return self._pairs(self._costs)
 
     @cached_property
     def q_bar(self) -> float:
-        """The paper's bound on the prices: the largest of LP-Dynamic's and of every single round's."""
-        steps = single_step(self.instance).row_prices
-        best = lp_dynamic(self.instance).prices
-        return max(self._largest(steps), self._largest(best))
+        r"""The paper's :math:`\bar q`: the largest price of LP-Dynamic and of every round's step LP."""
+        row_prices = single_step(self.instance).row_prices
+        prices = lp_dynamic(self.instance).prices
+        return max(self._largest(row_prices), self._largest(prices))
 
     @cached_property
     def q_bar_full(self) -> float:
-        """``q_bar`` with the prices of the LP on mean rows, which the proof of Proposition 1 needs."""
+        """The largest of ``q_bar`` and the prices of the LP on mean rows, as the proof of Proposition 1 requires."""
         return max(self.q_bar, self._largest(lp_static(self.instance).prices))
 
     def _largest(self, prices: Floats | None) -> float:
-        """The largest price as kernels see it."""
+        """The largest price, normalised to rewards and costs in [0, 1]."""
         problem = self.instance.problem
         unit = np.asarray(problem.cost_max) / problem.reward_max
         return float((np.asarray(prices) * unit).max())
 
     def _about_mean(self, rows: Floats) -> float:
+        """The sum of distances to the mean row."""
         return float(sum_to_centre(rows, self.instance.rounds, self._mean(rows)[None]))
 
     def _mean(self, rows: Floats) -> Floats:
-        """(d, m) the mean row over the horizon, in one pass."""
+        """(d, m) the mean row over the horizon."""
         share = self.instance.rounds / self.instance.horizon
         mean: Floats = (share @ rows.reshape(len(rows), -1)).reshape(rows.shape[1:])
         return mean
 
     def _best_centre(self, rows: Floats) -> Centre:
+        """The centre (d, m) that minimises the sum of distances, by cutting planes."""
         count, shape = len(rows), rows.shape[1:]
         size = shape[0] * shape[1]
         groups = min(count, GROUPS_PER_COORDINATE * size)
         unit = self.instance.horizon / groups
 
         def oracle(point: Floats, values: Floats, slopes: Floats) -> None:
-            cuts_at_centre(rows, self.instance.rounds, point.reshape(1, *shape), values, slopes)
+            distances_and_subgradients(rows, self.instance.rounds, point.reshape(1, *shape), values, slopes)
             values /= unit
             slopes /= unit
 
         start = self._mean(rows).ravel()
-        found = minimise(oracle, start, np.ones(size), np.zeros(size), groups, self.tolerance, most_passes=2000)
-        gap = (found.upper - found.lower) / found.upper if found.upper > 0 else 0.0
-        return Centre(found.upper * unit, found.point.reshape(shape), gap)
+        minimum = minimise(oracle, start, np.ones(size), np.zeros(size), groups, self.tolerance, MOST_PASSES)
+        gap = (minimum.upper - minimum.lower) / minimum.upper if minimum.upper > 0 else 0.0
+        return Centre(minimum.upper * unit, minimum.point.reshape(shape), gap)
 
     def _pairs(self, rows: Floats) -> float:
+        """The sum of distances of all pairs of rounds, over T."""
         count = len(rows)
         work = count * count * rows.shape[1] * rows.shape[2] // 2
         if work > MOST_PAIR_WORK:
             raise TooLargeError(
-                f"the pairwise measure of {count:,} distinct rows needs {work:.1e} multiplications, "
-                f"{MOST_PAIR_WORK:.0e} are allowed; average neighbouring rounds first, or read w1_min and w2_min."
+                f"the pairwise measure of {count:,} distinct rows needs {work:.1e} multiplications, but at most "
+                f"{MOST_PAIR_WORK:.0e} are allowed; average neighbouring rounds first, or use w1_min and w2_min."
             )
-        edges = np.linspace(0, count, 65).astype(np.int64)
+        edges = np.linspace(0, count, PAIR_PARTS + 1).astype(np.int64)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             parts = pool.map(
-                lambda k: sum_over_pairs(rows, self.instance.rounds, int(edges[k]), int(edges[k + 1])), range(64)
+                lambda k: sum_over_pairs(rows, self.instance.rounds, int(edges[k]), int(edges[k + 1])),
+                range(PAIR_PARTS),
             )
         return 2.0 * float(sum(parts)) / self.instance.horizon
 
@@ -183,7 +200,14 @@ class Variation:
 
 
 def variation(instance: Instance, tolerance: float = 1e-6) -> Variation:
-    """Measure an instance; ``tolerance`` is the relative gap to which W_min is solved.
+    """Measure how much the means of an instance vary over time.
+
+    Args:
+        instance: The instance to measure.
+        tolerance: The relative gap to which ``w1_min`` and ``w2_min`` are solved.
+
+    Returns:
+        The measures, each computed when it is first read.
 
     >>> from driftsack.core import Instance
     >>> world = Instance.from_arrays(rewards=[[0.5], [0.5], [1.0]], costs=[[[0.25]], [[1.0]], [[1.0]]], budget=1.0)

@@ -1,17 +1,19 @@
-r"""Minimise a sum of convex functions over a box, exactly, from few passes over the data.
+r"""Minimise a sum of convex functions over a box with a cutting-plane (bundle) method, to a certified gap.
 
 .. math:: \min_{0 \le z \le u} \; F(z) = a^\top z + \sum_{g=1}^{G} f_g(z), \qquad z \in \mathbb{R}^p,
 
-where each :math:`f_g` is convex and F is not negative. One call of the oracle, a pass, gives the value and a
-subgradient of every :math:`f_g` at a point. A linear program over all cuts seen so far (HiGHS, kept warm) gives a
-lower bound, a point at which it is attained, and weights :math:`\lambda` on the cuts.
+where each :math:`f_g` is convex and F is non-negative. One call of the oracle, a *pass* over the data, returns the
+value and a subgradient of every :math:`f_g` at a point. The master program, a linear program over all cuts seen so
+far (HiGHS, warm-started), returns a lower bound, a point at which it is attained, and multipliers :math:`\lambda` of
+the cuts.
 
-Two things keep the passes few. *Groups*: a cut for each of G groups says more than one for their sum. *In-out
-separation* (Ben-Ameur and Neto 2007): most passes are made halfway between the best point known and the program's
-point. That is safe: if a pass does not improve F, convexity along that line makes the new cuts exclude that point.
+Two techniques keep the number of passes small. *Disaggregation*: one cut for each of G groups is tighter than one cut
+for their sum. *In-out separation* (Ben-Ameur and Neto 2007): most passes are made halfway between the best point known
+and the master program's solution. This is safe: if a pass does not improve F, convexity along that line implies that
+the new cuts exclude the master program's solution.
 
-The lower bound is computed from the weights and the cuts by weak duality, so it holds whatever rounding the
-solver did:
+The lower bound is computed from the multipliers and the cuts by weak duality, so it holds whatever the rounding errors
+of the solver:
 
 .. math:: F(z) \ge \sum \lambda_{g,i} (v_{g,i} - s_{g,i}^\top z_i) + \min_{0 \le z \le u} (a + \sum \lambda s)^\top z .
 """
@@ -29,117 +31,141 @@ Oracle = Callable[[Floats, Floats, Floats], None]
 """``oracle(point, values, slopes)`` writes every group's value (G,) and subgradient (G, p) at a point (p,)."""
 
 HALFWAY: Final = 0.5
-FULL_STEP: Final = (
-    4  # every fourth pass is made at the program's own point, which ends exactly where halving only nears
-)
-VIOLATED: Final = 1e-12
+FULL_STEP_EVERY: Final = 4  # passes at the master program's own solution end exactly; halfway points only come close
+VIOLATION_TOLERANCE: Final = 1e-12
 
 
-class Weight(NamedTuple):
-    """A cut that the lower bound rests on."""
+class CutWeight(NamedTuple):
+    """The share of one cut in the lower bound.
+
+    Attributes:
+        group: The group g that the cut belongs to.
+        visit: The pass in which the cut was found, from 0.
+        share: The cut's multiplier. The shares of a group sum to 1.
+    """
 
     group: int
-    visit: int  # which pass
-    share: float  # of its group; the shares of a group sum to 1
+    visit: int
+    share: float
 
 
 class Minimum(NamedTuple):
-    """What was found, with its proof."""
+    """The best point found, with a proof of how good it is.
 
-    point: Floats  # (p,)
-    upper: float  # F(point)
-    lower: float  # no point has less
-    weights: list[Weight]
-    visits: Floats  # (passes, p) where the oracle was asked
+    Attributes:
+        point: (p,) the best point.
+        upper: F(point).
+        lower: A lower bound of F over the box.
+        weights: The cuts with a positive share in the lower bound.
+        visits: (passes, p) the points at which the oracle was called.
+    """
+
+    point: Floats
+    upper: float
+    lower: float
+    weights: list[CutWeight]
+    visits: Floats
 
     @property
     def passes(self) -> int:
-        """How often the oracle was asked."""
+        """The number of calls of the oracle."""
         return len(self.visits)
 
 
 def minimise(
-    oracle: Oracle, start: Floats, most: Floats, linear: Floats, groups: int, tolerance: float, most_passes: int
+    oracle: Oracle, start: Floats, high: Floats, linear: Floats, groups: int, tolerance: float, most_passes: int
 ) -> Minimum:
-    """Minimise until upper - lower is at most ``tolerance`` times upper, or for ``most_passes`` passes.
+    """Minimise F until ``upper - lower <= tolerance * upper``, or until ``most_passes`` passes have been made.
 
-    >>> def distance(point, values, slopes):             # |z - 1| + |z - 4| + |z - 5|, a group each
-    ...     away = point[0] - np.array([1.0, 4.0, 5.0])
-    ...     values[:], slopes[:, 0] = np.abs(away), np.sign(away)
-    >>> found = minimise(distance, np.zeros(1), np.array([10.0]), np.zeros(1), 3, 1e-9, 100)
-    >>> found.point, found.upper, found.lower
+    Args:
+        oracle: Writes every group's value and subgradient at a point; see :data:`Oracle`.
+        start: (p,) the point of the first pass.
+        high: (p,) upper bounds u of the box.
+        linear: (p,) the linear part a.
+        groups: The number G of groups.
+        tolerance: The relative gap at which to stop.
+        most_passes: The largest number of passes.
+
+    Returns:
+        The best point with its bounds. If the passes run out first, the bounds are valid but further apart.
+
+    >>> def distance(point, values, slopes):             # |z - 1| + |z - 4| + |z - 5|, one group each
+    ...     difference = point[0] - np.array([1.0, 4.0, 5.0])
+    ...     values[:], slopes[:, 0] = np.abs(difference), np.sign(difference)
+    >>> minimum = minimise(distance, np.zeros(1), np.array([10.0]), np.zeros(1), 3, 1e-9, 100)
+    >>> minimum.point, minimum.upper, minimum.lower
     (array([4.]), 4.0, 4.0)
     """
-    master = _Master(most, linear, groups)
-    values, slopes = np.zeros(groups), np.zeros((groups, most.size))
+    master = _MasterProgram(high, linear, groups)
+    values, slopes = np.zeros(groups), np.zeros((groups, high.size))
     visits: list[Floats] = []
     point, best, upper, lower = start, start, np.inf, 0.0
     while True:
         visits.append(point)
         oracle(point, values, slopes)
-        here = float(linear @ point + values.sum())
-        if here < upper:
-            best, upper = point, here
+        value = float(linear @ point + values.sum())
+        if value < upper:
+            best, upper = point, value
         master.add(point, values, slopes, len(visits) - 1)
         proposal, bound = master.solve()
         lower = max(lower, bound)
         if upper - lower <= tolerance * upper or len(visits) >= most_passes:
             return Minimum(best, upper, lower, master.weights(), np.array(visits))
-        alone = len(visits) % FULL_STEP == 0
-        point = proposal if alone else HALFWAY * best + (1 - HALFWAY) * proposal
+        full_step = len(visits) % FULL_STEP_EVERY == 0
+        point = proposal if full_step else HALFWAY * best + (1 - HALFWAY) * proposal
 
 
-class _Master:
+class _MasterProgram:
     """The linear program over the cuts: min a z + sum theta_g, theta_g >= v + s (z - z_i), 0 <= z <= u."""
 
-    def __init__(self, most: Floats, linear: Floats, groups: int) -> None:
+    def __init__(self, high: Floats, linear: Floats, groups: int) -> None:
         from driftsack.numerics.highs import new_highs  # noqa: PLC0415  (slow to import, rarely needed)
 
-        self.most, self.linear, self.groups = most, linear, groups
-        self.owner: list[int] = []  # group of each cut
-        self.visit: list[int] = []
-        self.offsets: list[float] = []  # v - s z_i
-        self.slopes: list[Floats] = []
-        self.levels = np.full(groups, -np.inf)  # theta at the last solution
-        self.point = np.zeros(most.size)
+        self.high, self.linear, self.groups = high, linear, groups
+        self.group: list[int] = []  # of each cut
+        self.visit: list[int] = []  # of each cut
+        self.offsets: list[float] = []  # v - s z_i of each cut
+        self.slopes: list[Floats] = []  # s of each cut
+        self.thetas = np.full(groups, -np.inf)  # at the last solution
+        self.point = np.zeros(high.size)
         self.shares = np.zeros(0)
         self.infinity = float("inf")
         self.solver = new_highs()
-        for cost, high in zip(linear, most, strict=True):
-            self.solver.addCol(cost, 0.0, high, 0, [], [])
+        for cost, end in zip(linear, high, strict=True):
+            self.solver.addCol(cost, 0.0, end, 0, [], [])
         for _ in range(groups):
             self.solver.addCol(1.0, -self.infinity, self.infinity, 0, [], [])
 
     def add(self, point: Floats, values: Floats, slopes: Floats, visit: int) -> None:
         """Add the cuts of a pass that the last solution violates."""
         offsets = values - slopes @ point
-        promised = offsets + slopes @ self.point
+        cut_values = offsets + slopes @ self.point
         size = point.size
-        for g in np.flatnonzero(promised > self.levels + VIOLATED):
+        for g in np.flatnonzero(cut_values > self.thetas + VIOLATION_TOLERANCE):
             used = np.flatnonzero(slopes[g])
             columns = np.append(used, size + g).astype(np.int32)
             entries = np.append(-slopes[g, used], 1.0)
             self.solver.addRow(offsets[g], self.infinity, columns.size, columns, entries)
-            self.owner.append(int(g))
+            self.group.append(int(g))
             self.visit.append(visit)
             self.offsets.append(float(offsets[g]))
             self.slopes.append(slopes[g].copy())
 
     def solve(self) -> tuple[Floats, float]:
-        """The program's point, and the lower bound that its weights prove."""
+        """Solve the program; return its point and the lower bound that its multipliers prove."""
         self.solver.run()
-        answer = self.solver.getSolution()
-        self.point = np.clip(np.array(answer.col_value[: self.most.size]), 0.0, self.most)
-        self.levels = np.array(answer.col_value[self.most.size :])
-        shares = np.maximum(np.array(answer.row_dual), 0.0)
-        totals = np.bincount(self.owner, weights=shares, minlength=self.groups)
+        solution = self.solver.getSolution()
+        self.point = np.clip(np.array(solution.col_value[: self.high.size]), 0.0, self.high)
+        self.thetas = np.array(solution.col_value[self.high.size :])
+        shares = np.maximum(np.array(solution.row_dual), 0.0)
+        totals = np.bincount(self.group, weights=shares, minlength=self.groups)
         if (totals <= 0).any():
-            return self.point, 0.0  # no proof this time
-        self.shares = shares / totals[self.owner]
-        drift = self.linear + self.shares @ np.array(self.slopes)
-        return self.point, float(self.shares @ np.array(self.offsets) + np.minimum(drift, 0.0) @ self.most)
+            return self.point, 0.0  # the multipliers prove no bound in this pass
+        self.shares = shares / totals[self.group]
+        gradient = self.linear + self.shares @ np.array(self.slopes)
+        return self.point, float(self.shares @ np.array(self.offsets) + np.minimum(gradient, 0.0) @ self.high)
 
-    def weights(self) -> list[Weight]:
-        """The cuts with a share in the last bound."""
+    def weights(self) -> list[CutWeight]:
+        """The cuts with a positive share in the last bound."""
         rows = np.flatnonzero(self.shares)
-        return [Weight(self.owner[r], self.visit[r], float(self.shares[r])) for r in rows]
+        return [CutWeight(self.group[r], self.visit[r], float(self.shares[r])) for r in rows]

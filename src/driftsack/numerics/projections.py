@@ -1,4 +1,4 @@
-"""Euclidean projections, in place, without allocation: after the call the point is the nearest one of the set."""
+"""Euclidean projections onto convex sets: kernels that move a point to the nearest point of a set, in place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from driftsack.core.arrays import Floats
 from driftsack.numerics.compiled import kernel
 
-PASSES: Final = 200  # far more than the safeguarded Newton steps of a capped simplex ever take
+MAX_PASSES: Final = 200  # far more safeguarded Newton steps than a capped simplex needs
 
 
 @kernel
@@ -17,8 +17,12 @@ def onto_capped_orthant(point: Floats, cap: float) -> None:
 
     .. math:: \arg\min_{q \ge 0,\, \|q\|_1 \le \mathrm{cap}} \|q - \mathrm{point}\|_2
 
-    Clip at zero; if the sum is still too large, take the same amount from every positive entry until it is not
-    (Michelot 1986): at most n rounds of O(n).
+    Clip at zero. While the sum is still too large, subtract the same amount from every positive entry and clip again
+    (Michelot 1986). This takes at most n passes of O(n).
+
+    Args:
+        point: (n,) the point to project, overwritten.
+        cap: The largest sum allowed.
 
     >>> import numpy as np
     >>> q = np.array([0.9, -0.2, 0.4])
@@ -34,13 +38,13 @@ def onto_capped_orthant(point: Floats, cap: float) -> None:
         active = 0
         for i in range(point.size):
             active += point[i] > 0.0
-        excess, before = (total - cap) / active, total
+        excess, total_before = (total - cap) / active, total
         total = 0.0
         for i in range(point.size):
             point[i] = max(point[i] - excess, 0.0) if point[i] > 0.0 else 0.0
             total += point[i]
-        if total >= before:
-            break  # the excess is below the entries' last digit
+        if total >= total_before:
+            break  # subtracting the excess changes no entry in floating point
 
 
 @kernel
@@ -48,6 +52,11 @@ def onto_box(point: Floats, low: Floats, high: Floats) -> None:
     r"""Project onto :math:`\{x : l \le x \le u\}`.
 
     .. math:: \arg\min_{l \le x \le u} \|x - \mathrm{point}\|_2 = \min(\max(\mathrm{point}, l), u)
+
+    Args:
+        point: (n,) the point to project, overwritten.
+        low: (n,) lower bounds l.
+        high: (n,) upper bounds u.
 
     >>> import numpy as np
     >>> x = np.array([-1.0, 0.5, 9.0])
@@ -65,13 +74,18 @@ def onto_ball(point: Floats, centre: Floats, radius: float) -> None:
 
     .. math:: \arg\min_{\|x - c\|_2 \le r} \|x - p\|_2 = c + (p - c) \min(1, r / \|p - c\|_2)
 
+    Args:
+        point: (n,) the point p to project, overwritten.
+        centre: (n,) the centre c.
+        radius: The radius r.
+
     >>> import numpy as np
     >>> x = np.array([3.0, 4.0])
     >>> onto_ball(x, np.zeros(2), 1.0)
     >>> x.round(12).tolist()
     [0.6, 0.8]
     """
-    largest = 0.0  # taken out before squaring, so that nothing over- or underflows
+    largest = 0.0  # the largest deviation is factored out before squaring to avoid overflow and underflow
     for i in range(point.size):
         largest = max(largest, abs(point[i] - centre[i]))
     if largest == 0.0:
@@ -79,7 +93,7 @@ def onto_ball(point: Floats, centre: Floats, radius: float) -> None:
     square = 0.0
     for i in range(point.size):
         square += ((point[i] - centre[i]) / largest) ** 2
-    distance = math.sqrt(square)  # in units of ``largest``
+    distance = math.sqrt(square)  # relative to ``largest``
     if distance > radius / largest:
         for i in range(point.size):
             point[i] = centre[i] + (point[i] - centre[i]) / largest / distance * radius
@@ -92,7 +106,12 @@ def onto_simplex(point: Floats, total: float) -> None:
     .. math:: \arg\min_{x \ge 0,\, 1^\top x = s} \|x - p\|_2 = \max(p - \tau, 0), \quad
               \textstyle\sum_i \max(p_i - \tau, 0) = s
 
-    Take :math:`\tau` for all entries, drop those at or below it, repeat until none is dropped (Michelot 1986).
+    Compute :math:`\tau` from all entries, drop the entries at or below it, and repeat until none is dropped
+    (Michelot 1986).
+
+    Args:
+        point: (n,) the point p to project, overwritten.
+        total: The sum s of the entries.
 
     >>> import numpy as np
     >>> x = np.array([0.9, -0.2, 0.5])
@@ -100,31 +119,36 @@ def onto_simplex(point: Floats, total: float) -> None:
     >>> x.round(12).tolist()
     [0.7, 0.0, 0.3]
     """
-    highest = point[0]  # entries are counted from the highest, so that large ones lose no digits
+    highest = point[0]  # entries are measured relative to the largest one, which avoids cancellation
     for i in range(point.size):
         highest = max(highest, point[i])
-    tau, before = -math.inf, point.size + 1
+    tau, active_before = -math.inf, point.size + 1
     while True:
         above, active = 0.0, 0
         for i in range(point.size):
             if point[i] - highest > tau:
                 above += point[i] - highest
                 active += 1
-        if active == 0 or active >= before:
+        if active == 0 or active >= active_before:
             break
-        tau, before = (above - total) / active, active
+        tau, active_before = (above - total) / active, active
     for i in range(point.size):
         point[i] = max(point[i] - highest - tau, 0.0)
 
 
 @kernel
 def onto_capped_simplex(point: Floats, caps: Floats, total: float) -> None:
-    r"""Project onto :math:`\{0 \le x \le c, \sum_i x_i = \mathrm{total}\}`; the caps must add up to at least the total.
+    r"""Project onto :math:`\{0 \le x \le c, \sum_i x_i = \mathrm{total}\}`; the caps must sum to at least the total.
 
     .. math:: \arg\min_{0 \le x \le c,\, 1^\top x = s} \|x - p\|_2 = \min(\max(p - \tau, 0), c)
 
-    The sum falls with :math:`\tau`, in straight pieces. Newton's step is exact on a piece; where it would leave the
-    bracket, the bracket is halved. A pass is O(n).
+    The sum is a decreasing, piecewise linear function of :math:`\tau`. A Newton step is exact on each piece; where it
+    would leave the bracket, the bracket is bisected instead. A pass is O(n).
+
+    Args:
+        point: (n,) the point p to project, overwritten.
+        caps: (n,) upper bounds c of the entries.
+        total: The sum s of the entries.
 
     >>> import numpy as np
     >>> x = np.array([2.0, 0.5, 0.0])
@@ -135,25 +159,25 @@ def onto_capped_simplex(point: Floats, caps: Floats, total: float) -> None:
     low, high = math.inf, -math.inf
     for i in range(point.size):
         low, high = min(low, point[i] - caps[i]), max(high, point[i])
-    shift = high  # counted from the highest entry, so that large ones lose no digits
+    shift = high  # entries are measured relative to the largest one, which avoids cancellation
     low, high = low - shift, 0.0
     tau = low
-    for _ in range(PASSES):
+    for _ in range(MAX_PASSES):
         excess, free = -total, 0
         for i in range(point.size):
-            part = point[i] - shift - tau
-            excess += min(max(part, 0.0), caps[i])
-            free += 0.0 < part < caps[i]
+            entry = point[i] - shift - tau
+            excess += min(max(entry, 0.0), caps[i])
+            free += 0.0 < entry < caps[i]
         if excess >= 0.0:
             low = tau
         if excess <= 0.0:
             high = tau
         if excess == 0.0:
             break
-        step = tau + excess / free if free > 0 else low - 1.0
-        after = step if low < step < high else 0.5 * (low + high)
-        if after == tau or after <= low or after >= high:
+        newton = tau + excess / free if free > 0 else low - 1.0
+        candidate = newton if low < newton < high else 0.5 * (low + high)
+        if candidate == tau or candidate <= low or candidate >= high:
             break
-        tau = after
+        tau = candidate
     for i in range(point.size):
         point[i] = min(max(point[i] - shift - tau, 0.0), caps[i])

@@ -1,18 +1,19 @@
-"""Layer 3: online convex optimisation with constraints that move (section 4 of the paper)."""
+"""Online convex optimisation with non-stationary constraints (section 4 of the paper)."""
 
 from driftsack.oco import instances
 from driftsack.oco.algorithm import Algorithm
+from driftsack.oco.callables import Callables
 from driftsack.oco.domains import Ball, Box, Domain
 from driftsack.oco.drift_plus_penalty import DriftPlusPenalty
-from driftsack.oco.families import Callables, Family, Linear, Norm, Quadratic
+from driftsack.oco.families import Family, Linear, Norm, Quadratic
 from driftsack.oco.learner import Learner
 from driftsack.oco.online_gradient import OnlineGradient
 from driftsack.oco.optimum import Optimum, q_bar, restricted_optimum, static_optimum
-from driftsack.oco.penalised import PenalisedPrimalDual
+from driftsack.oco.penalised_primal_dual import PenalisedPrimalDual
 from driftsack.oco.play import Play, play
 from driftsack.oco.polytope import Polytope
 from driftsack.oco.problem import Problem
-from driftsack.oco.simplices import CappedSimplex, Orthant, Simplex
+from driftsack.oco.simplex_domains import CappedSimplex, Orthant, Simplex
 from driftsack.oco.variation import GlobalVariation, global_variation
 from driftsack.oco.virtual_queue import VirtualQueue
 

@@ -1,4 +1,4 @@
-"""``Algorithm``: the recipe of a learner for online convex optimisation, without state."""
+"""``Algorithm``: the settings of an algorithm for online convex optimisation, without state."""
 
 from __future__ import annotations
 
@@ -20,43 +20,72 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Algorithm(abc.ABC):
-    """Immutable, hashable settings: ``play`` runs it on a problem, ``start`` makes a learner to ask and tell."""
+    """The immutable, hashable settings of an algorithm.
+
+    :meth:`play` runs it on a whole problem; :meth:`start` makes a learner with ``ask`` and ``tell``.
+    """
 
     @abc.abstractmethod
     def new_state(self, domain: Domain, horizon: int, constraints: int) -> State:
-        """The state of a learner before its first round."""
+        """Create the state before the first round.
+
+        Args:
+            domain: The set of decisions.
+            horizon: The number T of rounds.
+            constraints: The number d of constraints per round.
+
+        Returns:
+            The state.
+        """
 
     def play(self, problem: Problem, trials: int = 1, seed: int = 0) -> Play:
-        """Play the whole problem: compiled where it is made of arrays; ``trials`` only differ if there is noise."""
-        from driftsack.oco.play import play  # noqa: PLC0415  (a play holds its algorithm)
+        """Play all rounds of a problem; in compiled code if its functions are arrays.
+
+        Args:
+            problem: The problem.
+            trials: The number of trials. They differ only if the problem has noise.
+            seed: The seed of the noise. Trial k depends on ``(seed, k)`` only.
+
+        Returns:
+            The results of the trials.
+        """
+        from driftsack.oco.play import play  # noqa: PLC0415  (the module imports this one)
 
         return play(self, problem, trials, seed)
 
     def start(self, domain: Domain, horizon: int, constraints: int = 1) -> Learner:
-        """Start a learner on a domain, for T rounds with d constraints each.
+        """Start a learner.
+
+        Args:
+            domain: The set of decisions.
+            horizon: The number T of rounds.
+            constraints: The number d of constraints per round.
+
+        Returns:
+            The learner, before its first round.
 
         >>> import driftsack as ds
         >>> learner = ds.oco.VirtualQueue().start(ds.oco.Simplex(2), horizon=100, constraints=1)
         >>> learner.ask()
         array([0.5, 0.5])
-        >>> learner.tell(gradients=[[1.0, 0.0], [0.0, 1.0]], values=[-0.1])  # the loss's first
+        >>> learner.tell(gradients=[[1.0, 0.0], [0.0, 1.0]], values=[-0.1])  # the gradient of the loss comes first
         """
         of_type(domain, Domain, "domain")
-        from driftsack.oco.learner import Learner  # noqa: PLC0415  (a learner holds its algorithm)
+        from driftsack.oco.learner import Learner  # noqa: PLC0415  (the module imports this one)
 
         rounds = whole(horizon, "horizon", at_least=1)
         return Learner(self, domain, rounds, whole(constraints, "constraints", at_least=1))
 
     def to_spec(self) -> dict[str, Any]:
-        """Name and settings as plain data; :func:`from_spec` reads them back."""
+        """Return the name and the settings as plain data, which :func:`from_spec` reads."""
         return {"algorithm": type(self).__name__, **dataclasses.asdict(self)}
 
 
 def from_spec(spec: Mapping[str, Any]) -> Algorithm:
-    """The algorithm that a spec names: ``{"algorithm": "VirtualQueue"}``."""
+    """Build the algorithm that a spec such as ``{"algorithm": "VirtualQueue"}`` names."""
     settings = dict(spec)
     name = settings.pop("algorithm", None)
-    known = {recipe.__name__: recipe for recipe in Algorithm.__subclasses__()}
+    known = {algorithm.__name__: algorithm for algorithm in Algorithm.__subclasses__()}
     if name not in known:
         raise SettingError(f"algorithm must be one of {', '.join(sorted(known))}, got {name!r}.")
     return known[name](**settings)

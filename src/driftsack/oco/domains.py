@@ -1,8 +1,7 @@
-r"""Where decisions live: convex, closed and bounded sets with exact projections.
+r"""Domains, the sets that decisions are chosen from: convex, closed and bounded, with exact projections.
 
-Each knows three things: the nearest point, :math:`\arg\min_{x \in X} \|x - p\|_2`; the least value of a linear
-function, :math:`\min_{x \in X} v^\top x`, which certificates and sup norms are made of; and itself as constraints of
-a convex program.
+A domain computes the nearest point, :math:`\arg\min_{x \in X} \|x - p\|_2`; the minimum of a linear function,
+:math:`\min_{x \in X} v^\top x`, which the certificates and sup norms need; and its own constraints in a convex program.
 """
 
 from __future__ import annotations
@@ -21,21 +20,27 @@ from driftsack.oco.region import BALL, BOX, Region, project
 
 
 class Halfspaces(NamedTuple):
-    """All x with ``matrix @ x <= limits``; the first ``equations`` rows hold with equality."""
+    """The set of all x with ``matrix @ x <= limits``.
 
-    matrix: Floats  # (k, n)
-    limits: Floats  # (k,)
+    Attributes:
+        matrix: (k, n) one row per condition.
+        limits: (k,) the right-hand sides.
+        equations: How many of the first rows hold with equality.
+    """
+
+    matrix: Floats
+    limits: Floats
     equations: int
 
 
 @dataclass(frozen=True, eq=False)
 class Domain(abc.ABC):
-    """A convex, closed, bounded and non-empty set."""
+    """A convex, closed, bounded and non-empty set of decisions."""
 
     @property
     @abc.abstractmethod
     def region(self) -> Region:
-        """The domain as kernels see it."""
+        """The numbers of the domain in the form that compiled kernels take."""
 
     @property
     def dimension(self) -> int:
@@ -45,63 +50,99 @@ class Domain(abc.ABC):
     @property
     @abc.abstractmethod
     def centre(self) -> Floats:
-        """(n,) a point well inside: where learners begin."""
+        """(n,) a central point, at which learners start."""
 
     @abc.abstractmethod
     def least(self, vectors: Floats) -> Floats:
-        """(K,) the least value over the domain of each linear function v·x, vectors (K, n)."""
+        """Compute the minimum of linear functions over the domain.
+
+        Args:
+            vectors: (K, n) one vector v of each function v·x.
+
+        Returns:
+            (K,) the minimum of each function.
+        """
 
     @property
     @abc.abstractmethod
     def halfspaces(self) -> Halfspaces:
-        """The linear conditions that make the domain."""
+        """The linear conditions that define the domain."""
 
     def program(self, x: Any) -> list[Any]:
-        """The domain as constraints on a cvxpy variable."""
+        """Express the domain as constraints of a convex program.
+
+        Args:
+            x: A cvxpy variable with n entries.
+
+        Returns:
+            The cvxpy constraints.
+        """
         matrix, limits, equations = self.halfspaces
         equal = [matrix[:equations] @ x == limits[:equations]] if equations else []
         return [*equal, matrix[equations:] @ x <= limits[equations:]]
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Name and numbers as plain data; :func:`from_dict` reads them back."""
+        """Return the name and the numbers as plain data, which :func:`from_dict` reads."""
 
     def move_inside(self, point: Floats) -> None:
-        """Move ``point`` to the nearest point of the domain, in place."""
+        """Project a point onto the domain, in place.
+
+        Args:
+            point: (n,) the point, overwritten by the nearest point of the domain.
+        """
         project(self.region, point)
 
     def project(self, point: npt.ArrayLike) -> Floats:
-        """(n,) the nearest point of the domain.
+        """Project a point onto the domain.
+
+        Args:
+            point: (n,) the point.
+
+        Returns:
+            (n,) the nearest point of the domain.
 
         >>> Ball([0.0, 0.0]).project([3.0, 4.0]).round(12).tolist()
         [0.6, 0.8]
         """
-        moved = floats(point, "point", (self.dimension,)).copy()
-        self.move_inside(moved)
-        return moved
+        projected = floats(point, "point", (self.dimension,)).copy()
+        self.move_inside(projected)
+        return projected
 
     def most(self, vectors: Floats) -> Floats:
-        """(K,) the largest value over the domain of each linear function v·x, vectors (K, n)."""
+        """Compute the maximum of linear functions over the domain.
+
+        Args:
+            vectors: (K, n) one vector v of each function v·x.
+
+        Returns:
+            (K,) the maximum of each function.
+        """
         return -self.least(-vectors)
 
 
-def bounded(value: Any, what: str) -> None:
-    """Refuse infinite sizes with a word about why."""
+def check_bounded(value: Any, name: str) -> None:
+    """Raise an error if a size of a domain is infinite."""
     if np.isinf(np.asarray(value, dtype=float)).any():
         raise UnboundedDomainError(
-            f"{what} must be finite, so that the domain is bounded, got {value}; give it a bound."
+            f"{name} must be finite, so that the domain is bounded, got {value}; give it a bound."
         )
 
 
-def not_empty(fits: bool, why: str) -> None:
-    """Refuse a domain without points."""
-    if not fits:
-        raise EmptyDomainError(f"the domain is empty: {why}.")
+def check_not_empty(condition: bool, reason: str) -> None:
+    """Raise an error if a domain has no points."""
+    if not condition:
+        raise EmptyDomainError(f"the domain is empty: {reason}.")
 
 
 @dataclass(frozen=True, eq=False)
 class Box(Domain):
-    """All x between ``low`` and ``high``; a single number stands for every entry, ``size`` of them.
+    """All x between two bounds, entry by entry.
+
+    Attributes:
+        low: (n,) the lower bounds; a single number applies to every entry.
+        high: (n,) the upper bounds; a single number applies to every entry.
+        size: The number n of entries. Only needed if both bounds are single numbers and n is not 1.
 
     >>> Box(0, 1, size=2).project([2.0, 0.5]).tolist()
     [1.0, 0.5]
@@ -112,94 +153,122 @@ class Box(Domain):
     size: int | None = None
 
     def __post_init__(self) -> None:
-        bounded(self.low, "low")
-        bounded(self.high, "high")
+        check_bounded(self.low, "low")
+        check_bounded(self.high, "high")
         size = self.size or max(np.size(self.low), np.size(self.high))
         low, high = (frozen(vector(end, name, size)) for end, name in ((self.low, "low"), (self.high, "high")))
-        not_empty(bool((low <= high).all()), f"low must be at most high in every entry, got low {low}, high {high}")
+        check_not_empty(
+            bool((low <= high).all()), f"low must be at most high in every entry, got low {low}, high {high}"
+        )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
         object.__setattr__(self, "size", size)
 
     @property
     def region(self) -> Region:
-        """Two ends."""
+        """The bounds in the form that compiled kernels take."""
         return Region(BOX, self.low, self.high, 0.0)
 
     @property
     def centre(self) -> Floats:
-        """The middle."""
+        """(n,) the midpoint of the bounds."""
         middle: Floats = 0.5 * (self.low + self.high)
         return middle
 
     def least(self, vectors: Floats) -> Floats:
-        """Each entry at the end that is cheaper."""
+        """Compute the minimum of linear functions: each entry is at the bound with the smaller value.
+
+        Args:
+            vectors: (K, n) one vector v of each function v·x.
+
+        Returns:
+            (K,) the minimum of each function.
+        """
         least: Floats = np.minimum(vectors * self.low, vectors * self.high).sum(axis=1)
         return least
 
     @property
     def halfspaces(self) -> Halfspaces:
-        """Two ends an entry."""
+        """Two conditions per entry, one for each bound."""
         eye = np.eye(self.dimension)
         return Halfspaces(np.vstack([eye, -eye]), np.concatenate([self.high, -self.low]), 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Its ends."""
+        """Return the name and the bounds as plain data."""
         return {"domain": "Box", "low": self.low.tolist(), "high": self.high.tolist()}
 
 
 @dataclass(frozen=True, eq=False)
 class Ball(Domain):
-    """All x within ``radius`` of ``middle``, in the Euclidean norm."""
+    """All x within a Euclidean distance of a centre.
+
+    Attributes:
+        middle: (n,) the centre.
+        radius: The largest distance from the centre, 0 or more.
+    """
 
     middle: Any
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        bounded(self.radius, "radius")
+        check_bounded(self.radius, "radius")
         object.__setattr__(self, "middle", frozen(vector(self.middle, "middle")))
         object.__setattr__(self, "radius", number(self.radius, "radius"))
-        not_empty(self.radius >= 0, f"radius must be 0 or more, got {self.radius:g}")
+        check_not_empty(self.radius >= 0, f"radius must be 0 or more, got {self.radius:g}")
 
     @property
     def region(self) -> Region:
-        """Middle and radius."""
+        """The centre and the radius in the form that compiled kernels take."""
         return Region(BALL, self.middle, self.middle, self.radius)
 
     @property
     def centre(self) -> Floats:
-        """The middle."""
+        """(n,) the centre of the ball."""
         return np.array(self.middle)
 
     def least(self, vectors: Floats) -> Floats:
-        """As far against v as the radius allows."""
+        """Compute the minimum of linear functions: it is attained one radius from the centre, against v.
+
+        Args:
+            vectors: (K, n) one vector v of each function v·x.
+
+        Returns:
+            (K,) the minimum of each function.
+        """
         least: Floats = vectors @ self.middle - self.radius * np.linalg.norm(vectors, axis=1)
         return least
 
     @property
     def halfspaces(self) -> Halfspaces:
-        """None: a ball has no flat sides."""
+        """No conditions: a ball is not defined by linear conditions."""
         return Halfspaces(np.zeros((0, self.dimension)), np.zeros(0), 0)
 
     def program(self, x: Any) -> list[Any]:
-        """One cone."""
-        from driftsack.oco.extra import cvxpy  # noqa: PLC0415  (an optional package)
+        """Express the ball as one second-order cone constraint of a convex program.
+
+        Args:
+            x: A cvxpy variable with n entries.
+
+        Returns:
+            The cvxpy constraint, in a list.
+        """
+        from driftsack.oco.optional_packages import cvxpy  # noqa: PLC0415  (an optional package)
 
         return [cvxpy().norm(x - self.middle) <= self.radius]
 
     def to_dict(self) -> dict[str, Any]:
-        """Middle and radius."""
+        """Return the name, the centre and the radius as plain data."""
         return {"domain": "Ball", "middle": self.middle.tolist(), "radius": self.radius}
 
 
 def from_dict(content: dict[str, Any]) -> Domain:
-    """The domain that ``to_dict`` wrote down.
+    """Build the domain that ``to_dict`` described.
 
     >>> from_dict({"domain": "Simplex", "size": 3, "total": 1.0}).dimension
     3
     """
-    from driftsack.oco.polytope import Polytope  # noqa: PLC0415  (these are Domains themselves)
-    from driftsack.oco.simplices import CappedSimplex, Orthant, Simplex  # noqa: PLC0415
+    from driftsack.oco.polytope import Polytope  # noqa: PLC0415  (the module imports this one)
+    from driftsack.oco.simplex_domains import CappedSimplex, Orthant, Simplex  # noqa: PLC0415
 
     settings = dict(content)
     known: dict[str, Any] = {kind.__name__: kind for kind in (Box, Simplex, CappedSimplex, Ball, Orthant, Polytope)}

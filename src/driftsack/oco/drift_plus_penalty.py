@@ -1,6 +1,6 @@
-r"""Drift plus penalty for constraints drawn at random (Yu, Neely and Wei 2017).
+r"""Drift plus penalty for stochastic constraints (Yu, Neely and Wei 2017).
 
-At the end of round t, with the functions of round t in hand, minimise a bound on the growth of
+At the end of round t, after its functions are known, minimise a bound on the growth of
 :math:`\tfrac12 \|Q\|^2` (the drift) plus V times the linearised loss (the penalty),
 
 .. math:: x_{t+1} = \arg\min_{x \in X} V \nabla f_t(x_t)^\top (x - x_t)
@@ -9,12 +9,12 @@ At the end of round t, with the functions of round t in hand, minimise a bound o
 and let the queues grow by the linearised constraints at :math:`x_{t+1}`, with :math:`V = \sqrt T` and
 :math:`\alpha = T`.
 
-But for the numbering of rounds these are the steps of :mod:`~driftsack.oco.virtual_queue`: the terms in :math:`x_t`
-do not move the argmin. What differs is the promise. *Guarantee* (their Theorems, constraints i.i.d., Slater's
-condition in the mean): expected regret and expected violation :math:`O(\sqrt T)`, and :math:`O(\sqrt T \log T)` with
-high probability. The paper's last appendix carries it over to independent constraints whose distribution moves, for
-:math:`\bar q W` more. So the kernels are shared; there is one parameter here, since the two parts of the bound
-balance when α grows as V².
+Up to the numbering of rounds these are the steps of :mod:`~driftsack.oco.virtual_queue`: the terms in :math:`x_t` do
+not change the argmin. The two differ in their guarantees. *Guarantee* (their theorems, for i.i.d. constraints under
+Slater's condition in the mean): expected regret and expected violation :math:`O(\sqrt T)`, and
+:math:`O(\sqrt T \log T)` with high probability. The paper's last appendix extends it to independent constraints with a
+non-stationary distribution, for an additional :math:`\bar q W`. The kernels are shared. There is one parameter here,
+since the two parts of the bound balance when α grows as V².
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from dataclasses import dataclass
 from driftsack.core.checks import above_zero
 from driftsack.oco.algorithm import Algorithm
 from driftsack.oco.domains import Domain
-from driftsack.oco.state import QUEUE, State, new_state
+from driftsack.oco.state import VIRTUAL_QUEUE, State, new_state
 
 
 @dataclass(frozen=True)
 class DriftPlusPenalty(Algorithm):
-    """Recipe: ``scale`` v gives V = v√T and α = v²T; 1 is theirs, and the two must grow together.
+    """Drift plus penalty.
+
+    Attributes:
+        scale: The scale v of V = v√T and α = v²T, above 0. The authors use 1.
 
     >>> DriftPlusPenalty().scale
     1.0
@@ -42,6 +45,15 @@ class DriftPlusPenalty(Algorithm):
         object.__setattr__(self, "scale", above_zero(self.scale, "scale"))
 
     def new_state(self, domain: Domain, horizon: int, constraints: int) -> State:
-        """Empty queues."""
-        numbers = (self.scale * math.sqrt(horizon), self.scale**2 * horizon)
-        return new_state(QUEUE, numbers, domain, constraints)
+        """Create the state before the first round, with empty queues.
+
+        Args:
+            domain: The set of decisions.
+            horizon: The number T of rounds.
+            constraints: The number d of constraints per round.
+
+        Returns:
+            The state.
+        """
+        settings = (self.scale * math.sqrt(horizon), self.scale**2 * horizon)
+        return new_state(VIRTUAL_QUEUE, settings, domain, constraints)

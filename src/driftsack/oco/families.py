@@ -1,44 +1,53 @@
-r"""Convex functions over time, as arrays: row k of a table, and ``phase[t]``, the row of round t.
+r"""Families of convex functions over time, given by arrays: round t has row ``phase[t]`` of a table.
 
 ``Linear`` is :math:`a^\top x + b`, ``Quadratic`` :math:`\tfrac12 x^\top P x + a^\top x + b` with P positive
-semi-definite, ``Norm`` :math:`\|x - c\|_2 - r`. A family holds m functions a round: a loss is a family with m = 1,
-constraints have m = d. :class:`Callables` wraps any Python functions with gradients.
+semi-definite, ``Norm`` :math:`\|x - c\|_2 - r`. A family holds m functions per round: losses are a family with
+m = 1, constraints have m = d. :class:`~driftsack.oco.Callables` takes Python functions instead of arrays.
 """
 
 from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Floats, Phase
-from driftsack.core.checks import floats, frozen, whole
-from driftsack.core.errors import NotFiniteError, OutOfRangeError, ShapeError
+from driftsack.core.checks import floats, frozen
+from driftsack.core.errors import OutOfRangeError, ShapeError
 from driftsack.numerics.compiled import kernel
 
+# Values of ``Rows.kind``
 LINEAR: Final = 0
 QUADRATIC: Final = 1
 NORM: Final = 2
-CONVEX: Final = -1e-9  # eigenvalues of a convex quadratic, relative to its largest entry; below is not rounding
+
+SMALLEST_EIGENVALUE: Final = -1e-9  # of a convex quadratic, relative to its largest entry, because of rounding
 
 
 class Rows(NamedTuple):
-    """A family as kernels see it; every family has the same type, so one compiled loop serves them all."""
+    """The arrays of a family. All families share one type, so that the loop compiles once for all of them.
+
+    Attributes:
+        kind: Which kind of functions they are.
+        matrices: (K, m, n, n) the matrices P, or (1, m, n, n) if all rows share them; (1, m, 0, 0) if there are none.
+        vectors: (K, m, n) the vectors a, or the centres c of norms.
+        constants: (K, m) the constants b, or minus the radii r of norms.
+        phase: (T,) the row of each round.
+    """
 
     kind: int
-    matrices: Floats  # (1 or K, m, n, n); (1, m, 0, 0) where there are none
-    vectors: Floats  # (K, m, n): a, or a norm's centre c
-    constants: Floats  # (K, m): b, or -r
-    phase: Phase  # (T,)
+    matrices: Floats
+    vectors: Floats
+    constants: Floats
+    phase: Phase
 
 
 @kernel
 def evaluate(rows: Rows, t: int, x: Floats, first: int, values: Floats, gradients: Floats) -> None:
-    """Write round t's m values and gradients at x into ``values`` and ``gradients``, from index ``first`` on."""
+    """Write the m values and gradients of round t at x into ``values`` and ``gradients``, from index ``first`` on."""
     row = rows.phase[t]
     block = row if rows.matrices.shape[0] > 1 else 0
     for i in range(rows.vectors.shape[1]):
@@ -51,13 +60,13 @@ def evaluate(rows: Rows, t: int, x: Floats, first: int, values: Floats, gradient
                 gradient[j] = vector[j]
                 value += vector[j] * x[j]
             if rows.kind == QUADRATIC:
-                value += bend(rows.matrices[block, i], x, gradient)
+                value += add_quadratic(rows.matrices[block, i], x, gradient)
         values[first + i] = value + rows.constants[row, i]
 
 
 @kernel
 def distance(x: Floats, centre: Floats, gradient: Floats) -> float:
-    """The distance of x from a centre; its gradient, 0 at the centre itself, is written."""
+    """The distance of x from a centre; writes its gradient, which is 0 at the centre itself."""
     square = 0.0
     for j in range(x.size):
         square += (x[j] - centre[j]) ** 2
@@ -68,8 +77,8 @@ def distance(x: Floats, centre: Floats, gradient: Floats) -> float:
 
 
 @kernel
-def bend(matrix: Floats, x: Floats, gradient: Floats) -> float:
-    """Half of xᵀPx; Px is added to ``gradient``."""
+def add_quadratic(matrix: Floats, x: Floats, gradient: Floats) -> float:
+    """The value ½xᵀPx; adds its gradient Px to ``gradient``."""
     half = 0.0
     for j in range(x.size):
         slope = 0.0
@@ -81,7 +90,13 @@ def bend(matrix: Floats, x: Floats, gradient: Floats) -> float:
 
 
 class Family(abc.ABC):
-    """m convex functions of n variables in each of T rounds."""
+    """m convex functions of n variables in each of T rounds.
+
+    Attributes:
+        horizon: The number T of rounds.
+        count: The number m of functions per round.
+        dimension: The number n of variables.
+    """
 
     horizon: int
     count: int
@@ -89,15 +104,30 @@ class Family(abc.ABC):
 
     @abc.abstractmethod
     def evaluate(self, t: int, x: Floats) -> tuple[Floats, Floats]:
-        """Values (m,) and gradients (m, n) of round t, from 0, at x."""
+        """Evaluate the functions of one round.
+
+        Args:
+            t: The round, from 0.
+            x: (n,) the point.
+
+        Returns:
+            The values (m,) and gradients (m, n) at x.
+        """
 
     @abc.abstractmethod
     def mean(self, x: Floats) -> tuple[Floats, Floats]:
-        """Values (m,) and gradients (m, n) at x of the mean over all rounds."""
+        """Evaluate the mean of the functions over all rounds.
+
+        Args:
+            x: (n,) the point.
+
+        Returns:
+            The values (m,) and gradients (m, n) at x.
+        """
 
 
 class Table(Family):
-    """A family given by arrays; checked, read-only."""
+    """A family given by arrays, which are checked and copied."""
 
     def __init__(self, kind: int, matrices: Any, vectors: Any, constants: Any, phase: Any) -> None:
         table = np.asarray(vectors, dtype=float)
@@ -112,18 +142,26 @@ class Table(Family):
         self.weights: Floats = np.bincount(self.phase, minlength=rows) / self.horizon  # (K,) shares of the rounds
 
     def evaluate(self, t: int, x: Floats) -> tuple[Floats, Floats]:
-        """By the kernel."""
+        """Evaluate the functions of one round.
+
+        Args:
+            t: The round, from 0.
+            x: (n,) the point.
+
+        Returns:
+            The values (m,) and gradients (m, n) at x.
+        """
         values, gradients = np.zeros(self.count), np.zeros((self.count, self.dimension))
         evaluate(self.rows, t, x, 0, values, gradients)
         return values, gradients
 
     def table(self, x: Floats) -> tuple[Floats, Floats]:
-        """Values (K, m) and gradients (K, m, n) of every row at x."""
+        """Evaluate the functions of every row at x: values (K, m) and gradients (K, m, n)."""
         rows = self.rows
         if rows.kind == NORM:
-            apart = x - rows.vectors
-            length = np.linalg.norm(apart, axis=2)
-            return length + rows.constants, apart / np.maximum(length, np.finfo(float).tiny)[:, :, None]
+            difference = x - rows.vectors
+            length = np.linalg.norm(difference, axis=2)
+            return length + rows.constants, difference / np.maximum(length, np.finfo(float).tiny)[:, :, None]
         values, gradients = rows.vectors @ x + rows.constants, rows.vectors
         if rows.kind == QUADRATIC:
             slopes = rows.matrices @ x
@@ -131,13 +169,20 @@ class Table(Family):
         return values, gradients
 
     def mean(self, x: Floats) -> tuple[Floats, Floats]:
-        """Rows weighted by how many rounds they have."""
+        """Evaluate the mean over all rounds: rows are weighted by their shares of the rounds.
+
+        Args:
+            x: (n,) the point.
+
+        Returns:
+            The values (m,) and gradients (m, n) at x.
+        """
         values, gradients = self.table(x)
         return self.weights @ values, np.tensordot(self.weights, gradients, axes=1)
 
 
 def _phase(phase: Any, rows: int) -> Phase:
-    """The row of each round, (T,); without one, round t has row t."""
+    """(T,) the row of each round; by default round t has row t."""
     if phase is None:
         return np.asarray(frozen(np.arange(rows, dtype=np.int32)))
     table = np.asarray(phase)
@@ -149,7 +194,12 @@ def _phase(phase: Any, rows: int) -> Phase:
 
 
 class Linear(Table):
-    """a·x + b: ``vectors`` (K, n) or (K, m, n), ``constants`` (K, m) or a number, ``phase`` (T,) or one row a round.
+    """Linear functions a·x + b.
+
+    Args:
+        vectors: (K, n) or (K, m, n) the vectors a of K distinct rows.
+        constants: (K, m) the constants b, or a number for all.
+        phase: (T,) the row of each round; by default round t has row t.
 
     >>> losses = Linear([[1.0, 2.0], [0.0, 3.0]], phase=[0, 0, 1])
     >>> losses.horizon, losses.evaluate(2, np.array([1.0, 1.0]))
@@ -162,7 +212,14 @@ class Linear(Table):
 
 
 class Quadratic(Table):
-    """½xᵀPx + a·x + b: ``matrices`` (n, n) for all, (m, n, n) for every row, or (K, m, n, n).
+    """Convex quadratic functions ½xᵀPx + a·x + b.
+
+    Args:
+        matrices: The positive semi-definite matrices P: (n, n) for all functions, (m, n, n) for all rows, or
+            (K, m, n, n).
+        vectors: (K, n) or (K, m, n) the vectors a of K distinct rows.
+        constants: (K, m) the constants b, or a number for all.
+        phase: (T,) the row of each round; by default round t has row t.
 
     >>> around = Quadratic(np.eye(2), [[-1.0, 0.0]], constants=0.5, phase=[0, 0])    # ½‖x − (1, 0)‖²
     >>> around.evaluate(0, np.array([1.0, 2.0]))
@@ -189,16 +246,21 @@ class Quadratic(Table):
             )
         table = floats(np.broadcast_to(table, (table.shape[0], count, *table.shape[2:])), "matrices", (None,) * 4)
         table = 0.5 * (table + np.swapaxes(table, 2, 3))
-        least = np.linalg.eigvalsh(table).min()
-        if least < CONVEX * max(np.abs(table).max(), 1.0):
+        smallest = np.linalg.eigvalsh(table).min()
+        if smallest < SMALLEST_EIGENVALUE * max(np.abs(table).max(), 1.0):
             raise OutOfRangeError(
-                f"matrices must be positive semi-definite, else they are not convex, got an eigenvalue {least:g}."
+                f"matrices must be positive semi-definite, so that functions are convex, got eigenvalue {smallest:g}."
             )
         super().__init__(QUADRATIC, table, vectors, constants, phase)
 
 
 class Norm(Table):
-    """‖x − c‖ − r, the distance from ``centres`` (K, n) or (K, m, n) beyond ``radii``: a constraint to stay near.
+    """Distances ‖x − c‖ − r from a ball; as a constraint, x must stay within the radius r of the centre c.
+
+    Args:
+        centres: (K, n) or (K, m, n) the centres c of K distinct rows.
+        radii: (K, m) the radii r, or a number for all.
+        phase: (T,) the row of each round; by default round t has row t.
 
     >>> Norm([[0.0, 0.0]], radii=1.0, phase=[0]).evaluate(0, np.array([3.0, 4.0]))
     (array([4.]), array([[0.6, 0.8]]))
@@ -207,50 +269,3 @@ class Norm(Table):
     def __init__(self, centres: npt.ArrayLike, radii: npt.ArrayLike = 0.0, phase: npt.ArrayLike | None = None):
         count = np.shape(centres)[1] if np.ndim(centres) == 3 else 1  # noqa: PLR2004
         super().__init__(NORM, np.zeros((1, count, 0, 0)), centres, -np.asarray(radii, dtype=float), phase)
-
-
-class Callables(Family):
-    """Any convex functions: ``value(t, x)`` gives m numbers, ``gradient(t, x)`` (m, n); rounds from 0; in Python.
-
-    >>> drifting = Callables(lambda t, x: np.exp(x[0]) - t, lambda t, x: [np.exp(x[0])], horizon=10, dimension=1)
-    >>> drifting.evaluate(3, np.zeros(1))
-    (array([-2.]), array([[1.]]))
-    """
-
-    def __init__(
-        self,
-        value: Callable[[int, Floats], Any],
-        gradient: Callable[[int, Floats], Any],
-        horizon: int,
-        dimension: int,
-        count: int = 1,
-    ) -> None:
-        self.value, self.gradient = value, gradient
-        self.horizon = whole(horizon, "horizon", at_least=1)
-        self.dimension = whole(dimension, "dimension", at_least=1)
-        self.count = whole(count, "count", at_least=1)
-
-    def evaluate(self, t: int, x: Floats) -> tuple[Floats, Floats]:
-        """Call both, and refuse what is not finite or has another shape."""
-        values = np.asarray(self.value(t, x), dtype=float).reshape(-1)
-        gradients = np.asarray(self.gradient(t, x), dtype=float)
-        gradients = gradients.reshape(1, -1) if self.count == 1 else gradients
-        if values.shape != (self.count,) or gradients.shape != (self.count, self.dimension):
-            raise ShapeError(
-                f"in round {t + 1} value must give {self.count} numbers and gradient ({self.count}, {self.dimension}), "
-                f"got shapes {values.shape} and {gradients.shape}."
-            )
-        if not (np.isfinite(values).all() and np.isfinite(gradients).all()):
-            raise NotFiniteError(
-                f"round {t + 1}, x = {x}: value and gradient must be finite, got {values} and {gradients}."
-            )
-        return values, gradients
-
-    def mean(self, x: Floats) -> tuple[Floats, Floats]:
-        """Call every round."""
-        values, gradients = np.zeros(self.count), np.zeros((self.count, self.dimension))
-        for t in range(self.horizon):
-            value, gradient = self.evaluate(t, x)
-            values += value
-            gradients += gradient
-        return values / self.horizon, gradients / self.horizon

@@ -1,8 +1,7 @@
-r"""Worlds for online convex optimisation: the paper's lower bound, families that move, and a data centre.
+r"""Problems of online convex optimisation: the paper's lower bound, random families, and a data centre.
 
-The random families live on the box [0, 1]ⁿ: linear losses that reward playing, and constraints
-:math:`a_t^\top x \le b` with a in [0.2, 1] and b a share of what playing everything would use. So x = 0 is always
-strictly feasible.
+The random families have the domain [0, 1]ⁿ, losses that decrease in x, and constraints :math:`a_t^\top x \le b` with a
+in [0.2, 1] and b a share of what x = (1, ..., 1) would use, so that x = 0 is always strictly feasible.
 """
 
 from __future__ import annotations
@@ -19,23 +18,44 @@ from driftsack.oco.domains import Box
 from driftsack.oco.families import Linear, Norm, Quadratic
 from driftsack.oco.problem import Problem
 
-SHARE: Final = 0.3  # of what playing everything would use, a constraint allows this
+LIMIT_SHARE: Final = 0.3  # the limit b of a constraint, as a share of what x = (1, ..., 1) would use
 HOURS: Final = 24
 
 
 class ClosedForms(NamedTuple):
-    """What pencil and paper say about :func:`proposition_2`; the last two are as printed (errata)."""
+    r"""The closed forms of :func:`proposition_2`.
 
-    optimum: float  # OPT
-    restricted: float  # OPT'
-    variation: float  # W
-    q_bar: float  # the larger of the two programs' prices, OPT' spread evenly over its binding rounds
+    Attributes:
+        optimum: OPT.
+        restricted: OPT'.
+        variation: W.
+        q_bar: :math:`\bar q`, the larger price of the two programs, with that of OPT' divided evenly among its binding
+            rounds.
+        printed_optimum: OPT as printed in the paper (errata).
+        printed_restricted: OPT' as printed in the paper (errata).
+    """
+
+    optimum: float
+    restricted: float
+    variation: float
+    q_bar: float
     printed_optimum: float
     printed_restricted: float
 
 
 def proposition_2(horizon: int = 10_000, reward: float = 1.0, budget: float = 0.5, shift: float = 0.1) -> Problem:
-    r"""Proposition 2's example: :math:`f_t = -rx`, :math:`g_t = (b + \Delta 1\{t \le T/2\}) x - b/2`, x in [0, 1].
+    r"""Build Proposition 2's example of one variable, with constraints that change once, at T/2.
+
+    .. math:: f_t(x) = -rx, \qquad g_t(x) = (b + \Delta 1\{t \le T/2\}) x - b/2, \qquad x \in [0, 1]
+
+    Args:
+        horizon: The number T of rounds.
+        reward: The slope r of the rewards, above 0.
+        budget: The budget b, above 0.
+        shift: The additional cost Δ in the first half, above 0.
+
+    Returns:
+        The problem.
 
     >>> proposition_2(horizon=1_000)
     Problem(1,000 rounds, 1 variable, 1 constraint)
@@ -49,10 +69,20 @@ def proposition_2(horizon: int = 10_000, reward: float = 1.0, budget: float = 0.
 def proposition_2_forms(
     horizon: int = 10_000, reward: float = 1.0, budget: float = 0.5, shift: float = 0.1
 ) -> ClosedForms:
-    r"""OPT, OPT', W and q̄ of :func:`proposition_2`, with h the rounds of the first half.
+    r"""Compute OPT, OPT', W and q̄ of :func:`proposition_2` in closed form.
 
-    One x for all rounds meets the sum of the constraints iff :math:`x \le \tfrac{b}{2} T / (bT + \Delta h)`, and
-    each of them iff :math:`x \le \tfrac{b}{2} / (b + \Delta)`.
+    With h rounds in the first half, a fixed x satisfies the sum of the constraints if and only if
+    :math:`x \le \tfrac{b}{2} T / (bT + \Delta h)`, and each of them if and only if
+    :math:`x \le \tfrac{b}{2} / (b + \Delta)`.
+
+    Args:
+        horizon: The number T of rounds.
+        reward: The slope r of the rewards.
+        budget: The budget b.
+        shift: The additional cost Δ in the first half.
+
+    Returns:
+        The closed forms.
 
     >>> forms = proposition_2_forms(horizon=1_000)
     >>> round(forms.restricted - forms.optimum, 3), round(forms.q_bar * forms.variation, 3)
@@ -77,40 +107,71 @@ def iid(
     bias: float = 0.5,
     seed: int = 0,
 ) -> Problem:
-    """Losses drawn anew each round; constraints still in the mean and drawn about it (``noise`` 0: quite still).
+    """Build a problem with random linear losses and stationary constraints, observed with noise.
 
-    The loss of an entry is uniform within ½ of -``bias``. At bias 0 no decision is better than another until chance
-    makes it so: the hardest losses for regret.
+    Args:
+        dimension: The number n of variables.
+        constraints: The number d of constraints per round.
+        horizon: The number T of rounds.
+        noise: The size of the perturbations of the constraints; 0 for none. See :class:`~driftsack.oco.Problem`.
+        bias: The mean of every coefficient of a loss is ``-bias``; each is drawn uniformly within ½ of it. With bias 0
+            all decisions have the same expected loss, which is the hardest case for regret.
+        seed: The seed of losses and constraints.
+
+    Returns:
+        The problem.
     """
     rng = generator(seed)
     uses = rng.uniform(0.2, 1.0, (1, constraints, dimension))
     size = (whole(horizon, "horizon", at_least=1), dimension)
     losses = Linear(rng.random(size) - 0.5 - number(bias, "bias"))
-    still = Linear(uses, -SHARE * uses.sum(axis=2), np.zeros(horizon, dtype=np.int32))
-    return Problem(losses, still, Box(0.0, 1.0, size=dimension), noise=noise)
+    stationary = Linear(uses, -LIMIT_SHARE * uses.sum(axis=2), np.zeros(horizon, dtype=np.int32))
+    return Problem(losses, stationary, Box(0.0, 1.0, size=dimension), noise=noise)
 
 
 def one_switch(
     dimension: int = 3, constraints: int = 2, horizon: int = 10_000, size: float = 0.2, seed: int = 0
 ) -> Problem:
-    """Constraints that change once, halfway, by up to ``size`` to each side; losses drawn anew each round."""
+    """Build a problem with random linear losses and constraints that change once, at T/2.
+
+    Args:
+        dimension: The number n of variables.
+        constraints: The number d of constraints per round.
+        horizon: The number T of rounds.
+        size: The largest deviation of a coefficient of a constraint from its mean over the two halves.
+        seed: The seed of losses and constraints.
+
+    Returns:
+        The problem.
+    """
     rng = generator(seed)
     change = at_least_zero(size, "size") * rng.uniform(-1.0, 1.0, (constraints, dimension))
     uses = rng.uniform(0.2, 1.0, (constraints, dimension))
     rows = np.stack([uses + change, uses - change])
     losses = Linear(-rng.random((whole(horizon, "horizon", at_least=2), dimension)))
     phase = (np.arange(horizon) >= horizon // 2).astype(np.int32)
-    limits = np.broadcast_to(-SHARE * uses.sum(axis=1), (2, constraints))
+    limits = np.broadcast_to(-LIMIT_SHARE * uses.sum(axis=1), (2, constraints))
     return Problem(losses, Linear(rows, limits, phase), Box(0.0, 1.0, size=dimension))
 
 
 def slow_drift(
     dimension: int = 3, constraints: int = 2, horizon: int = 10_000, size: float = 0.2, seed: int = 0
 ) -> Problem:
-    """Constraints that go in a straight line, by ``size`` to each side; losses are distances from a moving target."""
+    """Build a problem with constraints that change linearly, and squared distances from a moving target as losses.
+
+    Args:
+        dimension: The number n of variables.
+        constraints: The number d of constraints per round.
+        horizon: The number T of rounds.
+        size: The deviation of every coefficient of a constraint from its mean, at the start and at the end.
+        seed: The seed of losses and constraints.
+
+    Returns:
+        The problem.
+    """
     rng = generator(seed)
-    way = np.linspace(-1.0, 1.0, whole(horizon, "horizon", at_least=2))[:, None, None]
-    return _moving(rng.uniform(0.2, 1.0, (constraints, dimension)), way, size, rng)
+    path = np.linspace(-1.0, 1.0, whole(horizon, "horizon", at_least=2))[:, None, None]
+    return _drifting(rng.uniform(0.2, 1.0, (constraints, dimension)), path, size, rng)
 
 
 def periodic(
@@ -121,20 +182,36 @@ def periodic(
     periods: float = 10.0,
     seed: int = 0,
 ) -> Problem:
-    """Constraints that swing by ``size`` to each side, each entry with its own phase; the loss's target swings too."""
+    """Build a problem with periodic constraints, and squared distances from a periodic target as losses.
+
+    Args:
+        dimension: The number n of variables.
+        constraints: The number d of constraints per round.
+        horizon: The number T of rounds.
+        size: The amplitude of every coefficient of a constraint. Each has its own phase.
+        periods: The number of periods over the horizon.
+        seed: The seed of losses and constraints.
+
+    Returns:
+        The problem.
+    """
     rng = generator(seed)
-    begin = rng.random((1, constraints, dimension))
+    phase = rng.random((1, constraints, dimension))
     cycle = np.arange(whole(horizon, "horizon", at_least=2))[:, None, None] * (number(periods, "periods") / horizon)
-    way = np.sin(2 * np.pi * (cycle + begin))
-    return _moving(rng.uniform(0.2, 1.0, (constraints, dimension)), way, size, rng)
+    path = np.sin(2 * np.pi * (cycle + phase))
+    return _drifting(rng.uniform(0.2, 1.0, (constraints, dimension)), path, size, rng)
 
 
-def _moving(uses: Floats, way: Floats, size: float, rng: np.random.Generator) -> Problem:
-    """Constraints ``uses`` + ``size`` × ``way`` (T, 1 or d, 1 or n), and half square distances from a moving target."""
+def _drifting(uses: Floats, path: Floats, size: float, rng: np.random.Generator) -> Problem:
+    """Build a problem with a drift of ``size`` times a path (T, 1 or d, 1 or n) with values in [-1, 1].
+
+    The coefficients of the constraints are ``uses`` (d, n) plus or minus the drift. The losses are half the squared
+    distances from a target that follows the path of the first constraint.
+    """
     direction = np.sign(rng.normal(size=uses.shape))
-    rows = uses + at_least_zero(size, "size") * way * direction
-    limits = np.broadcast_to(-SHARE * uses.sum(axis=1), rows.shape[:2])
-    target = 0.7 + 0.3 * np.broadcast_to(way, rows.shape)[:, 0, :] * np.sign(rng.normal(size=uses.shape[1]))
+    rows = uses + at_least_zero(size, "size") * path * direction
+    limits = np.broadcast_to(-LIMIT_SHARE * uses.sum(axis=1), rows.shape[:2])
+    target = 0.7 + 0.3 * np.broadcast_to(path, rows.shape)[:, 0, :] * np.sign(rng.normal(size=uses.shape[1]))
     losses = Quadratic(np.eye(uses.shape[1]), -target, 0.5 * (target**2).sum(axis=1))
     return Problem(losses, Linear(rows, limits), Box(0.0, 1.0, size=uses.shape[1]))
 
@@ -142,23 +219,32 @@ def _moving(uses: Floats, way: Floats, size: float, rng: np.random.Generator) ->
 def job_scheduling(
     servers: int = 5, horizon: int = 24 * 365, load: float = 0.5, energy: float = 0.9, seed: int = 0
 ) -> Problem:
-    r"""A data centre: each hour set the speed x of each server, in [0, 1]; power has a price that varies by the hour.
+    r"""Build the problem of a data centre: each hour choose the load x of each server, in [0, 1].
 
-    The loss is what the power costs, price times Σ p_i x_i, and a little wear, ½ 0.1 ‖x‖². In the long run the work
-    that comes in must be done, :math:`\mathrm{demand}_t - \sum_i s_i x_i \le 0`, and the power used must stay within
-    a share ``energy`` of what all servers would draw. ``load`` is the mean demand as a share of what all servers can
-    do.
+    The loss is the cost of power, the hour's price times Σ p_i x_i, plus a small cost of wear, ½ 0.1 ‖x‖². In the long
+    run the demand must be served, :math:`\mathrm{demand}_t - \sum_i s_i x_i \le 0`, and the power used must not exceed
+    a share of what all servers draw together. Prices and demand have a daily pattern.
+
+    Args:
+        servers: The number of servers.
+        horizon: The number T of hours.
+        load: The mean demand as a share of the capacity of all servers.
+        energy: The power limit as a share of what all servers draw together, above ``load`` and at most 1.
+        seed: The seed of the speeds s and powers p of the servers.
+
+    Returns:
+        The problem.
 
     >>> job_scheduling(servers=4, horizon=24 * 7)
     Problem(168 rounds, 4 variables, 2 constraints)
     """
     if not 0 < load < energy <= 1:
-        raise OutOfRangeError(f"load and energy must have 0 < load < energy <= 1, got {load:g} and {energy:g}.")
+        raise OutOfRangeError(f"load and energy must satisfy 0 < load < energy <= 1, got {load:g} and {energy:g}.")
     rng = generator(seed)
     speed, power = rng.uniform(0.5, 1.5, (2, whole(servers, "servers", at_least=1)))
     hour = np.arange(HOURS)
-    price = 1.0 + 0.5 * np.sin(2 * np.pi * (hour - 11) / HOURS)  # dear in the evening
-    demand = load * speed.sum() * (1.0 + 0.4 * np.sin(2 * np.pi * (hour - 8) / HOURS))  # busy in the afternoon
+    price = 1.0 + 0.5 * np.sin(2 * np.pi * (hour - 11) / HOURS)  # highest in the evening
+    demand = load * speed.sum() * (1.0 + 0.4 * np.sin(2 * np.pi * (hour - 8) / HOURS))  # highest in the afternoon
     phase = np.arange(whole(horizon, "horizon", at_least=1)) % HOURS
     losses = Quadratic(0.1 * np.eye(servers), price[:, None] * power, 0.0, phase)
     rows = np.broadcast_to(np.stack([-speed, power]), (HOURS, 2, servers))
@@ -167,11 +253,20 @@ def job_scheduling(
 
 
 def tight_then_loose(horizon: int = 10_000, size: float = 0.1) -> Problem:
-    r"""Following the limit costs: :math:`f = |x - \tfrac12|`, :math:`g_t = x - \tfrac12 \pm \Delta` on [0, 1].
+    r"""Build a problem whose limit is first tight and then loose, so that not knowing it is costly.
 
-    The limit is Δ = ``size`` lower in the first half and higher in the second. The best fixed decision, ½, breaks it
-    first and makes up for it; who cannot know that the limit will rise must stay at ½ - Δ. So W = ΔT, and half of it
-    is lost.
+    .. math:: f(x) = |x - \tfrac12|, \qquad g_t(x) = x - \tfrac12 \pm \Delta, \qquad x \in [0, 1]
+
+    The limit on x is Δ lower than ½ in the first half and Δ higher in the second. The best fixed decision, ½,
+    violates it at first and compensates later. A learner that cannot know that the limit will rise must stay at ½ - Δ,
+    so about half of W = ΔT is lost.
+
+    Args:
+        horizon: The number T of rounds.
+        size: The deviation Δ of the limit from ½.
+
+    Returns:
+        The problem.
 
     >>> tight_then_loose(horizon=1_000)
     Problem(1,000 rounds, 1 variable, 1 constraint)

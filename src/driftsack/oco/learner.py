@@ -1,4 +1,4 @@
-"""``Learner``: an algorithm started on a domain. Ask for a point, act, tell gradients and values."""
+"""``Learner``: an algorithm started on a domain, with ``ask`` and ``tell``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,21 @@ from driftsack.core.errors import AlreadyToldError, FileFormatError, HorizonReac
 from driftsack.oco import domains
 from driftsack.oco.algorithm import Algorithm, from_spec
 from driftsack.oco.domains import Domain
-from driftsack.oco.loop import aim, settle
+from driftsack.oco.loop import finish_round, gradient_step
 
 _VERSION = 1
 
 
 class Learner:
-    """One round is one ``ask`` and one ``tell``; a refused ``tell`` leaves the learner as it was.
+    """An algorithm started on a domain; each round is one ``ask`` and one ``tell``.
+
+    A ``tell`` that raises an error leaves the learner unchanged.
+
+    Args:
+        algorithm: The algorithm's settings.
+        domain: The set of decisions.
+        horizon: The number T of rounds.
+        constraints: The number d of constraints per round.
 
     >>> import driftsack as ds
     >>> learner = ds.oco.VirtualQueue().start(ds.oco.Box(0, 1), horizon=100, constraints=1)
@@ -40,34 +48,54 @@ class Learner:
 
     @property
     def round(self) -> int:
-        """How many rounds have been told."""
-        return int(self._state.clock[0])
+        """The number of completed rounds."""
+        return int(self._state.completed[0])
 
     @property
     def prices(self) -> Floats:
-        """(d,) what the learner takes a unit of each constraint to weigh: its queues or multipliers."""
+        """(d,) the current price of each constraint: its virtual queue or multiplier."""
         return self._state.prices.copy()
 
     def ask(self) -> Floats:
-        """(n,) the decision of the present round; asking again gives the same."""
+        """Return the decision of the current round; asking again returns the same.
+
+        Returns:
+            (n,) the decision x.
+
+        Raises:
+            HorizonReachedError: If all rounds are completed.
+        """
         if self.round >= self.horizon:
-            raise HorizonReachedError(f"all {self.horizon} rounds have been told; start a new learner for more.")
+            raise HorizonReachedError(f"all {self.horizon} rounds are completed; start a new learner for more.")
         self._asked = True
         return self._state.point.copy()
 
     def tell(self, gradients: npt.ArrayLike, values: npt.ArrayLike) -> None:
-        """End the round: ``gradients`` (1 + d, n), the loss's first; ``values`` (d,) of the constraints; all at x."""
+        """Complete the current round with the functions observed at its decision x.
+
+        Args:
+            gradients: (1 + d, n) the gradients of the loss and then of the constraints at x.
+            values: (d,) the values of the constraints at x.
+
+        Raises:
+            AlreadyToldError: If the round has not been asked for.
+        """
         if not self._asked:
             raise AlreadyToldError(f"round {self.round + 1} has not been asked; ask for its point first, tell once.")
         slopes = floats(gradients, "gradients", (1 + self.constraints, self.domain.dimension))
-        levels = np.concatenate([[0.0], vector(values, "values", self.constraints)])  # no algorithm reads the loss's
-        aim(self._state, slopes)
+        loss_unused = [0.0]  # no algorithm reads the value of the loss
+        levels = np.concatenate([loss_unused, vector(values, "values", self.constraints)])
+        gradient_step(self._state, slopes)
         self.domain.move_inside(self._state.target)
-        settle(self._state, levels, slopes)
+        finish_round(self._state, levels, slopes)
         self._asked = False
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the learner to one file; :meth:`load` goes on from there, bit for bit."""
+        """Write the learner to a file. A learner that :meth:`load` reads continues with the same bits.
+
+        Args:
+            path: The file to write.
+        """
         content = {
             "algorithm": self.algorithm.to_spec(),
             "domain": self.domain.to_dict(),
@@ -78,22 +106,32 @@ class Learner:
         file_format.write(path, "oco learner", _VERSION, content, self._arrays())
 
     def _arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """What changes."""
+        """The arrays that change, by their names in the file."""
         state = self._state
-        return {"clock": state.clock, "point": state.point, "prices": state.prices}
+        return {"clock": state.completed, "point": state.point, "prices": state.prices}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Learner:
-        """Read what :meth:`save` wrote."""
+        """Read a learner from a file.
+
+        Args:
+            path: A file that :meth:`save` wrote.
+
+        Returns:
+            The learner, as it was when it was saved.
+
+        Raises:
+            FileFormatError: If the file does not hold a valid learner.
+        """
         content, stored = file_format.read(path, "oco learner", _VERSION)
         try:
             domain = domains.from_dict(content["domain"])
             horizon, constraints = int(content["horizon"]), int(content["constraints"])
             learner = cls(from_spec(content["algorithm"]), domain, horizon, constraints)
-            for name, place in learner._arrays().items():
-                if stored[name].shape != place.shape or stored[name].dtype != place.dtype:
+            for name, array in learner._arrays().items():
+                if stored[name].shape != array.shape or stored[name].dtype != array.dtype:
                     raise ValueError(f"array {name} has another shape or type than this learner needs")
-                place[...] = stored[name]
+                array[...] = stored[name]
             learner._asked = bool(content["asked"])
         except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(f"{path} holds a learner that does not fit together: {error}") from error

@@ -1,59 +1,67 @@
-"""The rounds of a play, compiled; the same kernels serve ``ask`` and ``tell``."""
+"""The compiled rounds of an algorithm on a problem. ``Learner.ask`` and ``Learner.tell`` use the same kernels."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.numerics.compiled import kernel
-from driftsack.oco import online_gradient, penalised, virtual_queue
+from driftsack.oco import online_gradient, penalised_primal_dual, virtual_queue
 from driftsack.oco.families import Rows, evaluate
 from driftsack.oco.region import Region, project
-from driftsack.oco.state import GRADIENT, QUEUE, State
-
-FINISHED: Final = 0
+from driftsack.oco.state import ONLINE_GRADIENT, VIRTUAL_QUEUE, State
 
 
 class Tally(NamedTuple):
-    """What one trial has lost and overdrawn so far."""
+    """The sums of one trial so far, and the functions of the current round.
 
-    clock: Ints  # (1,) curve points written
-    sums: Floats  # (1 + d,) losses, then constraints
-    points: Floats  # (n,) sum of the decisions
-    times: Ints  # (p,) rounds after which the curves are read
-    curves: Floats  # (p, 1 + d)
-    values: Floats  # (1 + d,) of the present round
-    gradients: Floats  # (1 + d, n) of the present round
+    Attributes:
+        curve_points: (1,) the number of points of the curves written so far.
+        sums: (1 + d,) the sums of the losses and of each constraint's values.
+        point_sum: (n,) the sum of the decisions.
+        times: (p,) the rounds after which a point of the curves is written.
+        curves: (p, 1 + d) ``sums`` after each of ``times``.
+        values: (1 + d,) the loss and the constraints of the current round.
+        gradients: (1 + d, n) their gradients.
+    """
+
+    curve_points: Ints
+    sums: Floats
+    point_sum: Floats
+    times: Ints
+    curves: Floats
+    values: Floats
+    gradients: Floats
 
 
 @kernel
-def aim(state: State, gradients: Floats) -> None:
-    """Write where the next decision would be without the domain."""
-    if state.kind == QUEUE:
-        virtual_queue.aim(state, gradients)
-    elif state.kind == GRADIENT:
-        online_gradient.aim(state, gradients)
+def gradient_step(state: State, gradients: Floats) -> None:
+    """Write the next decision, before its projection onto the domain, into ``state.target``."""
+    if state.kind == VIRTUAL_QUEUE:
+        virtual_queue.gradient_step(state, gradients)
+    elif state.kind == ONLINE_GRADIENT:
+        online_gradient.gradient_step(state, gradients)
     else:
-        penalised.aim(state, gradients)
+        penalised_primal_dual.gradient_step(state, gradients)
 
 
 @kernel
-def settle(state: State, values: Floats, gradients: Floats) -> None:
-    """Once the target lies in the domain: update the prices, move there, end the round."""
-    if state.kind == QUEUE:
-        virtual_queue.settle(state, values, gradients)
-    elif state.kind != GRADIENT:
-        penalised.settle(state, values)
+def finish_round(state: State, values: Floats, gradients: Floats) -> None:
+    """Update the prices and move to ``state.target``, which has been projected onto the domain."""
+    if state.kind == VIRTUAL_QUEUE:
+        virtual_queue.update_prices(state, values, gradients)
+    elif state.kind != ONLINE_GRADIENT:
+        penalised_primal_dual.update_prices(state, values)
     for j in range(state.point.size):
         state.point[j] = state.target[j]
-    state.clock[0] += 1
+    state.completed[0] += 1
 
 
 @kernel
-def disturb(noise: float, x: Floats, values: Floats, gradients: Floats, rng: Generator) -> None:
-    """Add an independent random linear function to each constraint: what is seen has the given mean."""
+def add_noise(noise: float, x: Floats, values: Floats, gradients: Floats, rng: Generator) -> None:
+    """Add an independent random linear function with mean zero to each constraint."""
     for i in range(1, values.size):
         values[i] += noise * (2.0 * rng.random() - 1.0)
         for j in range(x.size):
@@ -63,21 +71,21 @@ def disturb(noise: float, x: Floats, values: Floats, gradients: Floats, rng: Gen
 
 
 @kernel
-def book(tally: Tally, t: int, x: Floats) -> None:
-    """Add up round t, from 0, and write the curves' points if they have one here."""
+def record_round(tally: Tally, t: int, x: Floats) -> None:
+    """Add round t, from 0, to the sums, and write a point of the curves if one is due."""
     for i in range(tally.sums.size):
         tally.sums[i] += tally.values[i]
     for j in range(x.size):
-        tally.points[j] += x[j]
-    point = tally.clock[0]
+        tally.point_sum[j] += x[j]
+    point = tally.curve_points[0]
     if tally.times[point] == t + 1:
         for i in range(tally.sums.size):
             tally.curves[point, i] = tally.sums[i]
-        tally.clock[0] = point + 1
+        tally.curve_points[0] = point + 1
 
 
 @kernel
-def run(
+def play_rounds(
     state: State,
     region: Region,
     losses: Rows,
@@ -85,8 +93,8 @@ def run(
     tally: Tally,
     noise: float,
     rng: Generator,
-) -> int:
-    """Play every round."""
+) -> None:
+    """Play all rounds of a problem."""
     for t in range(losses.phase.size):
         evaluate(losses, t, state.point, 0, tally.values, tally.gradients)
         first = 1
@@ -94,9 +102,8 @@ def run(
             evaluate(family, t, state.point, first, tally.values, tally.gradients)
             first += family.vectors.shape[1]
         if noise > 0.0:
-            disturb(noise, state.point, tally.values, tally.gradients, rng)
-        book(tally, t, state.point)
-        aim(state, tally.gradients)
+            add_noise(noise, state.point, tally.values, tally.gradients, rng)
+        record_round(tally, t, state.point)
+        gradient_step(state, tally.gradients)
         project(region, state.target)
-        settle(state, tally.values, tally.gradients)
-    return FINISHED
+        finish_round(state, tally.values, tally.gradients)

@@ -1,4 +1,4 @@
-"""``play``: an algorithm on a whole problem, and ``Play``, what came of it."""
+"""``play``: run an algorithm on a whole problem; ``Play``: the results."""
 
 from __future__ import annotations
 
@@ -11,24 +11,32 @@ from numpy.random import Generator
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import number, of_type, whole
 from driftsack.core.seeding import generator, trial_seeds
+from driftsack.core.statistics import standard_error
 from driftsack.numerics.curves import curve_times
 from driftsack.oco.algorithm import Algorithm
-from driftsack.oco.loop import Tally, aim, book, disturb, run, settle
+from driftsack.oco.loop import Tally, add_noise, finish_round, gradient_step, play_rounds, record_round
 from driftsack.oco.problem import Problem
-from driftsack.oco.region import BY_PROGRAM
+from driftsack.oco.region import NOT_COMPILED
 from driftsack.oco.state import State
 
 
 class HasValue(Protocol):
-    """An optimum: something with a value."""
+    """Anything with a value, such as an :class:`~driftsack.oco.Optimum`."""
 
     @property
     def value(self) -> float:
-        """What it loses over the horizon."""
+        """The loss over the horizon."""
 
 
-class Measures(NamedTuple):
-    """Regret and violation in expectation; errors are standard errors, 0 for a single trial."""
+class RegretEstimate(NamedTuple):
+    r"""Estimates of the expected regret and the expected violation.
+
+    Attributes:
+        regret: The mean of :math:`\mathrm{Reg}_1` over the trials.
+        regret_error: Its standard error; 0 for a single trial.
+        violation: The mean of :math:`\mathrm{Reg}_2` over the trials.
+        violation_error: Its standard error; 0 for a single trial.
+    """
 
     regret: float
     regret_error: float
@@ -38,44 +46,71 @@ class Measures(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Play:
-    """What n trials of an algorithm on a problem gave."""
+    """The results of one or more trials of an algorithm on a problem with n variables and d constraints.
+
+    Attributes:
+        problem: The problem.
+        algorithm: The algorithm's settings.
+        loss: (trials,) the sum of f_t(x_t) over the rounds.
+        totals: (trials, d) the sum of g_t(x_t) over the rounds; positive values are violations.
+        times: (p,) the rounds after which the curves are recorded, at most 512.
+        loss_curve: (trials, p) the sum of the losses up to each of ``times``.
+        total_curve: (trials, p, d) the sums of the constraints up to each of ``times``.
+        mean_point: (trials, n) the average decision.
+        last_point: (trials, n) the decision of the round after the last one.
+        prices: (trials, d) the virtual queues or multipliers at the end.
+    """
 
     problem: Problem
     algorithm: Algorithm
-    loss: Floats  # (n,) the sum of f_t(x_t)
-    totals: Floats  # (n, d) the sum of g_t(x_t): above 0 is violated
-    times: Ints  # (p,) up to 512 rounds
-    loss_curve: Floats  # (n, p) losses up to each of ``times``
-    total_curve: Floats  # (n, p, d) constraints up to each of ``times``
-    mean_point: Floats  # (n, n variables) the average decision
-    last_point: Floats  # (n, n variables) what would be played next
-    prices: Floats  # (n, d) queues or multipliers at the end
+    loss: Floats
+    totals: Floats
+    times: Ints
+    loss_curve: Floats
+    total_curve: Floats
+    mean_point: Floats
+    last_point: Floats
+    prices: Floats
 
     @property
     def trials(self) -> int:
-        """The number n of trials."""
+        """The number of trials."""
         return len(self.loss)
 
     @property
     def violation(self) -> Floats:
-        r"""(n,) :math:`\mathrm{Reg}_2 = \sum_i (\sum_t g_{t,i}(x_t))^+`; with noise, look at its mean."""
-        over: Floats = np.maximum(self.totals, 0.0).sum(axis=1)
-        return over
+        r"""(trials,) the violation :math:`\mathrm{Reg}_2 = \sum_i (\sum_t g_{t,i}(x_t))^+` of each trial."""
+        violation: Floats = np.maximum(self.totals, 0.0).sum(axis=1)
+        return violation
 
     def regret(self, best: HasValue | float) -> Floats:
-        r"""(n,) :math:`\mathrm{Reg}_1`: what each trial lost more than a benchmark."""
+        r"""Compute the regret :math:`\mathrm{Reg}_1` against a benchmark.
+
+        Args:
+            best: The benchmark: an optimum of this problem, or its value.
+
+        Returns:
+            (trials,) the loss of each trial minus the benchmark's.
+        """
         return self.loss - number(getattr(best, "value", best), "the benchmark's value")
 
-    def expected(self, best: HasValue | float) -> Measures:
-        r"""The measures of the stochastic setting, estimated: means over the trials, with standard errors.
+    def expected(self, best: HasValue | float) -> RegretEstimate:
+        r"""Estimate the measures of the stochastic setting by their means over the trials.
 
-        :math:`\mathrm{Reg}_1 = E[\sum_t f_t(x_t)] - \mathrm{OPT}` against the optimum of the means, and
-        :math:`\mathrm{Reg}_2 = \sum_i E[(\sum_t g_{t,i}(x_t))^+]` of what was drawn (the paper's last appendix).
+        These are :math:`\mathrm{Reg}_1 = E[\sum_t f_t(x_t)] - \mathrm{OPT}` against the optimum of the means, and
+        :math:`\mathrm{Reg}_2 = \sum_i E[(\sum_t g_{t,i}(x_t))^+]` of the observed constraints (the paper's last
+        appendix).
+
+        Args:
+            best: The benchmark: an optimum of this problem, or its value.
+
+        Returns:
+            The means, with standard errors.
         """
-        regret, over = self.regret(best), self.violation
-        root = np.sqrt(self.trials)
-        spread = [float(part.std(ddof=1) / root) if self.trials > 1 else 0.0 for part in (regret, over)]
-        return Measures(float(regret.mean()), spread[0], float(over.mean()), spread[1])
+        regret, violation = self.regret(best), self.violation
+        return RegretEstimate(
+            float(regret.mean()), standard_error(regret), float(violation.mean()), standard_error(violation)
+        )
 
     def __str__(self) -> str:
         return (
@@ -85,42 +120,52 @@ class Play:
 
 
 def play(algorithm: Algorithm, problem: Problem, trials: int = 1, seed: int = 0) -> Play:
-    """Play ``trials`` trials; trial k depends on ``(seed, k)`` alone, and only through the noise."""
+    """Run an algorithm on all rounds of a problem; in compiled code if its functions are arrays.
+
+    Args:
+        algorithm: The algorithm's settings.
+        problem: The problem.
+        trials: The number of trials. They differ only if the problem has noise.
+        seed: The seed of the noise. Trial k depends on ``(seed, k)`` only.
+
+    Returns:
+        The results of the trials.
+    """
     of_type(problem, Problem, "problem")
     count = whole(trials, "trials", at_least=1)
     times = curve_times(problem.horizon)
-    done: list[tuple[State, Tally]] = []
+    finished: list[tuple[State, Tally]] = []
     for trial in range(count):
         state = algorithm.new_state(problem.domain, problem.horizon, problem.count)
         tally = new_tally(problem, times)
         rng = generator(trial_seeds(seed, trial)[0])
-        if problem.tabled and problem.domain.region.kind != BY_PROGRAM:
-            run_compiled(problem, state, tally, rng)
+        if problem.tabled and problem.domain.region.kind != NOT_COMPILED:
+            play_compiled(problem, state, tally, rng)
         else:
-            run_in_python(problem, state, tally, rng)
-        done.append((state, tally))
-    curves = np.array([tally.curves for _, tally in done])
+            play_in_python(problem, state, tally, rng)
+        finished.append((state, tally))
+    curves = np.array([tally.curves for _, tally in finished])
     return Play(
         problem=problem,
         algorithm=algorithm,
-        loss=np.array([tally.sums[0] for _, tally in done]),
-        totals=np.array([tally.sums[1:] for _, tally in done]),
+        loss=np.array([tally.sums[0] for _, tally in finished]),
+        totals=np.array([tally.sums[1:] for _, tally in finished]),
         times=times,
         loss_curve=curves[:, :, 0],
         total_curve=curves[:, :, 1:],
-        mean_point=np.array([tally.points for _, tally in done]) / problem.horizon,
-        last_point=np.array([state.point for state, _ in done]),
-        prices=np.array([state.prices for state, _ in done]),
+        mean_point=np.array([tally.point_sum for _, tally in finished]) / problem.horizon,
+        last_point=np.array([state.point for state, _ in finished]),
+        prices=np.array([state.prices for state, _ in finished]),
     )
 
 
 def new_tally(problem: Problem, times: Ints) -> Tally:
-    """Nothing lost yet."""
+    """Create the sums before the first round."""
     functions, variables = 1 + problem.count, problem.dimension
     return Tally(
-        clock=np.zeros(1, dtype=np.int64),
+        curve_points=np.zeros(1, dtype=np.int64),
         sums=np.zeros(functions),
-        points=np.zeros(variables),
+        point_sum=np.zeros(variables),
         times=times,
         curves=np.zeros((times.size, functions)),
         values=np.zeros(functions),
@@ -128,20 +173,20 @@ def new_tally(problem: Problem, times: Ints) -> Tally:
     )
 
 
-def run_compiled(problem: Problem, state: State, tally: Tally, rng: Generator) -> None:
-    """All rounds in one call."""
+def play_compiled(problem: Problem, state: State, tally: Tally, rng: Generator) -> None:
+    """Play all rounds in one call of a kernel."""
     losses: Any = problem.losses
     rows = tuple(family.rows for family in problem.constraints)
-    run(state, problem.domain.region, losses.rows, rows, tally, problem.noise, rng)
+    play_rounds(state, problem.domain.region, losses.rows, rows, tally, problem.noise, rng)
 
 
-def run_in_python(problem: Problem, state: State, tally: Tally, rng: Generator) -> None:
-    """Round by round: for callables, and for domains onto which a program projects."""
+def play_in_python(problem: Problem, state: State, tally: Tally, rng: Generator) -> None:
+    """Play round by round, for Python functions and for domains without a compiled projection."""
     for t in range(problem.horizon):
         tally.values[:], tally.gradients[:] = problem.evaluate(t, state.point)
         if problem.noise > 0.0:
-            disturb(problem.noise, state.point, tally.values, tally.gradients, rng)
-        book(tally, t, state.point)
-        aim(state, tally.gradients)
+            add_noise(problem.noise, state.point, tally.values, tally.gradients, rng)
+        record_round(tally, t, state.point)
+        gradient_step(state, tally.gradients)
         problem.domain.move_inside(state.target)
-        settle(state, tally.values, tally.gradients)
+        finish_round(state, tally.values, tally.gradients)

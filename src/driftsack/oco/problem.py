@@ -1,4 +1,4 @@
-"""``Problem``: losses and constraints over time, and the domain that decisions live in."""
+"""``Problem``: losses and constraints over time, and the domain of the decisions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,18 @@ from driftsack.oco.families import Family, Table
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    r"""Each round choose x in the domain, then see a loss :math:`f_t` and constraints :math:`g_t`.
+    r"""A problem of online convex optimisation: choose x in the domain each round, then observe the round's functions.
 
-    The aim is a small :math:`\sum_t f_t(x_t)` with :math:`\sum_t g_{t,i}(x_t) \le 0` in the long run.
-    ``constraints`` is a family or several. With ``noise`` s the constraints are the means of what is drawn (the
-    stochastic setting of the paper's last appendix): each round adds :math:`\varepsilon^\top x + \varepsilon_0` to
-    each, all ε uniform on [-s, s].
+    These are a loss :math:`f_t` and d constraints :math:`g_t`. The goal is a small :math:`\sum_t f_t(x_t)` with
+    :math:`\sum_t g_{t,i}(x_t) \le 0` in the long run.
+
+    Attributes:
+        losses: The losses, one function per round.
+        constraints: The constraints, d functions per round: a family or several, kept as a tuple.
+        domain: The set of decisions.
+        noise: The size s of random perturbations of the constraints, 0 for none. With noise the given constraints are
+            means (the stochastic setting of the paper's last appendix): in each round every constraint is observed with
+            :math:`\varepsilon^\top x + \varepsilon_0` added, all ε independent and uniform on [-s, s].
 
     >>> from driftsack.oco import Box, Linear
     >>> problem = Problem(Linear([[-1.0]], phase=[0] * 100), Linear([[1.0]], [[-0.5]], phase=[0] * 100), Box(0, 1))
@@ -31,7 +37,7 @@ class Problem:
     """
 
     losses: Family
-    constraints: Any  # (d functions a round) a family or several; kept as a tuple
+    constraints: Any
     domain: Domain
     noise: float = 0.0
 
@@ -45,7 +51,7 @@ class Problem:
         for family in families:
             of_type(family, Family, "constraints")
         if self.losses.count != 1:
-            raise ShapeError(f"losses must hold one function a round, got {self.losses.count}.")
+            raise ShapeError(f"losses must hold one function per round, got {self.losses.count}.")
         for family in families:
             if family.horizon != self.horizon:
                 raise ShapeError(f"losses have {self.horizon} rounds, constraints {family.horizon}; they must agree.")
@@ -59,31 +65,46 @@ class Problem:
 
     @property
     def horizon(self) -> int:
-        """The rounds T."""
+        """The number T of rounds."""
         return self.losses.horizon
 
     @property
     def dimension(self) -> int:
-        """The variables n."""
+        """The number n of variables."""
         return self.domain.dimension
 
     @property
     def count(self) -> int:
-        """The constraints d."""
+        """The number d of constraints."""
         return sum(family.count for family in self.constraints)
 
     @property
     def tabled(self) -> bool:
-        """Whether all functions are arrays, so that compiled loops and convex programs can take them."""
+        """Whether all functions are given by arrays, as compiled loops and convex programs require."""
         return all(isinstance(family, Table) for family in (self.losses, *self.constraints))
 
     def mean(self, x: Floats) -> tuple[Floats, Floats]:
-        """Values (1 + d,) and gradients (1 + d, n) at x of the mean loss and the mean constraints."""
+        """Evaluate the mean loss and the mean constraints.
+
+        Args:
+            x: (n,) the point.
+
+        Returns:
+            The values (1 + d,) and gradients (1 + d, n) at x, those of the loss first.
+        """
         parts = [family.mean(x) for family in (self.losses, *self.constraints)]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def evaluate(self, t: int, x: Floats) -> tuple[Floats, Floats]:
-        """Values (1 + d,) and gradients (1 + d, n) of round t, from 0, at x; the loss first."""
+        """Evaluate the loss and the constraints of one round, without noise.
+
+        Args:
+            t: The round, from 0.
+            x: (n,) the point.
+
+        Returns:
+            The values (1 + d,) and gradients (1 + d, n) at x, those of the loss first.
+        """
         parts = [family.evaluate(t, x) for family in (self.losses, *self.constraints)]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 

@@ -1,4 +1,4 @@
-"""``Region``: a domain as kernels see it, and the projection onto it."""
+"""``Region``: the numbers of a domain in the form that compiled kernels take, and the projection onto it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from driftsack.core.arrays import Floats
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.projections import onto_ball, onto_box, onto_capped_orthant, onto_capped_simplex, onto_simplex
 
-BY_PROGRAM: Final = 0  # no kernel projects onto it; the caller does
+# Values of ``Region.kind``
+NOT_COMPILED: Final = 0  # no kernel projects onto it; the caller does
 BOX: Final = 1
 SIMPLEX: Final = 2
 CAPPED_SIMPLEX: Final = 3
@@ -17,17 +18,24 @@ ORTHANT: Final = 5
 
 
 class Region(NamedTuple):
-    """What the projections need; every kind of domain has the same type, so one compiled loop serves them all."""
+    """The numbers of a domain. All domains share one type, so that the loop compiles once for all of them.
+
+    Attributes:
+        kind: Which kind of domain it is.
+        low: (n,) the lower bounds of a box, or the centre of a ball.
+        high: (n,) the upper bounds of a box, or the caps of a capped simplex.
+        size: The radius of a ball, the total of a simplex, or the bound of an orthant.
+    """
 
     kind: int
-    low: Floats  # (n,) a box's lower ends, a ball's centre
-    high: Floats  # (n,) a box's upper ends, a capped simplex's caps
-    size: float  # a ball's radius, the total of a simplex, the bound of an orthant
+    low: Floats
+    high: Floats
+    size: float
 
 
 @kernel
 def project(region: Region, point: Floats) -> None:
-    """Move ``point`` to the nearest point of the region."""
+    """Move ``point`` to the nearest point of the region, in place."""
     if region.kind == BOX:
         onto_box(point, region.low, region.high)
     elif region.kind == SIMPLEX:

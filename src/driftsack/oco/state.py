@@ -1,4 +1,4 @@
-"""``State``: what every algorithm here keeps between rounds; it does not grow with T."""
+"""``State``: what every algorithm of this package keeps between rounds. Its size does not depend on T."""
 
 from __future__ import annotations
 
@@ -10,29 +10,41 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import frozen
 from driftsack.oco.domains import Domain
 
-QUEUE: Final = 0  # virtual queues
-GRADIENT: Final = 1  # ignores the constraints
-PENALISED: Final = 2  # primal-dual with a penalty on the prices
+# Values of ``State.kind``
+VIRTUAL_QUEUE: Final = 0
+ONLINE_GRADIENT: Final = 1
+PENALISED_PRIMAL_DUAL: Final = 2
+
+SETTINGS: Final = 3  # the largest number of settings of an algorithm
 
 
 class State(NamedTuple):
-    """One type for all algorithms, so that one compiled loop serves them."""
+    """The state of an algorithm. All algorithms share one type, so that the loop compiles once for all of them.
+
+    Attributes:
+        kind: Which algorithm it is.
+        settings: (3,) the algorithm's settings, at the positions that its own file names.
+        completed: (1,) the number of completed rounds.
+        point: (n,) the decision of the current round.
+        target: (n,) the next decision, before and after its projection onto the domain.
+        prices: (d,) virtual queues Q or multipliers λ of the constraints.
+    """
 
     kind: int
-    settings: Floats  # (3,) what its kernels need to know of the recipe
-    clock: Ints  # (1,) rounds told
-    point: Floats  # (n,) the decision of the present round
-    target: Floats  # (n,) where the next one would be without the domain
-    prices: Floats  # (d,) queues Q or multipliers λ
+    settings: Floats
+    completed: Ints
+    point: Floats
+    target: Floats
+    prices: Floats
 
 
 def new_state(kind: int, settings: tuple[float, ...], domain: Domain, constraints: int) -> State:
-    """A state before its first round: at the domain's centre, all prices 0."""
-    numbers = np.zeros(3)
-    numbers[: len(settings)] = settings
+    """Create the state before the first round: at the centre of the domain, with all prices 0."""
+    padded = np.zeros(SETTINGS)
+    padded[: len(settings)] = settings
     return State(
         kind,
-        frozen(numbers),
+        frozen(padded),
         np.zeros(1, dtype=np.int64),
         domain.centre,
         domain.centre,

@@ -1,6 +1,7 @@
-"""The paper's formulas: windows, radii, bounds."""
+"""The paper's formulas: confidence radii, window lengths and regret bounds."""
 
 from driftsack.theory.bounds import (
+    ConcentrationBounds,
     LowerBounds,
     RegretBound,
     concentration_bounds,
@@ -12,6 +13,7 @@ from driftsack.theory.refined import RefinedBound, epsilon, refined_radius, refi
 from driftsack.theory.windows import log_term, radius_constant, window, windows
 
 __all__ = [
+    "ConcentrationBounds",
     "LowerBounds",
     "RefinedBound",
     "RegretBound",

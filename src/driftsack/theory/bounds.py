@@ -1,7 +1,7 @@
 r"""The paper's bounds as numbers, term by term.
 
-All take a horizon T, m arms, d resources, a rate b (the least of the resources' b = B/T) and measures of variation,
-with rewards and costs in [0, 1]. The logarithms are :math:`L_1 = \log(12 m T^3)` and :math:`L_2 = \log(12 m d T^3)`.
+All bounds are for rewards and costs in [0, 1]. The logarithms are :math:`L_1 = \log(12 m T^3)` and
+:math:`L_2 = \log(12 m d T^3)`.
 """
 
 from __future__ import annotations
@@ -14,45 +14,68 @@ from driftsack.theory.windows import log_term
 
 
 class RegretBound(NamedTuple):
-    """Theorem 1, term by term."""
+    r"""The upper bound of Theorem 1, term by term.
 
-    stopping_noise: float  # 4 sqrt(T) L2 / b
-    stopping_learning: float  # 8 sqrt(2 m T L2) / b
-    stopping_round: float  # 1 / b
-    cost_drift: float  # (14 + 2 d) m^(1/3) V2^(1/3) T^(2/3) L2^(1/3) / b
-    reward_noise: float  # 4 sqrt(T) L1
-    reward_learning: float  # 8 sqrt(2 m T L1): in the proof, left out of the printed theorem
-    reward_drift: float  # 16 m^(1/3) V1^(1/3) T^(2/3) L1^(1/3)
-    budget_timing: float  # 2 (W1 + q_bar W2)
+    Attributes:
+        stopping_noise: :math:`4 \sqrt T L_2 / b`, for random costs that end the game early.
+        stopping_learning: :math:`8 \sqrt{2 m T L_2} / b`, for learning the costs.
+        stopping_round: :math:`1 / b`, for the round that breaks a budget.
+        cost_drift: :math:`(14 + 2 d)\, m^{1/3} V_2^{1/3} T^{2/3} L_2^{1/3} / b`, for tracking the costs.
+        reward_noise: :math:`4 \sqrt T L_1`, for random rewards.
+        reward_learning: :math:`8 \sqrt{2 m T L_1}`, for learning the rewards. It is part of the proof but missing
+            from the printed theorem.
+        reward_drift: :math:`16\, m^{1/3} V_1^{1/3} T^{2/3} L_1^{1/3}`, for tracking the rewards.
+        budget_timing: :math:`2 (W_1 + \bar q W_2)`, for not knowing when to spend.
+    """
+
+    stopping_noise: float
+    stopping_learning: float
+    stopping_round: float
+    cost_drift: float
+    reward_noise: float
+    reward_learning: float
+    reward_drift: float
+    budget_timing: float
 
     @property
     def total(self) -> float:
-        """The bound as its proof has it."""
+        """The sum of all terms: the bound that the proof gives."""
         return sum(self)
 
     @property
     def printed_total(self) -> float:
-        """The bound as printed, without ``reward_learning``."""
+        """The bound as printed, which omits ``reward_learning``."""
         return sum(self) - self.reward_learning
 
 
-class Pair(NamedTuple):
-    """A bound for the rewards and one for the costs."""
+class ConcentrationBounds(NamedTuple):
+    """The bounds of Lemma 3.
+
+    Attributes:
+        rewards: The bound for the rewards.
+        costs: The bound for the costs of each resource.
+    """
 
     rewards: float
     costs: float
 
 
 class LowerBounds(NamedTuple):
-    """Theorem 2's three rates, without their constants."""
+    r"""The three lower bounds of Theorem 2, without their universal constants.
 
-    reward_drift: float  # m^(1/3) V1^(1/3) T^(2/3)
-    cost_drift: float  # m^(1/3) V2^(1/3) T^(2/3) / b
-    budget_timing: float  # W1 + q_bar W2
+    Attributes:
+        reward_drift: :math:`m^{1/3} V_1^{1/3} T^{2/3}`.
+        cost_drift: :math:`m^{1/3} V_2^{1/3} T^{2/3} / b`.
+        budget_timing: :math:`W_1 + \bar q W_2`.
+    """
+
+    reward_drift: float
+    cost_drift: float
+    budget_timing: float
 
 
 def drift_rate(horizon: int, arms: int, variation: float) -> float:
-    r""":math:`m^{1/3} V^{1/3} T^{2/3}`, the price of learning what moves."""
+    r"""Compute :math:`m^{1/3} V^{1/3} T^{2/3}`, the order of the regret of tracking means with variation V."""
     rate: float = (arms * at_least_zero(variation, "variation") * horizon**2) ** (1 / 3)
     return rate
 
@@ -66,13 +89,26 @@ def regret_bound(
     global_variation: tuple[float, float],
     q_bar: float,
 ) -> RegretBound:
-    r"""Theorem 1: the regret of Algorithm 1 against LP-Dynamic, for the paper's windows and linear growth B = bT.
+    r"""Bound the regret of Algorithm 1 against LP-Dynamic (Theorem 1).
 
     .. math:: \tfrac1b \bigl(4\sqrt T L_2 + (14 + 2d)\, m^{1/3} V_2^{1/3} T^{2/3} L_2^{1/3} + 8\sqrt{2mT L_2} + 1\bigr)
               + 4\sqrt T L_1 + 16\, m^{1/3} V_1^{1/3} T^{2/3} L_1^{1/3} + 2 (W_1 + \bar q W_2)
 
-    The proof has one term more, :math:`8 \sqrt{2mT L_1}`, which the printed theorem leaves out. For :math:`\bar q` to
-    suffice it must include the prices of the LP on mean rows (``Variation.q_bar_full``).
+    for the paper's windows and budgets that grow linearly, B = bT. The proof has one more term,
+    :math:`8 \sqrt{2mT L_1}`, which the printed theorem omits.
+
+    Args:
+        horizon: The number T of rounds.
+        arms: The number m of arms.
+        resources: The number d of resources.
+        rate: The budget per round b = B/T of the scarcest resource.
+        variation: The local variation :math:`(V_1, V_2)` of rewards and costs.
+        global_variation: The global variation :math:`(W_1, W_2)` of rewards and costs.
+        q_bar: The largest price :math:`\bar q`. The proof needs it to cover the prices of the LP on mean rows too
+            (``Variation.q_bar_full``).
+
+    Returns:
+        The terms of the bound.
 
     >>> bound = regret_bound(10_000, 2, 2, 0.5, (0.5, 1.0), (2_500.0, 5_000.0), 1.0)
     >>> round(bound.budget_timing), bound.total > bound.printed_total
@@ -94,11 +130,22 @@ def regret_bound(
 
 
 def stopping_time_bound(horizon: int, arms: int, resources: int, rate: float, v2: float) -> float:
-    r"""Corollary 1: how early Algorithm 1 may stop. With probability at least 1 - 1/(2T), T - τ is at most this.
+    r"""Bound how many rounds before the horizon Algorithm 1 may stop (Corollary 1).
 
-    .. math:: \tfrac1b \bigl(14\, m^{1/3} V_2^{1/3} T^{2/3} L_2^{1/3} + 8 \sqrt{2mT} \sqrt{L_2} + 4 \sqrt T L_2\bigr)
+    With probability at least :math:`1 - 1/(2T)`, for Algorithm 1 with the paper's :math:`w_2`,
 
-    for Algorithm 1 with the paper's :math:`w_2`.
+    .. math:: T - \tau \le
+        \tfrac1b \bigl(14\, m^{1/3} V_2^{1/3} T^{2/3} L_2^{1/3} + 8 \sqrt{2mT} \sqrt{L_2} + 4 \sqrt T L_2\bigr) .
+
+    Args:
+        horizon: The number T of rounds.
+        arms: The number m of arms.
+        resources: The number d of resources.
+        rate: The budget per round b = B/T of the scarcest resource.
+        v2: The local variation :math:`V_2` of the costs.
+
+    Returns:
+        The bound in rounds.
     """
     b = above_zero(rate, "rate")
     log = log_term(horizon, arms, resources)
@@ -108,20 +155,32 @@ def stopping_time_bound(horizon: int, arms: int, resources: int, rate: float, v2
 
 def concentration_bounds(
     horizon: int, arms: int, resources: int, windows: tuple[int, int], variation: tuple[float, float]
-) -> Pair:
-    r"""Lemma 3: how far realised sums may be from the LPs', for every t up to τ, with probability at least 1 - 1/T.
+) -> ConcentrationBounds:
+    r"""Bound how far the realised sums may be from those of the step LPs (Lemma 3).
+
+    With probability at least :math:`1 - 1/T`, for every t up to τ, the difference is at most
 
     .. math:: 4 \sqrt T L + 8 \sqrt{2 L m}\, T / \sqrt w + w V
 
-    with :math:`L_1, w_1, V_1` for rewards and :math:`L_2, w_2, V_2` for each resource's costs.
+    with :math:`L_1, w_1, V_1` for the rewards and :math:`L_2, w_2, V_2` for the costs of each resource.
+
+    Args:
+        horizon: The number T of rounds.
+        arms: The number m of arms.
+        resources: The number d of resources.
+        windows: The windows :math:`(w_1, w_2)` of rewards and costs, in rounds.
+        variation: The local variation :math:`(V_1, V_2)` of rewards and costs.
+
+    Returns:
+        The bounds for rewards and costs.
     """
-    found = []
+    bounds = []
     for log, window, drift in zip(
         (log_term(horizon, arms), log_term(horizon, arms, resources)), windows, variation, strict=True
     ):
         learning = 8 * math.sqrt(2 * log * arms) * horizon / math.sqrt(above_zero(window, "each window"))
-        found.append(4 * math.sqrt(horizon) * log + learning + window * at_least_zero(drift, "each variation"))
-    return Pair(*found)
+        bounds.append(4 * math.sqrt(horizon) * log + learning + window * at_least_zero(drift, "each variation"))
+    return ConcentrationBounds(*bounds)
 
 
 def regret_lower_bounds(
@@ -132,10 +191,22 @@ def regret_lower_bounds(
     global_variation: tuple[float, float],
     q_bar: float,
 ) -> LowerBounds:
-    r"""Theorem 2's rates, each up to a universal constant, for the worst instance with these measures.
+    r"""Compute the lower bounds of Theorem 2, each up to a universal constant.
 
-    :math:`\Omega(m^{1/3} V_1^{1/3} T^{2/3})`, :math:`\Omega(m^{1/3} V_2^{1/3} T^{2/3} / b)` and
-    :math:`\Omega(W_1 + \bar q W_2)`: three constructions (``instances.reward_switching`` and its neighbours).
+    For some instance with the given measures, every policy has regret :math:`\Omega(m^{1/3} V_1^{1/3} T^{2/3})`,
+    :math:`\Omega(m^{1/3} V_2^{1/3} T^{2/3} / b)` and :math:`\Omega(W_1 + \bar q W_2)`. The constructions are
+    ``instances.reward_switching``, ``instances.cost_switching`` and ``instances.budget_trap``.
+
+    Args:
+        horizon: The number T of rounds.
+        arms: The number m of arms.
+        rate: The budget per round b = B/T of the scarcest resource.
+        variation: The local variation :math:`(V_1, V_2)` of rewards and costs.
+        global_variation: The global variation :math:`(W_1, W_2)` of rewards and costs.
+        q_bar: The largest price :math:`\bar q`.
+
+    Returns:
+        The three rates.
     """
     return LowerBounds(
         drift_rate(horizon, arms, variation[0]),

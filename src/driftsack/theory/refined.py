@@ -1,7 +1,7 @@
-r"""The refined version of the paper's last appendix: radii that shrink with the mean, a shrunken rate, and its bound.
+r"""The refined algorithm of the paper's last appendix: radii that depend on the mean, a reduced rate, and its bound.
 
-The appendix states its results up to constants. Here each O(·) and each Θ(·) has the constant 1 unless another is
-given; :math:`\gamma = \log(m d T^2)`.
+The appendix states its results up to constants. Here every constant in an O(·) or Θ(·) is 1 unless ``constant`` sets
+another. Throughout, :math:`\gamma = \log(m d T^2)`.
 """
 
 from __future__ import annotations
@@ -14,28 +14,44 @@ from driftsack.theory.bounds import drift_rate
 
 
 class RefinedBound(NamedTuple):
-    """The last theorem, term by term, times the chosen constant."""
+    r"""The bound of the paper's last theorem, term by term, each times the chosen constant.
 
-    learning: float  # (sqrt(m / B) OPT + sqrt(m OPT) + m sqrt(gamma)) sqrt(gamma)
-    reward_drift: float  # m^(1/3) V1^(1/3) T^(2/3) log^(1/3)(m T^2)
-    cost_drift: float  # q_bar d m^(1/3) V2^(1/3) T^(2/3) gamma^(1/3)
-    budget_timing: float  # W1 + q_bar W2
+    Attributes:
+        learning: :math:`(\sqrt{m / B}\, \mathrm{OPT} + \sqrt{m\, \mathrm{OPT}} + m \sqrt\gamma) \sqrt\gamma`.
+        reward_drift: :math:`m^{1/3} V_1^{1/3} T^{2/3} \log^{1/3}(m T^2)`.
+        cost_drift: :math:`\bar q\, d\, m^{1/3} V_2^{1/3} T^{2/3} \gamma^{1/3}`.
+        budget_timing: :math:`W_1 + \bar q W_2`.
+    """
+
+    learning: float
+    reward_drift: float
+    cost_drift: float
+    budget_timing: float
 
     @property
     def total(self) -> float:
-        """Their sum."""
+        """The sum of all terms."""
         return sum(self)
 
 
 def gamma(horizon: int, arms: int, resources: int = 1) -> float:
-    r""":math:`\log(m d T^2)`."""
+    r"""Compute :math:`\gamma = \log(m d T^2)`."""
     return math.log(arms * resources) + 2 * math.log(horizon)
 
 
 def refined_radius(mean: float, pulls: float, gamma: float) -> float:
-    r""":math:`\mathrm{rad}(a, n) = \sqrt{\gamma a / n} + \gamma / n`.
+    r"""Compute the confidence radius :math:`\mathrm{rad}(a, n) = \sqrt{\gamma a / n} + \gamma / n`.
 
-    The confidence bounds are :math:`\hat\mu + 2\,\mathrm{rad}(\hat\mu, n + 1)` and the same with a minus for costs.
+    The upper confidence bound of a reward is :math:`\hat\mu + 2\,\mathrm{rad}(\hat\mu, n + 1)`; the lower confidence
+    bound of a cost subtracts the same term.
+
+    Args:
+        mean: The empirical mean a, in [0, 1].
+        pulls: The number n of pulls.
+        gamma: The logarithm :math:`\gamma`.
+
+    Returns:
+        The radius.
 
     >>> refined_radius(mean=0.25, pulls=100.0, gamma=4.0)
     0.14
@@ -44,18 +60,30 @@ def refined_radius(mean: float, pulls: float, gamma: float) -> float:
 
 
 def epsilon(horizon: int, arms: int, resources: int, budget: float, v2: float, constant: float = 1.0) -> float:
-    r"""How much the rate is shrunk so that the budget lasts; at most 1.
+    r"""Compute the share :math:`\epsilon` by which the rate is reduced so that the budget lasts.
 
     .. math:: \epsilon = \frac{\alpha_2 + \beta_2}{B}, \qquad \alpha_2 = \sqrt{\gamma m B} + m \gamma, \qquad
               \beta_2 = \sqrt{\gamma B} + m^{1/3} V_2^{1/3} T^{2/3} \gamma^{1/3} .
 
-    :math:`\alpha_2` is for a stationary world (Lemma B.5 of Agrawal and Devanur), :math:`\beta_2` for one that moves.
+    :math:`\alpha_2` is needed even in a stationary environment (Lemma B.5 of Agrawal and Devanur), :math:`\beta_2`
+    only in a non-stationary one.
+
+    Args:
+        horizon: The number T of rounds.
+        arms: The number m of arms.
+        resources: The number d of resources.
+        budget: The smallest budget B, normalised to costs in [0, 1].
+        v2: The local variation :math:`V_2` of the costs.
+        constant: The factor in front of the fraction, which the paper leaves open.
+
+    Returns:
+        The share, at most 1.
     """
     amount = above_zero(budget, "budget")
     g = gamma(horizon, arms, resources)
-    still = math.sqrt(g * arms * amount) + arms * g
-    moving = math.sqrt(g * amount) + drift_rate(horizon, arms, v2) * g ** (1 / 3)
-    return float(min(constant * (still + moving) / amount, 1.0))
+    alpha = math.sqrt(g * arms * amount) + arms * g
+    beta = math.sqrt(g * amount) + drift_rate(horizon, arms, v2) * g ** (1 / 3)
+    return float(min(constant * (alpha + beta) / amount, 1.0))
 
 
 def refined_regret_bound(
@@ -69,14 +97,29 @@ def refined_regret_bound(
     q_bar: float,
     constant: float = 1.0,
 ) -> RefinedBound:
-    r"""The last theorem: with probability at least 1 - 1/T the regret is at most this, up to a constant.
+    r"""Bound the regret of the refined algorithm (the paper's last theorem), up to a constant.
+
+    With probability at least :math:`1 - 1/T` the regret is of the order of
 
     .. math:: \Bigl(\sqrt{m/B}\,\mathrm{OPT} + \sqrt{m\,\mathrm{OPT}} + m\sqrt\gamma\Bigr)\sqrt\gamma
               + m^{1/3} V_1^{1/3} T^{2/3} \log^{1/3}(mT^2)
               + \bar q\, d\, m^{1/3} V_2^{1/3} T^{2/3} \gamma^{1/3} + W_1 + \bar q W_2 ,
 
     if B is at least of the order of :math:`m^{1/3} V_2^{1/3} T^{2/3} \gamma^{1/3}` and of :math:`m \gamma`.
-    ``constant`` is 1 by choice.
+
+    Args:
+        horizon: The number T of rounds.
+        arms: The number m of arms.
+        resources: The number d of resources.
+        budget: The smallest budget B, normalised to costs in [0, 1].
+        optimum: The value OPT of LP-Dynamic, normalised to rewards in [0, 1].
+        variation: The local variation :math:`(V_1, V_2)` of rewards and costs.
+        global_variation: The global variation :math:`(W_1, W_2)` of rewards and costs.
+        q_bar: The largest price :math:`\bar q`.
+        constant: The factor in front of every term, which the paper leaves open.
+
+    Returns:
+        The terms of the bound.
     """
     amount, value = above_zero(budget, "budget"), at_least_zero(optimum, "optimum")
     g = gamma(horizon, arms, resources)

@@ -1,4 +1,4 @@
-"""The packages of the extra ``oco``, loaded only where a convex program is solved."""
+"""Import the packages of the extra ``oco``, which only the convex programs need."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from driftsack.core.errors import MissingExtraError
 
 
-def load(name: str) -> Any:
-    """A package of the extra, or an error that says how to install it.
+def import_optional(name: str) -> Any:
+    """Import a package of the extra, or raise an error that says how to install it.
 
-    >>> load("no_such_package")
+    >>> import_optional("no_such_package")
     Traceback (most recent call last):
     driftsack.core.errors.MissingExtraError: this needs the package no_such_package; pip install 'driftsack[oco]'.
     """
@@ -22,5 +22,5 @@ def load(name: str) -> Any:
 
 
 def cvxpy() -> Any:
-    """The modelling language of the optima."""
-    return load("cvxpy")
+    """The package cvxpy, in which the convex programs are written."""
+    return import_optional("cvxpy")

@@ -1,4 +1,4 @@
-"""Domains of amounts: none negative, and their sum fixed, capped, or bounded."""
+"""Simplex-like domains: no entry is negative, and the sum of all entries is fixed or bounded."""
 
 from __future__ import annotations
 
@@ -9,53 +9,69 @@ import numpy as np
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import frozen, number, vector, whole
-from driftsack.oco.domains import Domain, Halfspaces, bounded, not_empty
+from driftsack.oco.domains import Domain, Halfspaces, check_bounded, check_not_empty
 from driftsack.oco.region import CAPPED_SIMPLEX, ORTHANT, SIMPLEX, Region
 
 
 @dataclass(frozen=True, eq=False)
 class Simplex(Domain):
-    """All x of n = ``size`` entries, none negative, that add up to ``total``."""
+    """All x without negative entries that sum to a total.
+
+    Attributes:
+        size: The number n of entries.
+        total: The sum of the entries, 0 or more.
+    """
 
     size: int
     total: float = 1.0
 
     def __post_init__(self) -> None:
         whole(self.size, "size", at_least=1)
-        bounded(self.total, "total")
+        check_bounded(self.total, "total")
         object.__setattr__(self, "total", number(self.total, "total"))
-        not_empty(self.total >= 0, f"total must be 0 or more, got {self.total:g}")
+        check_not_empty(self.total >= 0, f"total must be 0 or more, got {self.total:g}")
 
     @property
     def region(self) -> Region:
-        """A total."""
-        nothing = frozen(np.zeros(self.size))
-        return Region(SIMPLEX, nothing, nothing, self.total)
+        """The total in the form that compiled kernels take."""
+        unused = frozen(np.zeros(self.size))
+        return Region(SIMPLEX, unused, unused, self.total)
 
     @property
     def centre(self) -> Floats:
-        """Equal shares."""
+        """(n,) equal entries."""
         return np.full(self.size, self.total / self.size)
 
     def least(self, vectors: Floats) -> Floats:
-        """Everything on the cheapest entry."""
+        """Compute the minimum of linear functions: the total is on the entry with the smallest coefficient.
+
+        Args:
+            vectors: (K, n) one vector v of each function v·x.
+
+        Returns:
+            (K,) the minimum of each function.
+        """
         least: Floats = self.total * vectors.min(axis=1)
         return least
 
     @property
     def halfspaces(self) -> Halfspaces:
-        """One equation, no negative entry."""
+        """One equation for the total and one condition per entry."""
         rows = np.vstack([np.ones(self.size), -np.eye(self.size)])
         return Halfspaces(rows, np.append(self.total, np.zeros(self.size)), 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Size and total."""
+        """Return the name, the size and the total as plain data."""
         return {"domain": "Simplex", "size": self.size, "total": self.total}
 
 
 @dataclass(frozen=True, eq=False)
 class CappedSimplex(Domain):
-    """All x between 0 and ``caps`` that add up to ``total``.
+    """All x between 0 and the caps that sum to a total.
+
+    Attributes:
+        caps: (n,) the upper bounds of the entries, 0 or more.
+        total: The sum of the entries, at most the sum of the caps.
 
     >>> CappedSimplex([0.5, 1, 1]).project([2.0, 0.5, 0.0]).round(12).tolist()
     [0.5, 0.5, 0.0]
@@ -65,30 +81,37 @@ class CappedSimplex(Domain):
     total: float = 1.0
 
     def __post_init__(self) -> None:
-        bounded(self.caps, "caps")
-        bounded(self.total, "total")
+        check_bounded(self.caps, "caps")
+        check_bounded(self.total, "total")
         caps = frozen(vector(self.caps, "caps"))
         object.__setattr__(self, "caps", caps)
         object.__setattr__(self, "total", number(self.total, "total"))
-        not_empty(
+        check_not_empty(
             bool((caps >= 0).all()) and 0 <= self.total <= caps.sum(),
             f"total must lie between 0 and the sum of the caps, none negative, got total {self.total:g}, caps {caps}",
         )
 
     @property
     def region(self) -> Region:
-        """Caps and a total."""
+        """The caps and the total in the form that compiled kernels take."""
         return Region(CAPPED_SIMPLEX, frozen(np.zeros(self.caps.size)), self.caps, self.total)
 
     @property
     def centre(self) -> Floats:
-        """The same share of every cap."""
-        most = self.caps.sum()
-        share: Floats = self.caps * (self.total / most if most else 0.0)
-        return share
+        """(n,) the same share of every cap."""
+        largest_total = self.caps.sum()
+        centre: Floats = self.caps * (self.total / largest_total if largest_total else 0.0)
+        return centre
 
     def least(self, vectors: Floats) -> Floats:
-        """Fill the cheapest entries first."""
+        """Compute the minimum of linear functions: entries with the smallest coefficients are filled first.
+
+        Args:
+            vectors: (K, n) one vector v of each function v·x.
+
+        Returns:
+            (K,) the minimum of each function.
+        """
         order = np.argsort(vectors, axis=1)
         caps = self.caps[order]
         filled = np.clip(self.total - (np.cumsum(caps, axis=1) - caps), 0.0, caps)
@@ -97,51 +120,63 @@ class CappedSimplex(Domain):
 
     @property
     def halfspaces(self) -> Halfspaces:
-        """One equation, no negative entry, caps."""
+        """One equation for the total and two conditions per entry."""
         size = self.caps.size
         rows = np.vstack([np.ones(size), -np.eye(size), np.eye(size)])
         return Halfspaces(rows, np.concatenate([[self.total], np.zeros(size), self.caps]), 1)
 
     def to_dict(self) -> dict[str, Any]:
-        """Caps and total."""
+        """Return the name, the caps and the total as plain data."""
         return {"domain": "CappedSimplex", "caps": self.caps.tolist(), "total": self.total}
 
 
 @dataclass(frozen=True, eq=False)
 class Orthant(Domain):
-    """All x of n = ``size`` entries, none negative, that add up to at most ``bound``."""
+    """All x without negative entries that sum to at most a bound.
+
+    Attributes:
+        size: The number n of entries.
+        bound: The largest sum of the entries, 0 or more.
+    """
 
     size: int
     bound: float = 1.0
 
     def __post_init__(self) -> None:
         whole(self.size, "size", at_least=1)
-        bounded(self.bound, "bound")
+        check_bounded(self.bound, "bound")
         object.__setattr__(self, "bound", number(self.bound, "bound"))
-        not_empty(self.bound >= 0, f"bound must be 0 or more, got {self.bound:g}")
+        check_not_empty(self.bound >= 0, f"bound must be 0 or more, got {self.bound:g}")
 
     @property
     def region(self) -> Region:
-        """A bound."""
-        nothing = frozen(np.zeros(self.size))
-        return Region(ORTHANT, nothing, nothing, self.bound)
+        """The bound in the form that compiled kernels take."""
+        unused = frozen(np.zeros(self.size))
+        return Region(ORTHANT, unused, unused, self.bound)
 
     @property
     def centre(self) -> Floats:
-        """Equal shares, and as much left over as one share."""
+        """(n,) equal entries that leave as much of the bound unused as one entry."""
         return np.full(self.size, self.bound / (self.size + 1))
 
     def least(self, vectors: Floats) -> Floats:
-        """Everything on the cheapest entry, or nothing."""
+        """Compute the minimum of linear functions: the bound is on the smallest coefficient, if it is negative.
+
+        Args:
+            vectors: (K, n) one vector v of each function v·x.
+
+        Returns:
+            (K,) the minimum of each function.
+        """
         least: Floats = self.bound * np.minimum(vectors.min(axis=1), 0.0)
         return least
 
     @property
     def halfspaces(self) -> Halfspaces:
-        """A bound, no negative entry."""
+        """One condition for the bound and one per entry."""
         rows = np.vstack([np.ones(self.size), -np.eye(self.size)])
         return Halfspaces(rows, np.append(self.bound, np.zeros(self.size)), 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Size and bound."""
+        """Return the name, the size and the bound as plain data."""
         return {"domain": "Orthant", "size": self.size, "bound": self.bound}
