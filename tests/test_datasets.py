@@ -13,7 +13,7 @@ from driftsack.advice.drift import drift
 from driftsack.advice.windows import joined
 from driftsack.core.errors import DriftsackError, SettingError
 from driftsack.datasets.flights import CARRIERS, _read
-from driftsack.paper.flights import half_year, league_policies, optima, windowed
+from driftsack.paper.flights import half_year, league_entries, optima, windowed
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +67,12 @@ def test_most_of_the_weekly_drift_is_that_days_differ(table: ds.logs.Log) -> Non
 def test_short_windows_hurt_on_the_real_rows() -> None:
     """One week against all that is known: 0.572 and 0.618 a round, 8 standard errors apart at 40 trials."""
     world = ds.datasets.flights_world()
-    listed = league_policies(ds.datasets.flights_world("week"))
-    remembers = ds.simulate(world, listed["NaiveUCB, remembers all"], trials=12)
+    entries = league_entries(ds.datasets.flights_world("week"))
+    remembers = ds.simulate(world, next(e.policy for e in entries if e.name == "NaiveUCB, no window"), trials=12)
     forgets = ds.simulate(world, windowed(1), trials=12)
     error = np.sqrt((remembers.reward.var(ddof=1) + forgets.reward.var(ddof=1)) / 12)
     assert remembers.reward.mean() - forgets.reward.mean() > 2 * error
-    assert {type(policy).__name__ for policy in listed.values()} == set(ds.policies.__all__) - {
+    assert {type(entry.policy).__name__ for entry in entries} == set(ds.policies.__all__) - {
         "Exp3BwK",  # takes one resource
         "Learner",
         "Policy",
@@ -83,7 +83,7 @@ def test_short_windows_hurt_on_the_real_rows() -> None:
 def test_last_half_years_averages_help_if_learning_goes_on() -> None:
     rows = {row["policy"]: row["reward"] for row in half_year(trials=6)}
     trusted = rows["the first half's averages, trust 0.9"]
-    assert trusted > rows["NaiveUCB, knows nothing"]
+    assert trusted > rows["NaiveUCB, no forecast"]
     assert trusted > rows["the first half's averages, trust 1 (never learns)"] + 0.05
 
 

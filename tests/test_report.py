@@ -1,4 +1,4 @@
-"""``driftsack run``, ``report`` and ``league`` as people call them."""
+"""``driftsack run``, ``report`` and ``league``, called as from a shell and from Python."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from typer.testing import CliRunner
 import driftsack as ds
 from driftsack.cli import app
 from driftsack.plot import heat_figure
+from driftsack.plot.rewards import Curves
 from driftsack.policies import NaiveUCB, Policy, SlidingWindowUCB
 from driftsack.policies.policy import recipes
 from driftsack.sweeps import make_spec
 from driftsack.sweeps.forecasts import forecast, spending
 from driftsack.sweeps.league import ENTRIES, as_grid, by_default, entries, league_spec, overview, standings
+from driftsack.sweeps.store_report import report_store, split_panels
 from tests.sweeps import CELLS
 
 TOML = """
@@ -97,7 +99,16 @@ def test_report_of_a_store(store: Path, tmp_path: Path) -> None:
     assert pl.read_csv(tmp_path / "table.csv")["reward"].to_list() == [row["reward"] for row in done["table"]]
     text = (tmp_path / "report.html").read_text()
     assert text.count("data:image/png;base64,") == 2
-    assert "Every cell is there." in text
+    assert "All cells are complete." in text
+    table = (tmp_path / "table.csv").read_bytes()
+    again = report_store(store, tmp_path)
+    assert again.to_dict() == done
+    assert (tmp_path / "table.csv").read_bytes() == table
+
+
+def test_a_figure_of_curves_has_three_panels_at_most() -> None:
+    panels: dict[str, dict[str, Curves]] = {name: {} for name in "abcdefg"}
+    assert [list(part) for part in split_panels(panels)] == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
 
 
 def test_report_of_a_store_that_is_not_done(store: Path, tmp_path: Path) -> None:
@@ -106,8 +117,8 @@ def test_report_of_a_store_that_is_not_done(store: Path, tmp_path: Path) -> None
     (tmp_path / "plan.json").write_bytes((store / "plan.json").read_bytes())
     result = CliRunner().invoke(app, ["report", str(tmp_path)])
     assert result.exit_code == 0
-    assert "5 cells are still missing" in " ".join(result.stderr.split())
-    assert f"5 of {CELLS} cells are still missing." in (tmp_path / "report" / "report.html").read_text()
+    assert "5 cells are missing" in " ".join(result.stderr.split())
+    assert f"5 of {CELLS} cells are missing." in (tmp_path / "report" / "report.html").read_text()
     refused = CliRunner().invoke(app, ["report", str(tmp_path / "report")])
     assert refused.exit_code == 1
     assert "is not a store" in " ".join(refused.stderr.split())

@@ -13,7 +13,7 @@ import numpy as np
 
 from driftsack.oco import Algorithm, OnlineGradient, VirtualQueue, instances
 from driftsack.paper.oco import HORIZONS, WORLDS, Study, against_w, random_instances, study
-from driftsack.paper.oco_claims import HALF, spelled, within
+from driftsack.paper.oco_claims import HALF, exponent_text, within
 from driftsack.verify.statement import (
     CONSISTENT,
     CORRECTED,
@@ -56,7 +56,7 @@ def exponents(effort: Effort, algorithm: Algorithm, violation: bool) -> Finding:
         right &= within(slope)
         if slope is not None:
             worst = min(worst, HALF - slope.value)
-        words.append(f"{part.world} {spelled(slope)}")
+        words.append(f"{part.world} {exponent_text(slope)}")
     margin = float(worst) if np.isfinite(worst) else HALF
     note = f"1/2 less the exponent of T: {'; '.join(words)}"
     return Finding(CONSISTENT if right else FAILS, len(words), margin, note)
