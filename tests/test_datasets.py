@@ -1,4 +1,4 @@
-"""The flights of 2013: every round as the raw table has it, and the first look's figures."""
+"""The flights of 2013: every round agrees with the raw table, and so do the figures of the gallery."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_rounds_are_those_of_the_raw_table(table: ds.logs.Log) -> None:
             np.testing.assert_allclose(table.table[t, i], expected)
 
 
-def test_the_first_look_is_reproduced(table: ds.logs.Log) -> None:
+def test_the_figures_of_the_gallery_are_reproduced(table: ds.logs.Log) -> None:
     """LP-Dynamic, even and static a round; how often the best carrier changes; V1 and its floor by single rounds."""
     assert len(table) == 9_489
     found = optima(ds.datasets.flights_world("week"))

@@ -26,7 +26,7 @@ def test_theorem_3(name: str, draws: int) -> None:
     assert over is None or over.value <= 0.58
 
 
-def test_the_stochastic_setting_with_a_distribution_that_moves() -> None:
+def test_the_stochastic_setting_with_a_changing_distribution() -> None:
     """Constraints drawn from P_t, which changes halfway: in expectation Reg2 grows as √T, Reg1 stays below √T + q̄W."""
     means, errors = [], []
     for horizon in HORIZONS[:3]:
@@ -62,7 +62,7 @@ def test_fair_losses_show_root_t_regret() -> None:
 
 
 def test_what_w_costs_is_paid_and_bounded() -> None:
-    """On the tight-then-loose world Reg1 is near half of W, and below √T + q̄W."""
+    """On the tight-then-loose problem Reg1 is near half of W, and below √T + q̄W."""
     horizon = 20_000
     part = work.against_w(lambda shift: oco.instances.tight_then_loose(horizon, shift), (0.05, 0.1, 0.3))
     assert np.allclose(part.variation, horizon * part.shifts)
@@ -72,7 +72,7 @@ def test_what_w_costs_is_paid_and_bounded() -> None:
 
 
 def test_the_penalised_baseline_and_the_gradient_pay_in_violation() -> None:
-    """Violation is linear for who ignores constraints, about T^(3/4) at most for the penalty, least for queues."""
+    """Violation is linear without constraints, about T^(3/4) at most with the penalty, and least with queues."""
     world = WORLDS["still constraints"]
     algorithms = (oco.OnlineGradient(), oco.PenalisedPrimalDual(), oco.VirtualQueue())
     greedy, penalised, queue = (work.study(world, algorithm, HORIZONS[:3], 3) for algorithm in algorithms)

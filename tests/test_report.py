@@ -158,19 +158,20 @@ def test_every_policy_takes_part() -> None:
     assert {policy.policy for policy in league_spec(1, 100, 0).policies} == entered
 
 
-def test_what_is_foretold_is_the_world_in_periods() -> None:
+def test_the_forecast_is_the_instance_in_periods() -> None:
     """Against a loop over rounds; the plan of the forecast spends what the curve says."""
     world = ds.instances.random_walk(horizon=95, seed=1)
-    told = forecast(world)
+    periods = forecast(world)
     for k in range(10):
         rounds = [t for t in range(95) if t * 10 // 95 == k]
-        assert (told.phase[rounds] == k).all()
-        np.testing.assert_allclose(told.rewards[k], np.mean([world.rewards[world.phase[t]] for t in rounds], axis=0))
-        np.testing.assert_allclose(told.costs[k], np.mean([world.costs[world.phase[t]] for t in rounds], axis=0))
-    plan = ds.benchmarks.lp_dynamic(told).plan
+        assert (periods.phase[rounds] == k).all()
+        np.testing.assert_allclose(periods.rewards[k], np.mean([world.rewards[world.phase[t]] for t in rounds], axis=0))
+        np.testing.assert_allclose(periods.costs[k], np.mean([world.costs[world.phase[t]] for t in rounds], axis=0))
+    plan = ds.benchmarks.lp_dynamic(periods).plan
     assert plan is not None
-    spent = [sum(told.costs[k] @ plan[k] for k in told.phase[: 95 * n // 10 + (95 * n % 10 > 0)]) for n in range(1, 11)]
-    curve = np.atleast_2d(spending(told))
+    ends = [95 * n // 10 + (95 * n % 10 > 0) for n in range(1, 11)]
+    spent = [sum(periods.costs[k] @ plan[k] for k in periods.phase[:end]) for end in ends]
+    curve = np.atleast_2d(spending(periods))
     for j in range(world.resources):
         if spent[-1][j] > 0:
             np.testing.assert_allclose(curve[j, 1:], [part[j] / spent[-1][j] for part in spent], atol=1e-9)

@@ -131,8 +131,8 @@ def half_year(trials: int, seed: int = 0) -> list[dict[str, Any]]:
         Entry("NaiveUCB, no forecast", STEADY),
         Entry("the first half's averages, trust 0.9", PlanWithForecast(even, trust=0.9, scale=0.05)),
         Entry("the first half's averages, trust 1 (never learns)", PlanWithForecast(even, trust=1.0, scale=0.05)),
-        Entry("the first half's times of day, trust 0.5", PlanWithForecast(hourly, trust=0.5, scale=0.05)),
-        Entry("the first half's times of day, trust 0.9", PlanWithForecast(hourly, trust=0.9, scale=0.05)),
+        Entry("the first half's averages by time of day, trust 0.5", PlanWithForecast(hourly, trust=0.5, scale=0.05)),
+        Entry("the first half's averages by time of day, trust 0.9", PlanWithForecast(hourly, trust=0.9, scale=0.05)),
     )
     return [_row(entry, world, trials, seed) for entry in entries]
 

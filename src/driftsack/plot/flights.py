@@ -62,6 +62,6 @@ def draw_policies(axes: Axes, rows: Sequence[Mapping[str, Any]], optima: Mapping
             xytext=(shift, 0),
             textcoords="offset points",
         )
-    axes.set_xlabel("punctual consignments per round (orange: with hindsight; bars: ± 2 standard errors)")
+    axes.set_xlabel("punctual consignments per round (orange: with hindsight; bars: ± 2 standard errors)", fontsize=9)
     axes.set_title("Every policy on the real rows", fontsize=10)
     axes.grid(visible=False, axis="y")
