@@ -33,7 +33,7 @@ from driftsack.advice.standings import simplest_near_best
 from driftsack.advice.time_windows import RunningSums, merge_blocks, shuffled_sums, window_means
 from driftsack.benchmarks import reference
 from driftsack.cli import app
-from driftsack.cli.show import progress_bar, rich_table
+from driftsack.cli.console import progress_bar, rich_table, text_column
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.measures.drift_kind import DriftKind, drift_kind
 
@@ -495,7 +495,8 @@ def test_advise_prints_names_as_they_are(tmp_path: Path) -> None:
 
 def test_tables_and_bars_show_names_as_they_are() -> None:
     shown, file = io.StringIO(), Console(file=io.StringIO(), width=100)
-    Console(file=shown, width=100).print(rich_table(pl.DataFrame({"[/b]": ["[x] [/b] :bomb:"]}), "log[x].csv[/b]"))
+    table = rich_table([{"[/b]": "[x] [/b] :bomb:"}], [text_column("[/b]")], "log[x].csv[/b]")
+    Console(file=shown, width=100).print(table)
     for word in ("log[x].csv[/b]", "[x] [/b] :bomb:"):
         assert word in shown.getvalue()
     bar = progress_bar()

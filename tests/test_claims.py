@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import polars as pl
 import pytest
 
-from driftsack.paper.claims import (
-    EXACT_CLAIMS,
-    FAILS,
-    HOLDS,
-    PLAYED_CLAIMS,
-    UNDECIDED,
-    Reading,
-    Table,
-    above,
-    between,
-    judge,
-    trend,
-)
+from driftsack.paper.claims import EXACT_CLAIMS, PLAYED_CLAIMS, judge
 from driftsack.paper.experiments import BEST, EVIDENCE, LAGRANGE, NAIVE, SW
+from driftsack.paper.judging import Evidence, JudgedClaim, Reading, Verdict, above, between, trend
 
+HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
 T = 10_000.0
 REWARDS = {1: {SW: 4900.0, NAIVE: 4880.0, LAGRANGE: 4500.0}, 2: {SW: 4500.0, NAIVE: 3300.0, LAGRANGE: 4000.0}}
 REGRETS = {  # along x
@@ -94,16 +85,16 @@ FAULTS: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("claim", [*EXACT_CLAIMS, *PLAYED_CLAIMS], ids=lambda claim: claim.__name__)
 def test_a_claim_holds_where_it_should_and_fails_where_it_should(claim: Any) -> None:
-    held = claim(Table(good()))
+    held = claim(Evidence(good()))
     assert (held.name, held.verdict) == (claim.__name__, HOLDS)
     assert held.numbers
-    assert claim(Table(planted(*FAULTS[claim.__name__]))).verdict == FAILS
+    assert claim(Evidence(planted(*FAULTS[claim.__name__]))).verdict == FAILS
 
 
 @pytest.mark.parametrize("claim", PLAYED_CLAIMS, ids=lambda claim: claim.__name__)
 def test_a_claim_is_undecided_when_the_errors_are_large(claim: Any) -> None:
     vague = good().with_columns(se=pl.when(pl.col("se") > 0).then(1e5).otherwise(0.0))
-    assert claim(Table(vague)).verdict == UNDECIDED
+    assert claim(Evidence(vague)).verdict == UNDECIDED
 
 
 def test_two_standard_errors() -> None:
@@ -124,6 +115,22 @@ def test_a_trend_is_the_least_squares_line_over_the_range() -> None:
 
 def test_every_claim_is_judged_in_every_setting() -> None:
     found = judge({"printed": good(), "calibrated": planted(*FAULTS["sw_better_4"])})
-    assert len(found) == len(EXACT_CLAIMS) + 2 * len(PLAYED_CLAIMS)
-    failed = [(one["name"], one["setting"]) for one in found if one["verdict"] != HOLDS]
+    assert [one.setting for one in found] == [None] * 6 + ["printed"] * 16 + ["calibrated"] * 16
+    failed = [(one.name, one.setting) for one in found if one.verdict is not HOLDS]
     assert failed == [("sw_better_4", "calibrated")]
+
+
+def test_a_claim_is_printed_and_exported_with_its_standard_errors() -> None:
+    """A reading has its standard error beside it, unless that is 0; an exact number has none."""
+    numbers: dict[str, Reading | float] = {
+        "a": Reading(1234.5, 0.5),
+        "b": Reading(3.0, 0.0),
+        "c": 4.25,
+        "d": Reading(10.0, 123.4),
+    }
+    claim = JudgedClaim("x", "A sentence.", FAILS, numbers)
+    assert claim.numbers_text() == "a 1,234 ± 0.5, b 3, c 4.25, d 10 ± 123"
+    exported = {"a": 1234.5, "a ±": 0.5, "b": 3.0, "b ±": 0.0, "c": 4.25, "d": 10.0, "d ±": 123.4}
+    assert claim.to_dict()["numbers"] == exported
+    assert json.loads(json.dumps(claim.to_dict()))["verdict"] == "fails"
+    assert (claim.to_dict()["setting"], claim._replace(setting="printed").to_dict()["setting"]) == ("both", "printed")

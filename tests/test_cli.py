@@ -1,4 +1,4 @@
-"""The command line as people meet it."""
+"""The command line, called as from a shell."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 import driftsack
 from driftsack.bench import step_lp as bench
 from driftsack.bench.plain_python import PlainSlidingWindowUCB
+from driftsack.bench.tables import PARTS, BenchTables
 from driftsack.cli import app
-from driftsack.cli.bench import page
+from driftsack.cli.console import columns_of, number_column, share_column, text_column
 
 SMALL = ["--trials", "4", "--horizon", "300"]
 
@@ -51,7 +52,7 @@ def test_bench_compares_programs_that_agree() -> None:
 
 
 def test_bench_measures_two_loops_that_do_the_same() -> None:
-    """The plain Python baseline earns what the compiled policy earns: means within 5 standard errors."""
+    """The plain Python loop earns what the compiled policy earns: means within 5 standard errors."""
     world = driftsack.instances.example_2(horizon=200)
     plain = driftsack.simulate(world, PlainSlidingWindowUCB(windows=(50, 60)), trials=12, seed=0)
     ours = driftsack.simulate(world, driftsack.SlidingWindowUCB(windows=(50, 60)), trials=400, seed=0)
@@ -60,7 +61,7 @@ def test_bench_measures_two_loops_that_do_the_same() -> None:
 
 
 def test_bench_page() -> None:
-    text = page({"Speed": [{"m, d": "2, 2", "ratio": 123.456, "ns": 7}]})
+    text = BenchTables({"Speed": [{"m, d": "2, 2", "ratio": 123.456, "ns": 7}]}, "a machine").to_markdown()
     assert "| m, d | ratio | ns |" in text
     assert "| 2, 2 | 123.5 | 7 |" in text
 
@@ -92,7 +93,11 @@ def test_measure_json_of_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [([], "name one world"), (["x.npz", "--example", "1"], "name one world"), (["nothing.npz"], "does not exist")],
+    [
+        ([], "name one instance"),
+        (["x.npz", "--example", "1"], "name one instance"),
+        (["nothing.npz"], "does not exist"),
+    ],
 )
 def test_measure_says_what_it_needs(arguments: list[str], words: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["measure", *arguments, "--out", str(tmp_path)])
@@ -101,14 +106,35 @@ def test_measure_says_what_it_needs(arguments: list[str], words: str, tmp_path: 
 
 
 def test_bench_runs_whole(tmp_path: Path) -> None:
-    """Every part once, on the smallest sizes, by the command that people call."""
+    """Every part once, on the smallest sizes, through the command."""
     result = CliRunner().invoke(app, ["bench", "--quick", "--markdown", str(tmp_path / "page.md"), "--json"])
     assert result.exit_code == 0, result.output
     tables = json.loads(result.stdout)["tables"]
-    assert [len(rows) for rows in tables.values()] == [8, 1, 18, 10, 10, 1, 2, 1]
+    assert list(tables) == list(PARTS)
+    assert {row["m, d"] for row in tables["Step LP on recorded rounds of SW-UCB"]} == {
+        f"{m}, {d}" for m, d in bench.SIZES
+    }
+    assert {row["file"] for row in tables["A log, read, checked and measured in one pass"]} == {"csv", "parquet"}
+    assert {row["what grows"] for row in tables["Growth of the cost of a round"]} == {"m", "d", "window", "T"}
+    assert all(row["largest difference"] < 1e-3 for row in tables["A round of online convex optimisation"])
     for row in tables["Step LP on recorded rounds of SW-UCB"]:
         assert row["largest difference"] < 1e-6
     assert all(row["peak MB"] < 1_000 for row in tables["A log, read, checked and measured in one pass"])
     assert "## Start-up" in (tmp_path / "page.md").read_text()
     refused = CliRunner().invoke(app, ["bench", "--quick", "--markdown", str(tmp_path / "no" / "page.md")])
     assert refused.exit_code == 2
+
+
+def test_columns_say_how_they_are_printed() -> None:
+    """Formats come from the columns, not from names: a number called share is a number, and errors are named."""
+    row = {"name": None, "x_share": 0.5, "reward": 4935.2, "e": 1.26, "share": 0.9741, "se": 0.0042}
+    columns = [
+        text_column("name"),
+        number_column("x_share"),
+        number_column("reward", error="e"),
+        share_column("share", "of the optimum", error="se"),
+        share_column("x_share", "half"),
+    ]
+    assert [column.cell(row) for column in columns] == ["", "0.5", "4,935 ± 1.3", "97.4% ± 0.42%", "50%"]
+    assert [column.title for column in columns_of([row])] == list(row)
+    assert [column.numeric for column in columns_of([{"a": 1, "b": "1", "c": 0.5}])] == [True, False, True]

@@ -1,4 +1,4 @@
-"""The flights of 2013: every round as the raw table has it, and the first look's figures."""
+"""The flights of 2013: every round agrees with the raw table, and so do the figures of the gallery."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftsack.advice.drift_detection import detect_drift
 from driftsack.advice.time_windows import merge_blocks
 from driftsack.core.errors import DriftsackError, SettingError
 from driftsack.datasets.flights import CARRIERS, chicago_flights
-from driftsack.paper.flights import half_year, league_policies, optima, windowed
+from driftsack.paper.flights import half_year, league_entries, optima, windowed
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_rounds_are_those_of_the_raw_table(table: ds.logs.Log) -> None:
             np.testing.assert_allclose(table.table[t, i], expected)
 
 
-def test_the_first_look_is_reproduced(table: ds.logs.Log) -> None:
+def test_the_figures_of_the_gallery_are_reproduced(table: ds.logs.Log) -> None:
     """LP-Dynamic, even and static a round; how often the best carrier changes; V1 and its floor by single rounds."""
     assert len(table) == 9_489
     found = optima(ds.datasets.flights_world("week"))
@@ -67,12 +67,12 @@ def test_most_of_the_weekly_drift_is_that_days_differ(table: ds.logs.Log) -> Non
 def test_short_windows_hurt_on_the_real_rows() -> None:
     """One week against all that is known: 0.572 and 0.618 a round, 8 standard errors apart at 40 trials."""
     world = ds.datasets.flights_world()
-    listed = league_policies(ds.datasets.flights_world("week"))
-    remembers = ds.simulate(world, listed["NaiveUCB, remembers all"], trials=12)
+    entries = league_entries(ds.datasets.flights_world("week"))
+    remembers = ds.simulate(world, next(e.policy for e in entries if e.name == "NaiveUCB, no window"), trials=12)
     forgets = ds.simulate(world, windowed(1), trials=12)
     error = np.sqrt((remembers.reward.var(ddof=1) + forgets.reward.var(ddof=1)) / 12)
     assert remembers.reward.mean() - forgets.reward.mean() > 2 * error
-    assert {type(policy).__name__ for policy in listed.values()} == set(ds.policies.__all__) - {
+    assert {type(entry.policy).__name__ for entry in entries} == set(ds.policies.__all__) - {
         "Exp3BwK",  # takes one resource
         "Learner",
         "Policy",
@@ -83,7 +83,7 @@ def test_short_windows_hurt_on_the_real_rows() -> None:
 def test_last_half_years_averages_help_if_learning_goes_on() -> None:
     rows = {row["policy"]: row["reward"] for row in half_year(trials=6)}
     trusted = rows["the first half's averages, trust 0.9"]
-    assert trusted > rows["NaiveUCB, knows nothing"]
+    assert trusted > rows["NaiveUCB, no forecast"]
     assert trusted > rows["the first half's averages, trust 1 (never learns)"] + 0.05
 
 

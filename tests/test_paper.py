@@ -1,4 +1,4 @@
-"""``driftsack reproduce``: what is drawn and judged is what was played; the report needs nothing but itself."""
+"""``driftsack reproduce`` and ``driftsack.paper``: figures, claims, the calibration and the report."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-import driftsack as ds
+import driftsack.paper
 from driftsack.cli import app
-from driftsack.cli.reproduce import show
+from driftsack.core.errors import SettingError
 from driftsack.paper import calibration
 from driftsack.paper import experiments as paper
-from driftsack.paper.speed import speed
+from driftsack.paper.speed import compare_speed
 from driftsack.plot import page
-from driftsack.policies.until import Until
 from driftsack.sweeps import load
 from driftsack.sweeps.cells import list_cells
 
@@ -90,32 +88,37 @@ def test_the_seed_decides(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> 
     assert reproduce("--out", str(tmp_path), "--seed", "1")["table"] != made[1]["table"]
 
 
-def test_people_see_verdicts(made: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
-    show(made[1])
-    told = capsys.readouterr().out.replace("\u00a0", " ")
-    for word in ("Claims, printed", "Claims, calibrated", "holds", "fails"):
-        assert word in told
+def test_the_command_prints_verdicts(made: tuple[Path, dict[str, Any]]) -> None:
+    result = CliRunner().invoke(app, ["reproduce", *SMALL, "--out", str(made[0])])
+    assert result.exit_code == 0, result.output
+    printed = result.stdout.replace("\u00a0", " ")
+    for text in ("about policies, printed setting", "about policies, calibrated setting", "holds", "fails"):
+        assert text in printed
+
+
+def test_python_gives_what_the_command_prints(made: tuple[Path, dict[str, Any]]) -> None:
+    """The same files and claims; progress is reported in trials, up to the last one of each sweep."""
+    calls: list[tuple[str, int, int]] = []
+    kept = (made[0] / "claims.csv").read_bytes(), (made[0] / "table.csv").read_bytes()
+    result = driftsack.paper.reproduce(made[0], trials=4, horizon=200, progress=lambda *call: calls.append(call))
+    document = result.to_dict()
+    assert {name: document[name] for name in ("claims", "table", "figures", "report", "settings")} == {
+        name: made[1][name] for name in ("claims", "table", "figures", "report", "settings")
+    }
+    assert (result.cells_played, result.cells_kept) == (0, made[1]["cells"]["played"])
+    assert ((made[0] / "claims.csv").read_bytes(), (made[0] / "table.csv").read_bytes()) == kept
+    assert ("printed", 0, 4 * 3 * len(paper.paper_instances(200))) in calls
+    assert calls[-1] == ("figures", 1, 1)
+    with pytest.raises(SettingError, match="out must be a folder"):
+        driftsack.paper.reproduce(made[0] / "claims.csv")
 
 
 def test_the_worlds_and_windows_are_those_of_the_text() -> None:
-    main, half = paper.sweeps(paper.PRINTED, trials=100, horizon=10_000, seed=0)
+    main = paper.sweep(paper.PRINTED, trials=100, horizon=10_000, seed=0)
     assert len(main.instances) == 2 + 11 + 8
     cell = next(cell for cell, _ in list_cells(main) if cell.instance == "Example 2" and cell.policy == "SW-UCB")
     assert json.loads(cell.settings)["variation"] == [0.5, 1.0]
-    assert [part.label for part in half.instances] == ["Example 1"]
-    assert {part.noise for part in (place.build() for place in paper.places(100))} == {"bernoulli"}
-
-
-def test_until_is_the_inner_policy_and_then_nothing() -> None:
-    """Its pulls are those of the first half, counted by ask and tell; the whole run's would not be."""
-    world, inner = ds.instances.example_1(horizon=300), ds.NaiveUCB(scale=0.3)
-    run = ds.simulate(world, Until(inner, part=0.5), trials=3, seed=5)
-    whole = ds.simulate(world, inner, trials=3, seed=5)
-    half = np.searchsorted(whole.times, 150)
-    np.testing.assert_array_equal(run.curve[:, : half + 1], whole.curve[:, : half + 1])
-    assert (run.pulls.sum(axis=1) <= 150).all()
-    assert (whole.pulls.sum(axis=1) > run.pulls.sum(axis=1)).all()
-    assert (run.curve[:, half] == run.curve[:, -1]).all()
+    assert {part.noise for part in (one.build() for one in paper.paper_instances(100))} == {"bernoulli"}
 
 
 def test_slopes_are_read_beside_the_middle() -> None:
@@ -131,8 +134,8 @@ def test_the_grid_counts_claims_and_keeps_names_apart(tmp_path: Path) -> None:
     counts = [row["holds"] for row in document["grid"]]
     assert counts == sorted(counts, reverse=True)
     setting = paper.Setting("x", 1.0, "bernoulli", divide=True)
-    alone, _ = paper.sweeps(setting, trials=4, horizon=200, seed=0)
-    grid = calibration.chosen(load(tmp_path / "store" / "grid-bernoulli-0"), setting)
+    alone = paper.sweep(setting, trials=4, horizon=200, seed=0)
+    grid = calibration.trials_of_setting(load(tmp_path / "store" / "grid-bernoulli"), setting)
     assert set(grid["policy"]) == set(paper.POLICIES)
     (cell, _), *_ = list_cells(alone)
     row = grid.filter((pl.col("instance") == cell.instance) & (pl.col("policy") == cell.policy))
@@ -143,7 +146,7 @@ def test_the_calibrated_setting_is_the_best_point_of_the_documented_grid() -> No
     """The page's rows are sorted as the rule says, and the constant is the first of them."""
     lines = (Path(__file__).parents[1] / "docs" / "calibration.md").read_text().splitlines()
     rows = [[field.strip() for field in line.strip("|").split("|")] for line in lines if line.startswith("| ")][2:]
-    assert len(rows) == len(list(calibration.settings()))
+    assert len(rows) == len(list(calibration.grid_settings()))
     keys = [(int(row[3]), row[0] == "bernoulli", float(row[1])) for row in rows]
     assert keys == sorted(keys, reverse=True)
     noise, scale, start = rows[0][:3]
@@ -151,15 +154,20 @@ def test_the_calibrated_setting_is_the_best_point_of_the_documented_grid() -> No
 
 
 def test_speed_is_measured_on_a_slice() -> None:
-    said = speed(rounds=1_000_000, seconds=2.0)
-    assert said["plain_seconds"] == pytest.approx(1e6 * said["plain_round_seconds"])
-    assert said["ratio"] == pytest.approx(said["plain_seconds"] / 2.0)
-    assert 1e-4 < said["plain_round_seconds"] < 1.0
+    speed = compare_speed(rounds=1_000_000, seconds=2.0)
+    assert speed.plain_seconds == pytest.approx(1e6 * speed.plain_round_seconds)
+    assert speed.ratio == pytest.approx(speed.plain_seconds / 2.0)
+    assert 1e-4 < speed.plain_round_seconds < 1.0
 
 
 def test_pages_escape_what_they_show() -> None:
-    text = page.page("<b>", "a & b", [page.grid(["<x>"], [["<script>"], [None], ["holds"], [1234.5]])])
+    rows: list[list[Any]] = [["<script>"], [None], [page.Badge("✓ <holds>", "good")], [1234.5]]
+    text = page.page("<b>", "a & b", [page.table(["<x>"], rows)])
     assert "<script>" not in text
-    for word in ("&lt;b&gt;", "a &amp; b", "✓ holds", "1,234"):
+    for word in ("&lt;b&gt;", "a &amp; b", '<td class="badge good">✓ &lt;holds&gt;</td>', "1,234"):
         assert word in text
-    assert page.numbers_in_words({"a": 12.0, "a ±": 0.5, "b": 3.0, "b ±": 0.0}) == "a 12 ± 0.5, b 3"
+
+
+def test_only_a_badge_is_coloured() -> None:
+    """A text that happens to be a verdict is a text: the cell's type decides."""
+    assert page.table([], [["holds"]]).count("<td>holds</td>") == 1

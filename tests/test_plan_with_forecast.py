@@ -238,7 +238,7 @@ def test_another_budget_or_other_units_than_the_forecasts() -> None:
         ({"trust": 1.5}, OutOfRangeError, r"trust must lie in \[0, 1\], got 1.5"),
         ({"trust": -0.1}, OutOfRangeError, "trust must lie in"),
         ({"scale": -1.0}, OutOfRangeError, "scale must be 0 or more"),
-        ({"windows": 5}, SettingError, "windows must be a pair"),
+        ({"windows": 5.5}, SettingError, "windows must be a pair"),
         ({"windows": (0, 5)}, OutOfRangeError, "each window must be at least 1"),
         ({"budget_rule": "even"}, SettingError, "budget_rule must be one of"),
     ],
@@ -249,9 +249,9 @@ def test_bad_settings(settings: dict[str, Any], error: type[DriftsackError], wor
 
 
 def test_a_policy_with_a_forecast_is_a_value_and_survives_a_spec(tmp_path: Path) -> None:
-    """Through JSON, nested in a spending plan, and in a learner's file, from which it goes on bit for bit."""
+    """Through JSON, nested in another policy, and in a learner's file, from which it goes on bit for bit."""
     policy = ds.PlanWithForecast(some_forecast(), 0.3, (20, 30), scale=0.05)
-    for one in (policy, ds.SpendingPlan(policy, (0.0, 0.4, 1.0))):
+    for one in (policy, ds.DetectAndRestart(policy)):
         again = from_spec(json.loads(json.dumps(one.to_spec())))
         assert again == one
         assert len({again, one}) == 1
@@ -304,3 +304,11 @@ def test_an_instance_is_a_value() -> None:
 def test_a_bad_instance_as_plain_numbers(change: dict[str, Any], words: str) -> None:
     with pytest.raises(DriftsackError, match=words):
         ds.Instance.from_dict(some_forecast().to_dict() | change)
+
+
+def test_a_policy_with_a_plan_of_its_own_cannot_follow_another() -> None:
+    """A base that cannot follow a rate is refused when the plan is made, also within a wrapper."""
+    policy = ds.PlanWithForecast(some_forecast())
+    for base in (policy, ds.DetectAndRestart(policy)):
+        with pytest.raises(SettingError, match="PlanWithForecast follows the plan of its forecast"):
+            ds.SpendingPlan(base)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 
 import driftsack as ds
 from driftsack.plot import flights_figure, floors_figure, rewards_figure, standings_figure, windows_figure
+from driftsack.plot.style import BLUE, ORANGE
 
 
 def test_rewards_figure_shows_every_curve_whole() -> None:
@@ -47,7 +49,7 @@ def test_one_trial_has_no_band_and_no_warning() -> None:
 def test_windows_figure_draws_means_intervals_and_changes() -> None:
     rng = np.random.default_rng(0)
     low, means, high = np.sort(rng.random((3, 6, 2, 3)), axis=0)
-    means[2, 1, 0] = np.nan  # an arm that was not seen there
+    means[2, 1, 0] = np.nan  # an arm without observations in that window
     labels = (("a", "b"), ("reward", "cost_x", "cost_y"))
     starts = np.arange(0.0, 60.0, 10.0, dtype=np.float64)
     figure = windows_figure(starts, (low, means, high), np.array([20, 40]), labels, rows=60)
@@ -73,7 +75,10 @@ def test_bars_are_as_long_as_what_was_measured() -> None:
     assert axes.patches[1].get_facecolor() != axes.patches[0].get_facecolor()
     axes = floors_figure([("v1", 3.0, 1.0, 2.0), ("w1", 0.0, 0.0, 0.0)]).axes[0]
     assert [height for _, height in sizes(axes)] == [1.5, 0.0, 0.5, 0.0]
-    told = {"policy": "told (hindsight)", "reward": 0.8, "reward_se": 0.0}
-    left, right = flights_figure(14.0, {"rounds": 4.0}, [told, {**told, "reward": 0.5}], {"best": 0.9}).axes
+    first = {"policy": "first", "reward": 0.8, "reward_se": 0.0, "hindsight": True}
+    second = {"policy": "second (window)", "reward": 0.5, "reward_se": 0.0, "hindsight": False}
+    left, right = flights_figure(14.0, {"rounds": 4.0}, [first, second], {"best": 0.9}).axes
     assert [height for _, height in sizes(left)] == [14.0, 4.0]
     assert [width for width, _ in sizes(right)] == [0.8, 0.5]
+    colours = [to_hex(bar.get_facecolor()).upper() for bar in right.patches]
+    assert colours == [ORANGE, BLUE]  # by the field, whatever the name

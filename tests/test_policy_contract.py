@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,7 @@ def test_a_ledger_that_overspends_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
     def generous(budget: Any) -> Any:
         return open_ledger(2 * budget)
 
-    monkeypatch.setattr("driftsack.simulation.simulate.open_ledger", generous)
+    monkeypatch.setattr(sys.modules["driftsack.simulation.simulate"], "open_ledger", generous)
     with pytest.raises(AssertionError):
         assert_within_budget(ds.UniformRandom)
 

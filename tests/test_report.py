@@ -1,4 +1,4 @@
-"""``driftsack run``, ``report`` and ``league`` as people call them."""
+"""``driftsack run``, ``report`` and ``league``, called as from a shell and from Python."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from typer.testing import CliRunner
 import driftsack as ds
 from driftsack.cli import app
 from driftsack.plot import heat_figure
+from driftsack.plot.rewards import Curves
 from driftsack.policies import NaiveUCB, Policy, SlidingWindowUCB
 from driftsack.policies.policy import recipes
 from driftsack.sweeps import make_spec
 from driftsack.sweeps.cells import FailedCell
 from driftsack.sweeps.forecasts import forecast, spending
 from driftsack.sweeps.league import ENTRIES, as_grid, entries, league_spec, needs_no_settings, overview, standings
+from driftsack.sweeps.store_report import report_store, split_panels
 from tests.sweeps import CELLS
 
 TOML = """
@@ -98,7 +100,16 @@ def test_report_of_a_store(store: Path, tmp_path: Path) -> None:
     assert pl.read_csv(tmp_path / "table.csv")["reward"].to_list() == [row["reward"] for row in done["table"]]
     text = (tmp_path / "report.html").read_text()
     assert text.count("data:image/png;base64,") == 2
-    assert "Every cell is there." in text
+    assert "All cells are complete." in text
+    table = (tmp_path / "table.csv").read_bytes()
+    again = report_store(store, tmp_path)
+    assert again.to_dict() == done
+    assert (tmp_path / "table.csv").read_bytes() == table
+
+
+def test_a_figure_of_curves_has_three_panels_at_most() -> None:
+    panels: dict[str, dict[str, Curves]] = {name: {} for name in "abcdefg"}
+    assert [list(part) for part in split_panels(panels)] == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
 
 
 def test_report_of_a_store_that_is_not_done(store: Path, tmp_path: Path) -> None:
@@ -107,8 +118,8 @@ def test_report_of_a_store_that_is_not_done(store: Path, tmp_path: Path) -> None
     (tmp_path / "plan.json").write_bytes((store / "plan.json").read_bytes())
     result = CliRunner().invoke(app, ["report", str(tmp_path)])
     assert result.exit_code == 0
-    assert "5 cells are still missing" in " ".join(result.stderr.split())
-    assert f"5 of {CELLS} cells are still missing." in (tmp_path / "report" / "report.html").read_text()
+    assert "5 cells are missing" in " ".join(result.stderr.split())
+    assert f"5 of {CELLS} cells are missing." in (tmp_path / "report" / "report.html").read_text()
     refused = CliRunner().invoke(app, ["report", str(tmp_path / "report")])
     assert refused.exit_code == 1
     assert "is not a store" in " ".join(refused.stderr.split())
@@ -148,19 +159,20 @@ def test_every_policy_takes_part() -> None:
     assert {policy.policy for policy in league_spec(1, 100, 0).policies} == entered
 
 
-def test_what_is_foretold_is_the_world_in_periods() -> None:
+def test_the_forecast_is_the_instance_in_periods() -> None:
     """Against a loop over rounds; the plan of the forecast spends what the curve says."""
     world = ds.instances.random_walk(horizon=95, seed=1)
-    told = forecast(world)
+    periods = forecast(world)
     for k in range(10):
         rounds = [t for t in range(95) if t * 10 // 95 == k]
-        assert (told.phase[rounds] == k).all()
-        np.testing.assert_allclose(told.rewards[k], np.mean([world.rewards[world.phase[t]] for t in rounds], axis=0))
-        np.testing.assert_allclose(told.costs[k], np.mean([world.costs[world.phase[t]] for t in rounds], axis=0))
-    plan = ds.benchmarks.lp_dynamic(told).plan
+        assert (periods.phase[rounds] == k).all()
+        np.testing.assert_allclose(periods.rewards[k], np.mean([world.rewards[world.phase[t]] for t in rounds], axis=0))
+        np.testing.assert_allclose(periods.costs[k], np.mean([world.costs[world.phase[t]] for t in rounds], axis=0))
+    plan = ds.benchmarks.lp_dynamic(periods).plan
     assert plan is not None
-    spent = [sum(told.costs[k] @ plan[k] for k in told.phase[: 95 * n // 10 + (95 * n % 10 > 0)]) for n in range(1, 11)]
-    curve = np.atleast_2d(spending(told))
+    ends = [95 * n // 10 + (95 * n % 10 > 0) for n in range(1, 11)]
+    spent = [sum(periods.costs[k] @ plan[k] for k in periods.phase[:end]) for end in ends]
+    curve = np.atleast_2d(spending(periods))
     for j in range(world.resources):
         if spent[-1][j] > 0:
             np.testing.assert_allclose(curve[j, 1:], [part[j] / spent[-1][j] for part in spent], atol=1e-9)

@@ -14,6 +14,7 @@ from numpy.random import SeedSequence
 import driftsack as ds
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.core.instance import NOISES
+from driftsack.core.seeding import trial_seeds
 from driftsack.game.ledger import open_ledger
 from driftsack.game.state import programs
 from driftsack.numerics.curves import curve_times
@@ -287,3 +288,19 @@ def test_a_block_of_trials_is_that_block_of_the_whole() -> None:
     assert (whole.curve[:4] != block.curve).any()
     with pytest.raises(OutOfRangeError, match="first must be at least 0"):
         ds.simulate(world, policy, trials=1, first=-1)
+
+
+def test_pulls_of_the_first_half_are_those_counted_by_hand() -> None:
+    """By ask and tell on the same seeds; the pulls of the whole run would be others."""
+    world, policy = ds.instances.example_1(horizon=300, noise="deterministic"), ds.NaiveUCB(scale=0.3)
+    run = ds.simulate(world, policy, trials=3, seed=5)
+    for trial in range(3):
+        learner, pulls = policy.start(world.problem, seed=trial_seeds(5, trial)[1]), np.zeros(2, dtype=np.int64)
+        for t in range(150):
+            decision = learner.ask()
+            if not decision.skipped:
+                pulls[decision.arm] += 1
+                row = world.phase[t]
+                learner.tell(decision, world.rewards[row, decision.arm], world.costs[row, :, decision.arm])
+        assert run.pulls_first_half[trial].tolist() == pulls.tolist()
+    assert (run.pulls_first_half < run.pulls).any()

@@ -183,7 +183,7 @@ def test_an_enormous_budget_is_no_trouble(budget_rule: str) -> None:
         ({"windows": (5, 5), "variation": (1.0, 1.0)}, SettingError, "either windows=.* or variation="),
         ({"windows": (0, 5)}, OutOfRangeError, "each window must be at least 1, got 0"),
         ({"windows": (5.5, 5)}, SettingError, "each window must be a whole number"),
-        ({"windows": 5}, SettingError, "windows must be a pair"),
+        ({"windows": 5.5}, SettingError, "windows must be a pair"),
         ({"variation": (-1.0, 1.0)}, OutOfRangeError, "each variation must be 0 or more"),
         ({"windows": "ab"}, SettingError, "windows must be a pair"),
         ({"windows": (5, 5), "radius": "small"}, SettingError, "radius must be one of 'printed', 'refined'"),
@@ -233,3 +233,7 @@ def test_reference_values(example: int, policy: str, expected: float, error: flo
     run = ds.simulate(world, recipe, trials=400, seed=0)
     said = run.summary()
     assert abs(said["reward"] - expected) < 4 * np.hypot(said["reward_se"], error)
+
+
+def test_one_window_stands_for_both() -> None:
+    assert ds.SlidingWindowUCB(windows=9) == ds.SlidingWindowUCB(windows=(9, 9))

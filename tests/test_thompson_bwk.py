@@ -196,8 +196,8 @@ def test_forgets() -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
-        ({"window": 0}, OutOfRangeError, "window must be at least 1, got 0"),
-        ({"window": 2.5}, SettingError, "window must be a whole number, got 2.5"),
+        ({"windows": 0}, OutOfRangeError, "windows must be at least 1, got 0"),
+        ({"windows": 2.5}, SettingError, "windows must be a whole number, got 2.5"),
         ({"budget_rule": "even"}, SettingError, "budget_rule must be one of 'fixed', 'remaining'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Makes the figure and the tables of flights.md: run it as ``python docs/gallery/flights.py [FOLDER [TRIALS]]``."""
+"""Make the figure and the tables of flights.md; run it as ``python docs/gallery/flights.py [FOLDER [TRIALS]]``."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FOLDER = Path(__file__).parent.parent / "figures"
 
 
 def measured() -> tuple[Drift, Drift]:
-    """Drift from week to week, with single rounds and with whole days as what noise moves."""
-    rows = ds.logs.survey(ds.datasets.flights(), most_cells=2**14)  # every round in a cell of its own
+    """Drift from week to week, with noise floors from shuffled rounds and from shuffled days."""
+    rows = ds.logs.survey(ds.datasets.flights(), most_cells=2**14)  # one cell per round
     return detect_drift(rows, windows=52), detect_drift(merge_blocks(rows, 26), windows=52)
 
 
 def main(folder: Path, trials: int) -> None:
-    """Print what the page says, and draw its figure."""
+    """Print the figures that the page quotes, and draw its figure."""
     by_round, by_day = measured()
     for name, one in (("rounds", by_round), ("days", by_day)):
         parts = {key: (round(part.value, 2), round(part.floor, 2)) for key, part in one.measures.items()}
@@ -32,9 +32,9 @@ def main(folder: Path, trials: int) -> None:
     for row in [*rows, *flights.half_year(trials)]:
         sys.stdout.write(f"| {row['policy']} | {row['reward']:.3f} ± {row['reward_se']:.3f} |\n")
     floors = {"rounds\nshuffled": by_round.measures["v1"].floor, "days\nshuffled": by_day.measures["v1"].floor}
-    spelled = {"LP-Static": "best fixed mix", "single steps": "even spending", "LP-Dynamic": "best weekly plan"}
-    shown = {text: optima[name] for name, text in spelled.items()}
-    figure = flights_figure(by_round.measures["v1"].value, floors, rows, shown)
+    titles = {"LP-Static": "best fixed mix", "single steps": "even spending", "LP-Dynamic": "best weekly plan"}
+    lines = {title: optima[name] for name, title in titles.items()}
+    figure = flights_figure(by_round.measures["v1"].value, floors, rows, lines)
     figure.savefig(folder / "flights.png", dpi=130)
 
 

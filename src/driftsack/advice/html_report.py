@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from driftsack.advice.report_text import amount
 from driftsack.core.text import percent
 from driftsack.plot import as_data_uri, floors_figure, standings_figure, windows_figure
-from driftsack.plot.page import grid, heading, page, paragraph, versions
+from driftsack.plot.page import heading, page, paragraph, table, versions
 
 if TYPE_CHECKING:
     from driftsack.advice.result import Advice
@@ -34,7 +34,7 @@ def html_report(advice: Advice) -> str:
         *_budget(advice),
         *_assumptions(advice),
         heading("Software"),
-        grid(["component", "version"], versions().items()),
+        paragraph(f"Computed with {versions()}."),
     ]
     return page(f"Advice on {advice.name}", advice.summary, parts)
 
@@ -69,7 +69,7 @@ def _drift(advice: Advice) -> list[str]:
     return [
         heading("Drift and noise"),
         paragraph(text),
-        grid(titles, rows),
+        table(titles, rows),
         _embedded(floors_figure(bars), "Measures of drift and their noise floors"),
     ]
 
@@ -98,7 +98,7 @@ def _candidates(advice: Advice) -> list[str]:
             "Each candidate was simulated on instances bootstrapped from the log, with its noise and the given budget."
         ),
         _embedded(figure, "Share of the optimum that each candidate earned"),
-        grid(["candidate", "family", "reward", "share of the optimum", "95% of instances", ""], rows),
+        table(["candidate", "family", "reward", "share of the optimum", "95% of instances", ""], rows),
         paragraph("Settings of the recommended policy, and how to use it in Python:"),
         _code(spec),
         _code(_usage(advice)),
@@ -140,7 +140,7 @@ def _budget(advice: Advice) -> list[str]:
         "instances."
     )
     titles = ["resource", "budget", "one more unit", "10% less budget", "10% more budget"]
-    return [heading("Value of the budget"), paragraph(text), grid(titles, rows)]
+    return [heading("Value of the budget"), paragraph(text), table(titles, rows)]
 
 
 def _assumptions(advice: Advice) -> list[str]:

@@ -1,4 +1,4 @@
-"""Layer 6: the command line. No logic: each command calls the layers below and shows what they return."""
+"""The command line: each command parses its options, calls one function of the library and prints the result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from driftsack.cli.verify import verify
 
 app = typer.Typer(
     name="driftsack",
-    help="Bandits with knapsacks in a world that moves. Start with: driftsack reproduce",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
@@ -33,8 +32,8 @@ app.command()(advise)
 app.command()(bench)
 
 
-def show_version(wanted: bool) -> None:
-    """Print the version and leave."""
+def print_version(wanted: bool) -> None:
+    """Print the version and exit."""
     if wanted:
         from driftsack import __version__  # noqa: PLC0415  (the package imports before its command line)
 
@@ -46,7 +45,7 @@ def show_version(wanted: bool) -> None:
 def main(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and leave."),
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Bandits with knapsacks in a world that moves. Start with: driftsack reproduce."""
+    """Budget-constrained bandits for non-stationary environments. Start with: driftsack reproduce."""

@@ -7,49 +7,57 @@ from typing import Annotated
 
 import typer
 
-from driftsack.cli.run import AddressOption, EngineOption, JsonOption, WorkersOption, sweep
-from driftsack.cli.show import make_folder, messages, plain_errors, print_json, results, rich_table
+from driftsack.cli.console import (
+    JsonOption,
+    SeedOption,
+    messages,
+    note,
+    number_column,
+    plain_errors,
+    print_json,
+    progress_bar,
+    results,
+    rich_table,
+    share_column,
+    single_line,
+    text_column,
+)
+from driftsack.cli.run import AddressOption, EngineOption, WorkersOption
 
 
 def league(
-    trials: Annotated[int, typer.Option(min=1, help="Trials of each policy in each world.")] = 20,
+    trials: Annotated[int, typer.Option(min=1, help="Trials of each policy on each instance.")] = 20,
     horizon: Annotated[int, typer.Option(min=100, help="Rounds of a trial.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same bits.")] = 0,
+    seed: SeedOption = 0,
     out: Annotated[Path, typer.Option(help="Folder for the table, the heat map and the trials.")] = Path("out/league"),
     engine: EngineOption = "local",
     workers: WorkersOption = None,
     address: AddressOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let every policy play a suite of worlds: the paper's, still, piecewise, smooth, traps, adversarial.
+    """Compare all policies on a suite of instances: the paper's, stationary, piecewise, smooth, traps, adversarial.
 
-    Each is given as its reward's share of the best plan (LP-Dynamic). A policy that refuses a world gets a dash and its
-    reason. Writes league.csv and league.png, .svg and .pdf to --out; trials are kept in --out/store.
+    Rewards are given as shares of the best plan (LP-Dynamic). A policy that does not accept an instance gets a dash
+    and the reason. Writes league.csv and league.png, .svg and .pdf to --out; trials are kept in --out/store.
 
     Example: driftsack league --trials 5 --out quick
     """
-    from driftsack.plot import heat_figure, write_figure  # noqa: PLC0415
-    from driftsack.sweeps import league as work  # noqa: PLC0415  (Polars and SciPy load only where used)
-    from driftsack.sweeps import load  # noqa: PLC0415
+    from driftsack.sweeps.engines import make_engine  # noqa: PLC0415  (Polars and SciPy load only where used)
+    from driftsack.sweeps.league_report import run_league  # noqa: PLC0415
 
-    with plain_errors():
-        make_folder(out)
-        spec = work.league_spec(trials, horizon, seed)
-        swept = sweep(spec, out / "store", engine, workers, address)
-        table = work.standings(load(out / "store"), swept.failed, spec)
-        table.write_csv(out / "league.csv")
-        shares, policies, worlds = work.as_grid(table)
-        figure = heat_figure(shares, policies, worlds, "reward, % of LP-Dynamic")
-        figures = [str(path) for path in write_figure(figure, out, "league")]
+    with plain_errors(), progress_bar() as bar:
+        chosen = make_engine(engine, workers, address)
+        found = run_league(out, trials, horizon, seed, chosen, single_line(bar), note)
     if as_json:
-        document = {
-            "table": table.to_dicts(),
-            "figures": figures,
-            "failed": swept.to_dict()["failed"],
-            "seconds": swept.seconds,
-        }
-        print_json(document)
+        print_json(found.to_dict())
         return
-    title = f"Share of LP-Dynamic over {len(worlds) - 1} worlds, {trials} trials (mean ± standard error)"
-    results.print(rich_table(work.overview(table), title))
-    messages.print(f"Table: {out / 'league.csv'}   Heat map: {figures[0]} (and .svg, .pdf)   {swept.seconds:.1f} s")
+    columns = [
+        text_column("policy"),
+        share_column("mean_share", "mean", error="mean_share_se"),
+        share_column("least_share", "least"),
+        share_column("most_share", "most"),
+        number_column("refused"),
+    ]
+    title = f"Share of LP-Dynamic over {found.instances} instances, {trials} trials (mean ± standard error)"
+    results.print(rich_table(found.overview.iter_rows(named=True), columns, title))
+    messages.print(f"Table: {found.csv}   Heat map: {found.figures[0]} (and .svg, .pdf)   {found.seconds:.1f} s")

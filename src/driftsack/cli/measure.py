@@ -5,37 +5,40 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import polars as pl
 import typer
 
-from driftsack.cli.show import make_folder, messages, plain_errors, print_json, results, rich_table
+from driftsack.cli.console import JsonOption, columns_of, messages, plain_errors, print_json, results, rich_table
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
+from driftsack.core.text import number
 
 
 def measure(
     file: Annotated[
         Path | None, typer.Argument(metavar="[INSTANCE.npz]", help="An instance saved by Instance.save.")
     ] = None,
-    example: Annotated[int | None, typer.Option(min=1, max=4, help="One of the paper's examples instead.")] = None,
-    alpha: Annotated[float, typer.Option(help="Where Example 3 changes, as a share of the horizon.")] = 0.5,
-    periods: Annotated[int, typer.Option(min=1, help="How often Example 4 swings.")] = 10,
+    example: Annotated[
+        int | None, typer.Option(min=1, max=4, help="Measure one of the paper's examples instead.")
+    ] = None,
+    alpha: Annotated[float, typer.Option(help="The change point of Example 3, as a share of the horizon.")] = 0.5,
+    periods: Annotated[int, typer.Option(min=1, help="Periods of Example 4.")] = 10,
     horizon: Annotated[int, typer.Option(min=2, help="Rounds of an example.")] = 10_000,
-    out: Annotated[Path, typer.Option(help="Folder for the figure of the drift.")] = Path("out"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("out"),
+    as_json: JsonOption = False,
 ) -> None:
-    """Measure a world: how it moves, what it is worth, what the theory promises, and what that means.
+    """Measure an instance: its drift, its benchmarks, the bounds of the theory, and what they mean.
 
-    Writes drift.png, .svg and .pdf to --out: mean rewards and costs over time, and what the best plan plays.
+    Writes drift.png, .svg and .pdf to --out: mean rewards and costs over time, and the mix of the best plan.
 
     Example: driftsack measure --example 3 --alpha 0.6
     """
     from driftsack.measures.overview import measure as compute  # noqa: PLC0415  (loads SciPy and HiGHS)
     from driftsack.plot import drift_figure, write_figure  # noqa: PLC0415
+    from driftsack.plot.style import make_folder  # noqa: PLC0415
 
     with plain_errors():
         make_folder(out)
-        instance = load(file, example, alpha, periods, horizon)
+        instance = named_instance(file, example, alpha, periods, horizon)
         with messages.status("measuring") as status:
             page = compute(instance, lambda text: status.update(f"measuring: {text}"))
         figures = [str(path) for path in write_figure(drift_figure(instance, page.best), out, "drift")]
@@ -43,18 +46,18 @@ def measure(
         print_json({name: part for name, part in page._asdict().items() if name != "best"} | {"figures": figures})
         return
     for title, rows in tables(page._asdict()).items():
-        results.print(rich_table(pl.DataFrame(rows), title))
+        results.print(rich_table(rows, columns_of(rows), title))
     results.print("* up to a constant, taken as 1", style="dim")
     results.print(f"\n[bold]{page.meaning}[/]")
     messages.print(f"Figure: {figures[0]} (and .svg, .pdf)")
 
 
-def load(file: Path | None, example: int | None, alpha: float, periods: int, horizon: int) -> Instance:
+def named_instance(file: Path | None, example: int | None, alpha: float, periods: int, horizon: int) -> Instance:
     """The instance that the options name."""
     from driftsack import instances  # noqa: PLC0415
 
     if (file is None) == (example is None):
-        raise SettingError("name one world: a file that Instance.save wrote, or --example 1, 2, 3 or 4.")
+        raise SettingError("name one instance: a file that Instance.save wrote, or --example 1, 2, 3 or 4.")
     if file is not None:
         return Instance.load(file)
     if example == 3:  # noqa: PLR2004
@@ -65,23 +68,23 @@ def load(file: Path | None, example: int | None, alpha: float, periods: int, hor
 
 
 def tables(page: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """The page as tables of rows."""
+    """The rows of each table, by its title."""
     about = page["instance"]
     title = (
         f"{about['horizon']:,} rounds, {about['arms']} arms, {about['resources']} resources, "
-        f"{about['distinct_rows']:,} distinct rows: how it moves"
+        f"{about['distinct_rows']:,} distinct rows: drift"
     )
-    found = {
+    sections = {
         title: [
-            {"measure": name, "value": "too many rows" if value is None else f"{value:,.6g}"}
+            {"measure": name, "value": "too many rows" if value is None else number(value, digits=6)}
             for name, value in page["measures"].items()
         ],
-        "What it is worth": [
+        "Benchmarks": [
             {
                 "benchmark": name,
-                "value": f"{row['value']:,.6g}",
+                "value": number(row["value"], digits=6),
                 "gap": f"{row['gap']:.0e}",
-                "prices": "" if row["prices"] is None else ", ".join(f"{price:.4g}" for price in row["prices"]),
+                "prices": "" if row["prices"] is None else ", ".join(map(number, row["prices"])),
             }
             for name, row in page["benchmarks"].items()
         ],
@@ -89,35 +92,37 @@ def tables(page: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     }
     bounds = page["bounds"]
     if bounds:
-        found["Regret in units of reward_max: the bounds side by side"] = side_by_side(bounds)
+        sections["Bounds on the regret, in units of reward_max"] = side_by_side(bounds)
         rounds = bounds["trivial"]["rounds"]
         others = {
-            "rewards' distance from the LPs' (Lemma 3)": bounds["lemma_3"]["rewards"],
-            "costs' distance from the LPs' (Lemma 3)": bounds["lemma_3"]["costs"],
+            "difference of rewards from the LPs (Lemma 3)": bounds["lemma_3"]["rewards"],
+            "difference of costs from the LPs (Lemma 3)": bounds["lemma_3"]["costs"],
             "rounds lost by stopping (Corollary 1)": bounds["corollary_1"]["total"],
         }
-        found["Other bounds"] = [
-            {"bound": name, "at most": f"{value:,.0f}", "trivially": f"{rounds:,.0f}"} for name, value in others.items()
+        sections["Other bounds"] = [
+            {"bound": name, "at most": rounded(value), "trivial bound": rounded(rounds)}
+            for name, value in others.items()
         ]
-    return found
+    return sections
 
 
 def side_by_side(bounds: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
-    """A row a term; Theorem 2's terms are those of three worlds, so they have no sum."""
+    """One row per term; the terms of Theorem 2 belong to three different instances, so they have no sum."""
     upper = bounds["theorem_1"]
     learning = ("stopping_noise", "stopping_learning", "stopping_round", "reward_noise", "reward_learning")
     columns = {
         "Theorem 1": {**upper, "learning": sum(upper[name] for name in learning)},
         "refined*": bounds["refined"],
-        "Theorem 2 (least)*": bounds["theorem_2"],
+        "Theorem 2 (lower)*": bounds["theorem_2"],
     }
     rows = [
-        {"term": term.replace("_", " "), **{name: _shown(terms.get(term)) for name, terms in columns.items()}}
+        {"term": term.replace("_", " "), **{name: rounded(terms.get(term)) for name, terms in columns.items()}}
         for term in ("learning", "reward_drift", "cost_drift", "budget_timing", "total")
     ]
-    trivial = _shown(bounds["trivial"]["regret"])
-    return [*rows, {"term": "at most, trivially", "Theorem 1": trivial, "refined*": trivial, "Theorem 2 (least)*": ""}]
+    trivial = rounded(bounds["trivial"]["regret"])
+    return [*rows, {"term": "trivial bound", "Theorem 1": trivial, "refined*": trivial, "Theorem 2 (lower)*": ""}]
 
 
-def _shown(value: float | None) -> str:
+def rounded(value: float | None) -> str:
+    """A whole number, or nothing for a term that a bound does not have."""
     return "" if value is None else f"{value:,.0f}"

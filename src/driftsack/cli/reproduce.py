@@ -2,150 +2,123 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import polars as pl
 import typer
 
-from driftsack.cli.oco import reproduce_oco
-from driftsack.cli.run import sweep
-from driftsack.cli.show import make_folder, messages, plain_errors, print_json, results, rich_table
+from driftsack.cli.console import (
+    JsonOption,
+    SeedOption,
+    columns_of,
+    line_per_task,
+    messages,
+    note,
+    number_column,
+    plain_errors,
+    print_json,
+    progress_bar,
+    results,
+    rich_table,
+    text_column,
+)
+from driftsack.core.text import number
 
 if TYPE_CHECKING:
-    from driftsack.sweeps.spec import Spec
+    import polars as pl
+
+    from driftsack.paper import OcoReproduction, Reproduction
 
 
 def reproduce(
-    trials: Annotated[int, typer.Option(min=1, help="Trials of each policy on each world.")] = 100,
+    trials: Annotated[int, typer.Option(min=1, help="Trials of each policy on each instance.")] = 100,
     horizon: Annotated[int, typer.Option(min=100, help="Rounds of a trial; budgets grow with it.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same bits.")] = 0,
+    seed: SeedOption = 0,
     out: Annotated[Path, typer.Option(help="Folder for figures, tables, the report and the trials.")] = Path("out"),
-    calibrate: Annotated[bool, typer.Option("--calibrate", help="Count the claims on the grid of settings.")] = False,
-    oco: Annotated[
-        bool, typer.Option("--oco", help="Section 4 instead: online convex optimisation, T to 10^6.")
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Count the claims that hold on a grid of settings instead.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")] = False,
+    oco: Annotated[
+        bool, typer.Option("--oco", help="Reproduce section 4, online convex optimisation, instead (T up to 10^6).")
+    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Reproduce the paper: every figure, in two settings, and a verdict on every claim of its experiments.
+    """Reproduce the paper: every figure in two settings, and a verdict on every claim of its experiments.
 
-    Printed takes the algorithm's constants as they stand; calibrated is the one choice, for the whole paper, under
-    which most claims hold. Writes figure_1a to figure_3 as .png, .svg and .pdf, claims.csv, table.csv and report.html,
-    a page that needs no network. Trials are kept in store/: the same command again plays only what is missing.
+    The printed setting uses the constants of the paper; the calibrated setting is the one choice, for the whole paper,
+    under which most claims hold. Writes figure_1a to figure_3 as .png, .svg and .pdf, claims.csv, table.csv and
+    report.html, a page that needs no network. Trials are kept in store/, and running the command again plays only what
+    is missing.
 
-    --calibrate plays the grid from which the calibrated setting was chosen and writes calibration.csv instead.
+    With --calibrate, the grid from which the calibrated setting was chosen is played, and calibration.csv is written.
+    With --oco, oco.csv and oco.png, .svg and .pdf are written.
 
     Example: driftsack reproduce --trials 20 --out quick
     """
-    if oco:
-        reproduce_oco(out, as_json)
-        return
-    with plain_errors():
-        make_folder(out)
-        work = grid if calibrate else everything
-        document = work(trials, horizon, seed, out)
-    if as_json:
-        print_json(document)
-    elif calibrate:
-        results.print(rich_table(pl.DataFrame(document["grid"]), "How many claims hold, the best first"))
+    from driftsack import paper  # noqa: PLC0415  (Polars and Matplotlib load only where they are used)
+
+    with plain_errors(), progress_bar() as bar:
+        progress = line_per_task(bar)
+        result: OcoReproduction | Reproduction | pl.DataFrame
+        if oco:
+            result = paper.reproduce_oco(out, progress=progress)
+        elif calibrate:
+            result = paper.calibrate(out, trials, horizon, seed, progress, note)
+        else:
+            result = paper.reproduce(out, trials, horizon, seed, progress, note)
+    if isinstance(result, paper.OcoReproduction):
+        print_section_4(result, as_json)
+    elif isinstance(result, paper.Reproduction):
+        print_reproduction(result, as_json)
+    elif as_json:
+        print_json({"grid": result.to_dicts(), "trials": trials, "horizon": horizon, "seed": seed})
     else:
-        show(document)
+        rows = result.to_dicts()
+        results.print(rich_table(rows, columns_of(rows), "How many claims hold, the best setting first"))
 
 
-def everything(trials: int, horizon: int, seed: int, out: Path) -> dict[str, Any]:
-    """Play, judge, draw and write; returns what ``--json`` prints."""
-    from driftsack.paper import claims, report  # noqa: PLC0415  (slow to load)
-    from driftsack.paper import experiments as paper  # noqa: PLC0415
-    from driftsack.paper.speed import speed  # noqa: PLC0415
-    from driftsack.plot.paper import paper_figures  # noqa: PLC0415
-    from driftsack.sweeps import load  # noqa: PLC0415  (slow to load)
-
-    begun = time.perf_counter()
-    found, evidence, rounds, cells = {}, {}, 0, {"played": 0, "kept": 0}
-    still = paper.exact(horizon)
-    for setting in paper.SETTINGS:
-        played, frames = set(), []
-        specs = paper.sweeps(setting, trials, horizon, seed)
-        for spec, part in zip(specs, ("all", "first-half"), strict=True):
-            played |= play(spec, out / "store" / f"{setting.name}-{part}", setting.name)
-            frames.append(load(out / "store" / f"{setting.name}-{part}"))
-            cells["kept"] += frames[-1]["cell"].n_unique()
-        found[setting.name] = frames[0]
-        evidence[setting.name] = paper.evidence(frames[0], frames[1], still)
-        rounds += sum(paper.lp_rounds(frame.filter(pl.col("cell").is_in(list(played)))) for frame in frames)
-        cells["played"] += len(played)
-    cells["kept"] -= cells["played"]
-    verdicts = claims.judge(evidence)
-    with messages.status("drawing"):
-        content = paper.drawing(found, evidence, trials)
-        figures = paper_figures(content, out)
-    seconds = time.perf_counter() - begun
-    table = report.rewards_table(found)
-    document = {
-        "claims": verdicts,
-        "figures": [str(path) for path in figures],
-        "seconds": seconds,
-        "speed": speed(rounds, seconds),
-        "settings": {setting.name: setting._asdict() for setting in paper.SETTINGS},
-        "trials": trials,
-        "horizon": horizon,
-        "seed": seed,
-        "cells": cells,
-        "table": table.to_dicts(),
-        "report": str(out / "report.html"),
+def print_reproduction(reproduction: Reproduction, as_json: bool = False) -> None:
+    """Print the verdicts, the comparison with plain Python and the paths of the files."""
+    if as_json:
+        print_json(reproduction.to_dict())
+        return
+    columns = [text_column(name) for name in ("verdict", "claim", "numbers")]
+    titles = {None: "Claims about the instances"} | {
+        name: f"Claims about policies, {name} setting" for name in reproduction.settings
     }
-    report.write_paper(document, out)
-    return document
-
-
-def play(spec: Spec, store: Path, name: str) -> set[str]:
-    """Run one sweep; a cell that fails ends it all, since a figure would lack it."""
-    from driftsack.core.errors import DriftsackError  # noqa: PLC0415
-
-    swept = sweep(spec, store, "local", None, label=name)
-    if swept.failed:
-        raise DriftsackError(f"{len(swept.failed)} cells failed; the first: {swept.failed[0]}")
-    return set(swept.played)
-
-
-def grid(trials: int, horizon: int, seed: int, out: Path) -> dict[str, Any]:
-    """Count the claims that hold at every point of the grid of settings."""
-    from driftsack.paper import calibration  # noqa: PLC0415
-    from driftsack.sweeps import load  # noqa: PLC0415
-
-    frames: list[dict[str, pl.DataFrame]] = [{}, {}]
-    for noise in calibration.NOISES:
-        for k, spec in enumerate(calibration.grid_sweeps(noise, trials, horizon, seed)):
-            store = out / "store" / f"grid-{noise}-{k}"
-            play(spec, store, f"grid, {noise}")
-            frames[k][noise] = load(store)
-    table = calibration.count_claims(frames[0], frames[1], horizon)
-    table.write_csv(out / "calibration.csv")
-    return {"grid": table.to_dicts(), "trials": trials, "horizon": horizon, "seed": seed}
-
-
-def show(document: dict[str, Any]) -> None:
-    """Claims and where the rest is, for people."""
-    from driftsack.plot.page import numbers_in_words  # noqa: PLC0415
-
-    rows = [
-        {
-            "setting": one["setting"],
-            "verdict": one["verdict"],
-            "claim": one["sentence"],
-            "numbers": numbers_in_words(one["numbers"]),
-        }
-        for one in document["claims"]
-    ]
-    for name in ("both", *document["settings"]):
-        part = pl.DataFrame([row for row in rows if row["setting"] == name]).drop("setting")
-        results.print(rich_table(part, f"Claims, {'settings do not matter' if name == 'both' else name}"))
-    quick = document["speed"]
-    if quick["ratio"]:
+    for setting, title in titles.items():
+        rows = [
+            {"verdict": claim.verdict, "claim": claim.sentence, "numbers": claim.numbers_text()}
+            for claim in reproduction.claims
+            if claim.setting == setting
+        ]
+        results.print(rich_table(rows, columns, title))
+    speed = reproduction.speed
+    if speed.ratio is not None:
         messages.print(
-            f"{quick['rounds']:,} rounds with an LP: a Python + linprog loop would need about "
-            f"{quick['plain_seconds'] / 3600:,.0f} h (measured: {1e3 * quick['plain_round_seconds']:.2g} ms a round); "
-            f"that is {quick['ratio']:,.0f} times as long."
+            f"{number(speed.rounds)} rounds solved an LP: a Python + linprog loop would need about "
+            f"{number(speed.plain_seconds / 3600, digits=2)} h (measured: "
+            f"{number(1e3 * speed.plain_round_seconds, digits=2)} ms per round), {number(speed.ratio)} times as long."
         )
-    messages.print(f"Report: {document['report']}   Figures: {len(document['figures'])}   {document['seconds']:.1f} s")
+    files = f"Report: {reproduction.report}   Figures: {len(reproduction.figures)}"
+    messages.print(f"{files}   {reproduction.seconds:.1f} s")
+
+
+def print_section_4(section_4: OcoReproduction, as_json: bool = False) -> None:
+    """Print the table, the verdicts and the paths of the files."""
+    if as_json:
+        print_json(section_4.to_dict())
+        return
+    columns = [
+        text_column("world"),
+        number_column("horizon"),
+        number_column("regret"),
+        number_column("violation"),
+        number_column("q_bar_w", "q̄W"),
+        number_column("draws"),
+    ]
+    results.print(rich_table(section_4.table.iter_rows(named=True), columns, "Section 4: means over the draws"))
+    for claim in section_4.claims:
+        results.print(f"[bold]{claim.verdict:<9}[/] {claim.claim}\n          {claim.measured}", highlight=False)
+    files = f"Figure: {section_4.figures[0]} (and .svg, .pdf)   Table: {section_4.csv}"
+    messages.print(f"{files}   {section_4.seconds:.1f} s")

@@ -7,68 +7,79 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftsack.cli.show import messages, plain_errors, print_json, progress_bar, results, rich_table
+from driftsack.cli.console import (
+    JsonOption,
+    messages,
+    note,
+    number_column,
+    plain_errors,
+    print_json,
+    progress_bar,
+    results,
+    rich_table,
+    share_column,
+    single_line,
+    text_column,
+)
 
 if TYPE_CHECKING:
-    from driftsack.sweeps import Spec
-    from driftsack.sweeps.sweep import SweepProgress, SweepResult
+    import polars as pl
+
+    from driftsack.sweeps.sweep import SweepProgress
 
 EngineOption = Annotated[str, typer.Option(help="local (threads) or ray (an extra; see --address).")]
-WorkersOption = Annotated[int | None, typer.Option(min=1, help="Threads or processes; one a core if not given.")]
+WorkersOption = Annotated[int | None, typer.Option(min=1, help="Threads or processes. Default: one per core.")]
 AddressOption = Annotated[
-    str | None, typer.Option(help="A running Ray cluster, such as auto; if not given, Ray starts on this machine.")
+    str | None, typer.Option(help="A running Ray cluster, such as auto. Default: Ray starts on this machine.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
 
 
 def run(
-    file: Annotated[Path, typer.Argument(metavar="SPEC.toml", help="What to run.", exists=True, dir_okay=False)],
-    store: Annotated[Path, typer.Option(help="Folder for the results; what it already holds is not run again.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="SPEC.toml", help="The specification of the sweep.", exists=True, dir_okay=False)
+    ],
+    store: Annotated[Path, typer.Option(help="Folder for the results; cells that it holds are not played again.")],
     engine: EngineOption = "local",
     workers: WorkersOption = None,
     address: AddressOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a sweep: instances × policies × seeds × trials. Interrupted or killed, the same command goes on.
+    """Run a sweep: instances × policies × seeds × trials. After an interruption, the same command continues.
 
-    Every finished cell is one file in --store, written whole or not at all. A cell that fails is named, the rest go
-    on, and the exit code is 1.
+    Every finished cell is one file in --store, written atomically. A cell that fails is reported, the others continue,
+    and the exit code is 1.
 
     Example: driftsack run sweep.toml --store results
     """
-    from driftsack.sweeps import load, read_spec, summary  # noqa: PLC0415  (Polars and SciPy load only where used)
+    from driftsack import sweeps  # noqa: PLC0415  (Polars and SciPy load only where they are used)
+    from driftsack.sweeps.engines import make_engine  # noqa: PLC0415
 
-    with plain_errors():
-        swept = sweep(read_spec(file), store, engine, workers, address)
-        table = summary(load(store))
+    with plain_errors(), progress_bar() as bar:
+        show = single_line(bar)
+
+        def progress(now: SweepProgress) -> None:
+            show("trials", now.done, now.total)
+
+        swept = sweeps.run(sweeps.read_spec(file), store, make_engine(engine, workers, address), progress, note)
+        table = sweeps.summary(sweeps.load(store))
     if as_json:
         print_json({**swept.to_dict(), "store": str(store), "table": table.to_dicts()})
     else:
-        results.print(rich_table(table.drop("optimum", "fallbacks", "spent_share"), "Mean ± standard error"))
-        told = f"{len(swept.played)} cells played, {swept.kept} kept, {len(swept.failed)} failed"
-        messages.print(f"{told}   Store: {store}   {swept.seconds:.1f} s   Next: driftsack report {store}")
+        print_summary(table)
+        counts = f"{len(swept.played)} cells played, {swept.kept} kept, {len(swept.failed)} failed"
+        messages.print(f"{counts}   Store: {store}   {swept.seconds:.1f} s   Next: driftsack report {store}")
     if swept.failed:
         raise typer.Exit(code=1)
 
 
-def sweep(
-    spec: Spec, store: Path, engine: str, workers: int | None, address: str | None = None, label: str = "trials"
-) -> SweepResult:
-    """Run a spec with a bar on stderr: trials, rate, time left."""
-    from driftsack.sweeps import run as play  # noqa: PLC0415
-    from driftsack.sweeps.engines import make_engine  # noqa: PLC0415
-
-    with progress_bar() as bar:
-        task = bar.add_task("preparing kernels", total=None)
-
-        def show(now: SweepProgress) -> None:
-            """Move the bar."""
-            bar.update(task, completed=now.done, total=now.total, description=label)
-
-        return play(
-            spec,
-            store,
-            make_engine(engine, workers, address),
-            progress=show,
-            report=lambda sentence: messages.print(f"[bold yellow]note[/] {sentence}", highlight=False),
-        )
+def print_summary(table: pl.DataFrame) -> None:
+    """Print the summary of a store."""
+    columns = [
+        text_column("instance"),
+        text_column("policy"),
+        number_column("trials"),
+        number_column("reward", error="reward_se"),
+        share_column("optimum_share", "of the optimum", error="optimum_share_se"),
+        number_column("stopping_time", "stopping time", error="stopping_time_se"),
+    ]
+    results.print(rich_table(table.iter_rows(named=True), columns, "Mean ± standard error"))

@@ -1,1 +1,7 @@
-"""The paper's experiments and claims, as data and pure functions."""
+"""The paper's experiments and claims: each can be reproduced by one call."""
+
+from driftsack.paper.calibration import calibrate
+from driftsack.paper.oco_reproduction import OcoReproduction, reproduce_oco
+from driftsack.paper.reproduction import Reproduction, reproduce
+
+__all__ = ["OcoReproduction", "Reproduction", "calibrate", "reproduce", "reproduce_oco"]

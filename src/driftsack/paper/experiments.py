@@ -1,8 +1,9 @@
-r"""The paper's experiments as data: settings, worlds, policies; and pure steps from trials to what claims are about.
+r"""The paper's experiments as data: settings, instances and policies, and the evidence that is computed from trials.
 
-*Two settings.* The paper does not print the scale of its confidence radius, the noise of its outcomes or the value from
-which LagrangeBwK takes :math:`T_0`. *Printed* takes the algorithm at its word: scale 1, Bernoulli. *Calibrated* is the
-one choice of all three, for the whole paper, under which most claims hold (:mod:`driftsack.paper.calibration`).
+*Two settings.* The paper does not state the scale of its confidence radius, the noise of its outcomes or the value from
+which LagrangeBwK takes :math:`T_0`. *Printed* uses the constants of the algorithm as printed: scale 1, Bernoulli.
+*Calibrated* is the one choice of all three, for the whole paper, under which most claims hold
+(:mod:`driftsack.paper.calibration`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import numpy as np
 import polars as pl
 
 from driftsack.benchmarks import lp_dynamic
-from driftsack.core.arrays import Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.instances import step_change
 from driftsack.measures import variation
@@ -24,6 +24,7 @@ from driftsack.sweeps.summary import error_of
 SW: Final = "SW-UCB"
 NAIVE: Final = "naive UCB"
 LAGRANGE: Final = "LagrangeBwK"
+EXAMPLE_1: Final = "Example 1"
 BEST: Final = "best plan"
 POLICIES: Final = (SW, NAIVE, LAGRANGE)
 ALPHAS: Final = tuple(round(0.5 + 0.05 * k, 2) for k in range(11))  # where the printed OPT(T) holds
@@ -45,16 +46,27 @@ EVIDENCE: Final = pl.Schema(
 
 
 class Setting(NamedTuple):
-    """What the paper leaves open, chosen once for all its experiments."""
+    """What the paper leaves open, chosen once for all its experiments.
+
+    Attributes:
+        name: The name of the setting.
+        scale: The scale of the confidence radii.
+        noise: The noise of the outcomes.
+        divide: Whether T0 is OPT_FD / (d + 1) instead of OPT_FD.
+    """
 
     name: str
-    scale: float  # of the confidence radii
+    scale: float
     noise: str
-    divide: bool  # T0 = OPT_FD / (d + 1), or OPT_FD
+    divide: bool
+
+    @property
+    def start(self) -> str:
+        """T0 of LagrangeBwK as a formula."""
+        return "OPT_FD/(d+1)" if self.divide else "OPT_FD"
 
     def __str__(self) -> str:
-        start = "OPT_FD/(d+1)" if self.divide else "OPT_FD"
-        return f"radius scale {self.scale:g}, {self.noise} outcomes, T0 = {start}"
+        return f"radius scale {self.scale:g}, {self.noise} outcomes, T0 = {self.start}"
 
 
 PRINTED: Final = Setting("printed", 1.0, "bernoulli", divide=True)
@@ -62,8 +74,15 @@ CALIBRATED: Final = Setting("calibrated", 0.2, "bernoulli", divide=True)
 SETTINGS: Final = (PRINTED, CALIBRATED)
 
 
-class Place(NamedTuple):
-    """One world of the paper, by its name in tables."""
+class PaperInstance(NamedTuple):
+    """One instance of the paper's experiments.
+
+    Attributes:
+        name: Its name in tables.
+        example: The number of the example.
+        parameter: α of Example 3, the periods of Example 4, 0 for the others.
+        spec: The instance as a sweep describes it.
+    """
 
     name: str
     example: int
@@ -71,22 +90,23 @@ class Place(NamedTuple):
     spec: dict[str, Any]
 
     def build(self) -> Instance:
-        """The instance, whatever its noise: means do not depend on it."""
+        """Build the instance; its means do not depend on the noise."""
         return InstanceSpec.model_validate(self.spec).build()
 
 
-def places(horizon: int) -> list[Place]:
-    """Examples 1 and 2; Example 3 over α; Example 4 over periods that the horizon can show."""
-    found = [Place(f"Example {k}", k, 0.0, {"instance": f"example_{k}"}) for k in (1, 2)]
+def paper_instances(horizon: int) -> list[PaperInstance]:
+    """Examples 1 and 2, Example 3 over α, and Example 4 over the periods that the horizon can resolve."""
+    found = [PaperInstance(f"Example {k}", k, 0.0, {"instance": f"example_{k}"}) for k in (1, 2)]
     found += [
-        Place(f"Example 3, α = {alpha:g}", 3, alpha, {"instance": "example_3", "alpha": alpha}) for alpha in ALPHAS
+        PaperInstance(f"Example 3, α = {alpha:g}", 3, alpha, {"instance": "example_3", "alpha": alpha})
+        for alpha in ALPHAS
     ]
     found += [
-        Place(f"Example 4, {periods} periods", 4, float(periods), {"instance": "example_4", "periods": periods})
+        PaperInstance(f"Example 4, {periods} periods", 4, float(periods), {"instance": "example_4", "periods": periods})
         for periods in PERIODS
         if 50 * periods <= horizon
     ]
-    return [place._replace(spec={**place.spec, "horizon": horizon, "name": place.name}) for place in found]
+    return [one._replace(spec={**one.spec, "horizon": horizon, "name": one.name}) for one in found]
 
 
 def policies(scale: float, divide: bool) -> list[dict[str, Any]]:
@@ -98,63 +118,62 @@ def policies(scale: float, divide: bool) -> list[dict[str, Any]]:
     ]
 
 
-def sweeps(setting: Setting, trials: int, horizon: int, seed: int) -> tuple[Spec, Spec]:
-    """All worlds with all policies; and what naive UCB plays in the first half of Example 1."""
-    worlds = [{**place.spec, "noise": setting.noise} for place in places(horizon)]
-    first_half = {
-        "policy": "Until",
-        "part": 0.5,
-        "inner": {"policy": "NaiveUCB", "scale": setting.scale},
-        "name": NAIVE,
-    }
-    same = {"trials": trials, "seeds": [seed]}
-    return (
-        make_spec({"instances": worlds, "policies": policies(setting.scale, setting.divide), **same}),
-        make_spec({"instances": worlds[:1], "policies": [first_half], **same}),
-    )
+def sweep(setting: Setting, trials: int, horizon: int, seed: int) -> Spec:
+    """The sweep of all policies on all instances."""
+    worlds = [{**one.spec, "noise": setting.noise} for one in paper_instances(horizon)]
+    chosen = policies(setting.scale, setting.divide)
+    return make_spec({"instances": worlds, "policies": chosen, "trials": trials, "seeds": [seed]})
 
 
-def exact(horizon: int) -> pl.DataFrame:
-    """What needs no trials: the optimum of every world, also of Example 3 with an early change; W1 and W1_min."""
+def exact_evidence(horizon: int) -> pl.DataFrame:
+    """Evidence that needs no trials: the optima, also of Example 3 with an early change, and W1 and W1_min."""
     rows: list[tuple[Any, ...]] = []
     early = [
-        Place("", 3, alpha, {"instance": "example_3", "alpha": alpha, "horizon": horizon}) for alpha in EARLY_ALPHAS
+        PaperInstance("", 3, alpha, {"instance": "example_3", "alpha": alpha, "horizon": horizon})
+        for alpha in EARLY_ALPHAS
     ]
-    for place in [*places(horizon), *early]:
-        instance = place.build()
+    for one in [*paper_instances(horizon), *early]:
+        instance = one.build()
         optimum = lp_dynamic(instance).value
-        rows.append((place.example, place.parameter, axis(place.example, instance), BEST, "optimum", optimum, 0.0))
+        rows.append((one.example, one.parameter, axis(one.example, instance), BEST, "optimum", optimum, 0.0))
     for step in range(STEPS + 1):
         k = step * horizon // STEPS
-        moves = variation(step_change(k, horizon))
-        for name, value in (("W1", moves.w1), ("W1_min", moves.w1_min)):
+        drift = variation(step_change(k, horizon))
+        for name, value in (("W1", drift.w1), ("W1_min", drift.w1_min)):
             rows.append((0, float(k), float(k), BEST, name, value, 0.0))
     return pl.DataFrame(rows, schema=EVIDENCE, orient="row")
 
 
 def axis(example: int, instance: Instance) -> float:
-    """Where a world stands on its figure's axis: W1 + W2 for Example 3, V1 + V2 for Example 4."""
-    moves = variation(instance)
+    """The position of an instance on its figure's axis: W1 + W2 for Example 3, V1 + V2 for Example 4."""
+    drift = variation(instance)
     if example == 3:  # noqa: PLR2004
-        return moves.w1 + moves.w2
-    return moves.v1 + moves.v2 if example == 4 else 0.0  # noqa: PLR2004
+        return drift.w1 + drift.w2
+    return drift.v1 + drift.v2 if example == 4 else 0.0  # noqa: PLR2004
 
 
-def evidence(trials: pl.DataFrame, first_half: pl.DataFrame, still: pl.DataFrame) -> pl.DataFrame:
-    """One row a world, policy and quantity: mean and standard error; ``still`` is what :func:`exact` gives."""
+def evidence(trials: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    """Collect the mean and standard error of every quantity, one row per instance, policy and quantity.
+
+    Args:
+        trials: The trials of all policies on all instances.
+        exact: What :func:`exact_evidence` returns.
+    """
     horizon = int(trials["horizon"][0])
-    names = {place.name: (place.example, place.parameter) for place in places(horizon)}
-    where = {(row["example"], row["parameter"]): row["x"] for row in still.iter_rows(named=True)}
+    names = {one.name: (one.example, one.parameter) for one in paper_instances(horizon)}
+    where = {(row["example"], row["parameter"]): row["x"] for row in exact.iter_rows(named=True)}
     measured = trials.with_columns(*slopes(horizon))
     rows: list[tuple[Any, ...]] = []
     for quantity in ("reward", "regret", "slope_before", "slope_after"):
         rows += _means(measured, quantity, names, where)
-    rows += _means(first_half.with_columns(second_arm=pl.col("pulls").list.get(1)), "second_arm", names, where)
-    return pl.concat([pl.DataFrame(rows, schema=EVIDENCE, orient="row"), still])
+    early = trials.filter(pl.col("instance") == EXAMPLE_1, pl.col("policy") == NAIVE)
+    pulls = early.with_columns(second_arm=pl.col("pulls_first_half").list.get(1))
+    rows += _means(pulls, "second_arm", names, where)
+    return pl.concat([pl.DataFrame(rows, schema=EVIDENCE, orient="row"), exact])
 
 
 def slopes(horizon: int) -> tuple[pl.Expr, pl.Expr]:
-    """Reward a round just before and just after T/2."""
+    """Reward per round just before and just after T/2."""
     times = curve_times(horizon)
     ends = [(0.5 - SLOPE_SHARE) * horizon, 0.5 * horizon, (0.5 + SLOPE_SHARE) * horizon]
     early, middle, late = (int(np.argmin(np.abs(times - end))) for end in ends)
@@ -180,71 +199,7 @@ def _means(
     ]
 
 
-class Curves(NamedTuple):
-    """Cumulative reward of some trials, as figures want it."""
-
-    times: Ints  # (p,)
-    curve: Floats  # (n, p)
-
-
-def curves(trials: pl.DataFrame, example: int) -> dict[str, Curves]:
-    """The curves of each policy on Example 1 or 2."""
-    times = curve_times(int(trials["horizon"][0]))
-    world = trials.filter(pl.col("instance") == f"Example {example}")
-    return {
-        name: Curves(times, np.array(world.filter(pl.col("policy") == name)["curve"].to_list())) for name in POLICIES
-    }
-
-
-class Points(NamedTuple):
-    """A line of a figure: means with bands of two standard errors."""
-
-    x: Floats
-    mean: Floats
-    band: Floats
-
-
-def points(table: pl.DataFrame, example: int, quantities: dict[str, tuple[str, str]]) -> dict[str, Points]:
-    """Lines by name; each is a policy and a quantity of an example, along x."""
-    found = {}
-    for name, (policy, quantity) in quantities.items():
-        wanted = (pl.col("example") == example) & (pl.col("policy") == policy) & (pl.col("quantity") == quantity)
-        rows = table.filter(wanted).sort("x")
-        found[name] = Points(rows["x"].to_numpy(), rows["mean"].to_numpy(), 2 * rows["se"].to_numpy())
-    return found
-
-
-class Drawing(NamedTuple):
-    """All that the figures show, by example and by the title of the panel."""
-
-    note: str
-    change: int
-    curves: dict[int, dict[str, dict[str, Curves]]]
-    optima: dict[int, dict[str, float]]
-    regret: dict[int, dict[str, dict[str, Points]]]
-    measures: dict[str, dict[str, Points]]
-
-
-def drawing(trials: dict[str, pl.DataFrame], table: dict[str, pl.DataFrame], count: int) -> Drawing:
-    """Lines for every figure, from the trials and the evidence of each setting."""
-    titles = {setting.name: f"{setting.name}: scale {setting.scale:g}, {setting.noise}" for setting in SETTINGS}
-    any_table = table[SETTINGS[0].name]
-    best = {example: points(any_table, example, {BEST: (BEST, "optimum")})[BEST].mean[0] for example in (1, 2)}
-    regrets = {name: (name, "regret") for name in POLICIES}
-    steps = points(
-        any_table, 0, {"W₁, about the mean": (BEST, "W1"), "W₁ min, about the best centre": (BEST, "W1_min")}
-    )
-    return Drawing(
-        note=f"{count} trials, band: ± 2 standard errors",
-        change=int(next(iter(trials.values()))["horizon"][0]) // 2,
-        curves={k: {titles[name]: curves(frame, k) for name, frame in trials.items()} for k in (1, 2)},
-        optima={k: {title: float(best[k]) for title in titles.values()} for k in (1, 2)},
-        regret={k: {titles[name]: points(part, k, regrets) for name, part in table.items()} for k in (3, 4)},
-        measures={"one arm that earns 1 up to round k, then 0": steps},
-    )
-
-
 def lp_rounds(trials: pl.DataFrame) -> int:
-    """Rounds in which a linear program was solved: those of the two UCBs up to their stopping times."""
+    """Count the rounds in which a linear program was solved: those of the two UCBs up to their stopping times."""
     solved = trials.filter(pl.col("policy").is_in([SW, NAIVE]))
     return int(solved.select(pl.min_horizontal("stopping_time", "horizon").sum()).item() or 0)

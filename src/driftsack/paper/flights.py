@@ -1,9 +1,8 @@
-"""The flights of 2013: what the optimum earns, how much of the drift is real, and every policy on the real rows."""
+"""The flights of 2013: the benchmarks, and the reward of every policy on the real rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -39,56 +38,85 @@ STEADY: Final = NaiveUCB(scale=0.05, budget_rule="remaining")
 
 
 def optima(world: Instance) -> dict[str, float]:
-    """What each benchmark earns a round."""
-    found = (lp_dynamic(world), single_step(world), fixed_distribution(world), lp_static(world))
-    return {one.name: one.value / world.horizon for one in found}
+    """The reward per round of each benchmark."""
+    benchmarks = (lp_dynamic(world), single_step(world), fixed_distribution(world), lp_static(world))
+    return {one.name: one.value / world.horizon for one in benchmarks}
 
 
 def windowed(weeks: int) -> SlidingWindowUCB:
-    """The usual UCB with windows of so many weeks."""
+    """Sliding-window UCB with windows of the given number of weeks."""
     return SlidingWindowUCB(windows=(weeks * WEEK, weeks * WEEK), scale=0.05, budget_rule="remaining")
 
 
-def league_policies(weekly: Instance) -> dict[str, Policy]:
-    """Every policy of the library that can run here (``Exp3BwK`` takes one resource only), by what it is."""
+class Entry(NamedTuple):
+    """A policy that takes part.
+
+    Attributes:
+        name: Its name in tables and figures.
+        policy: The policy.
+        hindsight: Whether it knows something that only the future could tell.
+    """
+
+    name: str
+    policy: Policy
+    hindsight: bool = False
+
+
+def league_entries(weekly: Instance) -> list[Entry]:
+    """Every policy of the library that can run here; ``Exp3BwK`` takes one resource only."""
     plan = np.asarray(lp_dynamic(weekly).plan)
     amounts = np.einsum("kji,ki->kj", weekly.costs, plan)[:-1]  # the last week has a few hours only
-    return {
-        "DynamicOracle (knows each flight)": DynamicOracle(),
-        "told all weekly means (hindsight)": PlanWithForecast(weekly, trust=0.9, scale=0.05),
-        "SpendingPlan by week (hindsight)": SpendingPlan.by_period(STEADY, amounts),
-        "StaticOracle (hindsight)": StaticOracle(),
-        "DiscountedUCB, 4 weeks": DiscountedUCB(discount=1 - 1 / (4 * WEEK), scale=0.05, budget_rule="remaining"),
-        "NaiveUCB, remembers all": STEADY,
-        "SW-UCB, 13 weeks": windowed(13),
-        "SW-UCB, 4 weeks": windowed(4),
-        "SW-UCB, 1 week": windowed(1),
-        "ThompsonBwK": ThompsonBwK(budget_rule="remaining"),
-        "DetectAndRestart": DetectAndRestart(base=STEADY),
-        "BanditOverBandit": BanditOverBandit(),
-        "Master": Master(),
-        "UCBBwK": UCBBwK(),
-        "PrimalDualBwK": PrimalDualBwK(),
-        "LagrangeBwK": LagrangeBwK(),
-        "DualDescent": DualDescent(),
-        "NaiveUCB, as printed": NaiveUCB(),
-        "always AA (hindsight)": AlwaysArm(1),
-        "UniformRandom": UniformRandom(),
-    }
+    four_weeks = DiscountedUCB(discount=1 - 1 / (4 * WEEK), scale=0.05, budget_rule="remaining")
+    return [
+        Entry("DynamicOracle (knows each flight)", DynamicOracle(), hindsight=True),
+        Entry("given all weekly means (hindsight)", PlanWithForecast(weekly, trust=0.9, scale=0.05), hindsight=True),
+        Entry("SpendingPlan by week (hindsight)", SpendingPlan.by_period(STEADY, amounts), hindsight=True),
+        Entry("StaticOracle (hindsight)", StaticOracle(), hindsight=True),
+        Entry("always AA (hindsight)", AlwaysArm(1), hindsight=True),
+        Entry("DiscountedUCB, 4 weeks", four_weeks),
+        Entry("NaiveUCB, no window", STEADY),
+        Entry("SW-UCB, 13 weeks", windowed(13)),
+        Entry("SW-UCB, 4 weeks", windowed(4)),
+        Entry("SW-UCB, 1 week", windowed(1)),
+        Entry("ThompsonBwK", ThompsonBwK(budget_rule="remaining")),
+        Entry("DetectAndRestart", DetectAndRestart(base=STEADY)),
+        Entry("BanditOverBandit", BanditOverBandit()),
+        Entry("Master", Master()),
+        Entry("UCBBwK", UCBBwK()),
+        Entry("PrimalDualBwK", PrimalDualBwK()),
+        Entry("LagrangeBwK", LagrangeBwK()),
+        Entry("DualDescent", DualDescent()),
+        Entry("NaiveUCB, as printed", NaiveUCB()),
+        Entry("UniformRandom", UniformRandom()),
+    ]
 
 
-def league(trials: int, seed: int = 0, said: Callable[[str], None] = lambda _: None) -> list[dict[str, Any]]:
-    """Reward a round of each policy on the real rows, the best first; only the policies' own coins differ by trial."""
+def league(trials: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Play every policy on the real rows; only the policies' own randomness differs between trials.
+
+    Args:
+        trials: Trials of each policy.
+        seed: The seed.
+
+    Returns:
+        One row per policy, the best first: its name, mean reward per round, standard error, and whether it has
+        hindsight.
+    """
     world = flights_world("round")
-    rows = []
-    for name, policy in league_policies(flights_world("week")).items():
-        said(name)
-        rows.append(_row(name, policy, world, trials, seed))
+    rows = [_row(entry, world, trials, seed) for entry in league_entries(flights_world("week"))]
     return sorted(rows, key=lambda row: -row["reward"])
 
 
 def half_year(trials: int, seed: int = 0) -> list[dict[str, Any]]:
-    """The second half of the year, with what the first half taught as a forecast: its averages, or its daily clock."""
+    """Play the second half of the year with a forecast from the first: its averages, or its averages by time of day.
+
+    Args:
+        trials: Trials of each policy.
+        seed: The seed.
+
+    Returns:
+        One row per policy, as :func:`league` returns them.
+    """
     table = flights().table
     if table is None:
         return []
@@ -99,24 +127,21 @@ def half_year(trials: int, seed: int = 0) -> list[dict[str, Any]]:
     even = Instance.stationary(average[:, 0], average[:, 1:].T, len(rest), budget)
     clock = past.reshape(-1, SLOTS, *past.shape[1:]).mean(axis=0)[np.arange(len(rest)) % SLOTS]
     hourly = Instance.from_arrays(clock[:, :, 0], clock[:, :, 1:].transpose(0, 2, 1), budget)
-    listed: dict[str, Policy] = {
-        "NaiveUCB, knows nothing": STEADY,
-        "the first half's averages, trust 0.9": PlanWithForecast(even, trust=0.9, scale=0.05),
-        "the first half's averages, trust 1 (never learns)": PlanWithForecast(even, trust=1.0, scale=0.05),
-        "the first half's clock, trust 0.5": PlanWithForecast(hourly, trust=0.5, scale=0.05),
-        "the first half's clock, trust 0.9": PlanWithForecast(hourly, trust=0.9, scale=0.05),
-    }
-    return [_row(name, policy, world, trials, seed) for name, policy in listed.items()]
+    entries = (
+        Entry("NaiveUCB, no forecast", STEADY),
+        Entry("the first half's averages, trust 0.9", PlanWithForecast(even, trust=0.9, scale=0.05)),
+        Entry("the first half's averages, trust 1 (never learns)", PlanWithForecast(even, trust=1.0, scale=0.05)),
+        Entry("the first half's averages by time of day, trust 0.5", PlanWithForecast(hourly, trust=0.5, scale=0.05)),
+        Entry("the first half's averages by time of day, trust 0.9", PlanWithForecast(hourly, trust=0.9, scale=0.05)),
+    )
+    return [_row(entry, world, trials, seed) for entry in entries]
 
 
-def _row(name: str, policy: Policy, world: Instance, trials: int, seed: int) -> dict[str, Any]:
-    run = simulate(world, policy, trials=trials, seed=seed)
-    used = (run.spent / np.asarray(world.problem.budget)).mean(axis=0)
+def _row(entry: Entry, world: Instance, trials: int, seed: int) -> dict[str, Any]:
+    run = simulate(world, entry.policy, trials=trials, seed=seed)
     return {
-        "policy": name,
+        "policy": entry.name,
+        "hindsight": entry.hindsight,
         "reward": float(run.reward.mean()) / world.horizon,
         "reward_se": standard_error(run.reward) / world.horizon,
-        "stopping_time": float(run.stopping_time.mean()),
-        "lateness_share": float(used[0]),
-        "waiting_share": float(used[1]),
     }

@@ -1,7 +1,7 @@
-r"""Section 4, measured: Theorem 3 against T, Theorem 3 against W, and Proposition 2's two sides.
+r"""Section 4, measured: Theorem 3 against T and against W, and both sides of Proposition 2.
 
-Worlds of Theorem 3 are drawn several times; the same draws serve every horizon. Exponents are fitted as in
-:mod:`growth`.
+The problems of Theorem 3 are drawn several times, with the same draws at every horizon. Exponents are fitted as in
+:mod:`driftsack.sweeps.growth`.
 """
 
 from __future__ import annotations
@@ -28,41 +28,58 @@ from driftsack.sweeps.growth import Growth, Slope
 
 HORIZONS: Final = (1_000, 3_162, 10_000, 31_623, 100_000, 316_228, 1_000_000)
 DRAWS: Final = 4
-ROUNDING: Final = 1e-6  # a relative error below this is not believed
+ROUNDING: Final = 1e-6  # the least relative error of a mean, against overconfident fits
 SHIFTS: Final = (0.003, 0.01, 0.03, 0.1, 0.3)
-RANDOM: Final = 40  # instances on which Proposition 2 is checked
+RANDOM: Final = 40  # random instances on which Proposition 2 is checked
 
 
-class World(NamedTuple):
-    """A family of problems: ``make(horizon, draw)``."""
+class Scenario(NamedTuple):
+    """A way to draw problems.
+
+    Attributes:
+        name: Its name.
+        make: ``make(horizon, draw)`` returns the problem.
+    """
 
     name: str
     make: Callable[[int, int], Problem]
 
 
 WORLDS: Final = (
-    World("still constraints", lambda rounds, k: instances.iid(horizon=rounds, noise=0.0, seed=k)),
-    World("drawn constraints", lambda rounds, k: instances.iid(horizon=rounds, noise=0.5, seed=k)),
-    World("one switch", lambda rounds, k: instances.one_switch(horizon=rounds, seed=k)),
-    World("job scheduling", lambda rounds, k: instances.job_scheduling(horizon=rounds, seed=k)),
-    World("fair losses", lambda rounds, k: instances.iid(horizon=rounds, noise=0.0, bias=0.0, seed=k)),
+    Scenario("still constraints", lambda rounds, k: instances.iid(horizon=rounds, noise=0.0, seed=k)),
+    Scenario("drawn constraints", lambda rounds, k: instances.iid(horizon=rounds, noise=0.5, seed=k)),
+    Scenario("one switch", lambda rounds, k: instances.one_switch(horizon=rounds, seed=k)),
+    Scenario("job scheduling", lambda rounds, k: instances.job_scheduling(horizon=rounds, seed=k)),
+    Scenario("fair losses", lambda rounds, k: instances.iid(horizon=rounds, noise=0.0, bias=0.0, seed=k)),
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Regret and violation of one algorithm on one world, at each horizon."""
+    """Regret and violation of one algorithm in one scenario, at each horizon.
+
+    Attributes:
+        world: The name of the scenario.
+        horizons: (p,) rounds.
+        regret: (draws, p) Reg1 against OPT.
+        violation: (draws, p) Reg2.
+        allowance: (draws, p) q̄W.
+    """
 
     world: str
-    horizons: Ints  # (p,)
-    regret: Floats  # (draws, p) Reg1 against OPT
-    violation: Floats  # (draws, p) Reg2
-    allowance: Floats  # (draws, p) q̄W
+    horizons: Ints
+    regret: Floats
+    violation: Floats
+    allowance: Floats
 
     def exponent(self, values: Floats) -> Slope | None:
-        """The fitted exponent of T of ``values`` (draws, p), from where their means stay above their standard error.
+        """Fit the exponent of T, from the horizon on at which the means stay above their standard errors.
 
-        None if the means of the two longest horizons are not above it: then there is nothing that grows.
+        Args:
+            values: (draws, p) what grows.
+
+        Returns:
+            The exponent, or None if the means at the two longest horizons are not above their standard errors.
         """
         mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
         unclear = np.flatnonzero(mean <= error)
@@ -74,17 +91,18 @@ class Study:
 
 
 def study(
-    world: World,
+    world: Scenario,
     algorithm: Algorithm,
     horizons: Sequence[int] = HORIZONS,
     draws: int = DRAWS,
-    said: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Study:
-    """Play every draw at every horizon; violation is of what was drawn, benchmarks are of the means."""
+    """Play every draw at every horizon; violation is measured on the outcomes, benchmarks on the means."""
     shape = (draws, len(horizons))
     regret, violation, allowance = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for p, horizon in enumerate(horizons):
-        said(f"{world.name}, T = {horizon:,}")
+        if progress is not None:
+            progress(world.name, p, len(horizons))
         for k in range(draws):
             problem = world.make(horizon, k)
             best, restricted = static_optimum(problem), restricted_optimum(problem)
@@ -96,14 +114,23 @@ def study(
 
 
 class AgainstW(NamedTuple):
-    """At one horizon, a row for each size of the change."""
+    """Measurements at one horizon for each size of the change.
 
-    shifts: Floats  # (s,)
-    variation: Floats  # (s,) W
-    regret: Floats  # (s,) Reg1 of the virtual queue
-    violation: Floats  # (s,) Reg2
-    between: Floats  # (s,) OPT' - OPT
-    allowance: Floats  # (s,) q̄W
+    Attributes:
+        shifts: (s,) sizes of the change.
+        variation: (s,) W.
+        regret: (s,) Reg1 of the virtual queue.
+        violation: (s,) Reg2 of the virtual queue.
+        between: (s,) OPT' - OPT.
+        allowance: (s,) q̄W.
+    """
+
+    shifts: Floats
+    variation: Floats
+    regret: Floats
+    violation: Floats
+    between: Floats
+    allowance: Floats
 
 
 def against_w(make: Callable[[float], Problem], shifts: Sequence[float] = SHIFTS) -> AgainstW:
@@ -111,25 +138,32 @@ def against_w(make: Callable[[float], Problem], shifts: Sequence[float] = SHIFTS
     rows = []
     for shift in shifts:
         problem = make(shift)
-        best, restricted, moves = static_optimum(problem), restricted_optimum(problem), global_variation(problem)
+        best, restricted, drift = static_optimum(problem), restricted_optimum(problem), global_variation(problem)
         play = VirtualQueue().play(problem)
         price = max(best.prices.max(), restricted.prices.max())
         between = restricted.value - best.value
-        rows.append((shift, moves.value, play.regret(best)[0], play.violation[0], between, price * moves.value))
+        rows.append((shift, drift.value, play.regret(best)[0], play.violation[0], between, price * drift.value))
     return AgainstW(*np.array(rows).T)
 
 
-class Random(NamedTuple):
-    """Proposition 2 on random instances: the least and the largest (OPT' - OPT) / q̄W, and the least OPT' - OPT."""
+class RandomInstances(NamedTuple):
+    """Proposition 2 on random instances.
+
+    Attributes:
+        instances: How many there are.
+        least: The least OPT' - OPT.
+        largest_share: The largest (OPT' - OPT) / q̄W.
+        gap: The largest duality gap of an optimum.
+    """
 
     instances: int
     least: float
     largest_share: float
-    gap: float  # the largest certificate's gap
+    gap: float
 
 
-def random_instances(count: int = RANDOM, seed: int = 0) -> Random:
-    """Linear problems of 2 to 4 variables with up to 3 constraints and 2 to 5 distinct rounds, each feasible at 0."""
+def random_instances(count: int = RANDOM, seed: int = 0) -> RandomInstances:
+    """Solve linear problems of 2 to 4 variables, up to 3 constraints and 2 to 5 distinct rounds, each feasible at 0."""
     rng = np.random.default_rng(seed)
     between, shares, gaps = [], [], []
     for _ in range(count):
@@ -144,30 +178,50 @@ def random_instances(count: int = RANDOM, seed: int = 0) -> Random:
         between.append(restricted.value - best.value)
         shares.append(between[-1] / allowed if allowed > 0 else 0.0)
         gaps.append(max(best.gap, restricted.gap))
-    return Random(count, min(between), max(shares), max(gaps))
+    return RandomInstances(count, min(between), max(shares), max(gaps))
 
 
 @dataclass(frozen=True, eq=False)
 class Section4:
-    """All that the figure and the claims are made of."""
+    """The measurements behind the figure and the claims of section 4.
+
+    Attributes:
+        studies: The virtual queue in every scenario.
+        printed: The virtual queue with the printed parameters in the first scenario.
+        swing: The problem whose limit rises halfway, against W.
+        example: The example of Proposition 2, against W.
+        example_horizon: Rounds of these two.
+        random: Proposition 2 on random instances.
+    """
 
     studies: tuple[Study, ...]
     printed: Study
     swing: AgainstW
     example: AgainstW
     example_horizon: int
-    random: Random
+    random: RandomInstances
 
 
-def run(
-    horizons: Sequence[int] = HORIZONS, draws: int = DRAWS, said: Callable[[str], None] = lambda _: None
+def measure_section_4(
+    horizons: Sequence[int] = HORIZONS,
+    draws: int = DRAWS,
+    random: int = RANDOM,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Section4:
-    """Every measurement; about a minute for T up to a million."""
-    studies = tuple(study(world, VirtualQueue(), horizons, draws, said) for world in WORLDS)
-    said("printed parameters")
-    printed = study(WORLDS[0], VirtualQueue(parameters="printed"), horizons, draws, said)
-    said("against W")
+    """Take every measurement, which needs about a minute for T up to a million.
+
+    Args:
+        horizons: Rounds of the studies, in ascending order.
+        draws: Problems drawn in each scenario.
+        random: Random instances on which Proposition 2 is checked.
+        progress: Called with what is being measured, how much of it is done and the total.
+    """
+    studies = tuple(study(world, VirtualQueue(), horizons, draws, progress) for world in WORLDS)
+    with_printed = WORLDS[0]._replace(name=f"{WORLDS[0].name}, printed")
+    printed = study(with_printed, VirtualQueue(parameters="printed"), horizons, draws, progress)
+    if progress is not None:
+        progress("against W", 0, 1)
     horizon = min(100_000, max(horizons))
     swing = against_w(lambda shift: instances.tight_then_loose(horizon, shift))
     example = against_w(lambda shift: instances.proposition_2(horizon, shift=shift))
-    return Section4(studies, printed, swing, example, horizon, random_instances(RANDOM))
+    return Section4(studies, printed, swing, example, horizon, random_instances(random))

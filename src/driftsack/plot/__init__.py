@@ -1,9 +1,9 @@
-"""Layer 5: figures."""
+"""Figures, and the kit for HTML pages."""
 
 from driftsack.plot.advice import as_data_uri, floors_figure, standings_figure, windows_figure
 from driftsack.plot.drift import drift_figure
 from driftsack.plot.flights import flights_figure
-from driftsack.plot.heat import heat_figure
+from driftsack.plot.heat_map import heat_figure
 from driftsack.plot.lines import lines_figure
 from driftsack.plot.oco import oco_figure
 from driftsack.plot.rewards import rewards_figure

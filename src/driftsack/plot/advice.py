@@ -1,4 +1,4 @@
-"""Figures of advice: means over time, measures beside their noise floors, candidates beside each other."""
+"""Figures of advice: means over time, measures beside their noise floors, and a comparison of the candidates."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.plot.drift import look
-from driftsack.plot.style import BLUE, GREY, ORANGE, SETTINGS, new_figure
+from driftsack.plot.drift import arm_style
+from driftsack.plot.style import BLUE, GREY, ORANGE, SETTINGS, THOUSANDS, new_figure
 
 
 def windows_figure(
@@ -23,51 +23,66 @@ def windows_figure(
     labels: tuple[Sequence[str], Sequence[str]],
     rows: int,
 ) -> Figure:
-    """Low, mean and high (L, m, 1 + d) of each arm in windows, a panel a quantity; dotted lines where phases begin.
+    """Draw the mean of each arm in windows of time, one panel per quantity, with bands and dotted phase changes.
 
-    ``labels`` name the arms and the quantities.
+    Args:
+        starts: (L,) the first row of each window.
+        intervals: The lower limit, the mean and the upper limit, each (L, m, 1 + d).
+        changes: The rows at which a new phase begins.
+        labels: The names of the m arms and of the 1 + d quantities.
+        rows: The number of rows of the log.
+
+    Returns:
+        The figure.
     """
     low, means, high = intervals
-    arms, quantities = ([plain(name) for name in names] for names in labels)
+    arms, quantities = ([without_mathtext(name) for name in names] for names in labels)
     middle = starts + rows / (2 * len(starts))
     with mpl.rc_context(SETTINGS):
         figure = new_figure(7.5, 0.4 + 1.9 * len(quantities))
         panels = figure.subplots(len(quantities), 1, sharex=True, squeeze=False)[:, 0]
-        for k, (place, quantity) in enumerate(zip(panels, quantities, strict=True)):
+        for k, (axes, quantity) in enumerate(zip(panels, quantities, strict=True)):
             for i, arm in enumerate(arms):
-                colour, dash = look(i)
-                place.plot(middle, means[:, i, k], dash, color=colour, label=f"arm {arm}", linewidth=1.6, marker=".")
-                place.fill_between(middle, low[:, i, k], high[:, i, k], color=colour, alpha=0.18, linewidth=0)
+                colour, dash = arm_style(i)
+                axes.plot(middle, means[:, i, k], dash, color=colour, label=f"arm {arm}", linewidth=1.6, marker=".")
+                axes.fill_between(middle, low[:, i, k], high[:, i, k], color=colour, alpha=0.18, linewidth=0)
             for change in changes:
-                place.axvline(float(change), color=GREY, linestyle=":", linewidth=1.0)
-            place.set_ylabel(f"mean {quantity}")
-            place.set_ylim(bottom=min(0.0, float(np.nanmin(low[:, :, k]))))
+                axes.axvline(float(change), color=GREY, linestyle=":", linewidth=1.0)
+            axes.set_ylabel(f"mean {quantity}")
+            axes.set_ylim(bottom=min(0.0, float(np.nanmin(low[:, :, k]))))
         panels[-1].set_xlabel("round of the log (dotted: a new phase begins; bands: 95% intervals)")
         panels[-1].set_xlim(0, rows)
-        panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        panels[-1].xaxis.set_major_formatter(THOUSANDS)
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 6), fontsize=8)
     return figure
 
 
-def plain(name: str) -> str:
-    """A name for Matplotlib to show as it is: its dollar signs are no mathematics."""
+def without_mathtext(name: str) -> str:
+    """Escape dollar signs, which Matplotlib would otherwise read as mathematics."""
     return name.replace("$", r"\$")
 
 
 def floors_figure(measures: Sequence[tuple[str, float, float, float]]) -> Figure:
-    """For each measure (name, value, floor, 95% of the floor), relative to the floor's 95% line."""
+    """Draw measures of drift beside their noise floors, relative to the 95% quantile of the floor.
+
+    Args:
+        measures: The name, the value, the floor and the 95% quantile of the floor of each measure.
+
+    Returns:
+        The figure.
+    """
     names = [name.upper() for name, *_ in measures]
     heights = [value / high if high > 0 else 0.0 for _, value, _, high in measures]
     floors = [floor / high if high > 0 else 0.0 for _, _, floor, high in measures]
-    places = np.arange(len(names))
+    positions = np.arange(len(names))
     with mpl.rc_context(SETTINGS):
         figure = new_figure(5.0, 2.6)
         axes = figure.subplots()
-        axes.bar(places - 0.2, heights, 0.38, color=BLUE, label="in the log")
-        axes.bar(places + 0.2, floors, 0.38, color=GREY, alpha=0.6, label="by noise alone (rows shuffled)")
+        axes.bar(positions - 0.2, heights, 0.38, color=BLUE, label="in the log")
+        axes.bar(positions + 0.2, floors, 0.38, color=GREY, alpha=0.6, label="by noise alone (rows shuffled)")
         axes.axhline(1.0, color=ORANGE, linestyle="--", linewidth=1.2, label="95% of shuffles lie below")
-        axes.set_xticks(places, names)
+        axes.set_xticks(positions, names)
         axes.set_ylabel("relative to that line")
         axes.legend(fontsize=8, loc="upper left")
         axes.set_ylim(0, 1.45 * max([1.0, *heights]))
@@ -75,25 +90,43 @@ def floors_figure(measures: Sequence[tuple[str, float, float, float]]) -> Figure
 
 
 def standings_figure(names: Sequence[str], shares: Floats, low: Floats, high: Floats, chosen: int) -> Figure:
-    """Share of the optimum that each candidate earned, with its interval; the chosen one stands out."""
-    places = np.arange(len(names))[::-1]
+    """Draw the share of the optimum that each candidate earned, with its interval.
+
+    Args:
+        names: The names of the n candidates.
+        shares: (n,) mean shares of the optimum.
+        low: (n,) lower ends of the intervals.
+        high: (n,) upper ends of the intervals.
+        chosen: The index of the recommended candidate, which is drawn in another colour.
+
+    Returns:
+        The figure.
+    """
+    positions = np.arange(len(names))[::-1]
     with mpl.rc_context(SETTINGS):
         figure = new_figure(7.5, 0.8 + 0.32 * len(names))
         axes = figure.subplots()
         colours = [ORANGE if k == chosen else BLUE for k in range(len(names))]
-        axes.barh(places, shares, color=colours, alpha=0.75)
-        spread = np.maximum([shares - low, high - shares], 0.0)
-        axes.errorbar(shares, places, xerr=spread, fmt="none", ecolor=GREY, capsize=3, linewidth=1.2)
-        axes.set_yticks(places, names, fontsize=8)
+        axes.barh(positions, shares, color=colours, alpha=0.75)
+        errors = np.maximum([shares - low, high - shares], 0.0)
+        axes.errorbar(shares, positions, xerr=errors, fmt="none", ecolor=GREY, capsize=3, linewidth=1.2)
+        axes.set_yticks(positions, names, fontsize=8)
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        axes.set_xlabel("share of the optimum, simulated (bars: 95% of worlds)")
+        axes.set_xlabel("share of the optimum, simulated (bars: 95% of the fitted instances)")
         axes.set_xlim(0, max(1.05, float(high.max()) * 1.02))
         axes.grid(visible=False, axis="y")
     return figure
 
 
 def as_data_uri(figure: Figure) -> str:
-    """The figure as an image that a page can hold in itself."""
+    """Encode a figure as an SVG image that can be embedded in a page.
+
+    Args:
+        figure: The figure.
+
+    Returns:
+        A ``data:`` address for the ``src`` of an image.
+    """
     stream = io.BytesIO()
     with mpl.rc_context({**SETTINGS, "svg.fonttype": "path", "svg.hashsalt": "driftsack"}):
         figure.savefig(stream, format="svg", metadata={"Date": None})

@@ -1,4 +1,4 @@
-"""The flights of 2013 in one figure: how much of the weekly drift is real, and what each policy earned."""
+"""The flights of 2013 in one figure: how much of the weekly drift is real, and the reward of each policy."""
 
 from __future__ import annotations
 
@@ -14,33 +14,44 @@ from driftsack.plot.style import BLUE, GREY, ORANGE, SETTINGS, new_figure
 
 
 def flights_figure(
-    moves: float, floors: Mapping[str, float], rows: Sequence[Mapping[str, Any]], optima: Mapping[str, float]
+    v1: float, floors: Mapping[str, float], rows: Sequence[Mapping[str, Any]], optima: Mapping[str, float]
 ) -> Figure:
-    """Left: V1 from week to week and its floors, by what was shuffled; right: reward a round of each policy."""
+    """Draw V1 beside its noise floors (left) and the reward per round of each policy (right).
+
+    Args:
+        v1: V1 from week to week, as measured.
+        floors: V1 after shuffling, by what was shuffled.
+        rows: One mapping per policy, from the top to the bottom, with ``policy`` (its name), ``reward`` per round,
+            ``reward_se`` (its standard error) and ``hindsight`` (whether the policy knows the future).
+        optima: Benchmarks per round, by name; each is drawn as a dotted line.
+
+    Returns:
+        The figure.
+    """
     with mpl.rc_context(SETTINGS):
         figure = new_figure(10.5, 5.0)
         left, right = figure.subplots(1, 2, width_ratios=[1, 2.4])
         names = ["in the data", *floors]
-        left.bar(np.arange(len(names)), [moves, *floors.values()], color=[BLUE, *[GREY] * len(floors)], alpha=0.8)
+        left.bar(np.arange(len(names)), [v1, *floors.values()], color=[BLUE, *[GREY] * len(floors)], alpha=0.8)
         left.set_xticks(np.arange(len(names)), names, fontsize=8)
         left.set_ylabel("V1 from week to week")
         left.set_title("How much of the drift is real?", fontsize=10)
-        draw_league(right, rows, optima)
+        draw_policies(right, rows, optima)
     return figure
 
 
-def draw_league(place: Axes, rows: Sequence[Mapping[str, Any]], optima: Mapping[str, float]) -> None:
-    """A bar a policy, the best on top; those with hindsight in another colour; dotted lines at the optima."""
+def draw_policies(axes: Axes, rows: Sequence[Mapping[str, Any]], optima: Mapping[str, float]) -> None:
+    """Draw one bar per policy, in another colour for those with hindsight, and dotted lines at the optima."""
     heights = np.arange(len(rows))[::-1]
     rewards = [row["reward"] for row in rows]
-    colours = [ORANGE if "(" in row["policy"] else BLUE for row in rows]
-    place.barh(heights, rewards, xerr=[2 * row["reward_se"] for row in rows], color=colours, alpha=0.8, ecolor=GREY)
-    place.set_yticks(heights, [row["policy"] for row in rows], fontsize=8)
+    colours = [ORANGE if row["hindsight"] else BLUE for row in rows]
+    axes.barh(heights, rewards, xerr=[2 * row["reward_se"] for row in rows], color=colours, alpha=0.8, ecolor=GREY)
+    axes.set_yticks(heights, [row["policy"] for row in rows], fontsize=8)
     for k, (name, value) in enumerate(optima.items()):
-        place.axvline(value, color=GREY, linestyle=":", linewidth=1.2)
+        axes.axvline(value, color=GREY, linestyle=":", linewidth=1.2)
         side = "left" if k % 2 else "right"
         shift = 2 if k % 2 else -2
-        place.annotate(
+        axes.annotate(
             f"{name}: {value:.3f}",
             (value, -0.6),
             rotation=90,
@@ -51,6 +62,6 @@ def draw_league(place: Axes, rows: Sequence[Mapping[str, Any]], optima: Mapping[
             xytext=(shift, 0),
             textcoords="offset points",
         )
-    place.set_xlabel("punctual consignments a round (orange: with hindsight; bars: ± 2 standard errors)")
-    place.set_title("Every policy on the real rows", fontsize=10)
-    place.grid(visible=False, axis="y")
+    axes.set_xlabel("punctual consignments per round (orange: with hindsight; bars: ± 2 standard errors)", fontsize=9)
+    axes.set_title("Every policy on the real rows", fontsize=10)
+    axes.grid(visible=False, axis="y")

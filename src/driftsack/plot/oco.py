@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -12,42 +12,81 @@ from matplotlib.figure import Figure
 
 from driftsack.plot.style import BLUE, GREEN, GREY, ORANGE, PALETTE, SETTINGS, new_figure
 
-LOOKS = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PALETTE[3], "D"), (PALETTE[4], "v"))
+STYLES = ((BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (PALETTE[3], "D"), (PALETTE[4], "v"))
 COLUMNS = 2
 
 
-def oco_figure(panels: Sequence[tuple[str, str, str, Sequence[tuple[str, Any, Any, str]]]], caption: str) -> Figure:
-    """A panel each: title, names of the axes, and lines (label, x, y, "line", "dots" or "guide")."""
+class Line(NamedTuple):
+    """A line of a panel.
+
+    Attributes:
+        label: Its name in the legend.
+        x: (p,) positions.
+        y: (p,) heights.
+        style: ``"line"`` for a measured line, ``"dots"`` for solved values, ``"guide"`` for a dotted reference.
+    """
+
+    label: str
+    x: Any
+    y: Any
+    style: Literal["line", "dots", "guide"] = "line"
+
+
+class Panel(NamedTuple):
+    """One panel of the figure.
+
+    Attributes:
+        title: Its title.
+        x_label: The label of the horizontal axis.
+        y_label: The label of the vertical axis.
+        lines: Its lines.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: Sequence[Line]
+
+
+def oco_figure(panels: Sequence[Panel], caption: str) -> Figure:
+    """Draw the panels, two in a row.
+
+    Args:
+        panels: The panels.
+        caption: The line of text above them.
+
+    Returns:
+        The figure.
+    """
     rows = -(-len(panels) // COLUMNS)
     with mpl.rc_context(SETTINGS):
         figure = new_figure(5.2 * COLUMNS, 3.9 * rows)
-        axes = figure.subplots(rows, COLUMNS, squeeze=False).ravel()
-        for place, (title, across, up, lines) in zip(axes, panels, strict=False):
-            draw_panel(place, lines)
-            place.set_title(title, fontsize=9)
-            place.set_xlabel(across)
-            place.set_ylabel(up)
+        for axes, panel in zip(figure.subplots(rows, COLUMNS, squeeze=False).ravel(), panels, strict=False):
+            draw_panel(axes, panel.lines)
+            axes.set_title(panel.title, fontsize=9)
+            axes.set_xlabel(panel.x_label)
+            axes.set_ylabel(panel.y_label)
         figure.suptitle(caption, fontsize=9, color=GREY)
     return figure
 
 
-def draw_panel(place: Axes, lines: Sequence[tuple[str, Any, Any, str]]) -> None:
-    """Lines with markers; guides are dotted and named where they end; solved values are hollow rings."""
-    looks = cycle(LOOKS)
+def draw_panel(axes: Axes, lines: Sequence[Line]) -> None:
+    """Draw lines with markers; guides are dotted and labelled at their end, solved values are hollow circles."""
+    styles = cycle(STYLES)
     for label, x, y, style in lines:
         if style == "guide":
-            place.plot(x, y, ":", color=GREY, linewidth=1.2)
-            place.annotate(
+            axes.plot(x, y, ":", color=GREY, linewidth=1.2)
+            axes.annotate(
                 label, (x[-1], y[-1]), xytext=(4, 0), textcoords="offset points", fontsize=8, color=GREY, va="center"
             )
         elif style == "dots":
-            place.plot(x, y, "o", color="black", markersize=9, fillstyle="none", label=label)
+            axes.plot(x, y, "o", color="black", markersize=9, fillstyle="none", label=label)
         else:
-            colour, marker = next(looks)
-            place.plot(x, y, "-", marker=marker, color=colour, markersize=4.5, linewidth=1.6, label=label)
-    place.set_xscale("log")
-    place.set_yscale("log")
-    place.margins(x=0.1)
-    place.legend(loc="upper left", fontsize=7.5)
-    low, high = place.get_ylim()
-    place.set_ylim(low, high * (high / low) ** 0.22)  # room for the legend above the lines
+            colour, marker = next(styles)
+            axes.plot(x, y, "-", marker=marker, color=colour, markersize=4.5, linewidth=1.6, label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.margins(x=0.1)
+    axes.legend(loc="upper left", fontsize=7.5)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high * (high / low) ** 0.22)  # room for the legend above the lines

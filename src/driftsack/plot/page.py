@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing but itself: no network, no scripts; figures are inside."""
+"""The HTML page kit: self-contained pages without network access or scripts, with embedded figures."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import platform
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 from driftsack.core.release import __version__
+from driftsack.core.text import number
 
 STYLE: Final = """
 :root { color-scheme: light; }
@@ -23,14 +24,31 @@ figure { margin: 1.2rem 0; } figure img { max-width: 100%; height: auto; } figca
 table { border-collapse: collapse; font-size: .88rem; width: 100%; }
 th, td { text-align: left; padding: .35rem .6rem; border-bottom: 1px solid #ddd; vertical-align: top; }
 th { background: #f4f4f4; } td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.verdict { font-weight: 600; white-space: nowrap; }
-.holds { color: #00664b; } .fails { color: #a53b00; } .undecided { color: #555; }
+td.badge { font-weight: 600; white-space: nowrap; }
+.good { color: #00664b; } .bad { color: #a53b00; } .neutral { color: #555; }
 """
-MARKS: Final = {"holds": "✓ holds", "fails": "✗ fails", "undecided": "? undecided"}
+
+
+class Badge(NamedTuple):
+    """A table cell that stands out: a short text in the colour of its tone.
+
+    Attributes:
+        text: The text of the cell.
+        tone: Whether the cell reports something good, bad or neither.
+    """
+
+    text: str
+    tone: Literal["good", "bad", "neutral"]
 
 
 def page(title: str, lead: str, parts: Iterable[str]) -> str:
-    """A whole document."""
+    """Build the whole document.
+
+    Args:
+        title: The title and the main heading, as plain text.
+        lead: The sentence below the heading, as plain text.
+        parts: The HTML of the body, as the other functions of this module return it.
+    """
     return (
         f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -52,45 +70,36 @@ def paragraph(text: str) -> str:
 
 
 def picture(path: Path, caption: str) -> str:
-    """A PNG as part of the page."""
+    """A PNG file, embedded in the page."""
     data = base64.b64encode(path.read_bytes()).decode()
-    words = html.escape(caption)
-    return f'<figure><img alt="{words}" src="data:image/png;base64,{data}"><figcaption>{words}</figcaption></figure>'
+    text = html.escape(caption)
+    return f'<figure><img alt="{text}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'
 
 
-def grid(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table; verdicts carry a mark and a colour, numbers stand to the right. No columns: no head."""
-    names = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-    head = f"<thead><tr>{names}</tr></thead>" if names else ""
-    body = "\n".join(f"<tr>{''.join(_field(value) for value in row)}</tr>" for row in rows)
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Build a table.
+
+    Args:
+        columns: The titles of the columns; without any, the table has no head.
+        rows: The cells. Numbers are formatted and aligned to the right, a :class:`Badge` is coloured, None is empty
+            and everything else is shown as text.
+    """
+    titles = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    head = f"<thead><tr>{titles}</tr></thead>" if titles else ""
+    body = "\n".join(f"<tr>{''.join(_cell(value) for value in row)}</tr>" for row in rows)
     return f'<div class="scroll"><table>{head}\n<tbody>\n{body}\n</tbody></table></div>'
 
 
-def _field(value: Any) -> str:
-    if value in MARKS:
-        return f'<td class="verdict {value}">{MARKS[value]}</td>'
+def _cell(value: Any) -> str:
+    if isinstance(value, Badge):
+        return f'<td class="badge {value.tone}">{html.escape(value.text)}</td>'
     if isinstance(value, (int, float)):
-        return f'<td class="number">{spelled(value)}</td>'
+        return f'<td class="number">{number(value)}</td>'
     return f"<td>{html.escape('' if value is None else str(value))}</td>"
 
 
-def spelled(value: float) -> str:
-    """A number as people read it."""
-    if isinstance(value, int) or abs(value) >= 1000:  # noqa: PLR2004
-        return f"{value:,.0f}"
-    return f"{value:.4g}"
-
-
-def numbers_in_words(numbers: dict[str, float]) -> str:
-    """Numbers with their standard errors: ``SW-UCB 4,935 ± 1``."""
-    return ", ".join(
-        f"{name} {spelled(value)}" + (f" ± {numbers[f'{name} ±']:.2g}" if numbers.get(f"{name} ±") else "")
-        for name, value in numbers.items()
-        if not name.endswith(" ±")
-    )
-
-
-def versions() -> dict[str, str]:
-    """What the results were computed with."""
+def versions() -> str:
+    """Name the versions that results were computed with, in one line."""
     found = {"driftsack": __version__, "Python": platform.python_version(), "machine": platform.machine()}
-    return found | {name: version(name) for name in ("numpy", "numba", "scipy", "highspy", "polars", "matplotlib")}
+    found |= {name: version(name) for name in ("numpy", "numba", "scipy", "highspy", "polars", "matplotlib")}
+    return ", ".join(f"{name} {value}" for name, value in found.items())

@@ -1,57 +1,49 @@
-"""The paper's figures, from lines that are ready to draw."""
+"""The paper's figures 1a to 3."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 from driftsack.plot.lines import Points, lines_figure
 from driftsack.plot.rewards import Curves, rewards_figure
 from driftsack.plot.style import write_figure
 
 
-class Drawing(Protocol):
-    """What the figures show, by the title of its panel."""
+class FigureData(NamedTuple):
+    """What the figures show, by the number of the example, the title of the panel and the name of the line.
 
-    @property
-    def note(self) -> str:
-        """What stands above every figure."""
+    Attributes:
+        note: The line of text above every figure.
+        change: The round at which Examples 1 and 2 change.
+        curves: Cumulative rewards on Examples 1 and 2.
+        optima: Reward of the best plan on Examples 1 and 2.
+        regret: Regret on Examples 3 and 4, along the figure's axis.
+        measures: W1 and W1_min of Figure 3, along the change point.
+    """
 
-    @property
-    def change(self) -> int:
-        """The round at which Examples 1 and 2 change."""
-
-    @property
-    def curves(self) -> Mapping[int, Mapping[str, Mapping[str, Curves]]]:
-        """Examples 1 and 2."""
-
-    @property
-    def optima(self) -> Mapping[int, Mapping[str, float]]:
-        """Of Examples 1 and 2."""
-
-    @property
-    def regret(self) -> Mapping[int, Mapping[str, Mapping[str, Points]]]:
-        """Examples 3 and 4."""
-
-    @property
-    def measures(self) -> Mapping[str, Mapping[str, Points]]:
-        """Figure 3."""
+    note: str
+    change: int
+    curves: Mapping[int, Mapping[str, Mapping[str, Curves]]]
+    optima: Mapping[int, Mapping[str, float]]
+    regret: Mapping[int, Mapping[str, Mapping[str, Points]]]
+    measures: Mapping[str, Mapping[str, Points]]
 
 
-def paper_figures(drawing: Drawing, folder: Path) -> list[Path]:
+def paper_figures(data: FigureData, folder: Path) -> list[Path]:
     """Write figures 1a to 3, each as PNG, SVG and PDF."""
     figures = {
         f"figure_1{letter}": rewards_figure(
-            drawing.curves[example], drawing.optima[example], f"Example {example}. {drawing.note}", drawing.change
+            data.curves[example], data.optima[example], f"Example {example}. {data.note}", data.change
         )
         for example, letter in ((1, "a"), (2, "b"))
     }
     figures["figure_2a"] = lines_figure(
-        drawing.regret[3], ("global variation W₁ + W₂ (α from 1 to 1/2)", "regret"), f"Example 3. {drawing.note}"
+        data.regret[3], ("global variation W₁ + W₂ (α from 1 to 1/2)", "regret"), f"Example 3. {data.note}"
     )
     figures["figure_2b"] = lines_figure(
-        drawing.regret[4], ("local variation V₁ + V₂", "regret"), f"Example 4. {drawing.note}", log_x=True
+        data.regret[4], ("local variation V₁ + V₂", "regret"), f"Example 4. {data.note}", log_x=True
     )
-    figures["figure_3"] = lines_figure(drawing.measures, ("change point k", "global variation of the rewards"))
+    figures["figure_3"] = lines_figure(data.measures, ("change point k", "global variation of the rewards"))
     return [path for name, figure in figures.items() for path in write_figure(figure, folder, name)]

@@ -1,10 +1,10 @@
-"""Cumulative reward against rounds, one panel a world or setting, one line a policy (the paper's Figure 1)."""
+"""Cumulative reward against rounds, one panel per instance or setting, one line per policy (the paper's Figure 1)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import cycle
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import matplotlib as mpl
 import numpy as np
@@ -12,13 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, new_figure, spread
+from driftsack.core.text import number
+from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, new_figure, separate_panels
 
-LONG: Final = 16  # letters of a policy's name that fit beside the curves
+LONG_NAME: Final = 16  # characters of a policy's name beyond which the legend would hide the curves
 
 
-class Curves(Protocol):
-    """Cumulative reward of n trials; a ``Run`` is one."""
+class RewardCurves(Protocol):
+    """Anything that has the cumulative reward of n trials, such as a ``Run``."""
 
     @property
     def times(self) -> Ints:
@@ -29,37 +30,59 @@ class Curves(Protocol):
         """(n, p) reward up to each of them."""
 
 
+class Curves(NamedTuple):
+    """The cumulative reward of n trials.
+
+    Attributes:
+        times: (p,) rounds.
+        curve: (n, p) reward up to each of them.
+    """
+
+    times: Ints
+    curve: Floats
+
+
 def rewards_figure(
-    panels: Mapping[str, Mapping[str, Curves]],
+    panels: Mapping[str, Mapping[str, RewardCurves]],
     optima: Mapping[str, float] | None = None,
     note: str = "",
     change: int | None = None,
 ) -> Figure:
-    """Mean curves with bands of ± 2 standard errors; dotted lines at ``change`` and at each panel's optimum."""
+    """Draw mean cumulative rewards with bands of ± 2 standard errors.
+
+    Args:
+        panels: The runs, by the title of the panel and the name of the policy.
+        optima: The reward of the best plan, by the title of the panel; each is drawn as a dotted line.
+        note: A line of text above the figure.
+        change: The round of a change point, which is drawn as a dotted line.
+
+    Returns:
+        The figure.
+    """
     with mpl.rc_context(SETTINGS):
         figure = new_figure(4.8 * len(panels), 3.8)
-        spread(figure)
-        axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-        for place, (title, runs) in zip(axes, panels.items(), strict=True):
-            draw_panel(place, title, runs)
+        separate_panels(figure)
+        row = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        for axes, (title, runs) in zip(row, panels.items(), strict=True):
+            draw_panel(axes, title, runs)
             if change is not None:
-                mark_change(place, change)
-        axes[0].set_ylabel("cumulative reward")
+                mark_change(axes, change)
+        row[0].set_ylabel("cumulative reward")
         tops = [run.curve.mean(axis=0).max() for runs in panels.values() for run in runs.values()]
-        axes[0].set_ylim(0, 1.1 * max([*tops, *(optima or {}).values()]) or 1.0)
-        for place, title in zip(axes, panels, strict=True):
+        row[0].set_ylim(0, 1.1 * max([*tops, *(optima or {}).values()]) or 1.0)
+        for axes, title in zip(row, panels, strict=True):
             if optima is not None:
-                mark_optimum(place, optima[title])
+                mark_optimum(axes, optima[title])
         if note:
             figure.suptitle(note, fontsize=9, color=GREY)
     return figure
 
 
-def mark_optimum(place: Axes, value: float) -> None:
-    """A dotted line at what the best plan earns."""
-    place.axhline(value, color=GREY, linestyle=":", linewidth=1.2)
-    place.annotate(
-        f"best plan (LP-Dynamic): {value:,.0f}",
+def mark_optimum(axes: Axes, value: float) -> None:
+    """Draw a dotted line at the reward of the best plan."""
+    axes.axhline(value, color=GREY, linestyle=":", linewidth=1.2)
+    axes.annotate(
+        f"best plan (LP-Dynamic): {number(value)}",
         (0.01, value),
         xycoords=("axes fraction", "data"),
         xytext=(0, 3),
@@ -69,11 +92,11 @@ def mark_optimum(place: Axes, value: float) -> None:
     )
 
 
-def mark_change(place: Axes, change: int) -> None:
-    """A dotted line where the means change."""
-    place.axvline(change, color=GREY, linestyle=":", linewidth=1.2)
-    place.annotate(
-        "the world changes",
+def mark_change(axes: Axes, change: int) -> None:
+    """Draw a dotted line where the means change."""
+    axes.axvline(change, color=GREY, linestyle=":", linewidth=1.2)
+    axes.annotate(
+        "change point",
         (change, 0.8),
         xycoords=("data", "axes fraction"),
         xytext=(-4, 0),
@@ -84,23 +107,23 @@ def mark_change(place: Axes, change: int) -> None:
     )
 
 
-def draw_panel(place: Axes, title: str, runs: Mapping[str, Curves]) -> None:
-    """A line and a band for each policy, labelled with its final mean and one standard error, as tables are."""
+def draw_panel(axes: Axes, title: str, runs: Mapping[str, RewardCurves]) -> None:
+    """Draw a line and a band for each policy, labelled with its final mean and one standard error, as in tables."""
     for (name, run), (colour, dash, _) in zip(runs.items(), cycle(LINES), strict=False):
         trials = len(run.curve)
         times = np.concatenate([[0], run.times])
         mean = np.concatenate([[0.0], run.curve.mean(axis=0)])
-        spread = run.curve.std(axis=0, ddof=1) if trials > 1 else np.zeros(run.times.size)
-        band = 2 * np.concatenate([[0.0], spread]) / np.sqrt(trials)
-        label = f"{name}: {mean[-1]:,.0f} ± {band[-1] / 2:,.0f}"
-        place.plot(times, mean, dash, color=colour, label=label, linewidth=1.8)
-        place.fill_between(times, mean - band, mean + band, color=colour, alpha=0.25, linewidth=0)
-    place.set_title(title, fontsize=10)
-    place.set_xlabel("round")
-    place.set_xlim(0, int(next(iter(runs.values())).times[-1]))
-    place.xaxis.set_major_formatter(THOUSANDS)
-    place.yaxis.set_major_formatter(THOUSANDS)
-    if max(map(len, runs)) > LONG:  # such a legend would hide the curves
-        place.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8)
+        deviation = run.curve.std(axis=0, ddof=1) if trials > 1 else np.zeros(run.times.size)
+        band = 2 * np.concatenate([[0.0], deviation]) / np.sqrt(trials)
+        label = f"{name}: {number(mean[-1])} ± {number(band[-1] / 2, digits=2)}"
+        axes.plot(times, mean, dash, color=colour, label=label, linewidth=1.8)
+        axes.fill_between(times, mean - band, mean + band, color=colour, alpha=0.25, linewidth=0)
+    axes.set_title(title, fontsize=10)
+    axes.set_xlabel("round")
+    axes.set_xlim(0, int(next(iter(runs.values())).times[-1]))
+    axes.xaxis.set_major_formatter(THOUSANDS)
+    axes.yaxis.set_major_formatter(THOUSANDS)
+    if max(map(len, runs)) > LONG_NAME:
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8)
     else:
-        place.legend(loc="lower right", frameon=True, framealpha=1.0, edgecolor="none", fontsize=9)
+        axes.legend(loc="lower right", frameon=True, framealpha=1.0, edgecolor="none", fontsize=9)

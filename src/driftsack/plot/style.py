@@ -1,4 +1,4 @@
-"""How every figure looks: colours that colour-blind readers can tell apart, and files in which text stays text."""
+"""The look of every figure: a colour-blind-safe palette, and vector files in which text stays text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-# Okabe and Ito's palette, which stays distinct under the common forms of colour blindness.
+from driftsack.core.errors import SettingError
+
+# The palette of Okabe and Ito, which stays distinct under the common forms of colour blindness.
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#D55E00"
 GREEN: Final = "#009E73"
@@ -24,7 +26,7 @@ LINES: Final = (
     (PALETTE[3], ":", "D"),
     ("#000000", "-", "v"),
 )
-"""Colour, dash and marker of each line: told apart without any one of them."""
+"""Colour, dash and marker of each line, so that lines can be told apart without any one of the three."""
 THOUSANDS: Final = FuncFormatter(lambda value, _: f"{value:,.0f}")
 
 SETTINGS: Final[dict[Any, Any]] = {
@@ -41,23 +43,53 @@ SETTINGS: Final[dict[Any, Any]] = {
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure in inches that needs no display."""
+    """A figure of the given size in inches that needs no display."""
     with mpl.rc_context(SETTINGS):
         return Figure(figsize=(width, height), layout="constrained")
 
 
-def spread(figure: Figure) -> None:
-    """Keep panels so far apart that the last number below one does not touch the first below the next."""
+def separate_panels(figure: Figure) -> None:
+    """Add space between panels, so that the tick labels of neighbouring axes do not touch."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.set(wspace=0.06)  # type: ignore[call-arg]
 
 
+def make_folder(folder: str | os.PathLike[str]) -> Path:
+    """Make a folder for results unless it exists.
+
+    Args:
+        folder: The folder; its parents are made too.
+
+    Returns:
+        The folder as a path.
+
+    Raises:
+        SettingError: If the folder cannot be made.
+    """
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"out must be a folder that can be written to, got {path}: {error.strerror}.") from error
+    return path
+
+
 def write_figure(figure: Figure, folder: str | os.PathLike[str], name: str) -> list[Path]:
-    """Write PNG, SVG and PDF; returns their paths."""
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    paths = [place / f"{name}.{kind}" for kind in ("png", "svg", "pdf")]
+    """Write a figure as PNG, SVG and PDF.
+
+    Args:
+        figure: The figure.
+        folder: The folder to write to; it is made if it does not exist.
+        name: The name of the files, without a suffix.
+
+    Returns:
+        The paths of the three files.
+
+    Raises:
+        SettingError: If the folder cannot be made.
+    """
+    paths = [make_folder(folder) / f"{name}.{suffix}" for suffix in ("png", "svg", "pdf")]
     with mpl.rc_context(SETTINGS):
         for path in paths:
             figure.savefig(path, dpi=160)

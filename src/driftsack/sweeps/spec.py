@@ -22,7 +22,6 @@ from driftsack import instances as factories
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.policies import from_spec
-from driftsack.policies import until as _until  # noqa: F401  (a spec may name its policy)
 from driftsack.sweeps.measured import QUANTITIES, STAND_INS
 
 ROUNDS_PER_CELL: Final = 5_000_000  # a few seconds on one core

@@ -13,7 +13,7 @@ import numpy as np
 
 from driftsack.oco import Algorithm, OnlineGradient, VirtualQueue, instances
 from driftsack.paper.oco import HORIZONS, WORLDS, Study, against_w, random_instances, study
-from driftsack.paper.oco_claims import HALF, spelled, within
+from driftsack.paper.oco_claims import HALF, exponent_text, within
 from driftsack.verify.statement import (
     CONSISTENT,
     CORRECTED,
@@ -61,7 +61,7 @@ def exponents(effort: Effort, algorithm: Algorithm, violation: bool) -> Finding:
         all_within &= within(slope)
         if slope is not None:
             least_margin = min(least_margin, HALF - slope.value)
-        descriptions.append(f"{part.world} {spelled(slope)}")
+        descriptions.append(f"{part.world} {exponent_text(slope)}")
     margin = float(least_margin) if np.isfinite(least_margin) else HALF
     note = f"1/2 less the exponent of T: {'; '.join(descriptions)}"
     return Finding(CONSISTENT if all_within else FAILS, len(descriptions), margin, note)

@@ -1,0 +1,160 @@
+r"""The tools that judge claims: readings with standard errors, verdicts at two of them, and the table of evidence.
+
+A claim about a number x with standard error s and a bound c *holds* if :math:`x - 2s > c`, *fails* if
+:math:`x + 2s < c`, and is *undecided* in between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from driftsack.core.text import number
+from driftsack.paper.experiments import BEST
+
+
+class Verdict(StrEnum):
+    """The outcome of judging a claim."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDED = "undecided"
+    CORRECTED = "corrected"  # wrong as printed, true after the erratum
+
+
+class Reading(NamedTuple):
+    """A number and its standard error.
+
+    Attributes:
+        mean: The number.
+        se: Its standard error, 0 for an exact number.
+    """
+
+    mean: float
+    se: float = 0.0
+
+    def minus(self, other: Reading) -> Reading:
+        """The difference of two independent readings."""
+        return Reading(self.mean - other.mean, math.hypot(self.se, other.se))
+
+    def times(self, factor: float) -> Reading:
+        """A multiple."""
+        return Reading(self.mean * factor, self.se * abs(factor))
+
+    def __str__(self) -> str:
+        return number(self.mean) + (f" ± {number(self.se, digits=2)}" if self.se else "")
+
+
+class JudgedClaim(NamedTuple):
+    """A claim of the paper with its verdict.
+
+    Attributes:
+        name: A short identifier.
+        sentence: The claim as a sentence.
+        verdict: Whether it holds.
+        numbers: The numbers behind the verdict by name; measured ones are readings, exact ones plain numbers.
+        setting: The setting in which it was judged, or None for a claim that no setting changes.
+    """
+
+    name: str
+    sentence: str
+    verdict: Verdict
+    numbers: Mapping[str, Reading | float]
+    setting: str | None = None
+
+    def numbers_text(self) -> str:
+        """The numbers in one line.
+
+        >>> JudgedClaim("x", "x > 3.", Verdict.HOLDS, {"x": Reading(1234.5, 0.5), "bound": 3.0}).numbers_text()
+        'x 1,234 ± 0.5, bound 3'
+        """
+        parts = {name: Reading(value) if isinstance(value, float) else value for name, value in self.numbers.items()}
+        return ", ".join(f"{name} {reading}" for name, reading in parts.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The claim as plain data; the standard error of ``"x"`` is ``"x ±"``, and no setting is ``"both"``."""
+        numbers: dict[str, float] = {}
+        for name, value in self.numbers.items():
+            numbers |= {name: value.mean, f"{name} ±": value.se} if isinstance(value, Reading) else {name: value}
+        return {
+            "name": self.name,
+            "sentence": self.sentence,
+            "verdict": str(self.verdict),
+            "numbers": numbers,
+            "setting": self.setting or "both",
+        }
+
+
+class Evidence:
+    """Lookups in the table of evidence that :func:`driftsack.paper.experiments.evidence` returns.
+
+    Args:
+        frame: The table, one row per instance, policy and quantity.
+    """
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self.frame = frame
+
+    def series(self, example: int, policy: str, quantity: str) -> tuple[list[float], list[Reading]]:
+        """The readings of a quantity along x, in ascending order."""
+        wanted = (pl.col("example") == example) & (pl.col("policy") == policy) & (pl.col("quantity") == quantity)
+        rows = self.frame.filter(wanted).sort("x", "parameter")
+        return rows["x"].to_list(), [Reading(mean, se) for mean, se in rows.select("mean", "se").iter_rows()]
+
+    def only(self, example: int, policy: str, quantity: str) -> Reading:
+        """The reading of a quantity that an example has once."""
+        return self.series(example, policy, quantity)[1][0]
+
+    def optima(self, example: int) -> dict[float, float]:
+        """LP-Dynamic by the parameter of the example."""
+        wanted = (pl.col("example") == example) & (pl.col("quantity") == "optimum")
+        return dict(self.frame.filter(wanted).sort("parameter").select("parameter", "mean").iter_rows())
+
+    @property
+    def horizon(self) -> float:
+        """T, which is the largest k of the step change."""
+        return max(self.series(0, BEST, "W1")[0])
+
+
+def above(reading: Reading, bound: float = 0.0) -> Verdict:
+    """Whether a reading is above a bound, at two standard errors."""
+    if reading.mean - 2 * reading.se > bound:
+        return Verdict.HOLDS
+    return Verdict.FAILS if reading.mean + 2 * reading.se < bound else Verdict.UNDECIDED
+
+
+def between(reading: Reading, low: float, high: float) -> Verdict:
+    """Whether a reading lies between two bounds, at two standard errors."""
+    return all_hold(above(reading, low), above(reading.times(-1.0), -high))
+
+
+def all_hold(*verdicts: Verdict) -> Verdict:
+    """Whether every part of a claim holds; one that fails is enough to fail."""
+    if Verdict.FAILS in verdicts:
+        return Verdict.FAILS
+    return Verdict.UNDECIDED if Verdict.UNDECIDED in verdicts else Verdict.HOLDS
+
+
+def exactly(right: bool) -> Verdict:
+    """The verdict on a claim that leaves no room for doubt."""
+    return Verdict.HOLDS if right else Verdict.FAILS
+
+
+def trend(x: Sequence[float], readings: Sequence[Reading]) -> Reading:
+    """The rise of the least-squares line over the range of x, with its standard error."""
+    positions = np.asarray(x, dtype=float)
+    centred = positions - positions.mean()
+    weights = centred / (centred @ centred) * (positions.max() - positions.min())
+    means, errors = np.array([reading.mean for reading in readings]), np.array([reading.se for reading in readings])
+    return Reading(float(weights @ means), float(np.sqrt((weights**2) @ (errors**2))))
+
+
+def average(readings: Sequence[Reading]) -> Reading:
+    """The mean of independent readings."""
+    count = len(readings)
+    return Reading(sum(r.mean for r in readings) / count, math.sqrt(sum(r.se**2 for r in readings)) / count)
