@@ -12,7 +12,7 @@ import driftsack as ds
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
 from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import choose, learn
-from driftsack.game.records import Outcome, new_terms, open_round
+from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
@@ -112,7 +112,7 @@ def test_windows_forget_and_naive_does_not(policy: ds.Policy, forgets: bool) -> 
         for t in range(200):
             choose(state, open_round(t, ledger, terms), rng, mix, prices)
             value = past if t < 100 else 0.5
-            learn(state, Outcome(t, t % 2, 0.5, value, np.array([value])))  # the same arms in either case
+            learn(state, new_outcome(terms, t, t % 2, 0.5, value, np.array([value])))  # the same arms in either case
         lp = next(programs(state))
         bounds.append(np.concatenate([lp.objective[:2], lp.columns[0, :2]]))
     assert np.array_equal(bounds[0], bounds[1]) == forgets

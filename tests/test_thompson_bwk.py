@@ -13,7 +13,7 @@ from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
 from driftsack.core.seeding import generator
 from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import choose, learn
-from driftsack.game.records import Outcome, new_terms, open_round
+from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state import programs
 from driftsack.lp import certificate
 from driftsack.numerics.sampling import hashed_uniform
@@ -139,7 +139,7 @@ def sums(window: int | None, delay: int, past: float, seed: int = 0) -> list[Any
         for due in range(t - delay, t + 1 if t == 299 else t - delay + 1):
             if due >= 0:
                 value = past if due < 100 else 0.5
-                learn(state, Outcome(due, due % 2, 0.5, value, np.array([value])))
+                learn(state, new_outcome(terms, due, due % 2, 0.5, value, np.array([value])))
     return [state.outcomes.sums.tolist(), state.outcomes.pulls.tolist()]
 
 

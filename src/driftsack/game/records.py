@@ -52,6 +52,12 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
 
 
 @kernel
+def new_outcome(terms: Terms, t: int, arm: int, probability: float, reward: float, costs: Floats) -> Outcome:  # noqa: ARG001
+    """The record of what round ``t`` gave."""
+    return Outcome(t, arm, probability, reward, costs)
+
+
+@kernel
 def with_rate(round: Round, rate: Floats) -> Round:
     """The same round at another rate: how a wrapper paces its base."""
     return Round(round.t, round.ledger, rate)

@@ -13,7 +13,7 @@ from driftsack.core.errors import DriftsackError, OutOfRangeError
 from driftsack.core.problem import Problem
 from driftsack.game.ledger import Ledger, admits, charge_or_stop
 from driftsack.game.protocol import STUCK, choose, learn
-from driftsack.game.records import Outcome, Terms, open_round
+from driftsack.game.records import Terms, new_outcome, open_round
 from driftsack.game.state import is_packaged, solve_stuck
 from driftsack.game.world import World, draw_outcome
 from driftsack.numerics.compiled import kernel, uncached
@@ -104,12 +104,12 @@ def run_rounds(
             return NO_SUCH_ARM
         if arm == SKIP:
             tally.costs[:] = 0.0
-            learn(state, Outcome(t, SKIP, 1.0 - tally.mix.sum(), 0.0, tally.costs))
+            learn(state, new_outcome(terms, t, SKIP, 1.0 - tally.mix.sum(), 0.0, tally.costs))
         else:
             reward = draw_outcome(world, t, arm, tally.costs, nature)
             if not book(tally, ledger, t, arm, reward):
                 break
-            learn(state, Outcome(t, arm, tally.mix[arm], reward, tally.costs))
+            learn(state, new_outcome(terms, t, arm, tally.mix[arm], reward, tally.costs))
         end_round(tally, t + 1)
     end_trial(tally)
     return FINISHED

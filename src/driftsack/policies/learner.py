@@ -28,14 +28,14 @@ from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
 from driftsack.game.ledger import admits, charge, is_broken, open_ledger, release, reported_spending, reserve
 from driftsack.game.protocol import STUCK, callable_kernel
-from driftsack.game.records import Outcome, new_terms, open_round
+from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state import arrays, solve_stuck
 from driftsack.game.units import normalised_outcome, units_of
 from driftsack.numerics.compiled import source
 from driftsack.policies.policy import Policy, from_spec
 
 _LAYOUT = 3  # of the file
-_open_round = source(open_round)
+_open_round, _new_outcome = source(open_round), source(new_outcome)  # in Python
 
 
 class Learner:
@@ -149,9 +149,9 @@ class Learner:
             arm = SKIP
             mix[:] = 0.0
         if arm == SKIP:
-            self._learn(
-                self._state, Outcome(self._round, SKIP, float(1.0 - mix.sum()), 0.0, np.zeros(problem.resources))
-            )
+            nothing = np.zeros(problem.resources)
+            skipped = _new_outcome(self._terms, self._round, SKIP, float(1.0 - mix.sum()), 0.0, nothing)
+            self._learn(self._state, skipped)
         self._round += 1
         decision = Decision(self._round, arm, mix, unit_prices * self._units.reward / self._units.costs)
         if arm != SKIP:
@@ -197,7 +197,8 @@ class Learner:
                         f"got reward {reward} and costs {uses}; a SKIP needs no tell."
                     )
                 return
-            self._learn(self._state, Outcome(own.round - 1, own.arm, float(own.mix[own.arm]), gain, uses))
+            probability = float(own.mix[own.arm])
+            self._learn(self._state, _new_outcome(self._terms, own.round - 1, own.arm, probability, gain, uses))
             self._settle(own, uses)
 
     def cancel(self, decision: Decision, costs: npt.ArrayLike | None = None) -> None:
