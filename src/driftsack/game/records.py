@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftsack.core.arrays import Floats
+from driftsack.core.arrays import Bools, Floats
 from driftsack.core.problem import Problem
 from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
@@ -20,6 +20,9 @@ class Terms(NamedTuple):
     """What every round of a game offers, unless a driver changes it."""
 
     rate: Floats  # (d,) what a round may use on average: b = B/T
+    open: Bools  # (m,) arms that may be chosen
+    cost_most: Floats  # (d, m) the most that each arm may cost
+    context: Floats  # (n,) features of the round; empty without contexts
 
 
 class Round(NamedTuple):
@@ -28,6 +31,9 @@ class Round(NamedTuple):
     t: int  # from 0
     ledger: Ledger
     rate: Floats  # (d,) what this round may use on average: b = B/T, or what a spending plan allows
+    open: Bools  # (m,) arms that may be chosen
+    cost_most: Floats  # (d, m) the most that each arm may cost
+    context: Floats  # (n,) features of the round; empty without contexts
 
 
 class Outcome(NamedTuple):
@@ -38,38 +44,44 @@ class Outcome(NamedTuple):
     probability: float  # of the arm when it was chosen
     reward: float  # in [0, 1]
     costs: Floats  # (d,) in [0, 1]
+    context: Floats  # (n,) features of that round
 
 
 def new_terms(problem: Problem) -> Terms:
-    """The terms of a problem."""
-    return Terms(np.array(problem.rate))
+    """The terms of a problem: every arm is open and may cost ``cost_max``, and rounds have no context."""
+    return Terms(
+        rate=np.array(problem.rate),
+        open=np.ones(problem.arms, dtype=np.bool_),
+        cost_most=np.ones((problem.resources, problem.arms)),
+        context=np.zeros(0),
+    )
 
 
 @kernel
 def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
     """The record of round ``t``."""
-    return Round(t, ledger, terms.rate)
+    return Round(t, ledger, terms.rate, terms.open, terms.cost_most, terms.context)
 
 
 @kernel
-def new_outcome(terms: Terms, t: int, arm: int, probability: float, reward: float, costs: Floats) -> Outcome:  # noqa: ARG001
+def new_outcome(terms: Terms, t: int, arm: int, probability: float, reward: float, costs: Floats) -> Outcome:
     """The record of what round ``t`` gave."""
-    return Outcome(t, arm, probability, reward, costs)
+    return Outcome(t, arm, probability, reward, costs, terms.context)
 
 
 @kernel
 def with_rate(round: Round, rate: Floats) -> Round:
     """The same round at another rate: how a wrapper paces its base."""
-    return Round(round.t, round.ledger, rate)
+    return Round(round.t, round.ledger, rate, round.open, round.cost_most, round.context)
 
 
 @kernel
 def with_account(round: Round, t: int, account: Ledger) -> Round:
     """The same round in a clock and with a ledger of a wrapper's own."""
-    return Round(t, account, round.rate)
+    return Round(t, account, round.rate, round.open, round.cost_most, round.context)
 
 
 @kernel
 def with_time(outcome: Outcome, t: int) -> Outcome:
     """The same outcome in a clock of a wrapper's own."""
-    return Outcome(t, outcome.arm, outcome.probability, outcome.reward, outcome.costs)
+    return Outcome(t, outcome.arm, outcome.probability, outcome.reward, outcome.costs, outcome.context)
