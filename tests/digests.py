@@ -66,7 +66,7 @@ def transcript(policy: str, safe: bool) -> str:
     told = Forecast()
     problem = told.problem
     settings = from_spec(entries[policy].resolve(told))
-    if isinstance(settings, ds.Exp3BwK):
+    if isinstance(settings, ds.policies.Exp3BwK):
         problem = ds.Problem(problem.horizon, problem.arms, problem.budget[0], problem.reward_max, problem.cost_max[0])
     digest = hashlib.sha256()
     try:

@@ -15,7 +15,7 @@ from tests import naive
 
 PROBLEM = ds.Problem(horizon=470, arms=2, budget=[190.0, 200.0])
 BLOCK = 60
-POLICY = ds.BanditOverBandit(block=BLOCK, scale=0.02)
+POLICY = ds.policies.BanditOverBandit(block=BLOCK, scale=0.02)
 WINDOWS = [1, 2, 5, 11, 26, 60]  # floor(60^(k/5)); ceil(log 60) = 5
 
 
@@ -104,7 +104,7 @@ def test_blocks_keep_their_own_budget() -> None:
 def test_within_a_tenth_of_the_right_window_on_example_2() -> None:
     """It must find a window and forgets with every block, and still loses less than a tenth. 40 trials."""
     world = ds.instances.example_2()
-    mine = ds.simulate(world, ds.BanditOverBandit(), trials=40, seed=0)
+    mine = ds.simulate(world, ds.policies.BanditOverBandit(), trials=40, seed=0)
     theirs = ds.simulate(world, ds.SlidingWindowUCB(variation=(0.5, 1.0)), trials=40, seed=0)
     assert mine.summary()["reward_se"] < 30
     assert mine.reward.mean() > 0.9 * theirs.reward.mean()
@@ -120,8 +120,8 @@ def test_within_a_tenth_of_the_right_window_on_example_2() -> None:
     ],
 )
 def test_block_length(problem: ds.Problem, length: int) -> None:
-    assert ds.BanditOverBandit().block_length(problem) == length
-    windows = ds.BanditOverBandit().windows(problem)
+    assert ds.policies.BanditOverBandit().block_length(problem) == length
+    windows = ds.policies.BanditOverBandit().windows(problem)
     assert windows[0] == 1
     assert windows[-1] == length
 
@@ -131,7 +131,7 @@ def test_a_short_last_block_paces_over_its_own_rounds() -> None:
     world = ds.Instance.stationary([0.9, 0.5], [[0.6, 0.4]], 1_000, 250.0)
     ends = []
     for rule in ("fixed", "remaining"):
-        run = ds.simulate(world, ds.BanditOverBandit(block=600, budget_rule=rule), trials=40, seed=0)
+        run = ds.simulate(world, ds.policies.BanditOverBandit(block=600, budget_rule=rule), trials=40, seed=0)
         ends.append((run.curve[:, -1] - run.curve[:, np.searchsorted(run.times, 600)]).mean())
     assert ends[1] > 0.95 * ends[0]
 
@@ -139,12 +139,12 @@ def test_a_short_last_block_paces_over_its_own_rounds() -> None:
 def test_follows_a_rate_that_moves_within_a_block() -> None:
     """All money in the second half: a block that begins before it must still see it."""
     world = ds.Instance.stationary([0.9, 0.5], [[0.6, 0.4]], 1_000, 250.0)
-    plan = ds.SpendingPlan(ds.BanditOverBandit(block=600), (0.0, 0.0, 1.0))
+    plan = ds.SpendingPlan(ds.policies.BanditOverBandit(block=600), (0.0, 0.0, 1.0))
     assert ds.simulate(world, plan, trials=10, seed=0).spent.mean() > 225
 
 
 def test_bad_settings() -> None:
     with pytest.raises(SettingError, match="block must be long enough"):
-        ds.BanditOverBandit(block=50).start(ds.Problem(10_000, 2, [100.0]))
+        ds.policies.BanditOverBandit(block=50).start(ds.Problem(10_000, 2, [100.0]))
     with pytest.raises(OutOfRangeError, match="block"):
-        ds.BanditOverBandit(block=0)
+        ds.policies.BanditOverBandit(block=0)

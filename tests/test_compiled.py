@@ -170,7 +170,7 @@ worlds = [
     ds.Instance.stationary([2, 4], [[5, 5]], horizon=20, budget=100.0, reward_max=9.0, cost_max=10.0),
 ]
 for world in worlds:
-    ds.simulate(world, ds.UniformRandom(), trials=1)
+    ds.simulate(world, ds.policies.UniformRandom(), trials=1)
 print(json.dumps(len(run_rounds.signatures)))
 """
     assert run_python(code) == 1

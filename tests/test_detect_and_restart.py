@@ -82,7 +82,11 @@ def test_within_a_tenth_of_the_right_window_on_example_2(detector: str, scale: f
 
 def test_any_base_and_a_wrapper_around_a_wrapper() -> None:
     world = ds.instances.example_2(horizon=2_000)
-    for base in (ds.LagrangeBwK(benchmark=750.0), ds.SpendingPlan(ds.PrimalDualBwK()), ds.ThompsonBwK(windows=200)):
+    for base in (
+        ds.policies.LagrangeBwK(benchmark=750.0),
+        ds.SpendingPlan(ds.policies.PrimalDualBwK()),
+        ds.ThompsonBwK(windows=200),
+    ):
         policy = ds.DetectAndRestart(base)
         run = ds.simulate(world, policy, trials=2, seed=0)
         assert (run.reward > 300).all()

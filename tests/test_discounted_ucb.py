@@ -18,7 +18,10 @@ PROBLEM = ds.Problem(horizon=150, arms=3, budget=[14.0, 16.0])
 def disagreement(discount: float, twin_discount: float) -> float:
     """Ask, and tell up to five rounds late; the worst disagreement with the twin's bounds and LP."""
     scale = 0.02
-    learner, rng = ds.DiscountedUCB(discount=discount, scale=scale).start(PROBLEM, seed=0), np.random.default_rng(2)
+    learner, rng = (
+        ds.policies.DiscountedUCB(discount=discount, scale=scale).start(PROBLEM, seed=0),
+        np.random.default_rng(2),
+    )
     lp = next(programs(learner.state))
     told: list[tuple[int, int, float, list[float]]] = []
     worst = 0.0
@@ -53,7 +56,7 @@ def test_equals_the_twin_and_the_twin_sees_a_wrong_discount() -> None:
 
 def test_forgets_smoothly() -> None:
     """What is left of a round after k more is the discount to the power k."""
-    learner = ds.DiscountedUCB(discount=0.9).start(ds.Problem(horizon=99, arms=1, budget=[99.0]))
+    learner = ds.policies.DiscountedUCB(discount=0.9).start(ds.Problem(horizon=99, arms=1, budget=[99.0]))
     learner.tell(learner.ask(), 1.0, [0.5])
     for k in range(1, 20):
         learner.cancel(learner.ask())
@@ -62,7 +65,7 @@ def test_forgets_smoothly() -> None:
 
 def test_follows_a_change_that_naive_ucb_does_not() -> None:
     world = ds.instances.example_2()
-    policies = (ds.DiscountedUCB(discount=1 - 1 / 1_000, scale=0.1), ds.NaiveUCB(scale=0.1))
+    policies = (ds.policies.DiscountedUCB(discount=1 - 1 / 1_000, scale=0.1), ds.NaiveUCB(scale=0.1))
     moving, still = (ds.simulate(world, policy, trials=30, seed=0) for policy in policies)
     assert moving.reward.mean() > still.reward.mean() + 10 * still.summary()["reward_se"]
 
@@ -70,4 +73,4 @@ def test_follows_a_change_that_naive_ucb_does_not() -> None:
 @pytest.mark.parametrize("discount", [0.0, 1.0, -0.5])
 def test_bad_settings(discount: float) -> None:
     with pytest.raises(OutOfRangeError, match="discount must lie between 0 and 1"):
-        ds.DiscountedUCB(discount=discount)
+        ds.policies.DiscountedUCB(discount=discount)

@@ -45,7 +45,7 @@ def twin_distance(step: float) -> float:
     alpha = 2 * math.sqrt(math.log(actions * horizon * horizon))
     weights, prices = np.ones(actions), np.zeros(2)
     scale = np.array([1.0, 0.2 / 0.3])
-    learner, rng = ds.DualDescent().start(PROBLEM, seed=0), np.random.default_rng(1)
+    learner, rng = ds.policies.DualDescent().start(PROBLEM, seed=0), np.random.default_rng(1)
     worst = 0.0
     while not learner.done and (learner.remaining >= 1.0).all():
         chances = (1 - explore) * weights / weights.sum() + explore / actions
@@ -84,7 +84,7 @@ def test_equals_the_twin_and_the_twin_sees_a_wrong_step() -> None:
 def test_never_overspends_by_itself() -> None:
     """Without ``safe``: it skips by its own rule when a budget could not bear the round."""
     for build in (ds.instances.example_1, ds.instances.example_2):
-        run = ds.simulate(build(horizon=3_000), ds.DualDescent(), trials=10, seed=0)
+        run = ds.simulate(build(horizon=3_000), ds.policies.DualDescent(), trials=10, seed=0)
         assert not run.overshoot.any()
         assert (run.stopping_time == 3_001).all()
 
@@ -94,7 +94,7 @@ def test_learns_in_a_stationary_world() -> None:
     shares = []
     for horizon in (2_000, 200_000):
         world = ds.Instance.stationary([0.9, 0.3], [[0.5, 0.5]], horizon=horizon, budget=0.3 * horizon)
-        run = ds.simulate(world, ds.DualDescent(), trials=10, seed=0)
+        run = ds.simulate(world, ds.policies.DualDescent(), trials=10, seed=0)
         shares.append(run.reward.mean() / ds.benchmarks.lp_dynamic(world).value)
     assert shares[1] > shares[0] + 0.05
     assert shares[1] > 0.8
@@ -102,6 +102,6 @@ def test_learns_in_a_stationary_world() -> None:
 
 def test_bad_settings() -> None:
     with pytest.raises(OutOfRangeError, match="step must be above 0"):
-        ds.DualDescent(step=0.0)
+        ds.policies.DualDescent(step=0.0)
     with pytest.raises(OutOfRangeError, match="delta must be above 0"):
-        ds.DualDescent(delta=0.0)
+        ds.policies.DualDescent(delta=0.0)

@@ -102,7 +102,7 @@ def test_standard_errors_of_weights_hold() -> None:
     assert spread == pytest.approx(np.mean([one.reward_se for one in found]), rel=0.33)
 
 
-@pytest.mark.parametrize("policy", [ds.NaiveUCB(scale=0.1), ds.AlwaysArm(2)])
+@pytest.mark.parametrize("policy", [ds.NaiveUCB(scale=0.1), ds.policies.AlwaysArm(2)])
 def test_standard_errors_of_rejection_sampling_hold(policy: ds.Policy) -> None:
     """Over 40 logs the spread of the estimates of 3 games is 0.5 to 1.33 times their standard errors.
 
@@ -115,7 +115,7 @@ def test_standard_errors_of_rejection_sampling_hold(policy: ds.Policy) -> None:
     assert 0.5 * expected < spread < 1.33 * expected
 
 
-@pytest.mark.parametrize("policy", [ds.NaiveUCB(scale=0.1), ds.AlwaysArm(2), ds.UniformRandom()])
+@pytest.mark.parametrize("policy", [ds.NaiveUCB(scale=0.1), ds.policies.AlwaysArm(2), ds.policies.UniformRandom()])
 def test_rejection_sampling_earns_what_the_policy_would(policy: ds.Policy) -> None:
     """Agrees with a simulation of the same, shorter game within 4 standard deviations of a single game."""
     log = uneven_log()
@@ -147,7 +147,7 @@ def test_the_end_of_a_log_counts() -> None:
     n, rng, found = 500, np.random.default_rng(1), []
     for _ in range(40):
         log = log_of(rng.integers(0, 5, n), np.full(n, 0.2), np.arange(n) >= 425)
-        found.append(ds.logs.evaluate(log, ds.AlwaysArm(0), 500.0, trials=8).reward)
+        found.append(ds.logs.evaluate(log, ds.policies.AlwaysArm(0), 500.0, trials=8).reward)
     error = np.std(found, ddof=1) / np.sqrt(len(found))
     assert error < 0.01
     assert abs(np.mean(found) - 0.14) < 4 * error
@@ -183,18 +183,18 @@ def test_a_learner_may_leave_an_arm_unseen_for_a_while() -> None:
 
 
 def test_the_policy_is_judged_by_the_arms_that_it_asks_for() -> None:
-    log = ds.gather(ds.Instance.stationary([0.3, 0.6], [[0.5, 0.5]], 2_000, 2_000.0), ds.AlwaysArm(0))
-    found = ds.logs.evaluate(log, ds.AlwaysArm(0), 2_000.0, trials=2)
+    log = ds.gather(ds.Instance.stationary([0.3, 0.6], [[0.5, 0.5]], 2_000, 2_000.0), ds.policies.AlwaysArm(0))
+    found = ds.logs.evaluate(log, ds.policies.AlwaysArm(0), 2_000.0, trials=2)
     assert found.reward == pytest.approx(log.reward.mean())
     assert found.effective == len(log)
-    for policy in (ds.AlwaysArm(1), ds.UniformRandom()):
+    for policy in (ds.policies.AlwaysArm(1), ds.policies.UniformRandom()):
         with pytest.raises(CannotAnswerError, match="arm 1 stand for 0 of the first 2,000 rounds"):
             ds.logs.evaluate(log, policy, 2_000.0, trials=2)
 
 
 def test_a_budget_may_break_early() -> None:
     log = uneven_log()
-    found = ds.logs.evaluate(log, ds.AlwaysArm(2), [60.0, 6_000.0], trials=4)
+    found = ds.logs.evaluate(log, ds.policies.AlwaysArm(2), [60.0, 6_000.0], trials=4)
     assert found.effective < 20
     assert found.costs[0] <= 60.0 / len(log)
 
@@ -213,7 +213,7 @@ def test_arms_without_a_chance_are_refused() -> None:
         with pytest.raises(CannotAnswerError, match=f"the pulls of arm {arm} stand for"):
             ds.logs.evaluate_mix(log, mix)
         with pytest.raises(CannotAnswerError, match="weighted by 1/propensity"):
-            ds.logs.evaluate(log, ds.UniformRandom(), 1.0, trials=2)
+            ds.logs.evaluate(log, ds.policies.UniformRandom(), 1.0, trials=2)
 
 
 def test_a_log_that_ends_before_the_game_is_refused() -> None:
@@ -223,7 +223,7 @@ def test_a_log_that_ends_before_the_game_is_refused() -> None:
     rare = open_rounds & (rng.random(n) < 0.02)
     log = log_of(rare, np.where(rare, 0.02, np.where(open_rounds, 0.98, 1.0)))
     with pytest.raises(CannotAnswerError, match=r"the log ended after 4. of 58 rounds of the game, and 50 are"):
-        ds.logs.evaluate(log, ds.AlwaysArm(1), 1.0, trials=2)
+        ds.logs.evaluate(log, ds.policies.AlwaysArm(1), 1.0, trials=2)
 
 
 def test_budgets_are_checked_as_they_were_given() -> None:
@@ -231,7 +231,7 @@ def test_budgets_are_checked_as_they_were_given() -> None:
     with pytest.raises(NegativeBudgetError, match="budget must be 0 or more, got -5"):
         ds.logs.evaluate_mix(log, SHARES, budget=-5)
     with pytest.raises(NegativeBudgetError, match="budget must be 0 or more, got -5"):
-        ds.logs.evaluate(log, ds.UniformRandom(), -5)
+        ds.logs.evaluate(log, ds.policies.UniformRandom(), -5)
 
 
 def test_the_propensity_of_a_skip_is_not_used() -> None:

@@ -29,7 +29,7 @@ def chances_of(history: list[tuple[Told, float]], explore: float) -> Floats:
 
 
 def disagreement(
-    policy: ds.Exp3BwK, explore: float, chance_of_today: bool = False, safe: bool = False, latest: int = 20
+    policy: ds.policies.Exp3BwK, explore: float, chance_of_today: bool = False, safe: bool = False, latest: int = 20
 ) -> tuple[float, int]:
     """Ask, and tell up to ``latest`` rounds late; the worst disagreement in mixes, prices and arms, and the skips."""
     learner, rng, replay = policy.start(PROBLEM, seed=0, safe=safe), np.random.default_rng(1), generator(0)
@@ -56,28 +56,30 @@ def disagreement(
 
 
 def test_equals_the_twin() -> None:
-    assert disagreement(ds.Exp3BwK(), GAMMA)[0] < 1e-9
-    assert disagreement(ds.Exp3BwK(explore=0.9), 0.9)[0] < 1e-9
-    assert disagreement(ds.Exp3BwK(explore=1.0), 1.0)[0] < 1e-9
+    assert disagreement(ds.policies.Exp3BwK(), GAMMA)[0] < 1e-9
+    assert disagreement(ds.policies.Exp3BwK(explore=0.9), 0.9)[0] < 1e-9
+    assert disagreement(ds.policies.Exp3BwK(explore=1.0), 1.0)[0] < 1e-9
 
 
 def test_rounds_skipped_for_safety_teach_nothing() -> None:
     """Towards the end no budget is left for one more round: skips, after which the twin still agrees."""
-    worst, skips = disagreement(ds.Exp3BwK(), GAMMA, safe=True)
+    worst, skips = disagreement(ds.policies.Exp3BwK(), GAMMA, safe=True)
     assert worst < 1e-9
     assert skips > 5
 
 
 def test_late_feedback_uses_the_chance_of_its_own_decision() -> None:
     """The planted faults: the chance of the day on which the outcome came, and another share of exploration."""
-    assert disagreement(ds.Exp3BwK(), GAMMA, chance_of_today=True)[0] > 1e-4
-    assert disagreement(ds.Exp3BwK(), 1.05 * GAMMA)[0] > 1e-3
-    assert disagreement(ds.Exp3BwK(), GAMMA, chance_of_today=True, latest=0)[0] < 1e-9  # at once, they are the same
+    assert disagreement(ds.policies.Exp3BwK(), GAMMA, chance_of_today=True)[0] > 1e-4
+    assert disagreement(ds.policies.Exp3BwK(), 1.05 * GAMMA)[0] > 1e-3
+    assert (
+        disagreement(ds.policies.Exp3BwK(), GAMMA, chance_of_today=True, latest=0)[0] < 1e-9
+    )  # at once, they are the same
 
 
 def test_explores_by_theory_at_most_always() -> None:
     """The share min(1, sqrt(m ln m / B)): with a budget of a few rounds it is 1, and every arm is as likely."""
-    learner = ds.Exp3BwK().start(ds.Problem(horizon=50, arms=4, budget=[3.0]))
+    learner = ds.policies.Exp3BwK().start(ds.Problem(horizon=50, arms=4, budget=[3.0]))
     while not learner.done:
         decision = learner.ask()
         np.testing.assert_allclose(decision.mix, 0.25, rtol=1e-12)
@@ -98,7 +100,8 @@ SWINGING = ds.Instance.piecewise(
 def test_beats_uniform_random(world: ds.Instance) -> None:
     """Where one arm stays the best while levels jump as they like: by 20 joint standard errors, chance has no say."""
     mine, uniform = (
-        ds.simulate(world, policy, trials=50, seed=0).summary() for policy in (ds.Exp3BwK(), ds.UniformRandom())
+        ds.simulate(world, policy, trials=50, seed=0).summary()
+        for policy in (ds.policies.Exp3BwK(), ds.policies.UniformRandom())
     )
     assert mine["reward"] > uniform["reward"] + 20 * np.hypot(mine["reward_se"], uniform["reward_se"])
     assert mine["pulls"][0] > 2 * max(mine["pulls"][1:])
@@ -106,9 +109,9 @@ def test_beats_uniform_random(world: ds.Instance) -> None:
 
 def test_refuses_more_than_one_resource() -> None:
     with pytest.raises(SettingError, match="for one resource, got 2; choose LagrangeBwK or DualDescent"):
-        ds.Exp3BwK().start(ds.Problem(horizon=9, arms=2, budget=[3.0, 3.0]))
+        ds.policies.Exp3BwK().start(ds.Problem(horizon=9, arms=2, budget=[3.0, 3.0]))
     with pytest.raises(SettingError, match="for one resource, got 2"):
-        ds.simulate(ds.instances.example_2(horizon=100), ds.Exp3BwK(), trials=1)
+        ds.simulate(ds.instances.example_2(horizon=100), ds.policies.Exp3BwK(), trials=1)
 
 
 @pytest.mark.parametrize(
@@ -122,4 +125,4 @@ def test_refuses_more_than_one_resource() -> None:
 )
 def test_bad_settings(explore: Any, error: type[DriftsackError], words: str) -> None:
     with pytest.raises(error, match=words):
-        ds.Exp3BwK(explore=explore)
+        ds.policies.Exp3BwK(explore=explore)

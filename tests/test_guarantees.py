@@ -38,7 +38,12 @@ def grows_as_root(grown: Growth) -> bool:
 
 @pytest.mark.parametrize(
     "policy",
-    [ds.NaiveUCB(scale=0.3), ds.UCBBwK(), ds.PrimalDualBwK(), ds.PrimalDualBwK(confidence=0.3)],
+    [
+        ds.NaiveUCB(scale=0.3),
+        ds.policies.UCBBwK(),
+        ds.policies.PrimalDualBwK(),
+        ds.policies.PrimalDualBwK(confidence=0.3),
+    ],
     ids=str,
 )
 def test_regret_grows_as_the_root_of_the_horizon(policy: ds.Policy) -> None:
@@ -49,16 +54,16 @@ def test_regret_grows_as_the_root_of_the_horizon(policy: ds.Policy) -> None:
 
 def test_linear_regret_is_distinguished_from_a_root() -> None:
     """The planted fault: a policy that does not learn."""
-    assert not grows_as_root(on_steady(ds.UniformRandom()))
-    assert on_steady(ds.UniformRandom()).slope().value == pytest.approx(1.0, abs=0.02)
+    assert not grows_as_root(on_steady(ds.policies.UniformRandom()))
+    assert on_steady(ds.policies.UniformRandom()).slope().value == pytest.approx(1.0, abs=0.02)
 
 
 @pytest.mark.parametrize(
     ("policy", "first", "last"),
     [
         (ds.NaiveUCB(), 0.70, 0.60),  # the printed radius
-        (ds.LagrangeBwK(form="stochastic"), 0.80, 0.72),  # EXP3.P's constants
-        (ds.DualDescent(), 0.80, 0.72),
+        (ds.policies.LagrangeBwK(form="stochastic"), 0.80, 0.72),  # EXP3.P's constants
+        (ds.policies.DualDescent(), 0.80, 0.72),
     ],
     ids=lambda value: type(value).__name__,
 )

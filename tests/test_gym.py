@@ -184,7 +184,9 @@ def test_misuse_is_named() -> None:
         ds.simulate(world("beta"), AgentPolicy(lambda _: -1), trials=1)
 
 
-@pytest.mark.parametrize("policy", [ds.NaiveUCB(scale=0.1), ds.ThompsonBwK(), ds.DualDescent(), ds.UniformRandom()])
+@pytest.mark.parametrize(
+    "policy", [ds.NaiveUCB(scale=0.1), ds.ThompsonBwK(), ds.policies.DualDescent(), ds.policies.UniformRandom()]
+)
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_policy_plays_an_environment_as_it_plays_simulate(policy: ds.Policy, noise: str) -> None:
     instance = world(noise)

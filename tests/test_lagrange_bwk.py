@@ -16,7 +16,7 @@ from driftsack.numerics.exp3p import new_exp3p, update_probabilities, update_wei
 PROBLEM = ds.Problem(horizon=400, arms=3, budget=[120.0, 200.0])
 
 
-def twin_distance(policy: ds.LagrangeBwK, factor: float, sides: int, dual_rate: float | None = None) -> float:
+def twin_distance(policy: ds.policies.LagrangeBwK, factor: float, sides: int, dual_rate: float | None = None) -> float:
     """Play by ask and tell beside a twin that keeps plain weights; the largest difference in mixes and prices."""
     horizon, arms = PROBLEM.horizon, PROBLEM.arms
     actions, budget = arms + 1, 120.0
@@ -51,20 +51,20 @@ def twin_distance(policy: ds.LagrangeBwK, factor: float, sides: int, dual_rate: 
 
 
 def test_equals_the_twin() -> None:
-    assert twin_distance(ds.LagrangeBwK(benchmark=90.0), 90 / 3 / 120, sides=2) < 1e-9
-    assert twin_distance(ds.LagrangeBwK(benchmark=90.0, divide=False), 90 / 120, sides=2) < 1e-9
-    assert twin_distance(ds.LagrangeBwK(form="stochastic"), 400 / 120, sides=3) < 1e-9
+    assert twin_distance(ds.policies.LagrangeBwK(benchmark=90.0), 90 / 3 / 120, sides=2) < 1e-9
+    assert twin_distance(ds.policies.LagrangeBwK(benchmark=90.0, divide=False), 90 / 120, sides=2) < 1e-9
+    assert twin_distance(ds.policies.LagrangeBwK(form="stochastic"), 400 / 120, sides=3) < 1e-9
 
 
 def test_the_twin_sees_a_wrong_rate() -> None:
     """The planted fault: a dual that learns twice as fast."""
     doubled = 2 * math.sqrt(math.log(2) / PROBLEM.horizon)
-    assert twin_distance(ds.LagrangeBwK(benchmark=90.0), 90 / 3 / 120, sides=2, dual_rate=doubled) > 1e-3
+    assert twin_distance(ds.policies.LagrangeBwK(benchmark=90.0), 90 / 3 / 120, sides=2, dual_rate=doubled) > 1e-3
 
 
 def test_late_feedback_uses_the_chance_of_its_own_decision() -> None:
     """Told late or at once, an outcome moves the log weights by payoff over the chance that its decision had."""
-    learner = ds.LagrangeBwK(benchmark=90.0).start(PROBLEM, seed=0)
+    learner = ds.policies.LagrangeBwK(benchmark=90.0).start(PROBLEM, seed=0)
     first = learner.ask()
     while first.skipped:
         first = learner.ask()
@@ -87,7 +87,7 @@ def test_late_feedback_uses_the_chance_of_its_own_decision() -> None:
 def test_a_guess_is_a_power_of_two_drawn_once() -> None:
     drawn = set()
     for seed in range(40):
-        learner = ds.LagrangeBwK().start(PROBLEM, seed=seed)
+        learner = ds.policies.LagrangeBwK().start(PROBLEM, seed=seed)
         learner.ask()
         factor = float(learner.state.factor[0])
         learner.ask()
@@ -121,7 +121,7 @@ def test_near_an_independent_study(example: Any, expected: float) -> None:
     """That study used plain EXP3 (deterministic outcomes, exact OPT_FD over d + 1): the same within 3%."""
     world = example(noise="deterministic")
     value = ds.benchmarks.fixed_distribution(world).value
-    run = ds.simulate(world, ds.LagrangeBwK(benchmark=value), trials=100, seed=0)
+    run = ds.simulate(world, ds.policies.LagrangeBwK(benchmark=value), trials=100, seed=0)
     assert run.reward.mean() == pytest.approx(expected, rel=0.03)
 
 
@@ -130,7 +130,7 @@ def test_competitive_on_adversarial_orders(best_last: bool) -> None:
     """With the exact value it earns OPT_FD / (d + 1), less a sublinear term: here even without that term."""
     world = ds.instances.adversarial_order(arms=3, resources=2, horizon=20_000, seed=1, best_last=best_last)
     value = ds.benchmarks.fixed_distribution(world).value
-    run = ds.simulate(world, ds.LagrangeBwK(benchmark=value), trials=20, seed=0)
+    run = ds.simulate(world, ds.policies.LagrangeBwK(benchmark=value), trials=20, seed=0)
     assert run.reward.mean() - 4 * run.summary()["reward_se"] > value / 3
 
 
@@ -146,4 +146,4 @@ def test_competitive_on_adversarial_orders(best_last: bool) -> None:
 )
 def test_bad_settings(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(DriftsackError, match=words):
-        ds.LagrangeBwK(**settings)
+        ds.policies.LagrangeBwK(**settings)

@@ -273,7 +273,7 @@ def test_a_table_is_replayed_row_by_row() -> None:
     log = ds.logs.read(frame)
     world = log.as_instance(budget=1000.0)
     for arm in (0, 1):
-        run = ds.simulate(world, ds.AlwaysArm(arm), trials=2, seed=0)
+        run = ds.simulate(world, ds.policies.AlwaysArm(arm), trials=2, seed=0)
         np.testing.assert_allclose(run.reward, table[:, arm, 0].sum())
         np.testing.assert_allclose(run.spent[:, 0], table[:, arm, 1].sum())
     np.testing.assert_array_equal(log.to_frame(), frame)

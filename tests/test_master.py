@@ -77,7 +77,7 @@ class Twin:
         return min(self.alive, key=lambda base: base.order)
 
 
-def play(policy: ds.Master, twin: Twin, seed: int) -> tuple[float, list[int], list[int]]:
+def play(policy: ds.policies.Master, twin: Twin, seed: int) -> tuple[float, list[int], list[int]]:
     """Ask and tell; the worst disagreement in mixes and the restarts of both."""
     learner, rng = policy.start(PROBLEM, seed=seed), np.random.default_rng(seed)
     worst, restarts = 0.0, list[int]()
@@ -107,17 +107,17 @@ def play(policy: ds.Master, twin: Twin, seed: int) -> tuple[float, list[int], li
 
 
 def test_equals_the_twin_and_the_twin_sees_faults() -> None:
-    policy = ds.Master(constant=0.0014, scale=SCALE)
+    policy = ds.policies.Master(constant=0.0014, scale=SCALE)
     for seed in range(3):
         worst, restarts, expected = play(policy, Twin(0.0014, seed), seed)
         assert worst < 1e-8
         assert restarts == expected
-    worst, restarts, expected = play(ds.Master(constant=0.0007, scale=SCALE), Twin(0.0007, 7), 7)
+    worst, restarts, expected = play(ds.policies.Master(constant=0.0007, scale=SCALE), Twin(0.0007, 7), 7)
     assert worst < 1e-8
     assert restarts == expected
     assert len(restarts) > 0
     assert play(policy, Twin(0.0014, seed=99), 0)[0] > 1e-3  # a schedule that is not its own
-    _, restarts, expected = play(ds.Master(constant=0.0007, scale=SCALE), Twin(0.00035, 7), 7)
+    _, restarts, expected = play(ds.policies.Master(constant=0.0007, scale=SCALE), Twin(0.00035, 7), 7)
     assert restarts != expected  # another constant
 
 
@@ -133,7 +133,7 @@ def test_equals_the_twin_and_the_twin_sees_faults() -> None:
 def test_fires_on_a_change_and_not_before(before: Pair, after: Pair, scale: float) -> None:
     """One arm, outcomes without noise, a change in round 10,000."""
     problem = ds.Problem(horizon=16_000, arms=1, budget=[6_400.0])
-    learner, first = ds.Master(constant=0.002 / (1 + scale * 7.7), scale=scale).start(problem, seed=1), None
+    learner, first = ds.policies.Master(constant=0.002 / (1 + scale * 7.7), scale=scale).start(problem, seed=1), None
     while not learner.done and first is None:
         decision = learner.ask()
         if learner.state.schedule.restarts[0] > 0:
@@ -147,13 +147,13 @@ def test_fires_on_a_change_and_not_before(before: Pair, after: Pair, scale: floa
 
 def test_the_theorys_constant_cannot_fire_at_these_horizons() -> None:
     """Every gap is at most 1, and so is every mean: tests whose edge is above 2 are idle."""
-    assert ds.Master(constant=1.0).new_state(PROBLEM).width / math.sqrt(700) > 2
+    assert ds.policies.Master(constant=1.0).new_state(PROBLEM).width / math.sqrt(700) > 2
 
 
 def test_overspending_is_no_sign_of_a_better_world() -> None:
     """An arm of reward 1 and cost 1 at the rate 0.1: a young learner plays it all the time and earns 1, not 0.1."""
     problem = ds.Problem(horizon=1_000, arms=1, budget=[100.0])
-    state = ds.Master(constant=1e-4).new_state(problem)
+    state = ds.policies.Master(constant=1e-4).new_state(problem)
     state.schedule.order[0], state.schedule.latest[0] = 8, 255
     state.schedule.ends[8] = 256
     state.evidence.earned[8] = 256.0, 256.0 * (1.0 - 0.1)  # rewards, and costs less the rate
@@ -167,7 +167,7 @@ def test_overspending_is_no_sign_of_a_better_world() -> None:
 def test_feedback_in_batches_is_no_change(batch: int) -> None:
     """A world that stands still, told in batches: a learner is paid for its own rounds alone, so no test fires."""
     problem = ds.Problem(horizon=5_000, arms=3, budget=[5_000.0])
-    learner, rng = ds.Master().start(problem, seed=0), np.random.default_rng(0)
+    learner, rng = ds.policies.Master().start(problem, seed=0), np.random.default_rng(0)
     while not learner.done:
         learner.ask()
         if learner.round % batch == 0:
@@ -179,10 +179,10 @@ def test_feedback_in_batches_is_no_change(batch: int) -> None:
 
 def test_follows_a_change_that_naive_ucb_does_not() -> None:
     world = ds.instances.example_2()
-    mine, still = (ds.simulate(world, p, trials=30, seed=0) for p in (ds.Master(), ds.NaiveUCB(scale=0.1)))
+    mine, still = (ds.simulate(world, p, trials=30, seed=0) for p in (ds.policies.Master(), ds.NaiveUCB(scale=0.1)))
     assert mine.reward.mean() > still.reward.mean() + 10 * mine.summary()["reward_se"]
 
 
 def test_bad_settings() -> None:
     with pytest.raises(OutOfRangeError, match="constant must be above 0"):
-        ds.Master(constant=0.0)
+        ds.policies.Master(constant=0.0)

@@ -49,21 +49,21 @@ def test_oracles_earn_their_benchmark(example: Any, noise: str) -> None:
     """With deterministic outcomes the draws of the mix are the only noise, and the same bound holds."""
     world = example(noise=noise)
     dynamic, static = ds.benchmarks.lp_dynamic(world).value, ds.benchmarks.lp_static(world).value
-    assert within_noise(*shortfall(world, ds.DynamicOracle(), dynamic), world.horizon)
-    assert within_noise(*shortfall(world, ds.StaticOracle(), static), world.horizon)
+    assert within_noise(*shortfall(world, ds.policies.DynamicOracle(), dynamic), world.horizon)
+    assert within_noise(*shortfall(world, ds.policies.StaticOracle(), static), world.horizon)
 
 
 def test_the_check_sees_the_wrong_benchmark() -> None:
     """The planted faults: a dynamic plan judged by LP-Static's value, and the other way round."""
     world = ds.instances.example_1()
     dynamic, static = ds.benchmarks.lp_dynamic(world).value, ds.benchmarks.lp_static(world).value
-    assert not within_noise(*shortfall(world, ds.DynamicOracle(), static), world.horizon)
-    assert not within_noise(*shortfall(world, ds.StaticOracle(), dynamic), world.horizon)
+    assert not within_noise(*shortfall(world, ds.policies.DynamicOracle(), static), world.horizon)
+    assert not within_noise(*shortfall(world, ds.policies.StaticOracle(), dynamic), world.horizon)
 
 
 def test_nothing_is_lost_without_randomness() -> None:
     """Example 1's plan is one arm and then the other: with deterministic outcomes every trial earns OPT = T/2."""
-    run = ds.simulate(ds.instances.example_1(noise="deterministic"), ds.DynamicOracle(), trials=20, seed=0)
+    run = ds.simulate(ds.instances.example_1(noise="deterministic"), ds.policies.DynamicOracle(), trials=20, seed=0)
     np.testing.assert_allclose(run.reward, 5_000, atol=1.0)  # one round, should rounding break a budget in the last
     assert (run.pulls >= 4_999).all()
 
@@ -76,7 +76,7 @@ def test_the_loss_grows_as_the_root_of_the_horizon() -> None:
     losses = []
     for horizon in (1_000, 100_000):
         world = ds.instances.example_2(horizon=horizon, noise="deterministic")
-        losses.append(horizon / 2 - ds.simulate(world, ds.DynamicOracle(), trials=400, seed=0).reward.mean())
+        losses.append(horizon / 2 - ds.simulate(world, ds.policies.DynamicOracle(), trials=400, seed=0).reward.mean())
     assert 3 < losses[1] / losses[0] < 30
 
 
@@ -87,8 +87,8 @@ def test_oracles_play_their_plan() -> None:
     """
     world = ds.instances.example_3(0.5)
     for policy, best in (
-        (ds.DynamicOracle(), ds.benchmarks.lp_dynamic(world)),
-        (ds.StaticOracle(), ds.benchmarks.lp_static(world)),
+        (ds.policies.DynamicOracle(), ds.benchmarks.lp_dynamic(world)),
+        (ds.policies.StaticOracle(), ds.benchmarks.lp_static(world)),
     ):
         state, rng = policy.state_on(world), np.random.default_rng(0)
         terms, ledger = new_terms(world.problem), open_ledger(world.problem.unit_budget)
@@ -114,7 +114,7 @@ def test_units_do_not_matter() -> None:
     plain = ds.instances.piecewise_random(horizon=2_000, seed=3)
     problem = ds.Problem(2_000, 5, [250.0, 50_000.0], reward_max=4.0, cost_max=[0.5, 100.0])
     scaled = ds.Instance(problem, 4 * plain.rewards, plain.costs * [[0.5], [100.0]], plain.phase, plain.noise)
-    for policy in (ds.DynamicOracle(), ds.StaticOracle()):
+    for policy in (ds.policies.DynamicOracle(), ds.policies.StaticOracle()):
         one, two = (ds.simulate(world, policy, trials=20, seed=0) for world in (plain, scaled))
         np.testing.assert_allclose(two.reward, 4 * one.reward, rtol=1e-9)
         prices = [policy.state_on(world).prices for world in (plain, scaled)]
@@ -122,7 +122,7 @@ def test_units_do_not_matter() -> None:
         np.testing.assert_allclose(prices[0], prices[1], atol=1e-6)
 
 
-@pytest.mark.parametrize("policy", [ds.DynamicOracle(), ds.StaticOracle()])
+@pytest.mark.parametrize("policy", [ds.policies.DynamicOracle(), ds.policies.StaticOracle()])
 def test_only_a_simulation_can_start_an_oracle(policy: ds.Policy) -> None:
     name = type(policy).__name__
     with pytest.raises(SettingError, match=rf"{name} knows the means .* only simulate\(instance, {name}\(\)\)"):
@@ -136,10 +136,10 @@ def test_only_a_simulation_can_start_an_oracle(policy: ds.Policy) -> None:
 def test_uniform_random_plays_arms_evenly(arms: int) -> None:
     """Chi-square over 100,000 rounds, simulated and asked: each fails once in 10^6 seeds. Pairs in a row, too."""
     world = ds.Instance.stationary(np.full(arms, 0.5), np.full((1, arms), 0.1), horizon=50_000, budget=50_000)
-    pulls = ds.simulate(world, ds.UniformRandom(), trials=2, seed=0).pulls.sum(axis=0)
+    pulls = ds.simulate(world, ds.policies.UniformRandom(), trials=2, seed=0).pulls.sum(axis=0)
     assert pulls.sum() == 100_000
     assert stats.chisquare(pulls).pvalue > 1e-6
-    learner = ds.UniformRandom().start(ds.Problem(horizon=8_000, arms=arms, budget=[1.0]), seed=1)
+    learner = ds.policies.UniformRandom().start(ds.Problem(horizon=8_000, arms=arms, budget=[1.0]), seed=1)
     asked = [learner.ask() for _ in range(8_000)]
     assert all((decision.mix == 1 / arms).all() and not decision.prices.any() for decision in asked)
     pairs = np.array([decision.arm for decision in asked]).reshape(-1, 2) @ [arms, 1]
@@ -156,13 +156,13 @@ def test_the_check_sees_uneven_play() -> None:
 def test_always_arm_plays_only_that_arm(arm: int) -> None:
     """Until a budget is gone: of 300 rounds at a cost of 1/2 a budget of 100 bears 200."""
     world = ds.Instance.stationary([0.1, 0.5, 0.9], [[0.5, 0.5, 0.5]], 300, budget=100, noise="deterministic")
-    run = ds.simulate(world, ds.AlwaysArm(arm), trials=3, seed=0)
+    run = ds.simulate(world, ds.policies.AlwaysArm(arm), trials=3, seed=0)
     expected = np.zeros(3)
     expected[arm] = 200
     assert (run.pulls == expected).all()
     assert (run.stopping_time == 201).all()
     np.testing.assert_allclose(run.reward, 200 * world.rewards[0, arm])
-    decision = ds.AlwaysArm(arm).start(world.problem).ask()
+    decision = ds.policies.AlwaysArm(arm).start(world.problem).ask()
     assert (decision.arm, decision.mix.tolist()) == (arm, np.eye(3)[arm].tolist())
 
 
@@ -176,4 +176,4 @@ def test_always_arm_plays_only_that_arm(arm: int) -> None:
 )
 def test_always_arm_refuses_an_arm_that_there_is_not(arm: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        ds.AlwaysArm(arm).start(ds.Problem(horizon=10, arms=3, budget=[3.0]))
+        ds.policies.AlwaysArm(arm).start(ds.Problem(horizon=10, arms=3, budget=[3.0]))

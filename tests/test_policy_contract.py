@@ -55,14 +55,14 @@ def built(recipe: Recipe, problem: ds.Problem, **settings: Any) -> ds.Policy:
 
 def started(recipe: Recipe, problem: ds.Problem, seed: int) -> ds.Learner:
     """A learner; for a policy that takes one resource only, on the problem's first one."""
-    if recipe is ds.Exp3BwK:
+    if recipe is ds.policies.Exp3BwK:
         problem = ds.Problem(problem.horizon, problem.arms, problem.budget[0], problem.reward_max, problem.cost_max[0])
     return built(recipe, problem).start(problem, seed=seed)
 
 
 def world_for(recipe: Recipe, world: ds.Instance) -> ds.Instance:
     """The world, or its first resource alone for a policy that takes one only."""
-    if recipe is not ds.Exp3BwK:
+    if recipe is not ds.policies.Exp3BwK:
         return world
     problem = ds.Problem(world.horizon, world.arms, world.problem.budget[0])
     return ds.Instance(problem, world.rewards, world.costs[:, :1], world.phase, world.noise)
@@ -168,7 +168,7 @@ def test_a_ledger_that_overspends_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(sys.modules["driftsack.simulation.simulate"], "open_ledger", generous)
     with pytest.raises(AssertionError):
-        assert_within_budget(ds.UniformRandom)
+        assert_within_budget(ds.policies.UniformRandom)
 
 
 @LEARNERS
@@ -206,7 +206,7 @@ FORGETTING: list[tuple[Recipe, dict[str, Any]]] = [
 ] + [
     (ds.ThompsonBwK, {"windows": 500}),
     (ds.PlanWithForecast, {"windows": (500, 500)}),
-    (ds.SpendingPlan, {"base": ds.DiscountedUCB(scale=0.05)}),
+    (ds.SpendingPlan, {"base": ds.policies.DiscountedUCB(scale=0.05)}),
 ]
 
 

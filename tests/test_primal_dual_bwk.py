@@ -16,7 +16,7 @@ PROBLEM = ds.Problem(horizon=300, arms=4, budget=[60.0, 90.0])
 
 def disagreements(confidence: float, twin_confidence: float) -> tuple[int, int]:
     """Rounds in which learner and twin choose different arms, and rounds played."""
-    learner, rng = ds.PrimalDualBwK(confidence=confidence).start(PROBLEM, seed=0), np.random.default_rng(3)
+    learner, rng = ds.policies.PrimalDualBwK(confidence=confidence).start(PROBLEM, seed=0), np.random.default_rng(3)
     budget, horizon = 60.0, PROBLEM.horizon
     constant = twin_confidence * math.log(2 * 4 * horizon)
     epsilon = math.sqrt(math.log(3) / budget)
@@ -56,7 +56,7 @@ def test_equals_the_twin_and_the_twin_sees_a_wrong_radius() -> None:
 def test_learns_the_arm_that_earns_most_for_its_cost() -> None:
     """Arm 1 earns less than arm 0 but costs a quarter: within budget it is the better one."""
     world = ds.Instance.stationary([0.8, 0.5], [[0.8, 0.2]], horizon=20_000, budget=4_000.0)
-    run = ds.simulate(world, ds.PrimalDualBwK(confidence=0.1), trials=20, seed=0)
+    run = ds.simulate(world, ds.policies.PrimalDualBwK(confidence=0.1), trials=20, seed=0)
     assert (run.pulls[:, 1] > 0.85 * run.pulls.sum(axis=1)).all()
     best = ds.benchmarks.lp_dynamic(world)
     assert run.reward.mean() > 0.85 * best.value
@@ -64,12 +64,12 @@ def test_learns_the_arm_that_earns_most_for_its_cost() -> None:
 
 def test_bad_settings() -> None:
     with pytest.raises(OutOfRangeError, match="confidence must be 0 or more"):
-        ds.PrimalDualBwK(confidence=-1.0)
+        ds.policies.PrimalDualBwK(confidence=-1.0)
 
 
 def test_the_old_name_of_the_setting_still_works() -> None:
     """For one release, with a warning that names the new one; in a spec too."""
     with pytest.warns(DeprecationWarning, match="'scale' of PrimalDualBwK is now called 'confidence'"):
-        assert ds.PrimalDualBwK(scale=0.5) == ds.PrimalDualBwK(confidence=0.5)  # type: ignore[call-arg]
+        assert ds.policies.PrimalDualBwK(scale=0.5) == ds.policies.PrimalDualBwK(confidence=0.5)  # type: ignore[call-arg]
     with pytest.warns(DeprecationWarning, match="'windows'"):
         assert ds.policies.from_spec({"policy": "ThompsonBwK", "window": 9}) == ds.ThompsonBwK(windows=9)

@@ -73,7 +73,7 @@ def test_refined_radii_and_a_rate_held_back() -> None:
     """The last appendix's bounds and right-hand side, windowed and not; without the shrinkage the twin objects."""
     windowed = ds.SlidingWindowUCB(windows=(7, 50), scale=0.01, radius="refined", shrink=0.2)
     assert disagreement(windowed, (7, 50), 0, naive.refined_bounds, kept=0.8)[0] < 1e-9
-    unwindowed = ds.UCBBwK(scale=0.01, shrink=0.3)
+    unwindowed = ds.policies.UCBBwK(scale=0.01, shrink=0.3)
     assert disagreement(unwindowed, (HORIZON, HORIZON), 0, naive.refined_bounds, kept=0.7)[0] < 1e-9
     assert disagreement(unwindowed, (HORIZON, HORIZON), 0, naive.refined_bounds, kept=1.0)[0] > 1e-3
     assert disagreement(unwindowed, (HORIZON, HORIZON), 0, naive.bounds, kept=0.7)[0] > 1e-3
@@ -83,8 +83,8 @@ def test_shrinkage_by_theory() -> None:
     problem = ds.Problem(horizon=10_000, arms=2, budget=[5_000.0, 6_000.0])
     log = np.log(2 * 2 * 1e8)
     load = log * 2 / 5_000
-    assert ds.UCBBwK().epsilon(problem) == pytest.approx(np.sqrt(load) + np.log(10_000) * load)
-    assert ds.UCBBwK().epsilon(ds.Problem(horizon=100, arms=2, budget=[1.0])) == 1.0
+    assert ds.policies.UCBBwK().epsilon(problem) == pytest.approx(np.sqrt(load) + np.log(10_000) * load)
+    assert ds.policies.UCBBwK().epsilon(ds.Problem(horizon=100, arms=2, budget=[1.0])) == 1.0
     shrunk = ds.SlidingWindowUCB(variation=(0.1, 0.01), radius="refined", shrink="theory").new_state(problem)
     expected = 1 - epsilon(10_000, 2, 2, 5_000.0, 0.01)
     assert 0 < expected < 1

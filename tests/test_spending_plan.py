@@ -22,7 +22,12 @@ PROBLEM = ds.Problem(horizon=240, arms=3, budget=[40.0, 90.0], cost_max=[1.0, 2.
 ONE = (0.0, 0.1, 0.7, 1.0)
 EACH = ((0.0, 0.6, 0.6, 0.8), (0.0, 0.05, 0.5, 1.0))
 FAST = ds.NaiveUCB(scale=0.02)
-BASES: list[ds.Policy] = [FAST, ds.LagrangeBwK(benchmark=60.0), ds.UniformRandom(), ds.DualDescent()]
+BASES: list[ds.Policy] = [
+    FAST,
+    ds.policies.LagrangeBwK(benchmark=60.0),
+    ds.policies.UniformRandom(),
+    ds.policies.DualDescent(),
+]
 KINDS = [type(base).__name__ for base in BASES]
 
 
@@ -61,7 +66,7 @@ def disagreement(plan: ds.SpendingPlan, curve: Any, rule: str, slack: float) -> 
         worst = max(worst, np.abs(learner.state.rate - today).max())
         gated += ahead
         worst = max(worst, float(ahead and not decision.skipped), decision.mix.max() if ahead else 0.0)
-        if isinstance(plan.base, ds.UniformRandom):  # it never skips by itself
+        if isinstance(plan.base, ds.policies.UniformRandom):  # it never skips by itself
             worst = max(worst, float(decision.skipped != ahead))
         if lp is not None and not ahead:
             data = lp.objective[:3], lp.columns[:-1, :3]
@@ -88,7 +93,7 @@ def test_the_twin_sees_planted_faults() -> None:
     assert disagreement(plan, EACH[::-1], "remaining", 0.02)[0] > 1e-2
     assert disagreement(plan, ((0.0, 0.6, 0.61, 0.8), EACH[1]), "remaining", 0.02)[0] > 1e-3
     assert disagreement(plan, EACH, "fixed", 0.02)[0] > 1e-2
-    uniform = ds.SpendingPlan(ds.UniformRandom(), EACH, "fixed", slack=0.02)
+    uniform = ds.SpendingPlan(ds.policies.UniformRandom(), EACH, "fixed", slack=0.02)
     assert disagreement(uniform, EACH, "fixed", 0.03)[0] == 1.0
 
 
@@ -146,7 +151,9 @@ def test_rounds_held_back_age_the_windows_of_the_base(base: ds.SlidingWindowUCB)
 def test_rounds_held_back_cost_the_base_its_rate_of_the_day() -> None:
     """DualDescent's prices fall by step times today's rate for a round that is held back."""
     problem = ds.Problem(horizon=100, arms=2, budget=[50.0])
-    learner = ds.SpendingPlan(ds.DualDescent(), (0.0, 0.0, 0.2, 1.0, 1.0), "fixed", slack=0.0).start(problem, seed=0)
+    learner = ds.SpendingPlan(ds.policies.DualDescent(), (0.0, 0.0, 0.2, 1.0, 1.0), "fixed", slack=0.0).start(
+        problem, seed=0
+    )
     seen = 0
     for _ in range(100):
         before = learner.state.base.prices.copy()
@@ -266,7 +273,7 @@ def test_spec_round_trip_with_a_nested_base(tmp_path: Path) -> None:
         assert hash(again) == hash(plan)
         assert from_spec(plan.to_spec()) != ds.SpendingPlan(ds.NaiveUCB(), ONE)
     assert inner.to_spec()["base"]["policy"] == "SlidingWindowUCB"
-    assert [inner.forgets, ds.SpendingPlan().forgets, ds.SpendingPlan(ds.UniformRandom()).forgets] == [
+    assert [inner.forgets, ds.SpendingPlan().forgets, ds.SpendingPlan(ds.policies.UniformRandom()).forgets] == [
         True,
         False,
         None,
@@ -288,6 +295,6 @@ def test_every_budget_rule_inside_gives_way_to_the_curve() -> None:
 
 def test_bases_that_cannot_be_paced_are_refused() -> None:
     with pytest.raises(SettingError, match="must not know the means"):
-        ds.SpendingPlan(ds.DynamicOracle(), ONE)
+        ds.SpendingPlan(ds.policies.DynamicOracle(), ONE)
     with pytest.raises(SettingError, match="spending plan of its own"):
         ds.SpendingPlan(ds.DetectAndRestart(ds.SpendingPlan(ds.NaiveUCB(), ONE)), ONE)

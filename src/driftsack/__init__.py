@@ -1,88 +1,110 @@
-"""driftsack: spend well in a world that moves. Bandits with knapsacks in non-stationary environments."""
+"""driftsack: budget-constrained bandits for non-stationary environments (bandits with knapsacks under drift).
 
+The names below are the ones that most programs need. Every policy is in ``driftsack.policies``, every error in
+``driftsack.errors``, and all that the author of a policy imports in ``driftsack.authoring``. The modules ``oco``,
+``plot``, ``gym``, ``sweeps``, ``paper``, ``verify``, ``bench`` and ``authoring`` are loaded when they are first used.
+"""
+
+import warnings
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from driftsack import benchmarks, datasets, instances, logs, lp, policies, theory
+from driftsack import benchmarks, datasets, instances, logs, lp, measures, policies, theory
 from driftsack.advice import Advice, advise
-from driftsack.core import SKIP, Decision, Instance, Problem
+from driftsack.core import SKIP, Decision, Instance, Problem, errors
 from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
 from driftsack.measures import variation
 from driftsack.policies import (
-    AlwaysArm,
-    BanditOverBandit,
     DetectAndRestart,
-    DiscountedUCB,
-    DualDescent,
-    DynamicOracle,
-    Exp3BwK,
-    LagrangeBwK,
     Learner,
-    Master,
     NaiveUCB,
     PlanWithForecast,
     Policy,
-    PrimalDualBwK,
     SlidingWindowUCB,
     SpendingPlan,
-    StaticOracle,
     ThompsonBwK,
-    UCBBwK,
-    UniformRandom,
 )
 from driftsack.simulation import Run, gather, simulate
 
 if TYPE_CHECKING:
-    from driftsack import oco
+    from driftsack import authoring, bench, gym, oco, paper, plot, sweeps, verify
 
 __all__ = [
     "SKIP",
     "Advice",
-    "AlwaysArm",
-    "BanditOverBandit",
     "Decision",
     "DetectAndRestart",
-    "DiscountedUCB",
     "DriftsackError",
-    "DualDescent",
-    "DynamicOracle",
-    "Exp3BwK",
     "Instance",
-    "LagrangeBwK",
     "Learner",
-    "Master",
     "NaiveUCB",
     "PlanWithForecast",
     "Policy",
-    "PrimalDualBwK",
     "Problem",
     "Run",
     "SlidingWindowUCB",
     "SpendingPlan",
-    "StaticOracle",
     "ThompsonBwK",
-    "UCBBwK",
-    "UniformRandom",
     "__version__",
     "advise",
+    "authoring",
+    "bench",
     "benchmarks",
     "datasets",
+    "errors",
     "gather",
+    "gym",
     "instances",
     "logs",
     "lp",
+    "measures",
     "oco",
+    "paper",
+    "plot",
     "policies",
     "simulate",
+    "sweeps",
     "theory",
     "variation",
+    "verify",
 ]
 
+_LAZY = ("authoring", "bench", "gym", "oco", "paper", "plot", "sweeps", "verify")
+"""Modules that most programs do not use; each is imported when it is first asked for."""
+_MOVED = dict.fromkeys(
+    (
+        "AlwaysArm",
+        "BanditOverBandit",
+        "DiscountedUCB",
+        "DualDescent",
+        "DynamicOracle",
+        "Exp3BwK",
+        "LagrangeBwK",
+        "Master",
+        "PrimalDualBwK",
+        "StaticOracle",
+        "UCBBwK",
+        "UniformRandom",
+    ),
+    "policies",
+)
+"""Names of earlier releases, and the module that has them now."""
 
-def __getattr__(name: str) -> ModuleType:
-    """Load ``oco``, the half of the library that most programs do not use, when it is first asked for."""
-    if name == "oco":
-        return import_module("driftsack.oco")
-    raise AttributeError(f"driftsack has no {name!r}")
+
+def __getattr__(name: str) -> Any:
+    """Load a lazy module, or find a name of an earlier release with a warning."""
+    if name in _LAZY:
+        return import_module(f"driftsack.{name}")
+    if name in _MOVED:
+        place = f"driftsack.{_MOVED[name]}"
+        warnings.warn(
+            f"driftsack.{name} is now {place}.{name}; the old name will be removed.", DeprecationWarning, stacklevel=2
+        )
+        return getattr(import_module(place), name)
+    raise AttributeError(f"module 'driftsack' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Every public name, the lazy modules included."""
+    return sorted(__all__)

@@ -80,7 +80,7 @@ def evaluate(
 
     >>> import driftsack as ds
     >>> world = ds.Instance.stationary([0.2, 0.8], [[0.5, 0.5]], horizon=4_000, budget=4_000.0)
-    >>> estimate = evaluate(ds.gather(world), ds.AlwaysArm(1), budget=4_000.0, trials=5)
+    >>> estimate = evaluate(ds.gather(world), ds.policies.AlwaysArm(1), budget=4_000.0, trials=5)
     >>> abs(estimate.reward - 0.8) < 0.05, round(estimate.effective, -2)
     (True, 1900.0)
     """

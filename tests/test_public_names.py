@@ -1,0 +1,46 @@
+"""The public names: a short top level, lazy modules, and names of earlier releases that still work."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import driftsack as ds
+
+
+def test_everything_that_is_listed_exists() -> None:
+    assert dir(ds) == sorted(ds.__all__)
+    for name in ds.__all__:
+        assert getattr(ds, name) is not None, name
+    assert ds.errors.DriftsackError is ds.DriftsackError
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = ds.nonsense
+
+
+def test_lazy_modules_are_loaded_when_they_are_used() -> None:
+    code = (
+        "import sys, driftsack as ds; lazy = [f'driftsack.{n}' for n in ds._LAZY]; "
+        "assert not set(lazy) & set(sys.modules), set(lazy) & set(sys.modules); "
+        "assert ds.sweeps.run and 'driftsack.sweeps' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["LagrangeBwK", "UniformRandom", "DynamicOracle"])
+def test_old_names_warn_and_work(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=rf"driftsack\.{name} is now driftsack\.policies\.{name}"):
+        found = getattr(ds, name)
+    assert found is getattr(ds.policies, name)
+
+
+def test_every_policy_is_in_policies() -> None:
+    """A policy that somebody forgets to export is found."""
+    ours = [
+        recipe.__name__
+        for recipe in ds.policies.policy.recipes()
+        if recipe.__module__.startswith("driftsack.policies.") and not recipe.__abstractmethods__
+    ]
+    assert set(ours) <= set(ds.policies.__all__)
+    assert len(ours) >= 18
