@@ -433,7 +433,13 @@ def test_advise_writes_one_page_that_needs_nothing_else(log_of_example_2: Path, 
     assert result.exit_code == 0, result.output
     assert ds.Instance.load(tmp_path / "world.npz").horizon == T
     printed = " ".join(result.stdout.split())
-    for words in ("Drift detected around round 1,0", "which arm is best", "Recommended policy", "10% more", "worlds"):
+    for words in (
+        "Drift detected around round 1,0",
+        "which arm is best",
+        "Recommended policy",
+        "10% more",
+        "instances",
+    ):
         assert words in printed
     page = (tmp_path / "page.html").read_text()
     lead = page.index('<p class="lead">')

@@ -161,16 +161,16 @@ def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in range(0, len(whole), 37):
         path.write_bytes(whole[:length])
-        with pytest.raises(FileFormatError, match="not a whole driftsack instance file"):
+        with pytest.raises(FileFormatError, match="not a complete driftsack instance file"):
             ds.Instance.load(path)
     path.write_bytes(b"hello")
-    with pytest.raises(FileFormatError, match="not a whole driftsack instance file"):
+    with pytest.raises(FileFormatError, match="not a complete driftsack instance file"):
         ds.Instance.load(path)
     np.savez(path, rewards=np.zeros(3))
-    with pytest.raises(FileFormatError, match="not a whole driftsack instance file"):
+    with pytest.raises(FileFormatError, match="not a complete driftsack instance file"):
         ds.Instance.load(path)
     np.save(tmp_path / "array.npy", np.zeros(3))
-    with pytest.raises(FileFormatError, match="not a whole driftsack instance file"):
+    with pytest.raises(FileFormatError, match="not a complete driftsack instance file"):
         ds.Instance.load(tmp_path / "array.npy")
     file_format.write(path, "instance", 99, {}, {})
     with pytest.raises(FileFormatError, match="must be of instance version 1, got version 99"):
@@ -179,7 +179,7 @@ def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="must hold a driftsack instance, but holds: learner"):
         ds.Instance.load(path)
     file_format.write(path, "instance", 1, {"problem": {}, "noise": "beta"}, {})
-    with pytest.raises(FileFormatError, match="does not fit together"):
+    with pytest.raises(FileFormatError, match="is inconsistent"):
         ds.Instance.load(path)
     path.write_text("just some text")
     with pytest.raises(FileFormatError, match="something else wrote it"):

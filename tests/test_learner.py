@@ -343,7 +343,7 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in range(0, len(whole), 211):
         path.write_bytes(whole[:length])
-        with pytest.raises(FileFormatError, match="not a whole driftsack learner file"):
+        with pytest.raises(FileFormatError, match="not a complete driftsack learner file"):
             ds.Learner.load(path)
     path.write_bytes(whole)
     content, arrays = file_format.read(path, "learner", 3)

@@ -211,7 +211,7 @@ def test_a_folder_that_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="not a complete plan"):
         load(tmp_path)
     (tmp_path / "plan.json").write_text("{}")
-    with pytest.raises(FileFormatError, match="plan of layout 1"):
+    with pytest.raises(FileFormatError, match="plan of layout 2"):
         load(tmp_path)
 
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from driftsack.benchmarks import lp_dynamic
+from driftsack.benchmarks.result import plan_spending
 from driftsack.core.instance import Instance
 from driftsack.policies import (
     DetectAndRestart,
@@ -82,7 +83,7 @@ def planning_candidates(instance: Instance, ucb: NaiveUCB) -> list[Candidate]:
 def spending_curve(instance: Instance) -> tuple[tuple[float, ...], ...]:
     """Return the shares of each budget that the best plan has spent at evenly spaced times; the last is 1."""
     plan = np.asarray(lp_dynamic(instance).plan)
-    used = np.einsum("kji,ki->kj", instance.unit_costs, plan)[instance.phase]  # (T, d)
+    used = plan_spending(instance.unit_costs, plan)[instance.phase]  # (T, d)
     spent = np.vstack([np.zeros(instance.resources), np.cumsum(used, axis=0)])
     times = np.arange(PERIODS + 1) * instance.horizon // PERIODS
     total = np.maximum(spent[-1], 1e-12)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from driftsack.core.arrays import Floats
 
 SMALLEST_VALUE: Final = 1e-6  # per round: gaps of smaller values are relative to this one
@@ -22,6 +24,20 @@ def relative_gap(upper: float, lower: float, rounds: float) -> float:
         The relative gap, 0 or more.
     """
     return max(upper - lower, 0.0) / max(upper, SMALLEST_VALUE * rounds)
+
+
+def plan_spending(costs: Floats, plan: Floats) -> Floats:
+    """Compute what a plan spends in a round of each distinct row.
+
+    Args:
+        costs: (K, d, m) mean costs.
+        plan: (K, m) the mix of each row.
+
+    Returns:
+        (K, d) expected costs of a round.
+    """
+    spending: Floats = np.einsum("kji,ki->kj", costs, plan)
+    return spending
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Layer 0: the words of the library. ``Problem``, ``Instance``, ``Decision``, errors, checks, seeding."""
+"""``Problem``, ``Instance``, ``Decision``, errors, array types, checks, seeding and the file format."""
 
 from driftsack.core.decision import SKIP, Decision
 from driftsack.core.instance import Instance

@@ -1,4 +1,4 @@
-"""Checks on what people pass in: arrays become finite ``float64`` of the right shape, or an error says why not."""
+"""Checks on arguments: arrays become finite ``float64`` of the right shape, or an error says why not."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def whole(value: Any, name: str, at_least: int, at_most: int | None = None) -> i
 
 
 def within(array: Floats, low: float, high: Floats | float, name: str, advice: str = "") -> Floats:
-    """Return ``array`` if every entry lies in ``[low, high]``; a rounding error beyond an end is taken as the end."""
+    """Return ``array`` if every entry lies in ``[low, high]``; a rounding error beyond an end is rounded to it."""
     slack = ROUNDING * np.maximum(np.abs(high), 1.0) if np.isfinite(high).all() else ROUNDING
     outside = (array < low - slack) | (array > high + slack)
     if outside.any():
@@ -116,7 +116,7 @@ def share(value: Any, name: str) -> float:
 
 
 def pair(value: Any, name: str) -> tuple[Any, Any]:
-    """Return ``value``, one thing for rewards and one for costs, as a tuple."""
+    """Return ``value``, a pair for rewards and costs, as a tuple."""
     if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:  # noqa: PLR2004
         raise SettingError(f"{name} must be a pair, for rewards and for costs, got {value!r:.80}.")
     return value[0], value[1]
@@ -136,7 +136,7 @@ def one_of(value: Any, name: str, choices: tuple[str, ...]) -> None:
 
 
 def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a contiguous, read-only copy: nobody else can change it."""
+    """Return a contiguous, read-only copy."""
     result = np.array(array, order="C", copy=True)
     result.setflags(write=False)
     return result

@@ -8,17 +8,24 @@ from typing import Final
 from driftsack.core.arrays import Floats
 
 SKIP: Final = -1
-"""The null arm: no reward, no cost, always available, known exactly; never estimated."""
+"""The null arm: no reward and no cost, always available, never estimated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """One round's choice, with all that ``tell`` needs, so that feedback may come late and out of order."""
+    """The choice of one round, with all that ``tell`` needs, so that feedback may come late and out of order.
 
-    round: int  # 1, 2, ..., T: the decision's id
-    arm: int  # 0, ..., m-1, or SKIP
-    mix: Floats  # (m,) probabilities of the arms; what is left of 1 is SKIP
-    prices: Floats  # (d,) dual prices: reward per unit of each resource, in people's units
+    Attributes:
+        round: The round, from 1 to T: the id of the decision.
+        arm: The arm, from 0 to m - 1, or ``SKIP``.
+        mix: (m,) probabilities of the arms; the rest of 1 is ``SKIP``.
+        prices: (d,) dual prices: reward per unit of each resource, in the problem's units.
+    """
+
+    round: int
+    arm: int
+    mix: Floats
+    prices: Floats
 
     @property
     def skipped(self) -> bool:

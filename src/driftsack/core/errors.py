@@ -1,4 +1,4 @@
-"""Errors: each says what was expected, what came and what to do, and leaves its object as it was."""
+"""Errors: each says what was expected, what was given and what to do, and leaves its object unchanged."""
 
 from typing import Any
 
@@ -72,7 +72,12 @@ class MissingExtraError(DriftsackError, ImportError):
 
 
 class LogError(DriftsackError, ValueError):
-    """A log cannot be read as it is; ``bad`` holds the rows that are to blame, each with its line and the reason."""
+    """A log cannot be read.
+
+    Args:
+        message: What is wrong.
+        bad: The bad rows, each with its line and the reason.
+    """
 
     def __init__(self, message: str, bad: tuple[Any, ...] = ()) -> None:
         super().__init__(message)

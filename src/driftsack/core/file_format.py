@@ -1,4 +1,4 @@
-"""One file format for everything that is saved: an ``.npz`` of arrays with a JSON header that says what it is."""
+"""The file format of everything that is saved: an ``.npz`` of arrays with a JSON header."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def write(
     content: dict[str, Any],
     arrays: Mapping[str, npt.NDArray[Any]],
 ) -> None:
-    """Write header and arrays to a temporary name and rename it: ``path`` is whole or untouched."""
+    """Write header and arrays; ``path`` is either the complete new file or left as it was."""
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
-        trouble = "is a folder" if target.is_dir() else f"is in no folder: {target.parent} does not exist"
+        trouble = "is a folder" if target.is_dir() else f"cannot be written: the folder {target.parent} does not exist"
         raise FileNotFoundError(f"{target} {trouble}; name a file in a folder that exists.")
     header = json.dumps({"kind": kind, "version": layout, "release": __version__, "content": content})
     with atomic_write(target) as stream:
@@ -86,7 +86,7 @@ def read(path: str | os.PathLike[str], kind: str, layout: int) -> tuple[dict[str
         raise
     except BROKEN as error:
         raise FileFormatError(
-            f"{path} is not a whole driftsack {kind} file: it is cut short, or something else wrote it; "
+            f"{path} is not a complete driftsack {kind} file: it is truncated, or another program wrote it; "
             "save it again or pass another file."
         ) from error
     if found != kind:

@@ -1,4 +1,4 @@
-"""``Instance``: a problem plus what nature hides, kept as K distinct rows of means and the row of each round."""
+"""``Instance``: a problem and its unknown means, stored as K distinct rows and the row of each round."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _VERSION = 1
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    r"""Mean rewards :math:`\mu_t` and mean costs :math:`C_t` of T rounds, in people's units, and the noise.
+    r"""Mean rewards :math:`\mu_t` and mean costs :math:`C_t` of T rounds, in the problem's units, and the noise.
 
-    Round t (from 0) has the means ``rewards[phase[t]]`` and ``costs[phase[t]]``: a two-phase world of ten
-    million rounds is two rows. Reward and costs of a round are drawn independently; each noise keeps
+    Round t (from 0) has the means ``rewards[phase[t]]`` and ``costs[phase[t]]``, so an instance with two phases of
+    five million rounds is stored as two rows. Reward and costs of a round are drawn independently; each noise keeps
     outcomes in ``[0, max]`` with the right mean:
 
     - ``"deterministic"``: the mean itself;
@@ -35,6 +35,14 @@ class Instance:
 
     Build one with :meth:`from_arrays`, :meth:`piecewise`, :meth:`stationary` or :meth:`from_function`.
 
+    Attributes:
+        problem: What a learner knows of it.
+        rewards: (K, m) mean rewards of the distinct rows.
+        costs: (K, d, m) mean costs of the distinct rows.
+        phase: (T,) the row of each round.
+        noise: ``"deterministic"``, ``"bernoulli"``, ``"uniform"`` or ``"beta"``.
+        rounds: (K,) how many rounds each row has; computed.
+
     >>> world = Instance.piecewise(
     ...     rewards=[[0.5, 0.2], [0.1, 0.6]], costs=[[[0.5, 0.5]], [[0.5, 0.5]]], lengths=[60, 40], budget=30
     ... )
@@ -43,11 +51,11 @@ class Instance:
     """
 
     problem: Problem
-    rewards: Floats  # (K, m)
-    costs: Floats  # (K, d, m)
-    phase: Phase  # (T,) row of each round
+    rewards: Floats
+    costs: Floats
+    phase: Phase
     noise: str = "bernoulli"
-    rounds: Ints = field(init=False)  # (K,) how many rounds each row has
+    rounds: Ints = field(init=False)
 
     def __post_init__(self) -> None:
         one_of(self.noise, "noise", NOISES)
@@ -81,12 +89,16 @@ class Instance:
         return hash(self._content())
 
     def _content(self) -> tuple[Any, ...]:
-        """All that makes an instance what it is."""
+        """Everything that two equal instances share."""
         arrays = (self.rewards, self.costs, self.phase)
         return (self.problem, self.noise, *((array.shape, array.tobytes()) for array in arrays))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, the rows of the rounds as [row, how many rounds]: ``Instance.from_dict`` reads them back."""
+        """Return plain numbers that :meth:`from_dict` reads.
+
+        Returns:
+            The problem, the distinct rows, the phases as pairs [row, number of rounds], and the noise.
+        """
         starts = np.concatenate([[0], 1 + np.flatnonzero(np.diff(self.phase)), [self.horizon]])
         return {
             "problem": self.problem.to_dict(),
@@ -98,7 +110,14 @@ class Instance:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Instance:
-        """Build what :meth:`to_dict` wrote."""
+        """Build an instance from plain numbers.
+
+        Args:
+            content: What :meth:`to_dict` returned.
+
+        Returns:
+            The instance.
+        """
         names = {"problem", "rewards", "costs", "runs", "noise"}
         if set(content) != names:
             raise ShapeError(f"an instance needs {', '.join(sorted(names))}, got {', '.join(sorted(content))}.")
@@ -116,7 +135,7 @@ class Instance:
 
     @property
     def arms(self) -> int:
-        """The number m of real arms."""
+        """The number m of arms."""
         return self.problem.arms
 
     @property
@@ -126,13 +145,13 @@ class Instance:
 
     @property
     def unit_rewards(self) -> Floats:
-        """(K, m) mean rewards as kernels see them, in [0, 1]."""
+        """(K, m) mean rewards, normalised to [0, 1]."""
         gain = self.problem.reward_max
         return self.rewards if gain == 1.0 else self.rewards / gain
 
     @property
     def unit_costs(self) -> Floats:
-        """(K, d, m) mean costs as kernels see them, in [0, 1]."""
+        """(K, d, m) mean costs, normalised to [0, 1]."""
         most = np.asarray(self.problem.cost_max)
         return self.costs if (most == 1.0).all() else self.costs / most[:, None]
 
@@ -146,7 +165,19 @@ class Instance:
         reward_max: float = 1.0,
         cost_max: Sequence[float] | Floats | float = 1.0,
     ) -> Instance:
-        """Build from one row a round: ``rewards (T, m)``, ``costs (T, d, m)``; equal neighbours are merged."""
+        """Build an instance from one row per round; equal neighbours are merged.
+
+        Args:
+            rewards: (T, m) mean rewards.
+            costs: (T, d, m) mean costs.
+            budget: The budget of each resource; one number stands for all of them.
+            noise: How outcomes vary around their means; see the class.
+            reward_max: The most that one round can earn.
+            cost_max: The most that one round can use of each resource; one number for all of them.
+
+        Returns:
+            The instance.
+        """
         gains = floats(rewards, "rewards", (None, None))
         uses = floats(costs, "costs", (len(gains), None, gains.shape[1]))
         if len(gains) == 0:
@@ -166,7 +197,20 @@ class Instance:
         reward_max: float = 1.0,
         cost_max: Sequence[float] | Floats | float = 1.0,
     ) -> Instance:
-        """Build from K phases: ``rewards (K, m)``, ``costs (K, d, m)``, ``lengths (K,)`` in rounds."""
+        """Build an instance from phases with constant means.
+
+        Args:
+            rewards: (K, m) mean rewards of each phase.
+            costs: (K, d, m) mean costs of each phase.
+            lengths: (K,) rounds of each phase.
+            budget: The budget of each resource; one number stands for all of them.
+            noise: How outcomes vary around their means; see the class.
+            reward_max: The most that one round can earn.
+            cost_max: The most that one round can use of each resource; one number for all of them.
+
+        Returns:
+            The instance.
+        """
         gains = floats(rewards, "rewards", (None, None))
         uses = floats(costs, "costs", (len(gains), None, gains.shape[1]))
         if np.shape(lengths) != (len(gains),):
@@ -187,7 +231,20 @@ class Instance:
         reward_max: float = 1.0,
         cost_max: Sequence[float] | Floats | float = 1.0,
     ) -> Instance:
-        """Build a world that does not move: ``rewards (m,)``, ``costs (d, m)``."""
+        """Build a stationary instance.
+
+        Args:
+            rewards: (m,) mean rewards.
+            costs: (d, m) mean costs.
+            horizon: The number of rounds.
+            budget: The budget of each resource; one number stands for all of them.
+            noise: How outcomes vary around their means; see the class.
+            reward_max: The most that one round can earn.
+            cost_max: The most that one round can use of each resource; one number for all of them.
+
+        Returns:
+            The instance.
+        """
         gains = floats(rewards, "rewards", (None,))
         uses = floats(costs, "costs", (None, len(gains)))
         whole(horizon, "horizon", at_least=1)
@@ -203,7 +260,19 @@ class Instance:
         reward_max: float = 1.0,
         cost_max: Sequence[float] | Floats | float = 1.0,
     ) -> Instance:
-        """Build from ``function(t) -> (rewards (m,), costs (d, m))`` for t = 1, ..., horizon."""
+        """Build an instance from a function of the round.
+
+        Args:
+            function: ``function(t)`` returns the mean rewards (m,) and the mean costs (d, m) of round t, from 1.
+            horizon: The number of rounds.
+            budget: The budget of each resource; one number stands for all of them.
+            noise: How outcomes vary around their means; see the class.
+            reward_max: The most that one round can earn.
+            cost_max: The most that one round can use of each resource; one number for all of them.
+
+        Returns:
+            The instance.
+        """
         rows: list[Any] = [function(t) for t in range(1, whole(horizon, "horizon", at_least=1) + 1)]
         if any(not isinstance(row, tuple) or len(row) != 2 for row in rows):  # noqa: PLR2004
             raise ShapeError(f"function(t) must return a pair (rewards, costs), got {rows[0]!r:.80}.")
@@ -226,16 +295,27 @@ class Instance:
         return cls(problem, rewards, costs, phase, noise)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the instance to one ``.npz`` file."""
+        """Write the instance to one ``.npz`` file.
+
+        Args:
+            path: The file to write.
+        """
         content = {"problem": self.problem.to_dict(), "noise": self.noise}
         arrays: dict[str, npt.NDArray[Any]] = {"rewards": self.rewards, "costs": self.costs, "phase": self.phase}
         file_format.write(path, "instance", _VERSION, content, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Instance:
-        """Read what :meth:`save` wrote."""
+        """Read what :meth:`save` wrote.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The instance.
+        """
         content, arrays = file_format.read(path, "instance", _VERSION)
         try:
             return cls(Problem(**content["problem"]), noise=content["noise"], **arrays)
         except (KeyError, TypeError, ValueError) as error:
-            raise FileFormatError(f"{path} holds an instance that does not fit together: {error}") from error
+            raise FileFormatError(f"{path} holds an instance that is inconsistent: {error}") from error

@@ -1,4 +1,4 @@
-"""``Problem``: what a learner is told before the first round."""
+"""``Problem``: what a learner knows before the first round."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ from driftsack.core.errors import NegativeBudgetError, OutOfRangeError
 
 @dataclass(frozen=True, init=False)
 class Problem:
-    """Horizon T, m arms, a budget for each of d resources, and the units that people speak.
+    """Horizon, arms, budgets and units.
 
-    ``reward_max`` is the most that one round can earn and ``cost_max`` the most that it can use of each
-    resource. The face of the library divides by them once; kernels and theory see [0, 1].
+    Rewards and costs are given in natural units. Internally they are normalised to [0, 1] by ``reward_max`` and
+    ``cost_max``.
+
+    Attributes:
+        horizon: The number T of rounds.
+        arms: The number m of arms.
+        budget: The budget of each of d resources; one number for a single resource.
+        reward_max: The most that one round can earn.
+        cost_max: The most that one round can use of each resource; one number for all of them.
 
     >>> problem = Problem(horizon=10_000, arms=3, budget=[500, 800], cost_max=[1, 0.5])
     >>> problem.resources, problem.rate
@@ -27,9 +34,9 @@ class Problem:
 
     horizon: int
     arms: int
-    budget: tuple[float, ...]  # (d,) in people's units
+    budget: tuple[float, ...]
     reward_max: float
-    cost_max: tuple[float, ...]  # (d,) in people's units
+    cost_max: tuple[float, ...]
 
     def __init__(
         self,
@@ -41,7 +48,7 @@ class Problem:
     ) -> None:
         amounts = vector(budget, "budget")
         if amounts.size == 0:
-            raise OutOfRangeError("budget must name at least one resource, got none.")
+            raise OutOfRangeError("budget must have at least one resource, got none.")
         if (amounts < 0).any():
             raise NegativeBudgetError(f"budget must be 0 or more, got {amounts.min():g}.")
         most = vector(cost_max, "cost_max", amounts.size)
@@ -65,18 +72,22 @@ class Problem:
 
     @property
     def unit_budget(self) -> Floats:
-        """(d,) budgets as kernels see them: in units of ``cost_max``."""
+        """(d,) budgets in units of ``cost_max``."""
         amounts: Floats = np.asarray(self.budget) / np.asarray(self.cost_max)
         return amounts
 
     @property
     def rate(self) -> Floats:
-        """(d,) budget per round as kernels see it, b = B/T."""
+        """(d,) budget per round in units of ``cost_max``, b = B/T."""
         rate: Floats = self.unit_budget / self.horizon
         return rate
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, enough to build an equal problem: ``Problem(**problem.to_dict())``."""
+        """Return plain numbers from which ``Problem(**problem.to_dict())`` builds an equal problem.
+
+        Returns:
+            The arguments of the constructor.
+        """
         return {
             "horizon": self.horizon,
             "arms": self.arms,

@@ -1,4 +1,4 @@
-"""Seeds: one stream for nature and one for the learner, a pair for every (seed, trial)."""
+"""Seeds: one stream for the outcomes and one for the learner, a pair for every (seed, trial)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def sequence(seed: Seed) -> SeedSequence:
 
 
 def trial_seeds(seed: Seed, trial: int) -> tuple[SeedSequence, SeedSequence]:
-    """Seeds of nature and of the learner in one trial.
+    """Return the seeds of the outcomes and of the learner in one trial.
 
-    They depend on ``(seed, trial)`` alone, so the order, the threads and the number of trials change no bit.
+    They depend on ``(seed, trial)`` alone, so the order, the number of threads and the number of trials do not matter.
 
     >>> nature, learner = trial_seeds(7, trial=3)
     >>> nature.spawn_key, learner.spawn_key

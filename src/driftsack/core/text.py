@@ -6,7 +6,7 @@ WHOLE_PERCENT = 0.01  # from this share on, percentages are printed without deci
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Format a number with so many significant digits, and without decimals once it has that many before the point.
+    """Format a number to a number of significant digits, and without decimals once it has that many before the point.
 
     Args:
         value: The number. A whole number is printed in full.

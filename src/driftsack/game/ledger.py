@@ -25,13 +25,21 @@ TOLERANCE: Final = 1e-12  # relative: rounding that does not count as overspendi
 
 
 class Ledger(NamedTuple):
-    """Budgets, spending and reservations of d resources, in units of ``cost_max``."""
+    """Budgets, spending and reservations of d resources, in units of ``cost_max``.
 
-    budget: Floats  # (d,)
-    limit: Floats  # (d,) the budget and the tolerated rounding
-    spent: Floats  # (d,)
-    carry: Floats  # (d,) compensation: the part of the sum that ``spent`` could not hold
-    reserved: Floats  # (d,) set aside for decisions whose outcome is pending
+    Attributes:
+        budget: (d,) the budgets.
+        limit: (d,) the budgets and the tolerated rounding.
+        spent: (d,) what was spent.
+        carry: (d,) compensation: the part of the sum that ``spent`` cannot hold.
+        reserved: (d,) what is set aside for decisions whose outcome is pending.
+    """
+
+    budget: Floats
+    limit: Floats
+    spent: Floats
+    carry: Floats
+    reserved: Floats
 
 
 def open_ledger(budget: Floats) -> Ledger:
@@ -83,7 +91,15 @@ def charge_or_stop(ledger: Ledger, costs: Floats, overshoot: Floats) -> bool:
 
 @kernel
 def can_pay(ledger: Ledger, rounds: float) -> bool:
-    """Whether the budgets can pay for ``rounds`` rounds at the highest cost, which is 1 of each resource."""
+    """Whether the budgets can pay for ``rounds`` rounds at the highest cost, which is 1 of each resource.
+
+    Args:
+        ledger: The ledger.
+        rounds: The number of rounds.
+
+    Returns:
+        Whether they can; what is reserved does not count.
+    """
     for j in range(ledger.budget.size):
         if ledger.spent[j] + rounds > ledger.limit[j]:
             return False

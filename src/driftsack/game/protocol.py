@@ -45,13 +45,29 @@ def find_kernel(state_class: type, name: str) -> Any:
 
 
 def choose(state: Any, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Choose the arm of a round, ``SKIP`` or ``STUCK``; what it was drawn from goes into ``mix`` and ``prices``."""
+    """Choose the arm of a round, ``SKIP`` or ``STUCK``; what it was drawn from goes into ``mix`` and ``prices``.
+
+    Args:
+        state: A policy's state.
+        round: What the policy may look at.
+        rng: The policy's own randomness.
+        mix: (m,) written: the probabilities of the arms.
+        prices: (d,) written: the value of a unit of each resource.
+
+    Returns:
+        The arm, ``SKIP`` or ``STUCK``.
+    """
     arm: int = callable_kernel(state, "choose")(state, round, rng, mix, prices)
     return arm
 
 
 def learn(state: Any, outcome: Outcome) -> None:
-    """Take in the outcome of a round."""
+    """Take in the outcome of a round.
+
+    Args:
+        state: A policy's state.
+        outcome: The outcome, however late.
+    """
     callable_kernel(state, "learn")(state, outcome)
 
 

@@ -17,34 +17,59 @@ from driftsack.numerics.compiled import kernel
 
 
 class Terms(NamedTuple):
-    """What every round of a game offers, unless a driver changes it."""
+    """What every round of a game offers, unless a driver changes it.
 
-    rate: Floats  # (d,) what a round may use on average: b = B/T
-    open: Bools  # (m,) arms that may be chosen
-    cost_most: Floats  # (d, m) the most that each arm may cost
-    context: Floats  # (n,) features of the round; empty without contexts
+    Attributes:
+        rate: (d,) what a round may use on average: b = B/T.
+        open: (m,) arms that may be chosen.
+        cost_most: (d, m) the most that each arm may cost.
+        context: (n,) features of the round; empty without contexts.
+    """
+
+    rate: Floats
+    open: Bools
+    cost_most: Floats
+    context: Floats
 
 
 class Round(NamedTuple):
-    """All that a policy may look at when it chooses."""
+    """All that a policy may look at when it chooses.
 
-    t: int  # from 0
+    Attributes:
+        t: The round, from 0.
+        ledger: Budgets, spending and reservations.
+        rate: (d,) what this round may use on average: b = B/T, or what a spending plan allows.
+        open: (m,) arms that may be chosen.
+        cost_most: (d, m) the most that each arm may cost.
+        context: (n,) features of the round; empty without contexts.
+    """
+
+    t: int
     ledger: Ledger
-    rate: Floats  # (d,) what this round may use on average: b = B/T, or what a spending plan allows
-    open: Bools  # (m,) arms that may be chosen
-    cost_most: Floats  # (d, m) the most that each arm may cost
-    context: Floats  # (n,) features of the round; empty without contexts
+    rate: Floats
+    open: Bools
+    cost_most: Floats
+    context: Floats
 
 
 class Outcome(NamedTuple):
-    """All that a policy learns from; a skipped round has the arm ``SKIP`` and zeros."""
+    """All that a policy learns from; a skipped round has the arm ``SKIP`` and zeros.
 
-    t: int  # the round that it belongs to, from 0
+    Attributes:
+        t: The round that it belongs to, from 0.
+        arm: The arm, or ``SKIP``.
+        probability: The probability of the arm when it was chosen.
+        reward: The reward in [0, 1].
+        costs: (d,) the costs in [0, 1].
+        context: (n,) features of that round.
+    """
+
+    t: int
     arm: int
-    probability: float  # of the arm when it was chosen
-    reward: float  # in [0, 1]
-    costs: Floats  # (d,) in [0, 1]
-    context: Floats  # (n,) features of that round
+    probability: float
+    reward: float
+    costs: Floats
+    context: Floats
 
 
 def new_terms(problem: Problem) -> Terms:
@@ -71,17 +96,42 @@ def new_outcome(terms: Terms, t: int, arm: int, probability: float, reward: floa
 
 @kernel
 def with_rate(round: Round, rate: Floats) -> Round:
-    """The same round at another rate: how a wrapper paces its base."""
+    """The same round at another rate: how a wrapper paces its base.
+
+    Args:
+        round: The round.
+        rate: (d,) the other rate.
+
+    Returns:
+        The changed record.
+    """
     return Round(round.t, round.ledger, rate, round.open, round.cost_most, round.context)
 
 
 @kernel
 def with_account(round: Round, t: int, account: Ledger) -> Round:
-    """The same round in a clock and with a ledger of a wrapper's own."""
+    """The same round in a clock and with a ledger of a wrapper's own.
+
+    Args:
+        round: The round.
+        t: The round on that clock, from 0.
+        account: That ledger.
+
+    Returns:
+        The changed record.
+    """
     return Round(t, account, round.rate, round.open, round.cost_most, round.context)
 
 
 @kernel
 def with_time(outcome: Outcome, t: int) -> Outcome:
-    """The same outcome in a clock of a wrapper's own."""
+    """The same outcome in a clock of a wrapper's own.
+
+    Args:
+        outcome: The outcome.
+        t: The round on that clock, from 0.
+
+    Returns:
+        The changed record.
+    """
     return Outcome(t, outcome.arm, outcome.probability, outcome.reward, outcome.costs, outcome.context)

@@ -1,4 +1,4 @@
-"""Layer 5: any instance as a Gymnasium environment, and policies carried both ways. Needs the extra ``gym``.
+"""Any instance as a Gymnasium environment, and adapters for policies both ways. Needs the extra ``gym``.
 
 Importing this package registers the paper's examples, ``driftsack/Example1-v0`` to ``driftsack/Example4-v0``.
 

@@ -1,4 +1,4 @@
-"""Policies carried both ways: a policy of the library in an environment, an agent of Gymnasium in ``simulate``."""
+"""Adapters both ways: a policy of the library in an environment, and a Gymnasium agent in ``simulate``."""
 
 from __future__ import annotations
 
@@ -26,9 +26,17 @@ Act = Callable[[Observation], Any]
 
 
 def play(policy: Policy, env: Env[Any, Any], seed: int = 0) -> float:
-    """Play one episode of a :class:`BudgetEnv`, wrapped or not, and return the total reward.
+    """Play one episode of a :class:`BudgetEnv`, wrapped or not.
 
-    The same seed gives trial 0 of ``simulate``. Rewards that a wrapper changes are the ones that are learnt and summed.
+    The same seed gives trial 0 of ``simulate``. If a wrapper changes rewards, the changed ones are learnt and summed.
+
+    Args:
+        policy: The policy.
+        env: The environment.
+        seed: The seed.
+
+    Returns:
+        The total reward.
 
     >>> import driftsack as ds
     >>> world = ds.instances.example_2(horizon=200)
@@ -58,9 +66,11 @@ def play(policy: Policy, env: Env[Any, Any], seed: int = 0) -> float:
 
 @dataclass(frozen=True)
 class AgentPolicy:
-    """An agent of Gymnasium, ``act(observation) -> action``, for ``simulate``: it sees what a ``BudgetEnv`` shows.
+    """A Gymnasium agent as a policy for ``simulate``; it observes what a ``BudgetEnv`` shows.
 
-    An agent that remembers or draws should have a method ``reset(seed)``: each trial begins with it, with an ``int``.
+    Attributes:
+        act: ``act(observation)`` returns an action. An agent with memory or randomness should have a method
+            ``reset(seed)``, which is called with an ``int`` at the beginning of each trial.
 
     >>> import driftsack as ds
     >>> thrifty = AgentPolicy(lambda seen: 1 if seen[:2].min() >= seen[2] else 2)  # action 2 skips
@@ -76,12 +86,20 @@ class AgentPolicy:
             raise SettingError(f"act must be a function from an observation to an action, got {self.act!r:.80}.")
 
     def start(self, problem: Problem, seed: Seed = 0) -> AgentLearner:
-        """Begin on a problem."""
+        """Start the agent on a problem.
+
+        Args:
+            problem: The problem.
+            seed: Seed of the agent.
+
+        Returns:
+            The learner.
+        """
         return AgentLearner(self.act, problem, sequence(seed))
 
 
 class AgentLearner:
-    """An agent in the middle of a trial."""
+    """An agent during a trial."""
 
     def __init__(self, act: Act, problem: Problem, seed: SeedSequence) -> None:
         self._act = act
@@ -93,7 +111,7 @@ class AgentLearner:
             restart(int(seed.generate_state(1)[0]))
 
     def _forget(self) -> None:
-        """No outcome yet: what a skipped round leaves, too."""
+        """Reset the last outcome, as before the first round and after a skipped one."""
         self._reward, self._costs = 0.0, np.zeros(self._problem.resources)
 
     def ask(self) -> int:

@@ -21,18 +21,20 @@ from driftsack.gym.observation import Observation, arm_of, observe
 
 
 class BudgetEnv(Env[Observation, Any]):
-    """One episode is one trial: play arms until a budget breaks or T rounds are over.
+    """An episode is a trial: it ends when a budget breaks or T rounds are over.
 
     - *Actions*: 0 to m - 1 are the arms, m, the last, is ``SKIP``.
     - *Observation*, in [0, 1]: the share of each budget left (d), of the time left (1), the last round's reward
       over ``reward_max`` (1) and its costs over ``cost_max`` (d).
-    - *Reward*: in people's units. The round that breaks a budget earns nothing and terminates the episode (the
+    - *Reward*: in the problem's units. The round that breaks a budget earns nothing and terminates the episode (the
       paper's stop rule); round T truncates it.
     - *info*: ``round``, how many rounds were played; ``spent (d,)``, without the round that broke a budget, and
-      ``costs (d,)`` of the last round, both in people's units.
+      ``costs (d,)`` of the last round, both in the problem's units.
 
-    ``reset(seed=s)`` starts the very outcomes of trial 0 of ``simulate(..., seed=s)``; ``reset()`` goes on with
-    fresh ones.
+    ``reset(seed=s)`` gives the same outcomes as trial 0 of ``simulate(..., seed=s)``; ``reset()`` continues the stream.
+
+    Args:
+        instance: The instance.
 
     >>> import driftsack as ds
     >>> env = BudgetEnv(ds.instances.example_2(horizon=4, noise="deterministic"))
@@ -55,11 +57,11 @@ class BudgetEnv(Env[Observation, Any]):
 
     @property
     def problem(self) -> Problem:
-        """What a learner is told."""
+        """What a learner knows of the instance."""
         return self.instance.problem
 
     def _open(self) -> None:
-        """Nothing spent, nothing broken."""
+        """Reset the ledger."""
         self._ledger = open_ledger(self.problem.unit_budget)
         self._overshoot = np.zeros(self.instance.resources)
         self._costs = np.zeros(self.instance.resources)
@@ -68,7 +70,15 @@ class BudgetEnv(Env[Observation, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode; there are no options."""
+        """Begin an episode.
+
+        Args:
+            seed: Seed of the outcomes; None continues the present stream.
+            options: Not used.
+
+        Returns:
+            The first observation and info.
+        """
         super().reset(seed=seed, options=options)
         if seed is not None:
             self._np_random = generator(trial_seeds(seed, trial=0)[0])
@@ -77,7 +87,14 @@ class BudgetEnv(Env[Observation, Any]):
         return self._observed(0.0), self._info()
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Play one round."""
+        """Play one round.
+
+        Args:
+            action: An arm from 0 to m - 1, or m to skip.
+
+        Returns:
+            Observation, reward, terminated, truncated and info.
+        """
         arm = arm_of(action, self.instance.arms)
         self._check_open()
         reward = 0.0

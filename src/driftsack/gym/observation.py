@@ -1,4 +1,4 @@
-"""What an agent sees, and what its actions mean: the same in an environment and in ``simulate``."""
+"""Observations and actions: the same in an environment and in ``simulate``."""
 
 from __future__ import annotations
 

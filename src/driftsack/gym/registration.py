@@ -19,7 +19,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "driftsack/Example4-v0": {"world": "example_4"},
     }
 )
-"""Name of each environment, and the function of ``driftsack.instances`` behind it with what it must be given."""
+"""The environments by name: the function of ``driftsack.instances`` that builds each, and its arguments."""
 
 
 def register_examples() -> None:

@@ -1,4 +1,4 @@
-"""Layer 2: the step LP, its certificate, and HiGHS as the fallback."""
+"""The step LP, its certificate, and HiGHS as the fallback."""
 
 from driftsack.lp.step import Certificate, StepSolution, certificate, step_lp
 

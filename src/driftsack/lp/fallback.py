@@ -1,4 +1,4 @@
-"""HiGHS on the step LP: the reference solver, and the fallback for what our simplex cannot certify."""
+"""HiGHS on the step LP: the reference solver, and the fallback where the built-in simplex cannot certify its answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftsack.numerics.simplex import Simplex
 
 
 def load_program(solver: highspy.Highs, objective: Floats, columns: Floats, rhs: Floats) -> None:
-    """Give HiGHS: maximise objective x, columns x <= rhs, x >= 0."""
+    """Load: maximise objective x subject to columns x <= rhs, x >= 0."""
     rows, variables = columns.shape
     program = highspy.HighsLp()
     program.num_col_, program.num_row_ = variables, rows

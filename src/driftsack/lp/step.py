@@ -3,7 +3,7 @@ r"""The step LP: the best mix for one round at a given rate of spending (paper, 
 .. math:: \mathrm{LP}(\mu, C) = \max_x \; \mu^\top x \quad
           \text{s.t. } C x \le b,\; \textstyle\sum_i x_i \le 1,\; x \ge 0 .
 
-What the mix leaves of 1 is ``SKIP``. Costs may be negative and rewards above 1: confidence bounds are. The dual
+The rest of 1 is ``SKIP``. Costs may be negative and rewards above 1: confidence bounds are. The dual
 is :math:`\min_{q \ge 0} b^\top q + \alpha` with :math:`\alpha = \max(0, \max_i \mu_i - q^\top C_i)`, so any
 mix and any prices bound the gap between them; :func:`certificate` computes it.
 """
@@ -27,27 +27,47 @@ LOOSE: Final = 2.0
 
 
 class StepSolution(NamedTuple):
-    """What the step LP answers."""
+    """The solution of a step LP.
+
+    Attributes:
+        value: The optimal value.
+        mix: (m,) the optimal probabilities of the arms.
+        prices: (d,) the dual prices of the resources.
+        status: ``"optimal"``, or ``"fallback"`` if HiGHS had to solve it.
+    """
 
     value: float
-    mix: Floats  # (m,)
-    prices: Floats  # (d,)
-    status: str  # "optimal", or "fallback" where HiGHS had to solve it
+    mix: Floats
+    prices: Floats
+    status: str
 
 
 class Certificate(NamedTuple):
-    """How good a mix and prices are, from the data alone; all zero for an exact pair."""
+    """How far a mix and prices are from optimal, computed from the data alone; all zero for an exact pair.
 
-    gap: float  # dual value minus primal value
-    infeasibility: float  # the largest amount by which the mix breaks a constraint
-    slackness: float  # the largest product of a price and its slack
+    Attributes:
+        gap: Dual value minus primal value.
+        infeasibility: The largest violation of a constraint by the mix.
+        slackness: The largest product of a price and its slack.
+    """
+
+    gap: float
+    infeasibility: float
+    slackness: float
 
 
 def new_step_lp(arms: int, rate: Floats) -> Simplex:
-    """The step LP's simplex: a row for each resource, then the row of the mix; all means zero.
+    """A step LP with all means zero: one row for each resource, then the row of the mix.
 
-    Costs must not exceed 1, so a rate above 1 never binds; above ``LOOSE`` it is cut, so that an enormous
-    budget cannot drown the other numbers.
+    Costs must not exceed 1, so a rate above 1 never binds; it is capped at ``LOOSE``, so that a very large budget does
+    not dominate the residuals.
+
+    Args:
+        arms: The number of arms.
+        rate: (d,) what may be spent of each resource.
+
+    Returns:
+        The program.
     """
     lp = simplex.new_simplex(rate.size + 1, arms)
     lp.columns[-1, :arms] = 1.0
@@ -57,7 +77,15 @@ def new_step_lp(arms: int, rate: Floats) -> Simplex:
 
 
 def step_lp(rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike) -> StepSolution:
-    """Solve the step LP for rewards (m,), costs (d, m) and a rate (d,), or one rate for every resource.
+    """Solve the step LP.
+
+    Args:
+        rewards: (m,) rewards of the arms.
+        costs: (d, m) costs of the arms.
+        rate: (d,) what may be spent of each resource; one number for all of them.
+
+    Returns:
+        The optimal mix and prices.
 
     >>> best = step_lp(rewards=[0.5, 1.0], costs=[[0.2, 1.0]], rate=0.5)
     >>> print(best.value, best.mix, best.prices)
@@ -67,7 +95,7 @@ def step_lp(rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike) -
     uses = floats(costs, "costs", (None, gains.size))
     rates = within(vector(rate, "rate", len(uses)), 0.0, np.inf, "rate")
 
-    # Units chosen so that the largest reward and each resource's largest cost are 1.
+    # In units in which the largest reward and the largest cost of each resource are 1.
     gain = float(np.abs(gains).max(initial=0.0)) or 1.0
     use = np.abs(uses).max(axis=1, initial=0.0)
     use[use == 0.0] = 1.0
@@ -82,7 +110,17 @@ def step_lp(rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike) -
 
 @kernel
 def draw_from(lp: Simplex, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Write a solved step LP's mix (m,) and prices (d,) and draw an arm, or SKIP, from the mix."""
+    """Write the mix (m,) and prices (d,) of a solved step LP and draw an arm, or SKIP, from the mix.
+
+    Args:
+        lp: The solved LP.
+        rng: The randomness.
+        mix: (m,) written.
+        prices: (d,) written.
+
+    Returns:
+        The arm, or ``SKIP``.
+    """
     for i in range(mix.size):
         mix[i] = lp.solution[i]
     for j in range(prices.size):
@@ -91,7 +129,7 @@ def draw_from(lp: Simplex, rng: Generator, mix: Floats, prices: Floats) -> int:
 
 
 def rescue_failed(lp: Simplex) -> bool:
-    """If the last solve failed, let HiGHS solve the program; say whether that happened."""
+    """Let HiGHS solve the program if the last solve failed; returns whether it did."""
     if lp.counts[simplex.STATUS] != simplex.FAILED:
         return False
     from driftsack.lp.fallback import rescue  # noqa: PLC0415  (highspy is slow to import and rarely needed)
@@ -103,7 +141,17 @@ def rescue_failed(lp: Simplex) -> bool:
 def certificate(
     rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike, mix: Floats, prices: Floats
 ) -> Certificate:
-    """Judge a mix and prices by weak duality, whoever computed them.
+    """Certify a mix and prices by weak duality, however they were computed.
+
+    Args:
+        rewards: (m,) rewards of the arms.
+        costs: (d, m) costs of the arms.
+        rate: (d,) what may be spent of each resource; one number for all of them.
+        mix: (m,) the probabilities.
+        prices: (d,) the prices.
+
+    Returns:
+        The duality gap, the infeasibility and the violation of complementary slackness.
 
     >>> world = dict(rewards=[0.5, 1.0], costs=[[0.2, 1.0]], rate=0.5)
     >>> best = step_lp(**world)

@@ -1,1 +1,1 @@
-"""Layer 1: kernels without a domain. Tiny simplex, exact windows, ledger, draws."""
+"""Kernels without a domain: simplex, windows, detectors, projections, sampling; and how kernels are compiled."""

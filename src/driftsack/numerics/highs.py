@@ -1,4 +1,4 @@
-"""HiGHS, set up once for all who use it. Slow to import: import this only where a program is solved by it."""
+"""HiGHS with the options that all callers share. Slow to import, so import it only where a program is solved."""
 
 from __future__ import annotations
 

@@ -15,6 +15,14 @@ WORD: Final = 2**32 - 1
 def draw(mix: Floats, uniform: float) -> int:
     """Draw from a mix by inversion: the arm whose part of [0, 1) contains ``uniform``, or SKIP for the rest.
 
+    Args:
+        mix: (m,) probabilities whose sum is at most 1.
+        uniform: A number in [0, 1).
+
+    Returns:
+        The arm, or ``SKIP``.
+
+
     >>> import numpy as np
     >>> [draw(np.array([0.25, 0.5]), u) for u in (0.1, 0.3, 0.8)]
     [0, 1, -1]

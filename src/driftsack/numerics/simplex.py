@@ -49,22 +49,39 @@ REFACTORISATIONS: Final = 4
 
 
 class Simplex(NamedTuple):
-    """Data, basis and solution; slack j has the column number n + j."""
+    """Data, basis and solution; slack j has the column number n + j.
 
-    objective: Floats  # (n + k,)
-    columns: Floats  # (k, n + k), the last k the identity
-    rhs: Floats  # (k,)
-    basis: Ints  # (k,) column of each basic position
-    position: Ints  # (n + k,) basic position of each column, or -1
-    inverse: Floats  # (k, k)
-    levels: Floats  # (k,) values of the basic variables
-    duals: Floats  # (k,) y, the prices of the rows
-    reduced: Floats  # (n + k,) reduced costs
-    slopes: Floats  # (n + k,) minus a row of B^-1 A
-    work: Floats  # (k,) B^-1 times a column (FTRAN)
-    square: Floats  # (k, k) scratch for refactorisation
-    solution: Floats  # (n,) x
-    counts: Ints  # (5,) see the positions above
+    Attributes:
+        objective: (n + k,) c, zero for slacks.
+        columns: (k, n + k) [A I].
+        rhs: (k,) h.
+        basis: (k,) column of each basic position.
+        position: (n + k,) basic position of each column, or -1.
+        inverse: (k, k) the inverse of the basis.
+        levels: (k,) values of the basic variables.
+        duals: (k,) y, the prices of the rows.
+        reduced: (n + k,) reduced costs.
+        slopes: (n + k,) minus a row of B^-1 A.
+        work: (k,) B^-1 times a column (FTRAN).
+        square: (k, k) scratch for refactorisation.
+        solution: (n,) x.
+        counts: (5,) status and counters; the positions are named above.
+    """
+
+    objective: Floats
+    columns: Floats
+    rhs: Floats
+    basis: Ints
+    position: Ints
+    inverse: Floats
+    levels: Floats
+    duals: Floats
+    reduced: Floats
+    slopes: Floats
+    work: Floats
+    square: Floats
+    solution: Floats
+    counts: Ints
 
 
 def new_simplex(rows: int, variables: int) -> Simplex:
@@ -108,7 +125,12 @@ def to_slack_basis(lp: Simplex) -> None:
 
 @kernel
 def column_changed(lp: Simplex, j: int) -> None:
-    """Update the inverse after ``objective[j]`` and ``columns[:, j]`` have changed."""
+    """Update the inverse after ``objective[j]`` and ``columns[:, j]`` have changed.
+
+    Args:
+        lp: The program.
+        j: The column.
+    """
     if lp.counts[STATUS] == GIVEN:
         lp.counts[STATUS] = OPTIMAL  # the given solution belongs to the old data
     p = lp.position[j]
@@ -349,7 +371,14 @@ def step(lp: Simplex, leaving: int, entering: int, bland: bool) -> bool:
 
 @kernel
 def solve(lp: Simplex) -> int:
-    """Solve from the kept basis; ``OPTIMAL`` and a certified ``solution`` and ``duals``, or ``FAILED``."""
+    """Solve from the kept basis; ``OPTIMAL`` and a certified ``solution`` and ``duals``, or ``FAILED``.
+
+    Args:
+        lp: The program.
+
+    Returns:
+        ``OPTIMAL``, with a certified ``solution`` and ``duals``, or ``FAILED``.
+    """
     if lp.counts[STATUS] == GIVEN:
         lp.counts[STATUS] = OPTIMAL
         return OPTIMAL

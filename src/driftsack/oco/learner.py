@@ -134,7 +134,7 @@ class Learner:
                 array[...] = stored[name]
             learner._asked = bool(content["asked"])
         except (KeyError, TypeError, ValueError) as error:
-            raise FileFormatError(f"{path} holds a learner that does not fit together: {error}") from error
+            raise FileFormatError(f"{path} holds a learner that is inconsistent: {error}") from error
         return learner
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from driftsack.benchmarks import fixed_distribution, lp_dynamic, lp_static, single_step
+from driftsack.benchmarks.result import plan_spending
 from driftsack.core.instance import Instance
 from driftsack.core.statistics import standard_error
 from driftsack.datasets.flights import RATE, SLOTS, flights, flights_world
@@ -65,7 +66,7 @@ class Entry(NamedTuple):
 def league_entries(weekly: Instance) -> list[Entry]:
     """Every policy of the library that can run here; ``Exp3BwK`` takes one resource only."""
     plan = np.asarray(lp_dynamic(weekly).plan)
-    amounts = np.einsum("kji,ki->kj", weekly.costs, plan)[:-1]  # the last week has a few hours only
+    amounts = plan_spending(weekly.costs, plan)[:-1]  # the last week has a few hours only
     four_weeks = DiscountedUCB(discount=1 - 1 / (4 * WEEK), scale=0.05, budget_rule="remaining")
     return [
         Entry("DynamicOracle (knows each flight)", DynamicOracle(), hindsight=True),

@@ -1,4 +1,4 @@
-"""Layer 3: one algorithm a file. A policy knows the problem, never the instance."""
+"""Policies, one algorithm per file. A policy knows the problem, never the instance."""
 
 from driftsack.policies.always_arm import AlwaysArm
 from driftsack.policies.bandit_over_bandit import BanditOverBandit

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
+from driftsack.benchmarks.result import plan_spending
 from driftsack.core.arrays import Floats, Ints, Phase
 from driftsack.core.checks import at_least_zero, frozen, of_type, share
 from driftsack.core.decision import SKIP
@@ -218,6 +219,6 @@ class PlanWithForecast(Policy):
         world = self.forecast
         if world.problem != problem:  # another budget or other units
             world = Instance(problem, world.rewards, world.costs, world.phase)
-        planned = (world.unit_costs @ np.asarray(lp_dynamic(world).plan)[:, :, None])[:, :, 0]
+        planned = plan_spending(world.unit_costs, np.asarray(lp_dynamic(world).plan))
         rewards, costs = self.trust * world.unit_rewards, self.trust * world.unit_costs
         return Forecast(frozen(rewards), frozen(costs), frozen(self.trust * planned), world.phase)

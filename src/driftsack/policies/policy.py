@@ -37,7 +37,7 @@ class Policy(abc.ABC):
         """Build the state of a learner before its first round.
 
         Args:
-            problem: What the learner is told.
+            problem: What the learner knows.
 
         Returns:
             A ``NamedTuple`` of arrays, numbers and further tuples.

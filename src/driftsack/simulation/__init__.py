@@ -1,4 +1,4 @@
-"""Layer 4: trials of a policy on an instance; logs of them."""
+"""Simulated trials of a policy on an instance, and logs gathered from them."""
 
 from driftsack.simulation.gather import gather
 from driftsack.simulation.run import Run

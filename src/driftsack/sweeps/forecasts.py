@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from driftsack.benchmarks import lp_dynamic
+from driftsack.benchmarks.result import plan_spending
 from driftsack.core.instance import Instance
 from driftsack.policies import NaiveUCB, SpendingPlan
 from driftsack.policies.spending_plan import Curve
@@ -36,5 +37,5 @@ def spending(predicted: Instance) -> Curve:
     Budgets that the plan does not use are spent evenly.
     """
     plan = np.asarray(lp_dynamic(predicted).plan)
-    amounts = predicted.rounds[:, None] * np.einsum("kji,ki->kj", predicted.costs, plan)
+    amounts = predicted.rounds[:, None] * plan_spending(predicted.costs, plan)
     return SpendingPlan.by_period(NaiveUCB(), np.where(amounts.sum(axis=0) > 0, amounts, 1.0)).curve

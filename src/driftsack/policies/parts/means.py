@@ -22,26 +22,49 @@ from driftsack.numerics.window import Window, add, expire, open_window
 
 
 class WindowedMeans(NamedTuple):
-    """Sums of outcomes per arm over the last rounds."""
+    """Sums of outcomes per arm over the last rounds.
 
-    rewards: Window  # (w1, 1) ring and per-arm sums
-    costs: Window  # (w2, d) ring and per-arm sums
-    stale: IndexSet  # arms whose estimates have changed since they were last used
-    latest: Ints  # (1,) the latest round chosen, from 0
-    reward: Floats  # (1,) scratch
+    Attributes:
+        rewards: Ring of w1 rounds and per-arm sums of rewards.
+        costs: Ring of w2 rounds and per-arm sums of costs.
+        stale: Arms whose estimates have changed since they were last used.
+        latest: (1,) the latest round chosen, from 0.
+        reward: (1,) scratch.
+    """
+
+    rewards: Window
+    costs: Window
+    stale: IndexSet
+    latest: Ints
+    reward: Floats
 
 
 class DiscountedMeans(NamedTuple):
-    """Discounted sums of outcomes per arm."""
+    """Discounted sums of outcomes per arm.
 
-    sums: Floats  # (m, 1 + d) rewards first
-    pulls: Floats  # (m,) discounted pulls
-    latest: Ints  # (1,) the latest round chosen, from 0
-    discount: float  # rho
+    Attributes:
+        sums: (m, 1 + d) discounted sums, rewards first.
+        pulls: (m,) discounted pulls.
+        latest: (1,) the latest round chosen, from 0.
+        discount: The discount ρ per round.
+    """
+
+    sums: Floats
+    pulls: Floats
+    latest: Ints
+    discount: float
 
 
 def windowed_means(problem: Problem, lengths: tuple[int, int]) -> WindowedMeans:
-    """Windows of ``lengths`` rounds, for rewards and for costs, without observations."""
+    """Windows of ``lengths`` rounds, for rewards and for costs, without observations.
+
+    Args:
+        problem: The problem.
+        lengths: The windows for rewards and costs, in rounds.
+
+    Returns:
+        The estimator.
+    """
     horizon, arms, resources = problem.horizon, problem.arms, problem.resources
     return WindowedMeans(
         rewards=open_window(lengths[0], horizon, arms, outcomes=1),
@@ -53,14 +76,30 @@ def windowed_means(problem: Problem, lengths: tuple[int, int]) -> WindowedMeans:
 
 
 def discounted_means(problem: Problem, discount: float) -> DiscountedMeans:
-    """Discounted sums without observations."""
+    """Discounted sums without observations.
+
+    Args:
+        problem: The problem.
+        discount: The discount ρ per round.
+
+    Returns:
+        The estimator.
+    """
     sums, pulls = np.zeros((problem.arms, 1 + problem.resources)), np.zeros(problem.arms)
     return DiscountedMeans(sums, pulls, np.full(1, -1, dtype=np.int64), discount)
 
 
 @kernel
 def observe(means: WindowedMeans, t: int, arm: int, reward: float, costs: Floats) -> None:
-    """Add the outcome of round ``t``; it does not count in a window that the round has left."""
+    """Add the outcome of round ``t``; it does not count in a window that the round has left.
+
+    Args:
+        means: The estimator.
+        t: The round of the outcome, from 0.
+        arm: Its arm.
+        reward: Its reward.
+        costs: (d,) its costs.
+    """
     means.reward[0] = reward
     now = means.latest[0]
     if add(means.rewards, now, t, arm, means.reward):
@@ -71,7 +110,12 @@ def observe(means: WindowedMeans, t: int, arm: int, reward: float, costs: Floats
 
 @kernel
 def make_room(means: WindowedMeans, t: int) -> None:
-    """Drop the rounds that leave the windows in round ``t``."""
+    """Drop the rounds that leave the windows in round ``t``.
+
+    Args:
+        means: The estimator.
+        t: The present round, from 0.
+    """
     insert(means.stale, expire(means.rewards, t))
     insert(means.stale, expire(means.costs, t))
 
@@ -85,7 +129,12 @@ def set_windows(means: WindowedMeans, length: int) -> None:
 
 @kernel
 def discount_arm(means: DiscountedMeans, arm: int) -> None:
-    """One more round of distance to everything observed of an arm."""
+    """One more round of distance to everything observed of an arm.
+
+    Args:
+        means: The estimator.
+        arm: The arm.
+    """
     means.pulls[arm] *= means.discount
     for k in range(means.sums.shape[1]):
         means.sums[arm, k] *= means.discount
@@ -93,7 +142,12 @@ def discount_arm(means: DiscountedMeans, arm: int) -> None:
 
 @kernel
 def observe_discounted(means: DiscountedMeans, outcome: Outcome) -> None:
-    """Add an outcome with the weight that its round has by now."""
+    """Add an outcome with the weight that its round has by now.
+
+    Args:
+        means: The estimator.
+        outcome: The outcome; its arm must not be ``SKIP``.
+    """
     weight = means.discount ** (means.latest[0] - outcome.t)
     means.pulls[outcome.arm] += weight
     means.sums[outcome.arm, 0] += weight * outcome.reward

@@ -22,15 +22,30 @@ BUDGET_RULES: Final = (FIXED, REMAINING)
 
 
 class Pacer(NamedTuple):
-    """How a policy paces its spending."""
+    """How a policy paces its spending.
 
-    remaining: bool  # by what is left, instead of the round's rate
+    Attributes:
+        remaining: Whether to pace by what is left, instead of the round's rate.
+        horizon: The number of rounds.
+        kept: The factor 1 - ε on the rate.
+    """
+
+    remaining: bool
     horizon: int
-    kept: float  # 1 - epsilon
+    kept: float
 
 
 def new_pacer(horizon: int, budget_rule: str, kept: float = 1.0) -> Pacer:
-    """The pacer that a budget rule names."""
+    """The pacer that a budget rule names.
+
+    Args:
+        horizon: The number of rounds.
+        budget_rule: ``"fixed"`` or ``"remaining"``.
+        kept: The factor 1 - ε on the rate.
+
+    Returns:
+        The pacer.
+    """
     return Pacer(budget_rule == REMAINING, horizon, kept)
 
 
@@ -41,7 +56,13 @@ def check_budget_rule(recipe: Any) -> None:
 
 @kernel
 def pace(pacer: Pacer, lp: Simplex, round: Round) -> None:
-    """Write the right-hand side of the step LP."""
+    """Write the right-hand side of the step LP.
+
+    Args:
+        pacer: The pacer.
+        lp: The step LP.
+        round: The round.
+    """
     ledger = round.ledger
     for j in range(ledger.budget.size):
         rate = round.rate[j]

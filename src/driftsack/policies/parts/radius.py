@@ -23,9 +23,17 @@ RADII: Final = ("printed", "refined")
 
 
 class Radius(NamedTuple):
-    """The constants of the radii."""
+    """The constants of the radii.
 
-    reward: float  # R, or gamma if refined
+    Attributes:
+        reward: R for rewards, or γ if refined.
+        cost: R for costs, or γ if refined.
+        scale: Factor on the radii.
+        refined: Whether the radii shrink with the mean.
+        clip: Whether bounds are kept in [0, 1].
+    """
+
+    reward: float
     cost: float
     scale: float
     refined: bool
@@ -33,7 +41,17 @@ class Radius(NamedTuple):
 
 
 def new_radius(problem: Problem, scale: float, clip: bool = False, refined: bool = False) -> Radius:
-    """The radii for a problem."""
+    """The radii for a problem.
+
+    Args:
+        problem: The problem.
+        scale: Factor on the radii.
+        clip: Whether bounds are kept in [0, 1].
+        refined: Whether the radii shrink with the mean.
+
+    Returns:
+        The constants.
+    """
     constant = gamma if refined else radius_constant
     reward = constant(problem.horizon, problem.arms)
     cost = constant(problem.horizon, problem.arms, problem.resources)
@@ -48,14 +66,32 @@ def check_radius_settings(recipe: Any) -> None:
 
 @kernel
 def upper_bound(radius: Radius, mean: float, n: float) -> float:
-    """UCB of a mean reward after ``n`` observations."""
+    """UCB of a mean reward after ``n`` observations.
+
+    Args:
+        radius: The constants.
+        mean: The estimate.
+        n: The number of observations, at least 1.
+
+    Returns:
+        The bound.
+    """
     upper = mean + width(radius, radius.reward, mean, n)
     return min(upper, 1.0) if radius.clip else upper
 
 
 @kernel
 def lower_bound(radius: Radius, mean: float, n: float) -> float:
-    """LCB of a mean cost after ``n`` observations."""
+    """LCB of a mean cost after ``n`` observations.
+
+    Args:
+        radius: The constants.
+        mean: The estimate.
+        n: The number of observations, at least 1.
+
+    Returns:
+        The bound.
+    """
     lower = mean - width(radius, radius.cost, mean, n)
     return max(lower, 0.0) if radius.clip else lower
 
