@@ -9,7 +9,7 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import OutOfRangeError
-from driftsack.game.state import programs
+from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 
 PROBLEM = ds.Problem(horizon=150, arms=3, budget=[14.0, 16.0])

@@ -10,7 +10,7 @@ import pytest
 import driftsack as ds
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
-from driftsack.game.state import arrays, copy_state
+from driftsack.game.state_tree import arrays, copy_state
 from driftsack.policies.parts.memory import pack, repeat, restore, save, snapshot
 
 PROBLEM = ds.Problem(horizon=60, arms=3, budget=[20.0, 25.0])

@@ -13,7 +13,7 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError, ShapeError
-from driftsack.game.state import programs
+from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
 from driftsack.policies.sliding_window_ucb import checked_windows

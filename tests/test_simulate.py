@@ -16,7 +16,7 @@ from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.core.instance import NOISES
 from driftsack.core.seeding import trial_seeds
 from driftsack.game.ledger import open_ledger
-from driftsack.game.state import programs
+from driftsack.game.state_tree import programs
 from driftsack.numerics.curves import curve_times
 from tests import naive
 from tests.astray import Astray

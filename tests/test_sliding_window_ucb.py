@@ -13,7 +13,7 @@ from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
 from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import choose, learn
 from driftsack.game.records import new_outcome, new_terms, open_round
-from driftsack.game.state import programs
+from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
 from driftsack.theory import epsilon, window

@@ -12,7 +12,7 @@ import pytest
 import driftsack as ds
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import DriftsackError, NotFiniteError, OutOfRangeError, SettingError, ShapeError
-from driftsack.game.state import programs
+from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
 from tests import naive

@@ -14,7 +14,7 @@ from driftsack.core.seeding import generator
 from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import choose, learn
 from driftsack.game.records import new_outcome, new_terms, open_round
-from driftsack.game.state import programs
+from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.numerics.sampling import hashed_uniform
 from tests.late import Told, answer

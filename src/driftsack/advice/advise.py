@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from driftsack.advice.advice import Advice
 from driftsack.advice.budget_value import BudgetValue, budget_value
 from driftsack.advice.candidates import FAMILIES, PLANS, REMEMBERS, candidates
 from driftsack.advice.drift_detection import LEVEL, SHUFFLES, Drift, detect_drift
 from driftsack.advice.fit import Fit, bootstrap_means, fit, fitted_instance
 from driftsack.advice.intervals import BudgetIntervals, bootstrap_intervals, window_intervals
-from driftsack.advice.result import Advice
 from driftsack.advice.standings import (
     Standing,
     shares_with_shifted_timing,

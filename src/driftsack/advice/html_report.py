@@ -14,7 +14,7 @@ from driftsack.plot import as_data_uri, floors_figure, standings_figure, windows
 from driftsack.plot.page import heading, page, paragraph, table, versions
 
 if TYPE_CHECKING:
-    from driftsack.advice.result import Advice
+    from driftsack.advice.advice import Advice
 
 MEASURES: Final = {
     "v1": "change of mean rewards from window to window",

@@ -14,7 +14,7 @@ from driftsack.core.text import number, percent
 from driftsack.measures.drift_kind import explain
 
 if TYPE_CHECKING:
-    from driftsack.advice.result import Advice
+    from driftsack.advice.advice import Advice
 
 FAMILY_TEXT: Final = {
     REMEMBERS: "learns from all rounds",

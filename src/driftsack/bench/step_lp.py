@@ -13,7 +13,7 @@ from driftsack.bench.timing import Progress, median_ratio, seconds
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator
-from driftsack.game.state import programs
+from driftsack.game.state_tree import programs
 from driftsack.lp.fallback import load_program
 from driftsack.lp.step import new_step_lp, step_lp
 from driftsack.numerics.compiled import kernel

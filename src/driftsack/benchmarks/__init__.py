@@ -4,11 +4,11 @@ LP-Static <= OPT_FD (fluid) <= LP-Dynamic, and OPT_FD (hard) <= OPT_DP <= LP-Dyn
 one round. The paper's appendix on benchmarks states this chain slightly differently (docs/errata.md).
 """
 
+from driftsack.benchmarks.benchmark import Benchmark
 from driftsack.benchmarks.dynamic_program import dynamic_program
 from driftsack.benchmarks.fixed_distribution import FixedDistribution, fixed_distribution
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.benchmarks.lp_static import lp_static
-from driftsack.benchmarks.result import Benchmark
 from driftsack.benchmarks.single_step import SingleStep, single_step
 
 __all__ = [

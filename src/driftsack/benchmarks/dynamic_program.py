@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from driftsack.benchmarks.result import Benchmark
+from driftsack.benchmarks.benchmark import Benchmark
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import SettingError, TooLargeError
 from driftsack.core.instance import Instance

@@ -22,8 +22,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from driftsack.benchmarks.benchmark import Benchmark, relative_gap
 from driftsack.benchmarks.fixed_mix import hard_reward
-from driftsack.benchmarks.result import Benchmark, relative_gap
 from driftsack.core.arrays import Floats, Phase
 from driftsack.core.checks import whole
 from driftsack.core.instance import Instance

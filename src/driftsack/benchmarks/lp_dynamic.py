@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from driftsack.benchmarks.result import Benchmark, relative_gap
+from driftsack.benchmarks.benchmark import Benchmark, relative_gap
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.numerics.bundle import Minimum, minimise

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftsack.benchmarks.result import Benchmark, relative_gap
+from driftsack.benchmarks.benchmark import Benchmark, relative_gap
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.lp.step import certificate, step_lp

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftsack.benchmarks.result import Benchmark, relative_gap
+from driftsack.benchmarks.benchmark import Benchmark, relative_gap
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.lp.step import new_step_lp, rescue_failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import polars as pl
 import typer
@@ -29,6 +29,9 @@ from driftsack.cli.console import (
 from driftsack.core.errors import LogError
 from driftsack.core.text import percent
 
+if TYPE_CHECKING:
+    from driftsack.advice import Advice
+
 STANDINGS: Final = (
     Column("candidate", lambda row: str(row["candidate"].name)),
     number_column("reward"),
@@ -37,35 +40,41 @@ STANDINGS: Final = (
 )
 
 
+HorizonOption = Annotated[
+    int | None,
+    typer.Option(
+        min=2, help="Rounds that the budget is for; the log is stretched to them. Default: the rows of the log."
+    ),
+]
+ResourceOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Column of a resource; repeat for each. Default: those whose names begin with cost."),
+]
+CostMaxOption = Annotated[
+    list[float] | None, typer.Option(help="The largest cost of a round; repeat for each resource. Default: 1.")
+]
+BlockOption = Annotated[
+    int, typer.Option(min=1, help="Consecutive rounds that depend on each other, such as those of a day.")
+]
+PlansOption = Annotated[bool, typer.Option(help="Whether policies that rely on the timing of the log are candidates.")]
+WorldsOption = Annotated[
+    int, typer.Option(min=1, help="Instances resampled from the log, on which candidates are simulated.")
+]
+
+
 def advise(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A .csv or .parquet file with one row per round.")],
     budget: Annotated[list[float], typer.Option(help="Budget of a resource; repeat for each, in their order.")],
-    horizon: Annotated[
-        int | None,
-        typer.Option(
-            min=2, help="Rounds that the budget is for; the log is stretched to them. Default: the rows of the log."
-        ),
-    ] = None,
-    resource: Annotated[
-        list[str] | None,
-        typer.Option(help="Column of a resource; repeat for each. Default: those whose names begin with cost."),
-    ] = None,
+    horizon: HorizonOption = None,
+    resource: ResourceOption = None,
     arm: Annotated[list[str] | None, typer.Option(help="An arm that may occur; repeat for each. Default: any.")] = None,
     reward_max: Annotated[float, typer.Option(help="The largest reward of a round.")] = 1.0,
-    cost_max: Annotated[
-        list[float] | None, typer.Option(help="The largest cost of a round; repeat for each resource. Default: 1.")
-    ] = None,
+    cost_max: CostMaxOption = None,
     separator: Annotated[str, typer.Option(help="The separator of the columns of a CSV file.")] = ",",
-    block: Annotated[
-        int, typer.Option(min=1, help="Consecutive rounds that depend on each other, such as those of a day.")
-    ] = 1,
+    block: BlockOption = 1,
     windows: Annotated[int | None, typer.Option(min=2, help="Windows of time in which drift is measured.")] = None,
-    plans: Annotated[
-        bool, typer.Option(help="Whether policies that rely on the timing of the log are candidates.")
-    ] = True,
-    worlds: Annotated[
-        int, typer.Option(min=1, help="Instances resampled from the log, on which candidates are simulated.")
-    ] = 20,
+    plans: PlansOption = True,
+    worlds: WorldsOption = 20,
     trials: Annotated[int, typer.Option(min=1, help="Trials of each candidate on each instance.")] = 4,
     seed: SeedOption = 0,
     out: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("advice.html"),
@@ -109,11 +118,16 @@ def advise(
             advice.world.save(world)
     if as_json:
         print_json({**advice.to_dict(), "page": str(out)})
-        return
+    else:
+        print_advice(advice, f"Candidates on {worlds} instances fitted to {log.name}", out)
+
+
+def print_advice(advice: Advice, title: str, page: Path) -> None:
+    """Print the summary, the candidates and the path of the page."""
     results.print(Text(str(advice)))
     rows = sorted((standing._asdict() for standing in advice.standings), key=lambda row: -row["share"])
-    results.print(rich_table(rows, STANDINGS, f"Candidates on {worlds} instances fitted to {log.name}"))
-    messages.print(Text(f"Page: {out}"))
+    results.print(rich_table(rows, STANDINGS, title))
+    messages.print(Text(f"Page: {page}"))
 
 
 @contextlib.contextmanager

@@ -203,10 +203,10 @@ class Instance:
             rewards: (K, m) mean rewards of each phase.
             costs: (K, d, m) mean costs of each phase.
             lengths: (K,) rounds of each phase.
-            budget: The budget of each resource; one number stands for all of them.
-            noise: How outcomes vary around their means; see the class.
-            reward_max: The most that one round can earn.
-            cost_max: The most that one round can use of each resource; one number for all of them.
+            budget: As in :meth:`from_arrays`.
+            noise: As in :meth:`from_arrays`.
+            reward_max: As in :meth:`from_arrays`.
+            cost_max: As in :meth:`from_arrays`.
 
         Returns:
             The instance.
@@ -237,10 +237,10 @@ class Instance:
             rewards: (m,) mean rewards.
             costs: (d, m) mean costs.
             horizon: The number of rounds.
-            budget: The budget of each resource; one number stands for all of them.
-            noise: How outcomes vary around their means; see the class.
-            reward_max: The most that one round can earn.
-            cost_max: The most that one round can use of each resource; one number for all of them.
+            budget: As in :meth:`from_arrays`.
+            noise: As in :meth:`from_arrays`.
+            reward_max: As in :meth:`from_arrays`.
+            cost_max: As in :meth:`from_arrays`.
 
         Returns:
             The instance.
@@ -265,10 +265,10 @@ class Instance:
         Args:
             function: ``function(t)`` returns the mean rewards (m,) and the mean costs (d, m) of round t, from 1.
             horizon: The number of rounds.
-            budget: The budget of each resource; one number stands for all of them.
-            noise: How outcomes vary around their means; see the class.
-            reward_max: The most that one round can earn.
-            cost_max: The most that one round can use of each resource; one number for all of them.
+            budget: As in :meth:`from_arrays`.
+            noise: As in :meth:`from_arrays`.
+            reward_max: As in :meth:`from_arrays`.
+            cost_max: As in :meth:`from_arrays`.
 
         Returns:
             The instance.

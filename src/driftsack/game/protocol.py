@@ -26,7 +26,7 @@ from numpy.random import Generator
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
 from driftsack.game.records import Outcome, Round
-from driftsack.game.state import is_packaged
+from driftsack.game.state_tree import is_packaged
 from driftsack.numerics.compiled import LINKED, source, uncached
 
 STUCK: Final = -2

@@ -14,7 +14,7 @@ from driftsack.core.problem import Problem
 from driftsack.game.ledger import Ledger, admits, charge_or_stop
 from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import Terms, new_outcome, open_round
-from driftsack.game.state import is_packaged, solve_stuck
+from driftsack.game.state_tree import is_packaged, solve_stuck
 from driftsack.game.world import World, draw_outcome
 from driftsack.numerics.compiled import kernel, uncached
 

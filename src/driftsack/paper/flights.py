@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from driftsack.benchmarks import fixed_distribution, lp_dynamic, lp_static, single_step
-from driftsack.benchmarks.result import plan_spending
+from driftsack.benchmarks.benchmark import plan_spending
 from driftsack.core.instance import Instance
 from driftsack.core.statistics import standard_error
 from driftsack.datasets.flights import RATE, SLOTS, flights, flights_world

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from driftsack.core import file_format
-from driftsack.core.arrays import Floats, Ints
+from driftsack.core.arrays import Floats
 from driftsack.core.checks import flag
 from driftsack.core.decision import SKIP, Decision
 from driftsack.core.errors import (
@@ -29,9 +28,10 @@ from driftsack.core.seeding import Seed, generator
 from driftsack.game.ledger import admits, charge, is_broken, open_ledger, release, reported_spending, reserve
 from driftsack.game.protocol import STUCK, callable_kernel
 from driftsack.game.records import new_outcome, new_terms, open_round
-from driftsack.game.state import arrays, solve_stuck
+from driftsack.game.state_tree import arrays, solve_stuck
 from driftsack.game.units import normalised_outcome, units_of
 from driftsack.numerics.compiled import source
+from driftsack.policies.pending import PendingArrays
 from driftsack.policies.policy import Policy, from_spec
 
 _LAYOUT = 3  # of the file
@@ -263,7 +263,7 @@ class Learner:
                 "fallbacks": self._fallbacks,
                 "rng": self._rng.bit_generator.state,
             }
-            waiting = _Pending.of(self.pending, self.problem)
+            waiting = PendingArrays.of(self.pending, self.problem)
             everything = self._arrays() | arrays(waiting, "pending")
             file_format.write(path, "learner", _LAYOUT, content, everything)
 
@@ -288,7 +288,7 @@ class Learner:
         try:
             learner = cls(from_spec(content["policy"]), Problem(**content["problem"]), safe=content["safe"])
             learner._round, learner._fallbacks = int(content["round"]), int(content["fallbacks"])
-            waiting = _Pending(*(stored.pop(f"pending.{field}") for field in _Pending._fields))
+            waiting = PendingArrays(*(stored.pop(f"pending.{field}") for field in PendingArrays._fields))
             learner._pending = {d.round: d for d in waiting.decisions()}
             learner._rng.bit_generator.state = content["rng"]
             places = learner._arrays()
@@ -301,25 +301,3 @@ class Learner:
         except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(f"{path} holds a learner that is inconsistent: {error}") from error
         return learner
-
-
-class _Pending(NamedTuple):
-    """Pending decisions as arrays for a file."""
-
-    rounds: Ints  # (n,)
-    arms: Ints  # (n,)
-    mixes: Floats  # (n, m)
-    prices: Floats  # (n, d)
-
-    @classmethod
-    def of(cls, decisions: tuple[Decision, ...], problem: Problem) -> _Pending:
-        return cls(
-            np.array([d.round for d in decisions], dtype=np.int64),
-            np.array([d.arm for d in decisions], dtype=np.int64),
-            np.array([d.mix for d in decisions]).reshape(-1, problem.arms),
-            np.array([d.prices for d in decisions]).reshape(-1, problem.resources),
-        )
-
-    def decisions(self) -> Iterator[Decision]:
-        for t, arm, mix, prices in zip(*self, strict=True):
-            yield Decision(int(t), int(arm), mix, prices)

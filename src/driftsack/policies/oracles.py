@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from driftsack.benchmarks.benchmark import Benchmark
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.benchmarks.lp_static import lp_static
-from driftsack.benchmarks.result import Benchmark
 from driftsack.core.arrays import Floats, Phase
 from driftsack.core.checks import frozen
 from driftsack.core.errors import SettingError

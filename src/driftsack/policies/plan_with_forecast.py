@@ -34,8 +34,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from driftsack.benchmarks.benchmark import plan_spending
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
-from driftsack.benchmarks.result import plan_spending
 from driftsack.core.arrays import Floats, Ints, Phase
 from driftsack.core.checks import at_least_zero, frozen, of_type, share
 from driftsack.core.decision import SKIP

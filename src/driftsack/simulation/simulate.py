@@ -20,13 +20,13 @@ from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.game.ledger import Ledger, admits, open_ledger, reported_spending
 from driftsack.game.records import new_terms
-from driftsack.game.state import copy_state
+from driftsack.game.state_tree import copy_state
 from driftsack.game.trial import Tally, book, end_round, end_trial, new_tally, run_trial
 from driftsack.game.units import units_of
 from driftsack.game.world import World, draw_outcome, world_of
 from driftsack.numerics.curves import curve_times
 from driftsack.policies.policy import Policy
-from driftsack.simulation.run import Run
+from driftsack.simulation.results import Run
 
 
 class Startable(Protocol):

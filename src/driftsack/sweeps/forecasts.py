@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from driftsack.benchmarks import lp_dynamic
-from driftsack.benchmarks.result import plan_spending
+from driftsack.benchmarks.benchmark import plan_spending
 from driftsack.core.instance import Instance
 from driftsack.policies import NaiveUCB, SpendingPlan
 from driftsack.policies.spending_plan import Curve

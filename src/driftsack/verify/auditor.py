@@ -23,7 +23,7 @@ from driftsack.core.seeding import generator, trial_seeds
 from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round, new_terms
-from driftsack.game.state import copy_state
+from driftsack.game.state_tree import copy_state
 from driftsack.game.trial import new_tally, run_trial
 from driftsack.game.world import world_of
 from driftsack.numerics.compiled import kernel

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.checks import frozen, of_type
 from driftsack.core.errors import SettingError
-from driftsack.game.state import arrays, owner_of, relocate
+from driftsack.game.state_tree import arrays, owner_of, relocate
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.oracles import Oracle
 from driftsack.policies.policy import Policy
