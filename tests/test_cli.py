@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import driftsack
 from driftsack.bench import step_lp as bench
+from driftsack.bench import versions
 from driftsack.bench.plain_python import PlainSlidingWindowUCB
 from driftsack.bench.tables import PARTS, BenchTables
 from driftsack.cli import app
@@ -138,3 +139,15 @@ def test_columns_say_how_they_are_printed() -> None:
     assert [column.cell(row) for column in columns] == ["", "0.5", "4,935 ± 1.3", "97.4% ± 0.42%", "50%"]
     assert [column.title for column in columns_of([row])] == list(row)
     assert [column.numeric for column in columns_of([{"a": 1, "b": "1", "c": 0.5}])] == [True, False, True]
+
+
+def test_bench_compares_versions(tmp_path: Path) -> None:
+    """A version against itself in another folder; a folder without the package is refused."""
+    refused = CliRunner().invoke(app, ["bench", "--against", str(tmp_path)])
+    assert refused.exit_code == 1
+    assert "must contain the package driftsack" in " ".join(refused.stderr.split())
+    measured = versions.run_script(versions.FIRST_RUN_SCRIPT, Path(driftsack.__file__).parents[1], tmp_path)
+    assert measured["first simulate, cold cache, s"] > 0.1
+    least = {"a": 2.0}
+    versions.keep_least(least, {"a": 3.0, "b": 1.0})
+    assert least == {"a": 2.0, "b": 1.0}

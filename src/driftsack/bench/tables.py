@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from driftsack.bench.benchmarks import benchmark_rows
@@ -14,6 +16,7 @@ from driftsack.bench.policies import policy_rows
 from driftsack.bench.rounds import round_rows
 from driftsack.bench.startup import startup_rows
 from driftsack.bench.step_lp import step_lp_rows
+from driftsack.bench.versions import version_rows
 from driftsack.core.text import number
 from driftsack.simulation.simulate import cores
 
@@ -56,22 +59,30 @@ class BenchTables(NamedTuple):
         return "\n".join(lines) + "\n"
 
 
-def run_bench(quick: bool = False, progress: Callable[[str, int, int], None] | None = None) -> BenchTables:
-    """Run every part of the bench, which takes some minutes.
+def run_bench(
+    quick: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+    against: Path | None = None,
+) -> BenchTables:
+    """Run every part of the bench, or compare this version with another one; either takes some minutes.
 
     Args:
         quick: Whether to use fewer rounds and repeats, which takes about a minute and gives rough figures.
         progress: Called with what is being measured, how many parts are done and how many there are.
+        against: The ``src`` folder of another checkout: only this version and that one are compared.
 
     Returns:
         The tables.
     """
+    parts: Mapping[str, Callable[..., Any]] = PARTS
+    if against is not None:
+        parts = {"This version against another": partial(version_rows, against)}
     tables: dict[str, list[dict[str, Any]]] = {}
-    for done, (title, measure) in enumerate(PARTS.items()):
+    for done, (title, measure) in enumerate(parts.items()):
 
         def report(text: str, done: int = done) -> None:
             if progress is not None:
-                progress(text, done, len(PARTS))
+                progress(text, done, len(parts))
 
         tables[title] = measure(quick, report)
     return BenchTables(tables, machine())

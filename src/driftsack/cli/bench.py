@@ -26,6 +26,9 @@ def bench(
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer rounds and repeats: faster, but the figures are rough.")
     ] = False,
+    against: Annotated[
+        Path | None, typer.Option(help="Compare this version with the one in this folder (src of another checkout).")
+    ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Also write the tables to this Markdown file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -35,13 +38,14 @@ def bench(
     --quick about one.
 
     Example: driftsack bench --quick
+    Example: driftsack bench --against ../main/src
     """
     from driftsack.bench.tables import run_bench  # noqa: PLC0415  (SciPy and highspy load only where they are used)
 
     if markdown is not None and not markdown.parent.is_dir():
         raise typer.BadParameter(f"the folder {markdown.parent} does not exist; create it first.")
     with plain_errors(), progress_bar() as bar:
-        measured = run_bench(quick, single_line(bar))
+        measured = run_bench(quick, single_line(bar), against)
     if markdown is not None:
         markdown.write_text(measured.to_markdown())
         messages.print(f"wrote {markdown}")
