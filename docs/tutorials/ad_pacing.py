@@ -60,7 +60,7 @@ def main(folder: Path) -> None:
         run = ds.simulate(today, policy, trials=100, seed=0)
         print(f"{name}: {run.reward.mean():,.0f} conversions, {run.reward.mean() / best.value:.0%} of the optimum")
         right.plot(run.times / SLOTS, run.curve.mean(axis=0), dash, color=colour, label=name)
-    right.set(xlabel="hour", title="conversions so far, mean of 100 trials", xlim=(0, 24), xticks=range(0, 25, 6))
+    right.set(xlabel="hour", title="cumulative conversions, mean of 100 trials", xlim=(0, 24), xticks=range(0, 25, 6))
     right.legend(loc="upper left", fontsize=8)
     figure.savefig(folder / "ad_pacing.png", dpi=130)
 
