@@ -74,6 +74,30 @@ def test_the_api_shows_mathematics_and_examples(site: Path) -> None:
     assert "<blockquote>" not in page  # what Markdown makes of an example that is not marked as code
 
 
+def section(page: str, anchor: str, title: str) -> str:
+    """The first section of a documented object with the given title, as HTML."""
+    documented = page[page.index(f'id="{anchor}"') :]
+    begins = documented.index(f'<span class="doc-section-title">{title}:</span>')
+    return documented[begins : documented.index("</table>", begins)]
+
+
+@pytest.mark.parametrize(
+    ("page", "anchor", "title", "named"),
+    [
+        ("policies", "driftsack.policies.sliding_window_ucb.SlidingWindowUCB", "Attributes", ["windows", "scale"]),
+        ("core", "driftsack.policies.Learner.tell", "Parameters", ["decision", "reward", "costs"]),
+        ("core", "driftsack.policies.Learner.tell", "Raises", ["AlreadyToldError", "OutcomeError"]),
+        ("simulation", "driftsack.simulation.simulate.simulate", "Parameters", ["trials", "seed"]),
+    ],
+)
+def test_parameters_and_fields_are_tables(site: Path, page: str, anchor: str, title: str, named: list[str]) -> None:
+    text = (site / "api" / f"{page}.html").read_text()
+    assert not re.search(r"<p>(?:Args|Attributes|Returns|Raises|Yields):", text)  # a section that was not recognised
+    table = section(text, anchor, title)
+    assert "<th>Description</th>" in table
+    assert [name for name in named if name not in table] == []
+
+
 @pytest.mark.parametrize(
     ("file", "planted", "named"),
     [
@@ -81,9 +105,14 @@ def test_the_api_shows_mathematics_and_examples(site: Path) -> None:
         ("docs/api/lp.md", "::: driftsack.lp.nothing", "driftsack.lp.nothing"),
         ("docs/index.md", "[broken](choose.md#nothing)", "#nothing"),
         ("src/driftsack/lp/step.py", "def silent() -> None:\n    pass", "driftsack.lp.step.silent has no docstring"),
+        (
+            "src/driftsack/game/units.py",
+            'def wrong(a: int) -> None:\n    """Do nothing.\n\n    Args:\n        b: A number.\n    """',
+            "Parameter 'b' does not appear in the function signature",
+        ),
     ],
 )
-def test_a_broken_link_or_a_missing_docstring_fails(tmp_path: Path, file: str, planted: str, named: str) -> None:
+def test_a_broken_link_or_a_wrong_docstring_fails(tmp_path: Path, file: str, planted: str, named: str) -> None:
     for name in ("docs", "tools", "src"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)

@@ -1,7 +1,8 @@
-r"""Docstrings as Markdown: mathematics becomes MathML, which browsers draw without a script; examples become code.
+r"""Convert docstrings to Markdown: formulas become MathML, which browsers render without a script, and examples code.
 
-The docstrings of the library mark mathematics by ``:math:`` and ``.. math::`` and names by ``:func:`` and its kin, as
-Sphinx does; MkDocs reads Markdown. Griffe, which reads the sources for mkdocstrings, calls this extension.
+The docstrings of the library mark formulas with ``:math:`` and ``.. math::`` and names with ``:func:`` and similar
+roles, as in Sphinx, whereas MkDocs reads Markdown. Griffe, which parses the sources for mkdocstrings, calls this
+extension before it splits a docstring into sections (``Args:``, ``Attributes:`` and so on).
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ EXAMPLE = re.compile(r"(?:^[ ]*>>>.*\n?(?:^[ ]*\S.*\n?)*)", re.MULTILINE)
 
 
 def formula(latex: str, display: str) -> str:
-    """One line of MathML; newlines and indents of the source are spaces."""
+    """Convert a LaTeX formula to one line of MathML; newlines and indentation are treated as spaces."""
     return convert(" ".join(latex.split()), display=display).replace("\n", "")
 
 
 def markdown(text: str) -> str:
-    r"""A docstring as Markdown.
+    r"""Convert a docstring to Markdown.
 
     >>> markdown("See :func:`solve`:\n\n>>> 1 + 1\n2\n").splitlines()
     ['See `solve`:', '', '```pycon', '>>> 1 + 1', '2', '```']
@@ -39,23 +40,23 @@ def markdown(text: str) -> str:
     return EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
 
 
-def undocumented(place: griffe.Object | griffe.Alias) -> list[str]:
-    """Public modules, classes and functions from a place down that have no docstring; special methods need none."""
-    if place.is_alias or place.is_attribute or place.is_special or not place.is_public:
+def undocumented(item: griffe.Object | griffe.Alias) -> list[str]:
+    """List the public modules, classes and functions in an object that have no docstring; special methods need none."""
+    if item.is_alias or item.is_attribute or item.is_special or not item.is_public:
         return []
-    found = [] if place.docstring else [place.path]
-    return found + [path for member in place.members.values() for path in undocumented(member)]
+    missing = [] if item.docstring else [item.path]
+    return missing + [path for member in item.members.values() for path in undocumented(member)]
 
 
 class Docstrings(griffe.Extension):
-    """Rewrites every docstring that Griffe has read, and warns of missing ones, so that a strict build fails."""
+    """Convert every docstring that Griffe has read, and warn about missing ones, so that a strict build fails."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """Name what has no docstring."""
+        """Warn about every public object without a docstring."""
         for path in undocumented(pkg):
             griffe.logger.warning(f"{path} has no docstring")
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Rewrite one docstring."""
+        """Convert one docstring."""
         if obj.docstring is not None:
             obj.docstring.value = markdown(obj.docstring.value)

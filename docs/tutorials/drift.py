@@ -1,4 +1,4 @@
-"""Measure the drift of three logs: nothing moves; which arm is best moves; only when to spend moves."""
+"""Measure the drift of three logs: no drift; the best arm changes; only the best time to spend changes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ ROUNDS = 4_000
 
 
 def report(name: str, world: ds.Instance, advice: ds.Advice) -> None:
-    """What the advice says, beside the truth."""
+    """Print the advice and the true variation."""
     print(f"{name}: {advice.kind}, p = {advice.drift.p_value:.3f}")
     truth = ds.variation(world)
-    for measure, seen in advice.drift.measures.items():
-        print(f"  {measure}: {seen.value:,.2f}, by noise {seen.floor:,.2f}, truth {getattr(truth, measure):,.2f}")
-    print(f"  take: {advice.recommended.candidate.name}")
-    print(f"  if the timing may not come again: {advice.steady.candidate.name}")
+    for measure, estimate in advice.drift.measures.items():
+        true_value = getattr(truth, measure)
+        print(f"  {measure}: {estimate.value:,.2f}, noise floor {estimate.floor:,.2f}, true value {true_value:,.2f}")
+    print(f"  recommended: {advice.recommended.candidate.name}")
+    print(f"  best without a plan: {advice.steady.candidate.name}")
 
 
 def draw_means(place: Axes, advice: ds.Advice) -> None:
-    """Means of each arm in windows of time with their intervals: of the quantity that shows drift most."""
+    """Plot the means of each arm over time, with intervals, for the quantity with the strongest drift."""
     quantity = advice.drift.where[1]
     k = ("reward", *advice.survey.resources).index(quantity)
     middle = advice.windows.starts + ROUNDS / (2 * len(advice.windows.starts))
@@ -36,27 +37,27 @@ def draw_means(place: Axes, advice: ds.Advice) -> None:
 
 
 def draw_measures(place: Axes, advice: ds.Advice) -> None:
-    """V and W of the log and of shuffled ones, relative to what 95% of the shuffled ones stay below."""
+    """Plot V and W of the log and of shuffled logs, relative to the 95% quantile of the shuffled logs."""
     measures = advice.drift.measures
     for k, one in enumerate(measures.values()):
-        place.bar(k - 0.2, one.value / one.floor_high, 0.38, color=BLUE, label="in the log" if k == 0 else None)
+        place.bar(k - 0.2, one.value / one.floor_high, 0.38, color=BLUE, label="log" if k == 0 else None)
         place.bar(k + 0.2, one.floor / one.floor_high, 0.38, color=GREY, label="rows shuffled" if k == 0 else None)
-    place.axhline(1.0, color=ORANGE, linestyle="--", label="95% of shuffles lie below")
+    place.axhline(1.0, color=ORANGE, linestyle="--", label="95% quantile of shuffled rows")
     place.set_xticks(range(len(measures)), [name.upper() for name in measures])
-    place.set(ylim=(0, 7), ylabel="relative to that line")
+    place.set(ylim=(0, 7), ylabel="relative to the 95% quantile")
 
 
 def main(folder: Path) -> None:
-    """Advice on three logs that were gathered at random, and a figure of what they show."""
+    """Analyse three logs with randomly chosen arms and plot the results."""
     worlds = {
-        "stands still": ds.Instance.stationary([0.4, 0.5], [[0.5, 0.5]], ROUNDS, budget=ROUNDS / 2),
-        "which arm is best moves": ds.instances.example_2(ROUNDS),
-        "when to spend moves": ds.instances.example_3(alpha=0.5, horizon=ROUNDS),
+        "no drift": ds.Instance.stationary([0.4, 0.5], [[0.5, 0.5]], ROUNDS, budget=ROUNDS / 2),
+        "the best arm changes": ds.instances.example_2(ROUNDS),
+        "the best time to spend changes": ds.instances.example_3(alpha=0.5, horizon=ROUNDS),
     }
     figure = new_figure(10, 5.4)
     panels = figure.subplots(2, len(worlds))
     for (top, bottom), (name, world) in zip(panels.T, worlds.items(), strict=True):
-        log = ds.gather(world, seed=0)  # or "log.csv", a file of your own
+        log = ds.gather(world, seed=0)  # or the path of your own log, such as "log.csv"
         advice = ds.advise(log, budget=world.problem.budget, worlds=5, trials=2)
         report(name, world, advice)
         draw_means(top, advice)

@@ -1,4 +1,4 @@
-"""The paper in five minutes: a world that changes once, three policies, and what V and W have to do with it."""
+"""The paper in five minutes: three policies on instances with one change, and the role of V and W."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ SCALE = 0.2  # of the confidence radius; see the page on calibration
 
 
 def policies(world: ds.Instance) -> dict[str, ds.Policy]:
-    """The paper's three, told what the paper tells them."""
-    moves = ds.variation(world)
+    """Return the three policies of the paper, with the inputs that the paper gives them."""
+    drift = ds.variation(world)
     fixed = ds.benchmarks.fixed_distribution(world)
     return {
-        "sliding-window UCB": ds.SlidingWindowUCB(variation=(moves.v1, moves.v2), scale=SCALE),
+        "sliding-window UCB": ds.SlidingWindowUCB(variation=(drift.v1, drift.v2), scale=SCALE),
         "naive UCB": ds.NaiveUCB(scale=SCALE),
-        "LagrangeBwK": ds.LagrangeBwK(benchmark=fixed.value),
+        "LagrangeBwK": ds.policies.LagrangeBwK(benchmark=fixed.value),
     }
 
 
 def main(folder: Path) -> None:
-    """Example 2 round by round; Example 3 for five times of its change."""
+    """Simulate Example 2 over time, and Example 3 for five positions of its change."""
     world = ds.instances.example_2(HORIZON)
-    moves, best = ds.variation(world), ds.benchmarks.lp_dynamic(world)
-    windows = ds.theory.windows(HORIZON, world.arms, world.resources, (moves.v1, moves.v2))
-    print(f"Example 2: V1 = {moves.v1:g}, V2 = {moves.v2:g}, W1 = {moves.w1:,.0f}, W2 = {moves.w2:,.0f}")
-    print(f"windows by the paper's formula: {windows[0]:,} and {windows[1]:,} rounds")
+    drift, best = ds.variation(world), ds.benchmarks.lp_dynamic(world)
+    windows = ds.theory.windows(HORIZON, world.arms, world.resources, (drift.v1, drift.v2))
+    print(f"Example 2: V1 = {drift.v1:g}, V2 = {drift.v2:g}, W1 = {drift.w1:,.0f}, W2 = {drift.w2:,.0f}")
+    print(f"windows from the paper's formula: {windows[0]:,} and {windows[1]:,} rounds")
     print(f"the best plan earns {best.value:,.0f}")
     figure = new_figure(8.5, 3.6)
     left, right = figure.subplots(1, 2)
@@ -46,10 +46,8 @@ def main(folder: Path) -> None:
             lost[name].append(float(ds.simulate(other, policy, trials=50, seed=0).regret(optimum).mean()))
     for (name, values), (colour, dash, marker) in zip(lost.items(), LINES, strict=False):
         right.plot(shares, values, dash, color=colour, marker=marker, label=name)
-    left.set(xlabel="round", ylabel="reward so far", title="Example 2")
-    right.set(
-        xlabel="the world changes after this share of the rounds", ylabel="regret", title="Example 3", ylim=(0, None)
-    )
+    left.set(xlabel="round", ylabel="cumulative reward", title="Example 2")
+    right.set(xlabel="position of the change (share of the rounds)", ylabel="regret", title="Example 3", ylim=(0, None))
     left.xaxis.set_major_formatter(THOUSANDS)
     for axes in (left, right):
         axes.yaxis.set_major_formatter(THOUSANDS)

@@ -1,4 +1,4 @@
-"""Price a season's stock: four prices, one budget of pieces, and customers who pay more as the season goes on."""
+"""Price the stock of a season: four prices, a limited stock, and customers who pay more as the season goes on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VISITORS, STOCK, WEEKS = 6_000, 1_200.0, 12
 
 
 def season(stock: float) -> ds.Instance:
-    """Who comes in week k pays a price p with probability exp(-p / s), s rising from 12 to 34 dollars."""
+    """Return a season: a visitor accepts price p with probability exp(-p / s), where s rises from 12 to 34 dollars."""
     means = np.linspace(12.0, 34.0, WEEKS)
     sold = np.exp(-PRICES / means[:, None])  # (weeks, prices)
     return ds.Instance.piecewise(
@@ -25,34 +25,35 @@ def season(stock: float) -> ds.Instance:
 
 
 def main(folder: Path) -> None:
-    """What stock is worth, what four recipes earn, and a figure."""
+    """Print the value of stock, simulate four policies and plot the results."""
     world = season(STOCK)
     best = ds.benchmarks.lp_dynamic(world)
-    worth: Floats = np.asarray(best.prices)
-    print(f"the best plan earns {best.value:,.0f} dollars; one more piece is worth {worth[0]:.2f}")
+    print(f"the best plan earns {best.value:,.0f} dollars; one more piece is worth {np.asarray(best.prices)[0]:.2f}")
     for change in (-0.1, 0.1):
         other = ds.benchmarks.lp_dynamic(season(STOCK * (1 + change))).value
-        print(f"with {change:+.0%} stock it would earn {other - best.value:+,.0f}")
-    recipes: dict[str, ds.Policy] = {
+        print(f"{change:+.0%} stock: {other - best.value:+,.0f} dollars")
+    policies: dict[str, ds.Policy] = {
         "Thompson, window of 3 weeks": ds.ThompsonBwK(windows=1_500, budget_rule="remaining"),
-        "the same, paced to last year": ds.SpendingPlan.by_period(ds.ThompsonBwK(windows=1_500), last_year(world)),
+        "the same, paced by last year's plan": ds.SpendingPlan.by_period(
+            ds.ThompsonBwK(windows=1_500), last_year(world)
+        ),
         "Thompson, no window": ds.ThompsonBwK(budget_rule="remaining"),
-        "always 20 dollars": ds.AlwaysArm(1),
+        "always 20 dollars": ds.policies.AlwaysArm(1),
     }
     figure = new_figure(7, 3.6)
     axes = figure.subplots()
-    for (name, policy), (colour, dash, _) in zip(recipes.items(), LINES, strict=False):
+    for (name, policy), (colour, dash, _) in zip(policies.items(), LINES, strict=False):
         run = ds.simulate(world, policy, trials=100, seed=0)
         print(f"{name}: {run.reward.mean():,.0f} dollars ({run.reward.mean() / best.value:.0%})")
         axes.plot(run.times * WEEKS / VISITORS, run.curve.mean(axis=0), dash, color=colour, label=name)
-    axes.set(xlabel="week", ylabel="dollars so far", xlim=(0, WEEKS), ylim=(0, None))
+    axes.set(xlabel="week", ylabel="cumulative revenue in dollars", xlim=(0, WEEKS), ylim=(0, None))
     axes.yaxis.set_major_formatter(THOUSANDS)
     axes.legend(loc="upper left")
     figure.savefig(folder / "pricing.png", dpi=130)
 
 
 def last_year(world: ds.Instance) -> Floats:
-    """(weeks,) pieces that the best plan would have sold in each week of a season like this one, give or take 20%."""
+    """Return the pieces per week that the best plan of a similar season would have sold, (weeks,), off by up to 20%."""
     plan = np.asarray(ds.benchmarks.lp_dynamic(world).plan)
     sold: Floats = (plan * world.costs[:, 0]).sum(axis=1) * np.random.default_rng(0).uniform(0.8, 1.2, WEEKS)
     return sold

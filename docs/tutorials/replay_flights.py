@@ -1,4 +1,4 @@
-"""Replay a year of real flights, and see which policy makes the most of a budget of lateness."""
+"""Replay a year of real flights and compare policies under a budget of lateness."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ TRIALS = 10
 
 
 def windowed(weeks: int) -> ds.SlidingWindowUCB:
-    """Sliding-window UCB that looks back so many weeks."""
+    """Return sliding-window UCB with a window of the given number of weeks."""
     return ds.SlidingWindowUCB(windows=(weeks * WEEK, weeks * WEEK), scale=0.05, budget_rule="remaining")
 
 
 def main(folder: Path) -> None:
-    """What can be earned, what five recipes earn on the real rows, and a figure."""
+    """Print the optima, simulate five policies on the real rows and plot the results."""
     table = ds.datasets.flights()
     budget = np.array([0.08, 0.05]) * len(table)
-    world = table.as_instance(budget)  # round t gives what row t says
+    world = table.as_instance(budget)  # round t has the outcomes of row t
     weekly = ds.datasets.flights_world("week")
     print(table)
     for name, best in (
@@ -32,29 +32,29 @@ def main(folder: Path) -> None:
         ("spending evenly", ds.benchmarks.single_step(weekly)),
         ("one mix all year", ds.benchmarks.lp_static(weekly)),
     ):
-        print(f"{name} would deliver {best.value:,.0f} of {len(table):,} in time")
-    recipes: dict[str, ds.Policy] = {
-        "told the weekly means": ds.PlanWithForecast(weekly, trust=0.9, scale=0.05),
-        "remembers all": ds.NaiveUCB(scale=0.05, budget_rule="remaining"),
+        print(f"{name} would deliver {best.value:,.0f} of {len(table):,} on time")
+    policies: dict[str, ds.Policy] = {
+        "given the weekly means": ds.PlanWithForecast(weekly, trust=0.9, scale=0.05),
+        "no window": ds.NaiveUCB(scale=0.05, budget_rule="remaining"),
         "window of 13 weeks": windowed(13),
         "window of 1 week": windowed(1),
-        "any carrier": ds.UniformRandom(),
+        "random carrier": ds.policies.UniformRandom(),
     }
     figure = new_figure(9, 3.6)
     earned, used = figure.subplots(1, 2)
-    for (name, policy), (colour, dash, _) in zip(recipes.items(), LINES, strict=False):
+    for (name, policy), (colour, dash, _) in zip(policies.items(), LINES, strict=False):
         run = ds.simulate(world, policy, trials=TRIALS, seed=0)
         stops = int(run.stopping_time.mean())
-        until = f"the budget is gone in week {stops // WEEK + 1}" if stops <= len(table) else "the budget lasts"
-        print(f"{name}: {run.reward.mean():,.0f} in time; {until}")
+        until = f"budget exhausted in week {stops // WEEK + 1}" if stops <= len(table) else "budget not exhausted"
+        print(f"{name}: {run.reward.mean():,.0f} on time; {until}")
         earned.plot(run.times / WEEK, run.curve.mean(axis=0), dash, color=colour, label=name)
-    earned.set(xlabel="week of 2013", ylabel="in time so far", xlim=(0, 52), ylim=(0, None))
+    earned.set(xlabel="week of 2013", ylabel="cumulative deliveries on time", xlim=(0, 52), ylim=(0, None))
     earned.yaxis.set_major_formatter(THOUSANDS)
-    late = weekly.costs[:-1, 0]  # the last week has a few hours only
+    late = weekly.costs[:-1, 0]  # the last week is incomplete
     used.plot(np.arange(len(late)) + 0.5, late.min(axis=1), color=LINES[0][0], label="least late carrier")
-    used.plot(np.arange(len(late)) + 0.5, late.mean(axis=1), "--", color=LINES[1][0], label="mean of six")
-    used.axhline(0.08, color=GREY, linestyle=":", label="what a round may use")
-    used.set(xlabel="week of 2013", ylabel="lateness used in a round", xlim=(0, 52), ylim=(0, None))
+    used.plot(np.arange(len(late)) + 0.5, late.mean(axis=1), "--", color=LINES[1][0], label="mean of all six")
+    used.axhline(0.08, color=GREY, linestyle=":", label="budget per round")
+    used.set(xlabel="week of 2013", ylabel="lateness per round", xlim=(0, 52), ylim=(0, None))
     earned.legend(fontsize=8, loc="upper left")
     used.legend(fontsize=8)
     figure.savefig(folder / "replay_flights.png", dpi=130)

@@ -1,4 +1,4 @@
-"""Route requests to three models under a money and a latency budget, by ask and tell."""
+"""Route requests to three models under a cost budget and a latency budget, with ask and tell."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ DOLLARS, SECONDS = 48.0, 7_200.0
 
 
 def answer(model: int, request: int, rng: np.random.Generator) -> tuple[float, float, float]:
-    """Quality, dollars and seconds of one answer: the world that the router must find out."""
-    later = request > REQUESTS // 2  # the medium model gets worse, the large one cheap and quick
+    """Return quality, dollars and seconds of one answer; the router does not know these distributions."""
+    later = request > REQUESTS // 2  # the medium model gets worse, the large one cheaper and faster
     quality = (0.55, 0.50 if later else 0.75, 0.85)[model]
     dollars = (0.002, 0.010, 0.012 if later else 0.040)[model] * rng.uniform(0.5, 1.5)
     seconds = (0.5, 1.5, 1.6 if later else 4.0)[model] * rng.uniform(0.5, 1.5)
     return float(rng.random() < quality), dollars, seconds
 
 
-def route(learner: ds.Learner, waiting: int = 20) -> tuple[ds.Learner, list[int], float]:
-    """Route every request; outcomes come ``waiting`` requests late, and the process restarts halfway."""
+def route(learner: ds.Learner, delay: int = 20) -> tuple[ds.Learner, list[int], float]:
+    """Route every request; outcomes arrive ``delay`` requests late, and the process restarts halfway."""
     rng = np.random.default_rng(1)
     asked: deque[tuple[ds.Decision, tuple[float, float, float]]] = deque()
     sent, good = [], 0.0
@@ -36,7 +36,7 @@ def route(learner: ds.Learner, waiting: int = 20) -> tuple[ds.Learner, list[int]
         sent.append(decision.arm)
         if not decision.skipped:
             asked.append((decision, answer(decision.arm, decision.round, rng)))
-        if len(asked) > waiting:
+        if len(asked) > delay:
             old, (quality, dollars, seconds) = asked.popleft()
             learner.tell(old, reward=quality, costs=[dollars, seconds])
             good += quality
@@ -49,14 +49,14 @@ def route(learner: ds.Learner, waiting: int = 20) -> tuple[ds.Learner, list[int]
 
 
 def restarted(learner: ds.Learner) -> ds.Learner:
-    """The learner after a restart of the process; decisions that wait for their outcome wait on."""
+    """Save and load the learner, as after a restart of the process; pending decisions are kept."""
     with tempfile.TemporaryDirectory() as folder:
         learner.save(Path(folder) / "router.npz")
         return ds.Learner.load(Path(folder) / "router.npz")
 
 
 def draw(sent: list[int], path: Path) -> None:
-    """Where requests went, in blocks of 200."""
+    """Plot the share of requests that each model received, in blocks of 200."""
     figure = new_figure(7, 3.2)
     axes = figure.subplots()
     blocks = np.array(sent).reshape(-1, 200)
@@ -73,22 +73,22 @@ def draw(sent: list[int], path: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Route by six recipes and draw the first."""
+    """Route the requests with six policies and plot the decisions of the first."""
     problem = ds.Problem(REQUESTS, arms=3, budget=[DOLLARS, SECONDS], cost_max=[0.06, 6.0])
-    recipes = {
+    policies = {
         "Thompson sampling, window 1,000": ds.ThompsonBwK(windows=1_000),
         "Thompson sampling, no window": ds.ThompsonBwK(),
         "sliding-window UCB, scale 0.1": ds.SlidingWindowUCB(
             windows=(1_000, 1_000), scale=0.1, budget_rule="remaining"
         ),
         "sliding-window UCB, scale 0.05": ds.SlidingWindowUCB(windows=(1_000, 1_000), scale=0.05),
-        "always medium": ds.AlwaysArm(1),
-        "always small": ds.AlwaysArm(0),
+        "always medium": ds.policies.AlwaysArm(1),
+        "always small": ds.policies.AlwaysArm(0),
     }
-    for name, policy in recipes.items():
+    for name, policy in policies.items():
         learner, sent, good = route(policy.start(problem, seed=0, safe=True))
         left = ", ".join(f"{amount:,.2f}" for amount in learner.remaining)
-        print(f"{name}: {good:,.0f} good answers, {sent.count(ds.SKIP):,} skipped, left [{left}]")
+        print(f"{name}: {good:,.0f} good answers, {sent.count(ds.SKIP):,} skipped, remaining [{left}]")
         if policy == ds.ThompsonBwK(windows=1_000):
             draw(sent, folder / "routing.png")
 
