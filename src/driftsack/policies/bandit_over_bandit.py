@@ -160,7 +160,7 @@ class BanditOverBandit(Policy):
     block: int | None = None
     scale: float = 0.05
     clip: bool = False
-    budget_rule: str = FIXED
+    budget_rule: str = "fixed"
 
     def __post_init__(self) -> None:
         if self.block is not None:

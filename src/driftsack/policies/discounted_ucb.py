@@ -94,7 +94,7 @@ class DiscountedUCB(Policy):
     discount: float = 0.999
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = FIXED
+    budget_rule: str = "fixed"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", number(self.discount, "discount"))

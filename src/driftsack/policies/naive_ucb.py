@@ -31,7 +31,7 @@ class NaiveUCB(Policy):
 
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = FIXED
+    budget_rule: str = "fixed"
 
     def __post_init__(self) -> None:
         check_radius_settings(self)

@@ -166,7 +166,7 @@ class PlanWithForecast(Policy):
     trust: float = 0.5
     windows: int | tuple[int, int] | None = None
     scale: float = 0.1
-    budget_rule: str = REMAINING
+    budget_rule: str = "remaining"
 
     def __post_init__(self) -> None:
         if isinstance(self.forecast, Mapping):

@@ -149,7 +149,7 @@ class SlidingWindowUCB(Policy):
     variation: tuple[float, float] | None = None
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = FIXED
+    budget_rule: str = "fixed"
     radius: str = "printed"
     shrink: float | str = 0.0
 

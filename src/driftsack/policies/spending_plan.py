@@ -115,7 +115,7 @@ class SpendingPlan(Policy):
 
     base: Policy = field(default_factory=lambda: NaiveUCB(scale=0.1))
     curve: Curve = (0.0, 1.0)
-    budget_rule: str = REMAINING
+    budget_rule: str = "remaining"
     slack: float = 0.01
 
     def __post_init__(self) -> None:

@@ -106,7 +106,7 @@ class ThompsonBwK(Policy):
     """
 
     windows: int | None = None
-    budget_rule: str = FIXED
+    budget_rule: str = "fixed"
 
     def __post_init__(self) -> None:
         if self.windows is not None:

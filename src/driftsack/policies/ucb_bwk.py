@@ -42,7 +42,7 @@ class UCBBwK(Policy):
 
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = FIXED
+    budget_rule: str = "fixed"
     shrink: float | str = THEORY
 
     def __post_init__(self) -> None:
