@@ -182,7 +182,7 @@ def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="is inconsistent"):
         ds.Instance.load(path)
     path.write_text("just some text")
-    with pytest.raises(FileFormatError, match="something else wrote it"):
+    with pytest.raises(FileFormatError, match="another program wrote it"):
         ds.Instance.load(path)
     with pytest.raises(FileNotFoundError):
         ds.Instance.load(tmp_path / "nothing.npz")
