@@ -143,6 +143,71 @@ def test_a_damaged_cache_file_is_ignored(package: Path) -> None:
     assert run_copy(package, BOOK) == {"booked": [True, False], "loaded": 1}
 
 
+def test_a_write_that_fails_halfway_leaves_no_stale_kernel(package: Path) -> None:
+    """An edit, then a disk on which the index fits and the machine code does not: the old code is never served."""
+    run_copy(package, BOOK)
+    callee = package / "game" / "ledger.py"
+    old, new = "ledger.spent[j] + costs[j] > ledger.limit[j]", "costs[j] > ledger.limit[j]"
+    callee.write_text(callee.read_text().replace(old, new))
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
+    for code in (limit + BOOK, BOOK, BOOK):
+        assert run_copy(package, code)["booked"] == [True, True]
+
+
+def test_an_index_that_names_another_signature_is_ignored(package: Path) -> None:
+    """What two processes that write at once could leave behind: index entries that point to each other's data."""
+    swap = """
+import json, driftsack as ds
+from driftsack.game.trial import run_rounds
+world = ds.instances.example_1(horizon=1_000, noise="deterministic")
+def pulls(policy):
+    return ds.simulate(world, policy, trials=1).pulls[0].tolist()
+found = [pulls(ds.policies.AlwaysArm(1)), pulls(ds.policies.UniformRandom())]
+file = run_rounds._cache._cache_file
+index = file._load_index()
+keys = list(index)
+file._save_index(dict(zip(keys, [index[key] for key in reversed(keys)])))
+print(json.dumps([found, len(keys)]))
+"""
+    (found, count) = run_copy(package, swap)
+    assert count == 2
+    again, _ = run_copy(package, swap)
+    assert again == found
+    assert found[0][0] == 0  # AlwaysArm(1) never pulls arm 0
+
+
+def test_a_state_that_the_stamp_does_not_cover_is_compiled_in_memory(package: Path) -> None:
+    """A kernel of ``verify`` runs in the loop of a trial, whose stamp does not include that package."""
+    code = """
+import json, driftsack as ds
+from driftsack.verify.auditor import audit
+world = ds.instances.example_2(horizon=50)
+print(json.dumps(audit(world, ds.SlidingWindowUCB(windows=(9, 9)), trials=1, seed=0)[0].missed))
+"""
+    before = run_copy(package, code)
+    auditor = package / "verify" / "auditor.py"
+    text = auditor.read_text()
+    assert "    if not covered:\n" in text
+    auditor.write_text(text.replace("    if not covered:\n", "    state.missed[0] += 1000.0\n    if not covered:\n"))
+    assert run_copy(package, code) > before + 1_000
+
+
+def test_a_called_kernel_that_prints_is_refused() -> None:
+    """Linked kernels have no environment of their own: printing would hang."""
+
+    @kernel
+    def talks(value: int) -> int:
+        print("value", value)  # noqa: T201
+        return value
+
+    @kernel
+    def calls(value: int) -> int:
+        return talks(value)
+
+    with pytest.raises(NumbaError, match="cannot print"):
+        calls(3)
+
+
 def test_a_full_disk_is_no_reason_to_fail(package: Path) -> None:
     """No file may grow beyond zero bytes: kernels are compiled in memory, and nothing useful is left behind."""
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"

@@ -364,3 +364,55 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     ds.instances.example_1(horizon=10).save(path)
     with pytest.raises(FileFormatError, match="must hold a driftsack learner, but holds: instance"):
         ds.Learner.load(path)
+
+
+def test_reservations_follow_from_the_pending_decisions(tmp_path: Path) -> None:
+    """They are not read from the file, so no file can switch the admission of ``safe`` off."""
+    learner = ds.NaiveUCB().start(ds.Problem(horizon=50, arms=2, budget=[7.0]), safe=True)
+    for _ in range(5):
+        learner.ask()
+    learner.save(tmp_path / "learner")
+    assert "ledger.reserved" not in file_format.read(tmp_path / "learner", "learner", 3)[1]
+    other = ds.Learner.load(tmp_path / "learner")
+    while not other.done:
+        other.ask()
+    for decision in other.pending:
+        other.tell(decision, 0.5, 1.0)
+    assert other.remaining[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"round": 99}, "round must lie in"), ({"arm": -3}, "cannot be pending"), ({"arm": 7}, "cannot be pending")],
+)
+def test_a_file_with_an_impossible_course_is_refused(tmp_path: Path, change: dict[str, int], words: str) -> None:
+    learner = started()
+    learner.ask()
+    learner.save(tmp_path / "learner")
+    content, arrays = file_format.read(tmp_path / "learner", "learner", 3)
+    if "round" in change:
+        content["round"] = change["round"]
+    else:
+        arrays["pending.arms"][:] = change["arm"]
+    file_format.write(tmp_path / "learner", "learner", 3, content, arrays)
+    with pytest.raises(FileFormatError, match=words):
+        ds.Learner.load(tmp_path / "learner")
+
+
+def test_a_file_that_was_altered_is_refused(tmp_path: Path) -> None:
+    """An index out of range would make a kernel read beyond its arrays: the digest notices any change."""
+    started().save(tmp_path / "learner.npz")
+    with np.load(tmp_path / "learner.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    arrays["state.means.stale.members"] = np.full(3, 2**40)
+    np.savez(tmp_path / "learner.npz", **arrays)
+    with pytest.raises(FileFormatError, match="not as it was written"):
+        ds.Learner.load(tmp_path / "learner.npz")
+
+
+def test_a_skipped_round_has_no_costs_to_cancel() -> None:
+    learner = ds.NaiveUCB().start(ds.Problem(horizon=9, arms=2, budget=[0.0]), safe=True)
+    decision = learner.ask()
+    learner.cancel(decision)
+    with pytest.raises(OutcomeError, match="its costs are 0, got"):
+        learner.cancel(decision, 0.5)

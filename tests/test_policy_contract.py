@@ -42,7 +42,9 @@ NEEDED: dict[str, dict[str, Any]] = {
 def found() -> list[Recipe]:
     """Every policy of the library, and the one that CONTRIBUTING.md shows."""
     ours = [recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.policies.")]
-    return [InTurn, *(recipe for recipe in ours if not inspect.isabstract(recipe))]
+    names = {recipe.__name__ for recipe in ours}
+    shown = [recipe for recipe in (InTurn,) if recipe.__name__ not in names]  # it may have been pasted into the library
+    return [*shown, *(recipe for recipe in ours if not inspect.isabstract(recipe))]
 
 
 def built(recipe: Recipe, problem: ds.Problem, **settings: Any) -> ds.Policy:

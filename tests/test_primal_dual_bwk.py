@@ -9,7 +9,7 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.arrays import Floats
-from driftsack.core.errors import OutOfRangeError
+from driftsack.core.errors import OutOfRangeError, SettingError
 
 PROBLEM = ds.Problem(horizon=300, arms=4, budget=[60.0, 90.0])
 
@@ -73,3 +73,5 @@ def test_the_old_name_of_the_setting_still_works() -> None:
         assert ds.policies.PrimalDualBwK(scale=0.5) == ds.policies.PrimalDualBwK(confidence=0.5)  # type: ignore[call-arg]
     with pytest.warns(DeprecationWarning, match="'windows'"):
         assert ds.policies.from_spec({"policy": "ThompsonBwK", "window": 9}) == ds.ThompsonBwK(windows=9)
+    with pytest.raises(SettingError, match="which are the same setting"):
+        ds.ThompsonBwK(window=9, windows=8)  # type: ignore[call-arg]

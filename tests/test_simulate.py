@@ -304,3 +304,14 @@ def test_pulls_of_the_first_half_are_those_counted_by_hand() -> None:
                 learner.tell(decision, world.rewards[row, decision.arm], world.costs[row, :, decision.arm])
         assert run.pulls_first_half[trial].tolist() == pulls.tolist()
     assert (run.pulls_first_half < run.pulls).any()
+
+
+def test_a_kernel_with_the_wrong_parameters_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy that was written for an earlier protocol."""
+
+    def old_learn(state: Any, t: int, arm: int, chance: float, reward: float, costs: Any) -> None:
+        """The parameters of an earlier release."""
+
+    monkeypatch.setattr(sys.modules[InTurn.__module__], "learn", old_learn)
+    with pytest.raises(SettingError, match=r"learn of tests.in_turn must take \(state, outcome\), got \(state, t, arm"):
+        InTurn().start(ds.Problem(horizon=9, arms=2, budget=[3.0]))

@@ -2,14 +2,14 @@
 
 The names below are the ones that most programs need. Every policy is in ``driftsack.policies``, every error in
 ``driftsack.errors``, and all that the author of a policy imports in ``driftsack.authoring``. The modules ``oco``,
-``plot``, ``gym``, ``sweeps``, ``paper``, ``verify``, ``bench`` and ``authoring`` are loaded when they are first used.
+``plot``, ``gym``, ``sweeps``, ``paper``, ``verify`` and ``bench`` are loaded when they are first used.
 """
 
 import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from driftsack import benchmarks, datasets, instances, logs, lp, measures, policies, theory
+from driftsack import authoring, benchmarks, datasets, instances, logs, lp, measures, policies, theory
 from driftsack.advice import Advice, advise
 from driftsack.core import SKIP, Decision, Instance, Problem, errors
 from driftsack.core.errors import DriftsackError
@@ -28,7 +28,7 @@ from driftsack.policies import (
 from driftsack.simulation import Run, gather, simulate
 
 if TYPE_CHECKING:
-    from driftsack import authoring, bench, gym, oco, paper, plot, sweeps, verify
+    from driftsack import bench, gym, oco, paper, plot, sweeps, verify
 
 __all__ = [
     "SKIP",
@@ -70,7 +70,7 @@ __all__ = [
     "verify",
 ]
 
-_LAZY = ("authoring", "bench", "gym", "oco", "paper", "plot", "sweeps", "verify")
+_LAZY = ("bench", "gym", "oco", "paper", "plot", "sweeps", "verify")
 """Modules that most programs do not use; each is imported when it is first asked for."""
 _MOVED = dict.fromkeys(
     (

@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-import driftsack
 from driftsack.bench.timing import Progress
 from driftsack.core.errors import SettingError
+from driftsack.core.stamp import PACKAGE
 
 WARM_SCRIPT: Final = """
 import json, time
@@ -68,7 +68,7 @@ def version_rows(other: Path, quick: bool, progress: Progress) -> list[dict[str,
     """Compare this version with the one in the folder ``other``, such as the ``src`` of another checkout."""
     if not (other / "driftsack" / "__init__.py").is_file():
         raise SettingError(f"the folder {other} must contain the package driftsack, such as src of another checkout.")
-    versions = (Path(driftsack.__file__).parents[1], other.resolve())
+    versions = (PACKAGE.parent, other.resolve())
     best: tuple[dict[str, float], dict[str, float]] = ({}, {})
     with tempfile.TemporaryDirectory() as folder:
         caches = [Path(folder) / "this", Path(folder) / "other"]

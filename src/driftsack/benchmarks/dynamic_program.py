@@ -23,6 +23,7 @@ from driftsack.benchmarks.benchmark import Benchmark
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import SettingError, TooLargeError
 from driftsack.core.instance import Instance
+from driftsack.game.ledger import TOLERANCE
 from driftsack.numerics.compiled import kernel
 
 MOST_RESOURCES: Final = 2
@@ -88,7 +89,7 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
         )
     grid, cost_patterns = _grid(instance)
     levels = [
-        math.floor(budget * steps * (1 + 1e-12))
+        math.floor(budget * steps * (1 + TOLERANCE))
         for budget, steps in zip(instance.problem.unit_budget, grid, strict=True)
     ]
     reach = [min(level, instance.horizon * steps) for level, steps in zip(levels, grid, strict=True)]

@@ -28,6 +28,7 @@ from driftsack.core.arrays import Floats, Phase
 from driftsack.core.checks import whole
 from driftsack.core.instance import Instance
 from driftsack.core.statistics import standard_error
+from driftsack.game.units import prices_in_units, units_of
 from driftsack.lp.step import LOOSE, certificate, new_step_lp, step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
@@ -196,7 +197,7 @@ def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> Fi
         "OPT_FD (fluid)",
         best.value * problem.reward_max,
         relative_gap(best.value + proof.gap, best.value, stop),
-        best.prices * problem.reward_max / np.asarray(problem.cost_max),
+        prices_in_units(units_of(problem), best.prices),
         np.tile(best.mix, (len(instance.rewards), 1)),
         passes=1,
         stopping_time=stop,

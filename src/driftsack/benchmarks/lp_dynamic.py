@@ -24,6 +24,7 @@ import numpy as np
 from driftsack.benchmarks.benchmark import Benchmark, relative_gap
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.instance import Instance
+from driftsack.game.units import prices_in_units, units_of
 from driftsack.numerics.bundle import Minimum, minimise
 from driftsack.numerics.compiled import kernel
 
@@ -124,7 +125,7 @@ def lp_dynamic(instance: Instance, tolerance: float = 1e-9, most_passes: int = 1
         "LP-Dynamic",
         value * problem.reward_max,
         relative_gap(value, feasible_share * reward, problem.horizon),
-        prices * problem.reward_max / np.asarray(problem.cost_max),
+        prices_in_units(units_of(problem), prices),
         plan,
         minimum.passes,
     )

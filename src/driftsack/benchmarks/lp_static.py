@@ -12,6 +12,7 @@ import numpy as np
 from driftsack.benchmarks.benchmark import Benchmark, relative_gap
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
+from driftsack.game.units import prices_in_units, units_of
 from driftsack.lp.step import certificate, step_lp
 
 
@@ -42,7 +43,7 @@ def lp_static(instance: Instance) -> Benchmark:
         "LP-Static",
         best.value * problem.horizon * problem.reward_max,
         relative_gap(best.value + proof.gap, best.value, 1.0),
-        best.prices * problem.reward_max / np.asarray(problem.cost_max),
+        prices_in_units(units_of(problem), best.prices),
         np.tile(best.mix, (len(instance.rewards), 1)),
         passes=1,
     )

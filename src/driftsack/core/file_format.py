@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import threading
@@ -65,7 +66,8 @@ def write(
     if target.is_dir() or not target.parent.is_dir():
         trouble = "is a folder" if target.is_dir() else f"cannot be written: the folder {target.parent} does not exist"
         raise FileNotFoundError(f"{target} {trouble}; name a file in a folder that exists.")
-    header = json.dumps({"kind": kind, "version": layout, "release": __version__, "content": content})
+    seal = _digest(content, arrays)
+    header = json.dumps({"kind": kind, "version": layout, "release": __version__, "content": content, "digest": seal})
     with atomic_write(target) as stream:
         np.savez(stream, allow_pickle=False, **{_HEADER: np.array(header)}, **arrays)
 
@@ -77,7 +79,7 @@ def read(path: str | os.PathLike[str], kind: str, layout: int) -> tuple[dict[str
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(str(arrays.pop(_HEADER)))
         found, stamp, content = header["kind"], header["version"], dict(header["content"])
-        writer = header["release"]
+        writer, seal = header["release"], header.get("digest")
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"{path} does not exist; it must be a driftsack {kind} file, as save writes it."
@@ -95,4 +97,15 @@ def read(path: str | os.PathLike[str], kind: str, layout: int) -> tuple[dict[str
         raise FileFormatError(
             f"{path} must be of {kind} version {layout}, got version {stamp}; read it with driftsack {writer}."
         )
+    if seal is not None and seal != _digest(content, arrays):  # files of earlier releases have none
+        raise FileFormatError(f"{path} is not as it was written: its content has changed; save it again.")
     return content, arrays
+
+
+def _digest(content: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    """A digest of everything in a file, so that an altered one is noticed before a kernel reads it."""
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}:{array.dtype}:{array.shape};".encode() + array.tobytes())
+    return digest.hexdigest()

@@ -27,6 +27,11 @@ class Problem:
         reward_max: The most that one round can earn.
         cost_max: The most that one round can use of each resource; one number for all of them.
 
+    Raises:
+        NegativeBudgetError: A budget is below 0.
+        OutOfRangeError: The horizon, the number of arms, ``reward_max`` or ``cost_max`` is not positive.
+        ShapeError: There are not as many maxima as budgets.
+
     >>> problem = Problem(horizon=10_000, arms=3, budget=[500, 800], cost_max=[1, 0.5])
     >>> problem.resources, problem.rate
     (2, array([0.05, 0.16]))

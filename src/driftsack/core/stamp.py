@@ -21,14 +21,15 @@ def code_digest(*more: str) -> str:
     """Compute a digest of every Python file of the deciding packages.
 
     Args:
-        *more: Further packages to include, for kernels that live in one of them.
+        *more: Further packages or files to include, for kernels that live in one of them.
 
     Returns:
         The digest in hexadecimal.
     """
     digest = hashlib.sha256()
     for part in sorted({*DECIDING, *more}):
-        for path in sorted((PACKAGE / part).rglob("*.py")):
+        place = PACKAGE / part
+        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
             digest.update(path.relative_to(PACKAGE).as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Deprecated: ``driftsack.experiments`` is now ``driftsack.sweeps``. The old import path works for one more release."""
+"""Deprecated: ``driftsack.experiments`` is now ``driftsack.sweeps``. Its public names work for one more release."""
 
 from __future__ import annotations
 

@@ -60,6 +60,21 @@ def is_broken(ledger: Ledger) -> bool:
 
 
 @kernel
+def reset_account(ledger: Ledger, j: int, budget: float) -> None:
+    """Begin to spend resource ``j`` again, with a new budget."""
+    ledger.spent[j] = 0.0
+    ledger.carry[j] = 0.0
+    set_budget(ledger, j, budget)
+
+
+@kernel
+def set_budget(ledger: Ledger, j: int, budget: float) -> None:
+    """Change the budget of resource ``j``."""
+    ledger.budget[j] = budget
+    ledger.limit[j] = budget * (1.0 + TOLERANCE)
+
+
+@kernel
 def breaks_budget(ledger: Ledger, costs: Floats) -> bool:
     """Whether paying ``costs`` would break a budget."""
     for j in range(costs.size):

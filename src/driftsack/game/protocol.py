@@ -15,6 +15,7 @@ policies call them by name and stay in the disk cache.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -33,15 +34,25 @@ STUCK: Final = -2
 """Returned by ``choose``: an LP could not be certified. Call ``solve_stuck`` and choose again."""
 
 
+PARAMETERS: Final = {"choose": ("state", "round", "rng", "mix", "prices"), "learn": ("state", "outcome")}
+
+
 def find_kernel(state_class: type, name: str) -> Any:
     """The ``choose`` or ``learn`` of the file in which a state's class was written."""
     file = sys.modules[state_class.__module__]
     if not hasattr(file, name):
         raise SettingError(
             f"the file {state_class.__module__!r} holds the state {state_class.__name__} and must hold its kernel "
-            f"{name} too; write `@kernel def {name}(state, ...)` beside it."
+            f"{name} too; write `@kernel def {name}({', '.join(PARAMETERS[name])})` beside it."
         )
-    return getattr(file, name)
+    found = getattr(file, name)
+    parameters = tuple(inspect.signature(source(found)).parameters)
+    if len(parameters) != len(PARAMETERS[name]):
+        raise SettingError(
+            f"{name} of {state_class.__module__} must take ({', '.join(PARAMETERS[name])}), got "
+            f"({', '.join(parameters)}); see CONTRIBUTING.md."
+        )
+    return found
 
 
 def choose(state: Any, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.errors import DriftsackError, SettingError
+from driftsack.core.stamp import DECIDING
 from driftsack.lp.step import rescue_failed
 from driftsack.numerics.simplex import Simplex
 
@@ -38,9 +39,9 @@ def programs(state: Any) -> Iterator[Simplex]:
 
 
 def is_packaged(state: Any) -> bool:
-    """Whether every class of the state belongs to the package, so that the stamp of the cache covers its kernels."""
-    classes = {type(part) for _, part in parts(state) if hasattr(part, "_fields")}
-    return all(kind.__module__.startswith("driftsack.") for kind in classes)
+    """Whether the stamp of the loop's cache covers the files of all classes of the state, and so their kernels."""
+    modules = {type(part).__module__ for _, part in parts(state) if hasattr(part, "_fields")}
+    return all(module.startswith("driftsack.") and module.split(".")[1] in DECIDING for module in modules)
 
 
 def copy_state(state: Any) -> Any:

@@ -40,6 +40,34 @@ def units_of(problem: Problem) -> Units:
     return Units(problem.reward_max, np.asarray(problem.cost_max))
 
 
+def prices_in_units(units: Units, prices: Floats) -> Floats:
+    """Convert normalised prices to the problem's units.
+
+    Args:
+        units: The units of the problem.
+        prices: (d,) normalised prices.
+
+    Returns:
+        (d,) reward per unit of each resource.
+    """
+    converted: Floats = prices * units.reward / units.costs
+    return converted
+
+
+def normalised_prices(units: Units, prices: Floats) -> Floats:
+    """Convert prices in the problem's units to normalised ones.
+
+    Args:
+        units: The units of the problem.
+        prices: (d,) reward per unit of each resource.
+
+    Returns:
+        (d,) normalised prices.
+    """
+    converted: Floats = prices * units.costs / units.reward
+    return converted
+
+
 def normalised_outcome(problem: Problem, units: Units, reward: object, costs: npt.ArrayLike) -> tuple[float, Floats]:
     """Check an outcome in the problem's units and normalise it.
 

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar, cast
 
 from numba import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.serialize import dumps
 
 from driftsack.core.stamp import DECIDING, PACKAGE, code_digest
 from driftsack.numerics.linking import OPTIONS, WITHOUT_WRAPPERS, Kernel, LinkedCompiler
@@ -30,11 +31,36 @@ DIGEST_BYTES: Final = 32
 
 
 class _SealedFile(IndexDataCacheFile):  # type: ignore[misc]
-    """Numba's files, each preceded by a digest of its content: damaged machine code is never loaded."""
+    """Numba's files, made safe against damage and against several processes that write at once.
+
+    Every file is preceded by a digest of its content. A data file is named after its key and carries key and stamp, so
+    whatever the index says, machine code is loaded only for what it was compiled from. Data is written before the
+    index; an update of the index that is lost or never happens costs a recompilation.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep the machine code of a signature, and remove files of other code."""
+        name = (
+            f"{Path(self._index_path).stem}.{hashlib.sha256(_sealed((self._source_stamp, key))).hexdigest()[:20]}.nbc"
+        )
+        self._save_data(name, (self._source_stamp, key, data))
+        overloads = self._load_index()
+        overloads[key] = name
+        self._save_index(overloads)
+        for other in Path(self._cache_path).glob(f"{Path(self._index_path).stem}.*.nbc"):
+            if other.name not in overloads.values():
+                other.unlink(missing_ok=True)
+
+    def load(self, key: Any) -> Any:
+        """The machine code of a signature, or None."""
+        name = self._load_index().get(key)
+        if name is None:
+            return None
+        stamp, stored, data = _opened(Path(self._data_path(name)).read_bytes())
+        return data if (stamp, stored) == (self._source_stamp, key) else None
 
     def _dump(self, obj: object) -> bytes:
-        content: bytes = super()._dump(obj)
-        return hashlib.sha256(content).digest() + content
+        return _sealed(obj)
 
     def _load_index(self) -> dict[Any, str]:
         """The signatures on disk; none if the index is missing, damaged or of other code: it is then written again."""
@@ -47,8 +73,11 @@ class _SealedFile(IndexDataCacheFile):  # type: ignore[misc]
                 return dict(overloads) if stamp == self._source_stamp else {}
         return {}
 
-    def _load_data(self, name: str) -> Any:
-        return _opened(Path(self._data_path(name)).read_bytes())
+
+def _sealed(obj: object) -> bytes:
+    """An object as bytes, preceded by their digest."""
+    content: bytes = dumps(obj)
+    return hashlib.sha256(content).digest() + content
 
 
 def _opened(sealed: bytes) -> Any:

@@ -15,6 +15,8 @@ from typing import Any, Final
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
+from numba.core.errors import UnsupportedError
+from numba.core.ir import Print
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
@@ -43,6 +45,8 @@ class _LinkedLowering(NativeLowering):  # type: ignore[misc]
 
     def run_pass(self, state: Any) -> bool:
         """Lower one function."""
+        if any(isinstance(statement, Print) for block in state.func_ir.blocks.values() for statement in block.body):
+            raise UnsupportedError("a kernel that another kernel calls cannot print; debug with NUMBA_DISABLE_JIT=1")
         state.library = _LinkedLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)

@@ -35,7 +35,7 @@ from driftsack.core.checks import whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import TOLERANCE, Ledger, can_pay, charge, open_ledger
+from driftsack.game.ledger import Ledger, can_pay, charge, open_ledger, reset_account, set_budget
 from driftsack.game.records import Outcome, Round, with_account, with_time
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import mix_uniform, softmax
@@ -120,9 +120,7 @@ def open_block(state: State, round: Round, rng: Generator) -> None:
     block.missing[0] = state.length - rounds
     for j in range(block.rate.size):
         block.rate[j] = round.rate[j]
-        account.budget[j] = round.rate[j] * rounds
-        account.spent[j] = 0.0
-        account.carry[j] = 0.0
+        reset_account(account, j, round.rate[j] * rounds)
 
 
 @kernel
@@ -130,8 +128,7 @@ def follow_rate(state: State, round: Round) -> None:
     """The block's budget assumes a constant rate; add the difference of the present one."""
     account = state.account
     for j in range(account.budget.size):
-        account.budget[j] += round.rate[j] - state.block.rate[j]
-        account.limit[j] = account.budget[j] * (1.0 + TOLERANCE)
+        set_budget(account, j, account.budget[j] + (round.rate[j] - state.block.rate[j]))
 
 
 @kernel

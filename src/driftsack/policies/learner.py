@@ -29,7 +29,7 @@ from driftsack.game.ledger import admits, charge, is_broken, open_ledger, releas
 from driftsack.game.protocol import STUCK, callable_kernel
 from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state_tree import arrays, solve_stuck
-from driftsack.game.units import normalised_outcome, units_of
+from driftsack.game.units import normalised_outcome, prices_in_units, units_of
 from driftsack.numerics.compiled import source
 from driftsack.policies.pending import PendingArrays
 from driftsack.policies.policy import Policy, from_spec
@@ -153,7 +153,7 @@ class Learner:
             skipped = _new_outcome(self._terms, self._round, SKIP, float(1.0 - mix.sum()), 0.0, nothing)
             self._learn(self._state, skipped)
         self._round += 1
-        decision = Decision(self._round, arm, mix, unit_prices * self._units.reward / self._units.costs)
+        decision = Decision(self._round, arm, mix, prices_in_units(self._units, unit_prices))
         if arm != SKIP:
             reserve(self._ledger)
             self._pending[self._round] = decision
@@ -185,7 +185,10 @@ class Learner:
         Raises:
             AlreadyToldError: The decision was told before.
             UnknownDecisionError: This learner did not make the decision.
-            OutcomeError: A skipped round is told a reward or a cost.
+            OutcomeError: A skipped round is given a reward or a cost.
+            OutOfRangeError: The reward or a cost is negative or above its maximum.
+            ShapeError: The costs are not one number per resource.
+            NotFiniteError: The reward or a cost is NaN or infinite.
         """
         gain, uses = normalised_outcome(self.problem, self._units, reward, costs)
         with self._lock:
@@ -211,6 +214,8 @@ class Learner:
         Raises:
             AlreadyToldError: The decision was told before.
             UnknownDecisionError: This learner did not make the decision.
+            OutcomeError: A skipped round is given a cost.
+            OutOfRangeError: A cost is negative or above ``cost_max``.
         """
         known = np.zeros(self.problem.resources) if costs is None else costs
         _, uses = normalised_outcome(self.problem, self._units, 0.0, known)
@@ -218,6 +223,10 @@ class Learner:
             own = self._own(decision)
             if own is not None:
                 self._settle(own, uses)
+            elif uses.any():
+                raise OutcomeError(
+                    f"round {decision.round} was skipped: its costs are 0, got {uses * self._units.costs}."
+                )
 
     def _settle(self, own: Decision, uses: Floats) -> None:
         """Charge a pending decision and release what was reserved for it."""
@@ -267,9 +276,19 @@ class Learner:
             everything = self._arrays() | arrays(waiting, "pending")
             file_format.write(path, "learner", _LAYOUT, content, everything)
 
+    def _check_progress(self) -> None:
+        """Raise unless the round and the pending decisions that were read are possible."""
+        if not 0 <= self._round <= self.problem.horizon:
+            raise ValueError(f"the round must lie in [0, {self.problem.horizon}], got {self._round}")
+        for decision in self._pending.values():
+            if not (1 <= decision.round <= self._round and 0 <= decision.arm < self.problem.arms):
+                raise ValueError(f"round {decision.round} with arm {decision.arm} cannot be pending")
+
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Every array that makes up state and ledger."""
-        return arrays(self._state, "state") | arrays(self._ledger, "ledger")
+        """Every array that makes up state and ledger; reservations follow from the pending decisions."""
+        found = arrays(self._state, "state") | arrays(self._ledger, "ledger")
+        del found["ledger.reserved"]
+        return found
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Learner:
@@ -290,6 +309,8 @@ class Learner:
             learner._round, learner._fallbacks = int(content["round"]), int(content["fallbacks"])
             waiting = PendingArrays(*(stored.pop(f"pending.{field}") for field in PendingArrays._fields))
             learner._pending = {d.round: d for d in waiting.decisions()}
+            learner._check_progress()
+            learner._ledger.reserved[:] = float(len(learner._pending))
             learner._rng.bit_generator.state = content["rng"]
             places = learner._arrays()
             if places.keys() != stored.keys():

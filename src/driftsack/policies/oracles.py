@@ -14,7 +14,6 @@ import abc
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.random import Generator
 
 from driftsack.benchmarks.benchmark import Benchmark
@@ -26,6 +25,7 @@ from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
+from driftsack.game.units import normalised_prices, units_of
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.policies.policy import Policy
@@ -73,10 +73,10 @@ class Oracle(Policy):
 
     def state_on(self, instance: Instance) -> State:
         """Compute the plan of this oracle's benchmark."""
-        best, problem = self.benchmark(instance), instance.problem
+        best = self.benchmark(instance)
         if best.plan is None or best.prices is None:
             raise SettingError(f"{best.name} has no plan that {type(self).__name__} could follow.")
-        unit_prices = best.prices * np.asarray(problem.cost_max) / problem.reward_max
+        unit_prices = normalised_prices(units_of(instance.problem), best.prices)
         return State(frozen(best.plan), frozen(unit_prices), instance.phase)
 
     @abc.abstractmethod

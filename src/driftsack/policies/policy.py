@@ -126,9 +126,11 @@ def renamed_settings(**names: str) -> Callable[[AnyPolicy], AnyPolicy]:
 def _renamed(policy: str, names: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(settings)
     for old, new in names.items():
+        if old in found and new in found:
+            raise SettingError(f"{policy} was given {old} and {new}, which are the same setting; give {new} only.")
         if old in found:
             message = f"the setting {old!r} of {policy} is now called {new!r}; the old name will be removed."
-            warnings.warn(message, DeprecationWarning, stacklevel=4)
+            warnings.warn(message, DeprecationWarning, stacklevel=3)
             found[new] = found.pop(old)
     return found
 
