@@ -176,13 +176,13 @@ def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="must be of instance version 1, got version 99"):
         ds.Instance.load(path)
     file_format.write(path, "learner", 1, {}, {})
-    with pytest.raises(FileFormatError, match="must hold a driftsack instance, but holds: learner"):
+    with pytest.raises(FileFormatError, match="must hold a driftsack instance, got a file of kind 'learner'"):
         ds.Instance.load(path)
     file_format.write(path, "instance", 1, {"problem": {}, "noise": "beta"}, {})
     with pytest.raises(FileFormatError, match="is inconsistent"):
         ds.Instance.load(path)
     path.write_text("just some text")
-    with pytest.raises(FileFormatError, match="something else wrote it"):
+    with pytest.raises(FileFormatError, match="another program wrote it"):
         ds.Instance.load(path)
     with pytest.raises(FileNotFoundError):
         ds.Instance.load(tmp_path / "nothing.npz")
