@@ -105,12 +105,12 @@ def test_terminated_by_a_budget_truncated_by_the_horizon() -> None:
     env.reset(seed=0)
     ends = [env.step(0)[1:4] for _ in range(3)]
     assert ends == [(1.0, False, False), (1.0, False, False), (0.0, True, False)]
-    with pytest.raises(BudgetExhaustedError, match="broke in round 3; call reset"):
+    with pytest.raises(BudgetExhaustedError, match="exceeded in round 3; call reset"):
         env.step(0)
     env.reset()
     ends = [env.step(1)[1:4] for _ in range(5)]
     assert ends[-2:] == [(0.0, False, False), (0.0, False, True)]
-    with pytest.raises(HorizonReachedError, match="all 5 rounds were played; call reset"):
+    with pytest.raises(HorizonReachedError, match="all 5 rounds have been played; call reset"):
         env.step(0)
 
 
@@ -157,7 +157,7 @@ def test_seeds_repeat_and_go_on() -> None:
 def test_bad_actions_are_refused_and_change_nothing(action: Any) -> None:
     env = BudgetEnv(world("deterministic"))
     env.reset(seed=0)
-    with pytest.raises(OutOfRangeError, match=r"whole number in \[0, 3\], arms first and 3 to skip, got"):
+    with pytest.raises(OutOfRangeError, match=r"whole number in \[0, 3\], where 3 is to skip, got"):
         env.step(action)
     assert env.step(np.array(1))[4]["round"] == 1
 
@@ -172,7 +172,7 @@ def test_skip_is_named_to_those_who_pass_it() -> None:
 def test_misuse_is_named() -> None:
     with pytest.raises(SettingError, match="instance must be a driftsack Instance"):
         BudgetEnv("example_2")  # type: ignore[arg-type]
-    with pytest.raises(DriftsackError, match="begins with reset"):
+    with pytest.raises(DriftsackError, match="must begin with reset"):
         BudgetEnv(world("beta")).step(0)
     with pytest.raises(SettingError, match="policy must be a driftsack Policy"):
         play(FixedList([0]), BudgetEnv(world("beta")))  # type: ignore[arg-type]
