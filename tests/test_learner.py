@@ -89,7 +89,7 @@ MISUSES: list[tuple[Misuse, type[DriftsackError], str]] = [
     (
         lambda own, d: own.tell(dataclasses.replace(d, round=1), 0.5, [0.1, 0.1]),
         AlreadyToldError,
-        "round 1 waits for no outcome",
+        "round 1 has no pending outcome",
     ),
     (
         lambda own, d: own.tell(dataclasses.replace(d, arm=ds.SKIP), 0.0, [0.0, 0.0]),
@@ -111,7 +111,7 @@ MISUSES: list[tuple[Misuse, type[DriftsackError], str]] = [
     (lambda own, d: own.tell(d, 0.5, [0.1, [0.1]]), ShapeError, "costs must be numbers of shape"),  # type: ignore[arg-type]
     (lambda own, d: own.tell(d, 0.5, 0.1), ShapeError, "got the single number 0.1"),
     (lambda own, d: own.cancel(d, [2.0, 0.0]), OutOfRangeError, "costs must lie in"),
-    (lambda own, d: own.cancel(dataclasses.replace(d, round=1)), AlreadyToldError, "waits for no outcome"),
+    (lambda own, d: own.cancel(dataclasses.replace(d, round=1)), AlreadyToldError, "has no pending outcome"),
 ]
 
 
@@ -177,7 +177,7 @@ def test_skip_needs_no_tell_and_takes_an_empty_one() -> None:
     assert not decision.mix.any()
     before = snapshot(learner)
     learner.tell(decision, 0.0, [0.0])
-    with pytest.raises(OutcomeError, match="was skipped: its reward and costs are 0"):
+    with pytest.raises(OutcomeError, match="was skipped: its reward and costs must be 0"):
         learner.tell(decision, 0.5, [0.0])
     assert snapshot(learner) == before
     assert learner.ask().round == 2
@@ -362,5 +362,5 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="must be of learner version 3, got version 4"):
         ds.Learner.load(path)
     ds.instances.example_1(horizon=10).save(path)
-    with pytest.raises(FileFormatError, match="must hold a driftsack learner, but holds: instance"):
+    with pytest.raises(FileFormatError, match="must hold a driftsack learner, got a file of kind 'instance'"):
         ds.Learner.load(path)

@@ -220,7 +220,7 @@ def test_by_period() -> None:
         ((), SettingError, "curve must begin with 0"),
         ((0.0,), SettingError, "curve must begin with 0"),
         ((0.1, 1.0), SettingError, "curve must begin with 0"),
-        ((0.0, 0.6, 0.5, 1.0), SettingError, "never fall"),
+        ((0.0, 0.6, 0.5, 1.0), SettingError, "never decrease"),
         ((0.0, 1.1), SettingError, "not exceed 1"),
         (((0.0, 1.0), (0.2, 1.0)), SettingError, "curve must begin with 0"),
         (((0.0, 1.0), (0.0, 0.5, 1.0)), ShapeError, "curve must be an array of numbers with 2 axes"),
