@@ -268,7 +268,7 @@ def test_the_package_loads_this_half_only_when_asked_for() -> None:
     )
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert output.strip() == "False []"
-    with pytest.raises(AttributeError, match="driftsack has no 'ocean'"):
+    with pytest.raises(AttributeError, match="'driftsack' has no attribute 'ocean'"):
         driftsack.ocean  # noqa: B018
 
 
