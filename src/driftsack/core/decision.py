@@ -13,7 +13,7 @@ SKIP: Final = -1
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The choice of one round. ``tell`` needs nothing else, so feedback may arrive late and out of order.
+    """The choice of one round, with all that identifies it, so that feedback may arrive late and out of order.
 
     Attributes:
         round: The round, from 1 to T, which identifies the decision.
