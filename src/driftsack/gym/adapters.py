@@ -55,9 +55,9 @@ def play(policy: Policy, env: Env[Any, Any], seed: int = 0) -> float:
     while not over:
         decision = learner.ask()
         action = inner.instance.arms if decision.skipped else decision.arm
-        _, reward, broken, truncated, info = env.step(action)
+        _, reward, terminated, truncated, info = env.step(action)
         total += float(reward)
-        over = broken or truncated
+        over = terminated or truncated
         if not over and not decision.skipped:
             learner.tell(decision, reward=float(reward), costs=info["costs"])
     return total
