@@ -9,26 +9,26 @@ from driftsack.authoring import Floats, Generator, Ints, Outcome, Policy, Proble
 
 
 class State(NamedTuple):
-    """How many arms there are."""
+    """The number of arms."""
 
     arms: Ints  # (1,)
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """The arm after the last."""
+    """Return the index after the last arm."""
     return int(state.arms[0])
 
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Nothing is learnt."""
+    """Ignore the outcome."""
 
 
 @dataclass(frozen=True)
 class Astray(Policy):
-    """No settings."""
+    """Choose an invalid arm; no settings."""
 
     def new_state(self, problem: Problem) -> State:
-        """Count the arms."""
+        """The state, which holds the number of arms."""
         return State(np.array([problem.arms]))

@@ -1,4 +1,4 @@
-"""Settings of every test: hypothesis draws the same examples each time, so that a red run stays red."""
+"""Settings of all tests: hypothesis draws the same examples in every run, so that failures are reproducible."""
 
 from hypothesis import settings
 

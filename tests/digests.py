@@ -1,7 +1,7 @@
-"""Digests of results, to show that a change of the code changed no bit of what it computes.
+"""Digests of results, to show that a change of the code does not change a bit of the results.
 
-``tests/data/digests.json`` holds them as they were before the rules of the game moved into a package of their own.
-``python -m tests.digests`` prints them as they are now; write them to the file only when a change of results is meant.
+``tests/data/digests.json`` holds the digests recorded before the rules of the game moved into the package ``game``.
+``python -m tests.digests`` prints the current digests; update the file only if results are meant to change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from driftsack.cli import app
 from driftsack.policies import from_spec
 from driftsack.sweeps.cells import NamedInstance
 from driftsack.sweeps.league import league_spec
-from tests.late import answer
+from tests.late import give_feedback
 
 RECORDED = Path(__file__).parent / "data" / "digests.json"
 HORIZON, TRIALS, SEEDS = 1_000, 2, (0, 1, 2)
@@ -42,9 +42,9 @@ def short(digest: Any) -> str:
 
 
 def simulated(policy: str) -> dict[str, str]:
-    """A digest for each world of the league: every array of the runs with each seed."""
+    """A digest for each world of the league, of every array of the runs with each seed."""
     worlds, entries = league()
-    found = {}
+    digests = {}
     for name, world in worlds.items():
         digest = hashlib.sha256()
         settings = entries[policy].resolve(world.measured)
@@ -56,35 +56,35 @@ def simulated(policy: str) -> dict[str, str]:
                 continue
             for part in (run.reward, run.stopping_time, run.spent, run.overshoot, run.pulls, run.curve, run.fallbacks):
                 digest.update(np.ascontiguousarray(part).tobytes())
-        found[name] = short(digest)
-    return found
+        digests[name] = short(digest)
+    return digests
 
 
 def transcript(policy: str, safe: bool) -> str:
-    """A digest of what a learner decides when feedback comes late, out of order, or never."""
+    """A digest of a learner's decisions when feedback arrives late, out of order, or never."""
     _, entries = league()
-    told = Forecast()
-    problem = told.problem
-    settings = from_spec(entries[policy].resolve(told))
+    facts = KnownFacts()
+    problem = facts.problem
+    settings = from_spec(entries[policy].resolve(facts))
     if isinstance(settings, ds.policies.Exp3BwK):
         problem = ds.Problem(problem.horizon, problem.arms, problem.budget[0], problem.reward_max, problem.cost_max[0])
     digest = hashlib.sha256()
     try:
         learner = settings.start(problem, seed=7, safe=safe)
-    except ds.DriftsackError as error:  # an oracle cannot be asked
+    except ds.DriftsackError as error:  # an oracle cannot be started on a problem
         return type(error).__name__
     rng = np.random.default_rng(1)
     while not learner.done:
         decision = learner.ask()
         digest.update(np.array([decision.round, decision.arm], dtype=np.int64).tobytes())
         digest.update(decision.mix.tobytes() + decision.prices.tobytes())
-        answer(learner, rng)
+        give_feedback(learner, rng)
         digest.update(learner.remaining.tobytes())
     return short(digest)
 
 
-class Forecast(dict[str, Any]):
-    """What a policy of the league may be told of a made-up problem in natural units."""
+class KnownFacts(dict[str, Any]):
+    """The facts about a made-up problem in natural units that a policy of the league may be given."""
 
     problem = ds.Problem(horizon=ROUNDS, arms=4, budget=[120.0, 30.0], reward_max=9.0, cost_max=[3.0, 0.5])
 

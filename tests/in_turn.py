@@ -1,4 +1,4 @@
-"""The smallest whole policy: it pulls its arms in turn and counts the outcomes."""
+"""A minimal complete policy: it pulls the arms in turn and counts the outcomes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from driftsack.authoring import Floats, Generator, Ints, Outcome, Policy, Proble
 
 
 class State(NamedTuple):
-    """All that the learner remembers."""
+    """The state of the learner."""
 
-    pulls: Ints  # (m,) how often the outcome of each arm was observed
+    pulls: Ints  # (m,) number of observed outcomes of each arm
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Return an arm, SKIP or STUCK, and write the probabilities that it was drawn with."""
+    """Return an arm, SKIP or STUCK, and write the probabilities from which it was drawn."""
     arm = round.t % mix.size
     mix[:] = 0.0
     mix[arm] = 1.0
@@ -25,19 +25,19 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Take in an outcome, however late; a skipped round arrives with the arm -1."""
+    """Update the state with an outcome, which may arrive late; the arm of a skipped round is -1."""
     if outcome.arm >= 0:
         state.pulls[outcome.arm] += 1
 
 
 @dataclass(frozen=True)
 class InTurn(Policy):
-    """Arms in turn; no settings."""
+    """Pull the arms in turn; no settings."""
 
     @property
     def forgets(self) -> None:
-        """None: it learns nothing. True: old outcomes stop counting. False: they never do."""
+        """None: the policy learns nothing. Otherwise, whether old outcomes cease to affect estimates."""
 
     def new_state(self, problem: Problem) -> State:
-        """Nothing observed."""
+        """The state without observations."""
         return State(np.zeros(problem.arms, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Feedback that comes late and out of order, or never: what twins of learners are told."""
+"""Feedback that arrives late and out of order, or never, for tests that compare a learner with a twin."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ import driftsack as ds
 from driftsack.core.arrays import Floats
 
 
-class Told(NamedTuple):
-    """An outcome in the order of its arrival; of a decision that was cancelled the costs alone, under arm SKIP."""
+class Feedback(NamedTuple):
+    """The outcome of a decision; a cancelled decision has the arm SKIP and only costs."""
 
     round: int  # of the decision, from 1
     arm: int
-    chance: float  # of the arm when it was chosen
+    probability: float  # of the arm when it was chosen
     reward: float
     costs: Floats
 
 
-def answer(learner: ds.Learner, rng: np.random.Generator, most: float = 0.7, latest: int = 5) -> list[Told]:
-    """Tell about half of what waits, in any order, and all that is ``latest`` rounds old; cancel one in ten.
+def give_feedback(learner: ds.Learner, rng: np.random.Generator, most: float = 0.7, latest: int = 5) -> list[Feedback]:
+    """Give feedback on about half of the pending decisions, in random order; cancel one in ten.
 
-    Rewards are up to ``reward_max``, costs up to ``most`` of ``cost_max``, both moving slowly.
+    Decisions that are ``latest`` rounds old are always included. Rewards are up to ``reward_max`` and drift slowly;
+    costs are up to ``most`` times ``cost_max``. Returns the feedback in the order in which it was given.
     """
-    told, waiting, problem = [], learner.pending, learner.problem
-    for place in rng.permutation(len(waiting)):
-        decision = waiting[place]
+    given, pending, problem = [], learner.pending, learner.problem
+    for index in rng.permutation(len(pending)):
+        decision = pending[index]
         if rng.random() < 0.5 and learner.round - decision.round < latest:
             continue
         level = 0.5 + 0.4 * np.sin(decision.round / 30 + decision.arm)
@@ -35,8 +36,8 @@ def answer(learner: ds.Learner, rng: np.random.Generator, most: float = 0.7, lat
         costs = most * np.asarray(problem.cost_max) * rng.random(problem.resources)
         if rng.random() < 0.1:
             learner.cancel(decision, costs)
-            told.append(Told(decision.round, ds.SKIP, 0.0, 0.0, costs))
+            given.append(Feedback(decision.round, ds.SKIP, 0.0, 0.0, costs))
         else:
             learner.tell(decision, reward, costs)
-            told.append(Told(decision.round, decision.arm, float(decision.mix[decision.arm]), reward, costs))
-    return told
+            given.append(Feedback(decision.round, decision.arm, float(decision.mix[decision.arm]), reward, costs))
+    return given

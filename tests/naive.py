@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the fast kernels: nothing here is clever, everything is recomputed from scratch."""
+"""Slow, simple twins of the fast kernels, which recompute everything from scratch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftsack.core.arrays import Floats
 
 
 class Round(NamedTuple):
-    """What happened in one round; arm -1 is SKIP."""
+    """The outcome of one round; arm -1 is SKIP."""
 
     arm: int
     reward: float
@@ -29,10 +29,10 @@ def refined_bounds(
     gammas = [math.log(arms * horizon**2), math.log(arms * resources * horizon**2)]
     for i in range(arms):
         for k, (window, gamma) in enumerate(zip(windows, gammas, strict=True)):
-            seen = [history[s - 1] for s in range(max(1, t - window), t) if history[s - 1].arm == i]
-            n = len(seen) + 1
+            observed = [history[s - 1] for s in range(max(1, t - window), t) if history[s - 1].arm == i]
+            n = len(observed) + 1
             for j in range(resources if k else 1):
-                mean = sum(r.costs[j] if k else r.reward for r in seen) / n
+                mean = sum(r.costs[j] if k else r.reward for r in observed) / n
                 rad = math.sqrt(gamma * mean / n) + gamma / n
                 if k:
                     lower[j, i] = mean - scale * 2 * rad
@@ -48,18 +48,18 @@ def bounds(
     t = len(history) + 1  # the paper's round number
     upper, lower = np.zeros(arms), np.zeros((resources, arms))
     for i in range(arms):
-        seen = [history[s - 1] for s in range(max(1, t - windows[0]), t) if history[s - 1].arm == i]
-        radius = math.sqrt(2 / (len(seen) + 1) * math.log(12 * arms * horizon**3))
-        upper[i] = sum(r.reward for r in seen) / (len(seen) + 1) + scale * radius
-        seen = [history[s - 1] for s in range(max(1, t - windows[1]), t) if history[s - 1].arm == i]
-        radius = math.sqrt(2 / (len(seen) + 1) * math.log(12 * arms * resources * horizon**3))
+        observed = [history[s - 1] for s in range(max(1, t - windows[0]), t) if history[s - 1].arm == i]
+        radius = math.sqrt(2 / (len(observed) + 1) * math.log(12 * arms * horizon**3))
+        upper[i] = sum(r.reward for r in observed) / (len(observed) + 1) + scale * radius
+        observed = [history[s - 1] for s in range(max(1, t - windows[1]), t) if history[s - 1].arm == i]
+        radius = math.sqrt(2 / (len(observed) + 1) * math.log(12 * arms * resources * horizon**3))
         for j in range(resources):
-            lower[j, i] = sum(r.costs[j] for r in seen) / (len(seen) + 1) - scale * radius
+            lower[j, i] = sum(r.costs[j] for r in observed) / (len(observed) + 1) - scale * radius
     return upper, lower
 
 
 def step_lp_value(rewards: Floats, costs: Floats, rate: Floats) -> Fraction:
-    """The step LP's value, exactly: the best vertex of all, in rational arithmetic."""
+    """The exact value of the step LP: the best of all vertices, in rational arithmetic."""
     resources, arms = costs.shape
     rows = resources + 1
     objective = [Fraction(float(x)) for x in rewards] + [Fraction(0)] * rows
@@ -110,17 +110,20 @@ def trial(
     return total, len(arms_played) + 1, spent, pulls
 
 
-def glr_detects(seen: list[float], delta: float, back: int = 1) -> bool:
-    """Whether GLR rings after these outcomes, from all of them; ``back`` 0 takes the wrong split of each level."""
-    n, mean = len(seen), sum(seen) / len(seen)
+def glr_detects(observed: list[float], delta: float, back: int = 1) -> bool:
+    """Whether GLR detects a change, computed from all outcomes; ``back=0`` plants a wrong split at each level."""
+    n, mean = len(observed), sum(observed) / len(observed)
     if mean <= 0 or mean >= 1:
         return False
     for k in range(n.bit_length()):
-        for s in ((n // 2**k - back) * 2**k, 2**k if n >= 2 * 2**k else 0):  # the last multiple but one, and the first
+        for s in (
+            (n // 2**k - back) * 2**k,
+            2**k if n >= 2 * 2**k else 0,
+        ):  # the second to last multiple, and the first
             if not 1 <= s < n:
                 continue
             value = 0.0
-            for part in (seen[:s], seen[s:]):
+            for part in (observed[:s], observed[s:]):
                 p = sum(part) / len(part)
                 value += len(part) * sum(a * math.log(a / b) for a, b in ((p, mean), (1 - p, 1 - mean)) if a > 1e-15)
             if value >= math.log(3 * n**1.5 / delta):

@@ -1,4 +1,4 @@
-"""What the tests of sweeps share: a small sweep, and a table compared bit for bit."""
+"""Helpers for the tests of sweeps: a small sweep, and a bit-for-bit comparison of tables."""
 
 from __future__ import annotations
 

@@ -112,10 +112,10 @@ def test_measures_are_those_of_the_instance_of_windowed_means() -> None:
     for k in range(4):
         rows = np.repeat(means[k], T // 20, axis=0)
         variation = ds.variation(ds.Instance.from_arrays(rows[:, :, 0], rows[:, :, 1:].transpose(0, 2, 1), 1.0))
-        mine = drift_measures(means[[k, k]], T)
+        measures = drift_measures(means[[k, k]], T)
         for name in ("v1", "v2", "w1", "w2"):
-            assert mine[name].value == pytest.approx(getattr(variation, name))
-            assert mine[name].share == pytest.approx(0.0, abs=1e-12)
+            assert measures[name].value == pytest.approx(getattr(variation, name))
+            assert measures[name].share == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_window_without_observations_has_the_previous_mean() -> None:
@@ -217,7 +217,7 @@ def test_the_value_of_budget_agrees_with_another_solver() -> None:
 
 
 def test_the_bias_of_the_optimum_is_removed() -> None:
-    """Many equal, poorly known arms: the optimum of the fitted instance is too high on average, the reported is not."""
+    """Many equal, poorly known arms: the optimum of the fitted instance is biased upwards, the reported one is not."""
     equal = ds.Instance.stationary([0.5] * 10, [[0.5] * 10], 400, 100.0)  # the optimum is 100
     found = [ds.advise(ds.gather(equal, seed=seed), 100.0, worlds=20, trials=1) for seed in range(10)]
     naive, reported = np.mean([one.worth.best for one in found]), np.mean([one.ranges.expected for one in found])
@@ -239,12 +239,12 @@ def test_a_short_log_is_reported_and_no_candidate_is_repeated() -> None:
 
 
 def test_candidates_and_the_choice_among_them() -> None:
-    moving = ds.instances.example_3(0.5, T)
-    families = [candidate.family for candidate in candidates(moving)]
+    drifting = ds.instances.example_3(0.5, T)
+    families = [candidate.family for candidate in candidates(drifting)]
     assert families == sorted(families, key=["remembers", "forgets", "restarts", "plans"].index)
-    assert "plans" not in [candidate.family for candidate in candidates(moving, plans=False)]
+    assert "plans" not in [candidate.family for candidate in candidates(drifting, plans=False)]
     assert "plans" not in [candidate.family for candidate in candidates(STATIONARY)]
-    curve = np.array(spending_curve(moving))
+    curve = np.array(spending_curve(drifting))
     np.testing.assert_allclose(curve[:, 25:], 1.0)  # all of the budget in the first half
     np.testing.assert_allclose(curve[:, 12], 12 / 25)
     found = ds.advise(ds.gather(STATIONARY, seed=0), STATIONARY.problem.budget, worlds=2, trials=1)
@@ -524,7 +524,7 @@ def test_advise_checks_its_output_files_first(tmp_path: Path) -> None:
     assert (tmp_path / "page.html").read_text() == "old"
 
 
-def test_a_bad_log_is_named_whatever_becomes_of_its_rows(tmp_path: Path) -> None:
+def test_a_bad_log_is_reported_even_if_its_rows_cannot_be_written(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     arguments = ["advise", str(log), "--budget", "1", "--out", str(tmp_path / "page.html"), "--bad-rows"]
     log.write_text("time,arm,reward\n1,a,1\n2,a,1\n")

@@ -20,7 +20,7 @@ WINDOWS = [1, 2, 5, 11, 26, 60]  # floor(60^(k/5)); ceil(log 60) = 5
 
 
 class Twin:
-    """The upper bandit in plain weights, the lower one from its block's history."""
+    """The upper bandit with plain weights; the lower one is recomputed from its block's history."""
 
     def __init__(self, seed: int, windows: list[int]) -> None:
         self.rng, self.windows = generator(seed), windows
@@ -28,19 +28,21 @@ class Twin:
         blocks = math.ceil(470 / BLOCK)
         self.explore = min(1.0, math.sqrt(len(windows) * math.log(len(windows)) / ((math.e - 1) * blocks)))
         self.history: list[naive.Round] = []
-        self.k, self.chances = 0, np.ones(len(windows))
+        self.k, self.probabilities = 0, np.ones(len(windows))
 
     def open_block(self) -> None:
         if self.history:
             earned = sum(r.reward for r in self.history)
-            self.weights[self.k] *= math.exp(self.explore / len(self.windows) * earned / BLOCK / self.chances[self.k])
-        self.chances = (1 - self.explore) * self.weights / self.weights.sum() + self.explore / len(self.windows)
-        self.k = int(np.searchsorted(np.cumsum(self.chances), self.rng.random(), side="right"))
+            self.weights[self.k] *= math.exp(
+                self.explore / len(self.windows) * earned / BLOCK / self.probabilities[self.k]
+            )
+        self.probabilities = (1 - self.explore) * self.weights / self.weights.sum() + self.explore / len(self.windows)
+        self.k = int(np.searchsorted(np.cumsum(self.probabilities), self.rng.random(), side="right"))
         self.history = []
 
 
 def disagreement(windows: list[int]) -> float:
-    """The worst of all disagreements between the learner and its twin; late feedback within a block."""
+    """The largest disagreement between the learner and its twin."""
     learner, rng = POLICY.start(PROBLEM, seed=4), np.random.default_rng(1)
     twin, worst, skips = Twin(4, windows), 0.0, 0
     while not learner.done:
@@ -69,13 +71,13 @@ def disagreement(windows: list[int]) -> float:
     return worst
 
 
-def test_equals_the_twin_and_the_twin_sees_a_wrong_window() -> None:
+def test_equals_the_twin_and_the_twin_detects_a_wrong_window() -> None:
     assert POLICY.windows(PROBLEM) == WINDOWS
     assert disagreement(WINDOWS) < 1e-9
     assert disagreement([w + 1 if w < BLOCK else w for w in WINDOWS]) > 1e-3
 
 
-def test_what_comes_after_its_block_is_dropped() -> None:
+def test_feedback_after_the_end_of_its_block_is_dropped() -> None:
     learner = POLICY.start(PROBLEM, seed=0)
     early = [decision for decision in (learner.ask() for _ in range(BLOCK)) if not decision.skipped]
     learner.ask()  # the next block has begun
@@ -87,7 +89,7 @@ def test_what_comes_after_its_block_is_dropped() -> None:
 
 
 def test_blocks_keep_their_own_budget() -> None:
-    """No block spends more than the rate times its rounds, whatever comes."""
+    """No block spends more than the rate times its rounds, whatever the outcomes."""
     learner, rng = POLICY.start(PROBLEM, seed=0), np.random.default_rng(0)
     spent = np.zeros((8, 2))
     while not learner.done:
@@ -101,20 +103,20 @@ def test_blocks_keep_their_own_budget() -> None:
     assert (spent[:7].max(axis=1) > 0.9 * BLOCK * PROBLEM.rate.min()).all()
 
 
-def test_within_a_tenth_of_the_right_window_on_example_2() -> None:
-    """It must find a window and forgets with every block, and still loses less than a tenth. 40 trials."""
+def test_reward_is_within_a_tenth_of_the_right_window_on_example_2() -> None:
+    """It learns the window and forgets after every block, and still loses less than a tenth. 40 trials."""
     world = ds.instances.example_2()
-    mine = ds.simulate(world, ds.policies.BanditOverBandit(), trials=40, seed=0)
-    theirs = ds.simulate(world, ds.SlidingWindowUCB(variation=(0.5, 1.0)), trials=40, seed=0)
-    assert mine.summary()["reward_se"] < 30
-    assert mine.reward.mean() > 0.9 * theirs.reward.mean()
+    adaptive = ds.simulate(world, ds.policies.BanditOverBandit(), trials=40, seed=0)
+    best_window = ds.simulate(world, ds.SlidingWindowUCB(variation=(0.5, 1.0)), trials=40, seed=0)
+    assert adaptive.summary()["reward_se"] < 30
+    assert adaptive.reward.mean() > 0.9 * best_window.reward.mean()
 
 
 @pytest.mark.parametrize(
     ("problem", "length"),
     [
         (ds.Problem(10_000, 2, [5_000.0]), 200),
-        (ds.Problem(10_000, 2, [100.0]), 1_000),  # ten rounds' worth of budget in a block
+        (ds.Problem(10_000, 2, [100.0]), 1_000),  # a block whose budget pays for ten rounds
         (ds.Problem(10_000, 2, [5.0]), 10_000),
         (ds.Problem(9, 3, [9.0]), 9),
     ],
@@ -127,7 +129,7 @@ def test_block_length(problem: ds.Problem, length: int) -> None:
 
 
 def test_a_short_last_block_paces_over_its_own_rounds() -> None:
-    """1,000 rounds in blocks of 600: with "remaining" the last 400 earn about as much a round as with "fixed"."""
+    """1,000 rounds in blocks of 600: with "remaining" the last 400 earn about as much per round as with "fixed"."""
     world = ds.Instance.stationary([0.9, 0.5], [[0.6, 0.4]], 1_000, 250.0)
     ends = []
     for rule in ("fixed", "remaining"):
@@ -136,8 +138,8 @@ def test_a_short_last_block_paces_over_its_own_rounds() -> None:
     assert ends[1] > 0.95 * ends[0]
 
 
-def test_follows_a_rate_that_moves_within_a_block() -> None:
-    """All money in the second half: a block that begins before it must still see it."""
+def test_follows_a_rate_that_changes_within_a_block() -> None:
+    """The plan spends only in the second half: a block that begins before must use the new rate."""
     world = ds.Instance.stationary([0.9, 0.5], [[0.6, 0.4]], 1_000, 250.0)
     plan = ds.SpendingPlan(ds.policies.BanditOverBandit(block=600), (0.0, 0.0, 1.0))
     assert ds.simulate(world, plan, trials=10, seed=0).spent.mean() > 225

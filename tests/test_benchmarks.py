@@ -95,7 +95,7 @@ def test_lp_dynamic_is_certified_and_equals_highs(seed: int, grid: int | None) -
     assert reward == pytest.approx(best.value, rel=2e-9, abs=1e-12)
 
 
-def test_the_certificate_sees_a_planted_fault() -> None:
+def test_the_certificate_detects_a_planted_fault() -> None:
     """Wrong prices give a larger dual value, which the gap would show."""
     world = random_world(5)
     best = benchmarks.lp_dynamic(world)
@@ -112,12 +112,12 @@ def hard_value_of(instance: ds.Instance, mix: Floats) -> float:
         if t == instance.horizon:
             return 0.0
         total = (1 - mix.sum()) * walk(t + 1, left)
-        for arm, chance in enumerate(mix):
+        for arm, share in enumerate(mix):
             for used in itertools.product((0.0, 1.0), repeat=len(budget)):
-                odds = np.prod([c if u else 1 - c for u, c in zip(used, costs[t, :, arm], strict=True)])
+                probability = np.prod([c if u else 1 - c for u, c in zip(used, costs[t, :, arm], strict=True)])
                 after = tuple(a - u for a, u in zip(left, used, strict=True))
-                if chance * odds > 0 and min(after) >= 0:
-                    total += chance * odds * (rewards[t, arm] + walk(t + 1, after))
+                if share * probability > 0 and min(after) >= 0:
+                    total += share * probability * (rewards[t, arm] + walk(t + 1, after))
         return float(total)
 
     return walk(0, tuple(budget))
@@ -182,11 +182,11 @@ def brute_force(instance: ds.Instance) -> float:
             patterns = itertools.product((0, 1), repeat=instance.resources) if random else [(1,) * instance.resources]
             for used in patterns:
                 means = costs[t, :, arm]
-                odds = np.prod([m if u else 1 - m for u, m in zip(used, means, strict=True)]) if random else 1.0
+                probability = np.prod([m if u else 1 - m for u, m in zip(used, means, strict=True)]) if random else 1.0
                 spent = used if random else means
                 after = tuple(a - u for a, u in zip(left, spent, strict=True))
                 if min(after) >= -1e-12:
-                    total += odds * (rewards[t, arm] + value(t + 1, after))
+                    total += probability * (rewards[t, arm] + value(t + 1, after))
             best = max(best, total)
         return float(best)
 
@@ -253,11 +253,11 @@ def test_scaling_permuting_and_more_budget(seed: int) -> None:
         np.asarray(world.problem.budget)[resources],
     )
     assert benchmarks.lp_dynamic(mirrored).value == pytest.approx(value, rel=1e-8)
-    richer = ds.Instance.piecewise(
+    larger = ds.Instance.piecewise(
         world.rewards, world.costs, world.rounds.tolist(), np.asarray(world.problem.budget) + 0.5
     )
     for solve in (benchmarks.lp_dynamic, benchmarks.lp_static, benchmarks.single_step, benchmarks.fixed_distribution):
-        assert solve(richer).value >= solve(world).value - 1e-9
+        assert solve(larger).value >= solve(world).value - 1e-9
 
 
 EDGES: list[Callable[[], ds.Instance]] = [
@@ -282,8 +282,8 @@ def test_edges(build: Any) -> None:
     assert benchmarks.fixed_distribution(world).value <= best.value + 1e-9
     reachable = benchmarks.lp_dynamic(with_one_round_more(world)).value
     assert benchmarks.dynamic_program(world).value <= reachable + 1e-9
-    moves = ds.variation(world)
-    assert (moves.v1, moves.v2, moves.w1_min, moves.w2_min) == (0.0, 0.0, 0.0, 0.0)
+    variation = ds.variation(world)
+    assert (variation.v1, variation.v2, variation.w1_min, variation.w2_min) == (0.0, 0.0, 0.0, 0.0)
 
 
 def test_values_and_prices_are_in_the_units_of_the_problem() -> None:

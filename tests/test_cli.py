@@ -19,7 +19,7 @@ from driftsack.cli.console import columns_of, number_column, share_column, text_
 SMALL = ["--trials", "4", "--horizon", "300"]
 
 
-def test_wrong_input_is_answered_in_words(tmp_path: Path) -> None:
+def test_wrong_input_gives_an_error_message_without_a_traceback(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     result = CliRunner().invoke(app, ["reproduce", *SMALL, "--out", str(blocked)])
@@ -31,7 +31,7 @@ def test_wrong_input_is_answered_in_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [[], ["reproduce"], ["run"], ["report"], ["league"], ["advise"], ["bench"]])
-def test_help_teaches(command: list[str]) -> None:
+def test_help_shows_an_example(command: list[str]) -> None:
     result = CliRunner().invoke(app, [*command, "--help"])
     assert result.exit_code == 0
     assert "driftsack" in result.stdout
@@ -42,17 +42,17 @@ def test_version() -> None:
     assert CliRunner().invoke(app, ["--version"]).stdout.strip() == driftsack.__version__
 
 
-def test_bench_compares_programs_that_agree() -> None:
+def test_bench_compares_solvers_that_agree() -> None:
     """Our simplex, HiGHS with a kept basis and linprog find the same values for one recording."""
     tape = bench.record(arms=6, resources=3, scale=0.1, rounds=120)
-    mine, _ = bench.by_simplex(tape, 120, cold=False)
-    assert abs(mine - bench.by_simplex(tape, 120, cold=True)[0]).max() < 1e-9
-    assert abs(mine - bench.by_highspy(tape, 120)).max() < 1e-7
-    assert abs(mine - bench.by_linprog(tape, 120)).max() < 1e-7
+    values, _ = bench.by_simplex(tape, 120, cold=False)
+    assert abs(values - bench.by_simplex(tape, 120, cold=True)[0]).max() < 1e-9
+    assert abs(values - bench.by_highspy(tape, 120)).max() < 1e-7
+    assert abs(values - bench.by_linprog(tape, 120)).max() < 1e-7
     assert 0.5 <= tape.arms.size / 120 <= 4.0  # at most a few columns change per round
 
 
-def test_bench_measures_two_loops_that_do_the_same() -> None:
+def test_bench_compares_loops_that_agree() -> None:
     """The plain Python loop earns what the compiled policy earns: means within 5 standard errors."""
     world = driftsack.instances.example_2(horizon=200)
     plain = driftsack.simulate(world, PlainSlidingWindowUCB(windows=(50, 60)), trials=12, seed=0)
@@ -106,8 +106,8 @@ def test_measure_says_what_it_needs(arguments: list[str], words: str, tmp_path: 
     assert words in " ".join(result.stderr.split())
 
 
-def test_bench_runs_whole(tmp_path: Path) -> None:
-    """Every part once, on the smallest sizes, through the command."""
+def test_bench_runs_every_part(tmp_path: Path) -> None:
+    """Each part is run once on the smallest sizes, through the command."""
     result = CliRunner().invoke(app, ["bench", "--quick", "--markdown", str(tmp_path / "page.md"), "--json"])
     assert result.exit_code == 0, result.output
     tables = json.loads(result.stdout)["tables"]

@@ -1,4 +1,4 @@
-"""Kernels: compiled equals interpreted, nothing allocates, and a changed file is never served from the cache."""
+"""Kernels: compiled equals interpreted, nothing allocates, and outdated machine code is never loaded from the cache."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def test_compiled_and_interpreted_agree_bit_for_bit() -> None:
 
 
 def test_a_kernel_that_allocates_does_not_compile() -> None:
-    """Kernels have no memory manager: allocation-free is checked by the compiler, not by hope."""
+    """Kernels have no memory manager, so the compiler rejects allocation."""
 
     @kernel
     def allocates(size: int) -> float:
         return float(np.zeros(size).sum())
 
-    assert njit(allocates.py_func)(3) == 0.0  # type: ignore[attr-defined]  # with a memory manager it would
+    assert njit(allocates.py_func)(3) == 0.0  # type: ignore[attr-defined]  # with a memory manager it compiles
     with pytest.raises(NumbaError, match="zeros"):
         allocates(3)
 
@@ -95,7 +95,7 @@ def run_copy(package: Path, code: str, **environment: str) -> Any:
     return run_python(code, PYTHONPATH=str(package.parent), **cache | environment)
 
 
-def test_a_change_in_a_called_file_is_noticed(package: Path) -> None:
+def test_a_change_in_a_called_file_causes_recompilation(package: Path) -> None:
     """Numba's own stamp covers one file; ours covers all code that decides results, so a callee is recompiled."""
     assert run_copy(package, BOOK) == {"booked": [True, False], "loaded": 0}
     assert run_copy(package, BOOK) == {"booked": [True, False], "loaded": 1}
@@ -107,7 +107,7 @@ def test_a_change_in_a_called_file_is_noticed(package: Path) -> None:
 
 
 def test_only_code_that_decides_results_recompiles_kernels(package: Path) -> None:
-    """A comment in a page, a figure or a command costs nothing; one in a file that decides results does."""
+    """A comment in a report, a figure or a command causes no recompilation; one in a file that decides results does."""
     run_copy(package, BOOK)
     for parts, loaded in ((("advice", "cli", "plot", "sweeps"), 1), (("numerics",), 0)):
         for part in parts:
@@ -128,7 +128,7 @@ def flipped(content: bytes) -> bytes:
 
 
 def test_a_damaged_cache_file_is_ignored(package: Path) -> None:
-    """Empty, cut short, foreign or with one wrong byte: the kernel is compiled, and a good file is written again."""
+    """Empty, truncated, foreign or with one wrong byte: the kernel is compiled, and a valid file is written again."""
     run_copy(package, BOOK)
     for pattern, damage in (
         ("*.nbi", lambda _: b""),
@@ -215,18 +215,18 @@ def test_a_full_disk_is_no_reason_to_fail(package: Path) -> None:
     assert run_copy(package, BOOK) == {"booked": [True, False], "loaded": 0}
 
 
-def test_a_cache_folder_that_vanishes_is_no_reason_to_fail(package: Path) -> None:
-    """A file stands where the folder should be."""
-    vanish = (
+def test_a_deleted_cache_folder_raises_no_error(package: Path) -> None:
+    """The folder is replaced by a file after the import."""
+    delete = (
         "import os, shutil, pathlib, driftsack.game.trial\n"
         "cache = pathlib.Path(os.environ['NUMBA_CACHE_DIR'])\n"
         "shutil.rmtree(cache); cache.write_text('')\n"
     )
-    assert run_copy(package, vanish + BOOK) == {"booked": [True, False], "loaded": 0}
+    assert run_copy(package, delete + BOOK) == {"booked": [True, False], "loaded": 0}
 
 
 def test_a_kernel_compiles_once_whatever_the_units() -> None:
-    """Rewards up to 1 are kept as they are and others are divided; both must reach the kernel as the same type."""
+    """Rewards up to 1 are used unchanged and others are divided; both must have the same type in the kernel."""
     code = """
 import json, driftsack as ds
 from driftsack.game.trial import run_rounds
@@ -241,7 +241,7 @@ print(json.dumps(len(run_rounds.signatures)))
     assert run_python(code) == 1
 
 
-def test_a_policy_that_is_gone_leaves_no_trace(package: Path) -> None:
+def test_the_cache_works_after_a_policy_is_deleted(package: Path) -> None:
     """The loop was compiled for a policy whose file was then removed: others must still load it, or recompile."""
     planted = package / "policies" / "planted.py"
     planted.write_text((package / "policies" / "always_arm.py").read_text().replace("AlwaysArm", "Planted"))
@@ -249,9 +249,9 @@ def test_a_policy_that_is_gone_leaves_no_trace(package: Path) -> None:
         "import json, driftsack as ds; from driftsack.policies.{} import {} as policy; "
         "print(json.dumps(ds.simulate(ds.instances.example_1(horizon=20), policy(0), trials=1).reward.tolist()))"
     )
-    played = run_copy(package, code.format("planted", "Planted"))
+    reward = run_copy(package, code.format("planted", "Planted"))
     planted.unlink()
-    assert run_copy(package, code.format("always_arm", "AlwaysArm")) == played
+    assert run_copy(package, code.format("always_arm", "AlwaysArm")) == reward
 
 
 def test_without_a_place_for_the_cache_kernels_still_run(tmp_path: Path) -> None:
@@ -264,8 +264,8 @@ def test_without_a_place_for_the_cache_kernels_still_run(tmp_path: Path) -> None
     assert run_python(code, HOME=str(tmp_path)) == 1
 
 
-def test_import_stays_light() -> None:
-    """What only some commands need is not imported by ``import driftsack``."""
+def test_import_loads_no_heavy_packages() -> None:
+    """``import driftsack`` does not import packages that only some commands need."""
     code = "import json, sys, driftsack; print(json.dumps(sorted(sys.modules)))"
     loaded = set(run_python(code))
     assert "numba" in loaded

@@ -152,7 +152,7 @@ def test_instance_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(back.rewards, instance.rewards)
     np.testing.assert_array_equal(back.costs, instance.costs)
     np.testing.assert_array_equal(back.phase, instance.phase)
-    assert [p.name for p in tmp_path.iterdir()] == ["world.npz"]  # no temporary file stays behind
+    assert [p.name for p in tmp_path.iterdir()] == ["world.npz"]  # no temporary file remains
 
 
 def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="must be of instance version 1, got version 99"):
         ds.Instance.load(path)
     file_format.write(path, "learner", 1, {}, {})
-    with pytest.raises(FileFormatError, match="must hold a driftsack instance, but holds: learner"):
+    with pytest.raises(FileFormatError, match="must hold a driftsack instance, got a file of kind 'learner'"):
         ds.Instance.load(path)
     file_format.write(path, "instance", 1, {"problem": {}, "noise": "beta"}, {})
     with pytest.raises(FileFormatError, match="is inconsistent"):
@@ -208,10 +208,10 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 def test_seeds_depend_on_seed_and_trial_alone() -> None:
     draws = {
-        (seed, trial, who): generator(trial_seeds(seed, trial)[who]).random()
+        (seed, trial, stream): generator(trial_seeds(seed, trial)[stream]).random()
         for seed in range(3)
         for trial in range(4)
-        for who in range(2)
+        for stream in range(2)
     }
     assert len(set(draws.values())) == len(draws)
     assert generator(trial_seeds(2, 3)[1]).random() == draws[2, 3, 1]

@@ -24,25 +24,25 @@ def table() -> ds.logs.Log:
 def test_rounds_are_those_of_the_raw_table(table: ds.logs.Log) -> None:
     """150 rounds, each looked up flight by flight."""
     raw = list(chicago_flights().iter_rows(named=True))
-    begun = datetime(2013, 1, 1, 6, 0)  # noqa: DTZ001  (local time, as in the table)
+    start = datetime(2013, 1, 1, 6, 0)  # noqa: DTZ001  (local time, as in the table)
     assert table.table is not None
     for t in np.random.default_rng(0).choice(9_489, 150, replace=False).tolist():
-        now = begun + timedelta(days=t // 26, minutes=30 * (t % 26))
+        now = start + timedelta(days=t // 26, minutes=30 * (t % 26))
         for i, carrier in enumerate(CARRIERS):
             later = [row for row in raw if row["carrier"] == carrier and row["departure"] >= now]
             first = min(later, key=lambda row: (row["departure"], row["flight"], row["origin"]))
             delay, wait = first["arr_delay"], (first["departure"] - now).total_seconds() / 60
-            lost = delay is None
+            cancelled = delay is None
             expected = [
-                0.0 if lost else delay <= 15,
-                1.0 if lost else min(max(delay / 180, 0.0), 1.0),
+                0.0 if cancelled else delay <= 15,
+                1.0 if cancelled else min(max(delay / 180, 0.0), 1.0),
                 min(wait / 720, 1.0),
             ]
             np.testing.assert_allclose(table.table[t, i], expected)
 
 
 def test_the_figures_of_the_gallery_are_reproduced(table: ds.logs.Log) -> None:
-    """LP-Dynamic, even and static a round; how often the best carrier changes; V1 and its floor by single rounds."""
+    """LP-Dynamic, single steps and LP-Static per round; the number of changes of the best carrier; weekly V1."""
     assert len(table) == 9_489
     found = optima(ds.datasets.flights_world("week"))
     assert found["LP-Dynamic"] == pytest.approx(0.786, abs=0.002)
@@ -54,7 +54,7 @@ def test_the_figures_of_the_gallery_are_reproduced(table: ds.logs.Log) -> None:
     assert np.abs(np.diff(weekly, axis=0)).max(axis=1).sum() == pytest.approx(14.31, abs=0.01)
 
 
-def test_most_of_the_weekly_drift_is_that_days_differ(table: ds.logs.Log) -> None:
+def test_most_of_the_weekly_drift_is_variation_between_days(table: ds.logs.Log) -> None:
     rows = ds.logs.survey(table, most_cells=2**14)
     by_round, by_day = detect_drift(rows, windows=52), detect_drift(merge_blocks(rows, 26), windows=52)
     assert by_round.measures["v1"].floor == pytest.approx(3.9, abs=0.1)
@@ -64,8 +64,8 @@ def test_most_of_the_weekly_drift_is_that_days_differ(table: ds.logs.Log) -> Non
     assert by_day.found  # schedules do change, slowly
 
 
-def test_short_windows_hurt_on_the_real_rows() -> None:
-    """One week against all that is known: 0.572 and 0.618 a round, 8 standard errors apart at 40 trials."""
+def test_short_windows_lose_reward_on_the_real_rows() -> None:
+    """A window of one week against no window: 0.572 and 0.618 per round, 8 standard errors apart at 40 trials."""
     world = ds.datasets.flights_world()
     entries = league_entries(ds.datasets.flights_world("week"))
     remembers = ds.simulate(world, next(e.policy for e in entries if e.name == "NaiveUCB, no window"), trials=12)
@@ -80,14 +80,14 @@ def test_short_windows_hurt_on_the_real_rows() -> None:
     }
 
 
-def test_last_half_years_averages_help_if_learning_goes_on() -> None:
+def test_averages_of_the_last_half_year_help_if_learning_continues() -> None:
     rows = {row["policy"]: row["reward"] for row in half_year(trials=6)}
     trusted = rows["the first half's averages, trust 0.9"]
     assert trusted > rows["NaiveUCB, no forecast"]
     assert trusted > rows["the first half's averages, trust 1 (never learns)"] + 0.05
 
 
-def test_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_and_a_wrong_setting_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(DriftsackError, match=r"pip install 'driftsack\[flights\]'"):
         ds.datasets.flights()

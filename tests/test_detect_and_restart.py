@@ -1,4 +1,4 @@
-"""Detect and restart against a twin that looks at everything told since the last restart."""
+"""Detect and restart against a twin that uses all outcomes since the last restart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEANS = ((0.9, 0.2, 0.3), (0.2, 0.5, 0.4)), ((0.1, 0.7, 0.4), (0.8, 0.3, 0.6))  
 
 
 def play(policy: ds.DetectAndRestart, twin_delta: float, twin_explore: float) -> tuple[float, list[int], list[int]]:
-    """Ask and tell; the worst disagreement in mixes, the rounds at which the learner and its twin began anew."""
+    """Ask and tell; return the largest disagreement in mixes and the rounds of the restarts of learner and twin."""
     learner, rng = policy.start(PROBLEM, seed=0), np.random.default_rng(1)
     history: list[naive.Round] = []
     worst, restarts, twin_restarts = 0.0, list[int](), list[int]()
@@ -33,8 +33,8 @@ def play(policy: ds.DetectAndRestart, twin_delta: float, twin_explore: float) ->
             continue
         learner.tell(decision, outcome[0], outcome[1:])
         history.append(naive.Round(decision.arm, outcome[0], outcome[1:]))
-        mine = [(r.reward, *r.costs) for r in history if r.arm == decision.arm]
-        if any(naive.glr_detects([float(row[k]) for row in mine], twin_delta) for k in range(3)):
+        outcomes = [(r.reward, *r.costs) for r in history if r.arm == decision.arm]
+        if any(naive.glr_detects([float(row[k]) for row in outcomes], twin_delta) for k in range(3)):
             history = []
             twin_restarts.append(learner.round)
         if learner.state.restarts[0] > len(restarts):
@@ -42,7 +42,7 @@ def play(policy: ds.DetectAndRestart, twin_delta: float, twin_explore: float) ->
     return worst, restarts, twin_restarts
 
 
-def test_equals_the_twin_and_the_twin_sees_faults() -> None:
+def test_equals_the_twin_and_the_twin_detects_faults() -> None:
     worst, restarts, twin = play(POLICY, 0.05, 0.1)
     assert worst < 1e-9
     assert restarts == twin
@@ -52,7 +52,7 @@ def test_equals_the_twin_and_the_twin_sees_faults() -> None:
     assert restarts != twin
 
 
-def test_late_outcomes_of_before_a_restart_are_dropped() -> None:
+def test_outcomes_of_rounds_before_a_restart_are_dropped() -> None:
     learner = replace(POLICY, base=ds.NaiveUCB(), explore=0.0).start(PROBLEM)
     early = [learner.ask() for _ in range(5)]
     while learner.state.restarts[0] == 0:
@@ -69,15 +69,15 @@ def test_late_outcomes_of_before_a_restart_are_dropped() -> None:
 
 @pytest.mark.parametrize("detector", ["glr", "cusum"])
 @pytest.mark.parametrize("scale", [1.0, 0.1])
-def test_within_a_tenth_of_the_right_window_on_example_2(detector: str, scale: float) -> None:
-    """SW-UCB knows V; this does not. 40 trials, standard errors of at most 30: chance does not decide."""
+def test_reward_is_within_a_tenth_of_the_right_window_on_example_2(detector: str, scale: float) -> None:
+    """SW-UCB is given V, this policy is not. 40 trials, with standard errors of at most 30."""
     world = ds.instances.example_2()
-    mine = ds.simulate(world, ds.DetectAndRestart(ds.NaiveUCB(scale=scale), detector=detector), trials=40, seed=0)
-    theirs = ds.simulate(world, ds.SlidingWindowUCB(variation=(0.5, 1.0), scale=scale), trials=40, seed=0)
+    restarting = ds.simulate(world, ds.DetectAndRestart(ds.NaiveUCB(scale=scale), detector=detector), trials=40, seed=0)
+    windowed = ds.simulate(world, ds.SlidingWindowUCB(variation=(0.5, 1.0), scale=scale), trials=40, seed=0)
     naive_ucb = ds.simulate(world, ds.NaiveUCB(scale=scale), trials=40, seed=0)
-    assert mine.summary()["reward_se"] < 30
-    assert mine.reward.mean() > 0.9 * theirs.reward.mean()
-    assert naive_ucb.reward.mean() < 0.9 * theirs.reward.mean()  # what not to restart costs
+    assert restarting.summary()["reward_se"] < 30
+    assert restarting.reward.mean() > 0.9 * windowed.reward.mean()
+    assert naive_ucb.reward.mean() < 0.9 * windowed.reward.mean()  # the loss without restarts
 
 
 def test_any_base_and_a_wrapper_around_a_wrapper() -> None:
@@ -97,22 +97,22 @@ def test_bad_settings() -> None:
     with pytest.raises(SettingError, match="base must be"):
         ds.DetectAndRestart("NaiveUCB")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="detector must be one of 'glr', 'cusum'"):
-        ds.DetectAndRestart(detector="eyes")
+        ds.DetectAndRestart(detector="unknown")
     with pytest.raises(OutOfRangeError, match="explore"):
         ds.DetectAndRestart(explore=1.5)
     with pytest.raises(OutOfRangeError, match="delta"):
         ds.DetectAndRestart(delta=5.0)
 
 
-def test_exploration_leaves_a_small_budget_alone() -> None:
-    """Budget for one round in two hundred: the default explores less than a tenth of that."""
+def test_exploration_spends_little_of_a_small_budget() -> None:
+    """The budget pays for one round in two hundred, and the default explores less than a tenth of that."""
     world = ds.Instance.stationary([0.9, 0.5], [[0.9, 0.9]], 20_000, 100.0)
     run = ds.simulate(world, ds.DetectAndRestart(ds.NaiveUCB(scale=0.05, budget_rule="remaining")), trials=5, seed=0)
     assert (run.stopping_time > 15_000).all()
 
 
-def test_a_restarted_plan_goes_on_from_its_round() -> None:
-    """A forecast's plan that was begun anew must know what should have been spent by then."""
+def test_a_restarted_plan_continues_from_its_round() -> None:
+    """After a restart, the plan of a forecast must account for what should have been spent by then."""
     world = ds.instances.example_2(horizon=4_000)
     for policy in (ds.PlanWithForecast(world), ds.DetectAndRestart(ds.PlanWithForecast(world))):
         run = ds.simulate(world, policy, trials=5, seed=0)

@@ -41,13 +41,13 @@ def streams() -> list[Floats]:
 def test_glr_detects_when_its_twin_does() -> None:
     times = [(glr_time(stream, 0.01), glr_twin(stream, 0.01)) for stream in streams()]
     assert [fast for fast, _ in times] == [slow for _, slow in times]
-    assert sum(fast > 150 for fast, _ in times) >= 12  # most of the changes are seen
+    assert sum(fast > 150 for fast, _ in times) >= 12  # most of the changes are detected
     wrong = [glr_twin(stream, 0.01, back=0) for stream in streams()]
-    assert wrong != [slow for _, slow in times]  # the planted fault is seen
+    assert wrong != [slow for _, slow in times]  # the planted fault is detected
 
 
 def test_the_exact_statistic_is_below_its_bound() -> None:
-    """What saves the logarithms: s (n-s) / n (difference)^2 / (mean (1 - mean)) is never below the statistic."""
+    """The bound without logarithms, s (n-s) / n (difference)^2 / (mean (1 - mean)), is never below the statistic."""
     rng = np.random.default_rng(1)
     for _ in range(2_000):
         n = int(rng.integers(2, 500))
@@ -61,7 +61,7 @@ def test_the_exact_statistic_is_below_its_bound() -> None:
     assert kl(1.0, 0.3) == pytest.approx(-math.log(0.3))
 
 
-def test_glr_restarted_knows_nothing_of_before() -> None:
+def test_a_restarted_glr_ignores_earlier_outcomes() -> None:
     rng = np.random.default_rng(2)
     one, two = new_glr(1, 1_000, 0.01), new_glr(1, 1_000, 0.01)
     for x in rng.random(300):
@@ -72,32 +72,32 @@ def test_glr_restarted_knows_nothing_of_before() -> None:
 
 
 @pytest.mark.parametrize("mean", [0.1, 0.5])
-def test_false_alarms_are_rarer_than_promised(mean: float) -> None:
+def test_the_false_alarm_rate_is_at_most_delta(mean: float) -> None:
     """400 streams of 2,000 outcomes without a change at delta = 0.05: more than 5% + 3 SE (33 alarms) is a failure."""
     rng = np.random.default_rng(3)
-    rings = {"glr": 0, "cusum": 0}
+    alarms = {"glr": 0, "cusum": 0}
     for _ in range(400):
         stream = (rng.random(2_000) < mean).astype(float)
         glr, cusum = new_glr(1, 2_000, 0.05), new_cusum(1, 2_000, 0.05, 0.3)
-        rings["glr"] += any(glr_detects(glr, 0, x) for x in stream)
-        rings["cusum"] += any(cusum_detects(cusum, 0, x) for x in stream)
-    assert max(rings.values()) <= 33
-    eager = new_glr(1, 2_000, 0.05)._replace(log_confidence=-8.0)  # the planted fault: no confidence asked for
+        alarms["glr"] += any(glr_detects(glr, 0, x) for x in stream)
+        alarms["cusum"] += any(cusum_detects(cusum, 0, x) for x in stream)
+    assert max(alarms.values()) <= 33
+    eager = new_glr(1, 2_000, 0.05)._replace(log_confidence=-8.0)  # the planted fault: a threshold that is far too low
     assert any(glr_detects(eager, 0, x) for x in (rng.random(2_000) < 0.5).astype(float))
 
 
 def cusum_twin(stream: Floats, longest: int, delta: float, change: float, side: float = 0.5) -> int:
-    """The first n at which either walk exceeds h; ``side`` plants a wrong drift."""
+    """The first n at which either statistic exceeds h; ``side`` plants a wrong drift."""
     warmup, drift = math.ceil(4 / change**2), side * change
-    height = math.log(2 * longest / delta) / (8 * change / 2)
-    sure = math.ceil(2 * math.log(4 / delta) / (change / 2) ** 2)
+    threshold = math.log(2 * longest / delta) / (8 * change / 2)
+    enough = math.ceil(2 * math.log(4 / delta) / (change / 2) ** 2)
     settled, up, down = warmup, 0.0, 0.0  # the reference is the mean of the first ``settled`` outcomes
     for n in range(warmup, len(stream)):
         excess = stream[n] - stream[:settled].mean()
         up, down = max(0.0, up + excess - drift), max(0.0, down - excess - drift)
-        if up == down == 0.0 or settled < sure:
+        if up == down == 0.0 or settled < enough:
             settled = n + 1
-        if max(up, down) > height:
+        if max(up, down) > threshold:
             return n + 1
     return -1
 
@@ -117,14 +117,14 @@ def test_cusum_detects_when_its_twin_does() -> None:
 
 
 @pytest.mark.parametrize(("before", "glr_least", "cusum_least"), [(400, 14, 20), (2_000, 38, 38)])
-def test_small_changes_are_seen(before: int, glr_least: int, cusum_least: int) -> None:
-    """From 0.4 to 0.6, then 9,000 outcomes more, 40 streams: after 2,000 outcomes almost always, after 400 often."""
+def test_small_changes_are_detected(before: int, glr_least: int, cusum_least: int) -> None:
+    """From 0.4 to 0.6, then 9,000 outcomes; 40 streams: after 2,000 outcomes almost always, after 400 often."""
     rng = np.random.default_rng(4)
-    seen = {"glr": 0, "cusum": 0}
+    detections = {"glr": 0, "cusum": 0}
     for _ in range(40):
         stream = (rng.random(before + 9_000) < np.repeat([0.4, 0.6], [before, 9_000])).astype(float)
         glr, cusum = new_glr(1, 11_000, 0.01), new_cusum(1, 11_000, 0.01, 0.2)
-        seen["glr"] += any(glr_detects(glr, 0, x) for x in stream)
-        seen["cusum"] += any(cusum_detects(cusum, 0, x) for x in stream)
-    assert seen["glr"] >= glr_least
-    assert seen["cusum"] >= cusum_least
+        detections["glr"] += any(glr_detects(glr, 0, x) for x in stream)
+        detections["cusum"] += any(cusum_detects(cusum, 0, x) for x in stream)
+    assert detections["glr"] >= glr_least
+    assert detections["cusum"] >= cusum_least

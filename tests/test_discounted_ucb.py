@@ -1,4 +1,4 @@
-"""Discounted UCB against a twin that weighs the full history anew in every round."""
+"""Discounted UCB against a twin that recomputes the weights of the full history in every round."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ PROBLEM = ds.Problem(horizon=150, arms=3, budget=[14.0, 16.0])
 
 
 def disagreement(discount: float, twin_discount: float) -> float:
-    """Ask, and tell up to five rounds late; the worst disagreement with the twin's bounds and LP."""
+    """Ask, and tell up to five rounds late; return the largest disagreement with the twin's bounds and LP."""
     scale = 0.02
     learner, rng = (
         ds.policies.DiscountedUCB(discount=discount, scale=scale).start(PROBLEM, seed=0),
         np.random.default_rng(2),
     )
     lp = next(programs(learner.state))
-    told: list[tuple[int, int, float, list[float]]] = []
+    history: list[tuple[int, int, float, list[float]]] = []
     worst = 0.0
     while not learner.done:
         t = learner.round + 1
         upper, lower = np.zeros(3), np.zeros((2, 3))
         for i in range(3):
-            known = [(twin_discount ** (t - s), gain, costs) for s, arm, gain, costs in told if arm == i]
+            known = [(twin_discount ** (t - s), gain, costs) for s, arm, gain, costs in history if arm == i]
             n = 1 + sum(w for w, _, _ in known)
             log = math.log(12 * 3) + 3 * math.log(150)
             upper[i] = sum(w * g for w, g, _ in known) / n + scale * math.sqrt(2 * log / n)
@@ -40,22 +40,22 @@ def disagreement(discount: float, twin_discount: float) -> float:
         proof = certificate(upper, lower, PROBLEM.rate, decision.mix, decision.prices)
         off = np.abs(lp.objective[:3] - upper).max(), np.abs(lp.columns[:-1, :3] - lower).max()
         worst = max(worst, *map(abs, proof), *off)
-        for waiting in learner.pending:
-            if rng.random() < 0.5 or learner.round - waiting.round >= 5:
+        for pending in learner.pending:
+            if rng.random() < 0.5 or learner.round - pending.round >= 5:
                 gain, costs = rng.random(), (0.5 * rng.random(2)).tolist()
-                learner.tell(waiting, gain, costs)
-                told.append((waiting.round, waiting.arm, gain, costs))
-    assert len(told) > 30
+                learner.tell(pending, gain, costs)
+                history.append((pending.round, pending.arm, gain, costs))
+    assert len(history) > 30
     return worst
 
 
-def test_equals_the_twin_and_the_twin_sees_a_wrong_discount() -> None:
+def test_equals_the_twin_and_the_twin_detects_a_wrong_discount() -> None:
     assert disagreement(0.95, 0.95) < 1e-9
     assert disagreement(0.95, 0.96) > 1e-3
 
 
-def test_forgets_smoothly() -> None:
-    """What is left of a round after k more is the discount to the power k."""
+def test_weights_decay_by_the_discount() -> None:
+    """After k more rounds, the weight of a round is the discount to the power k."""
     learner = ds.policies.DiscountedUCB(discount=0.9).start(ds.Problem(horizon=99, arms=1, budget=[99.0]))
     learner.tell(learner.ask(), 1.0, [0.5])
     for k in range(1, 20):
@@ -66,8 +66,8 @@ def test_forgets_smoothly() -> None:
 def test_follows_a_change_that_naive_ucb_does_not() -> None:
     world = ds.instances.example_2()
     policies = (ds.policies.DiscountedUCB(discount=1 - 1 / 1_000, scale=0.1), ds.NaiveUCB(scale=0.1))
-    moving, still = (ds.simulate(world, policy, trials=30, seed=0) for policy in policies)
-    assert moving.reward.mean() > still.reward.mean() + 10 * still.summary()["reward_se"]
+    discounted, naive = (ds.simulate(world, policy, trials=30, seed=0) for policy in policies)
+    assert discounted.reward.mean() > naive.reward.mean() + 10 * naive.summary()["reward_se"]
 
 
 @pytest.mark.parametrize("discount", [0.0, 1.0, -0.5])

@@ -40,6 +40,6 @@ def test_the_overview_reports_the_kind() -> None:
     stationary = measure(ds.Instance.stationary([0.5, 0.7], [[0.5, 0.9]], horizon=50, budget=10.0))
     assert stationary.kind is DriftKind.STATIONARY
     assert stationary.bounds
-    broke = measure(ds.Instance.stationary([0.5, 0.7], [[0.5, 0.9]], horizon=50, budget=0.0))
-    assert broke.bounds == {}
-    assert "Nothing can be earned" in broke.meaning
+    without_budget = measure(ds.Instance.stationary([0.5, 0.7], [[0.5, 0.9]], horizon=50, budget=0.0))
+    assert without_budget.bounds == {}
+    assert "Nothing can be earned" in without_budget.meaning

@@ -1,4 +1,4 @@
-"""Dual descent against a twin, its projection against optimality conditions, and hard budgets by itself."""
+"""Dual descent against a twin, its projection against optimality conditions, and that it never overspends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROBLEM = ds.Problem(horizon=300, arms=3, budget=[60.0, 90.0])
 @settings(max_examples=300)
 @given(hnp.arrays(np.float64, st.integers(1, 8), elements=st.floats(-5, 5)), st.floats(0.01, 4))
 def test_projection_meets_its_optimality_conditions(point: Floats, cap: float) -> None:
-    """The answer is max(point - theta, 0) with theta >= 0, positive only where the cap binds; twice is once."""
+    """The answer is max(point - theta, 0) with theta >= 0, positive only where the cap binds; it is idempotent."""
     q = point.copy()
     onto_capped_orthant(q, cap)
     assert (q >= 0).all()
@@ -48,18 +48,20 @@ def twin_distance(step: float) -> float:
     learner, rng = ds.policies.DualDescent().start(PROBLEM, seed=0), np.random.default_rng(1)
     worst = 0.0
     while not learner.done and (learner.remaining >= 1.0).all():
-        chances = (1 - explore) * weights / weights.sum() + explore / actions
+        probabilities = (1 - explore) * weights / weights.sum() + explore / actions
         decision = learner.ask()
-        worst = max(worst, np.abs(decision.mix - chances[:-1]).max(), np.abs(decision.prices - prices * scale).max())
+        worst = max(
+            worst, np.abs(decision.mix - probabilities[:-1]).max(), np.abs(decision.prices - prices * scale).max()
+        )
         gain, costs = (0.0, np.zeros(2)) if decision.skipped else (rng.random(), 0.9 * rng.random(2))
         if not decision.skipped:
             learner.tell(decision, gain, costs)
         used = costs * scale
         payoff = (gain - prices @ used + 1 / rate) / (1 + 1 / rate)
         estimates = np.zeros(actions)
-        estimates[decision.arm] = payoff / chances[decision.arm]
+        estimates[decision.arm] = payoff / probabilities[decision.arm]
         weights = weights * np.exp(
-            explore / (3 * actions) * (estimates + alpha / (chances * math.sqrt(actions * horizon)))
+            explore / (3 * actions) * (estimates + alpha / (probabilities * math.sqrt(actions * horizon)))
         )
         prices = bisect(prices - step / (rate * math.sqrt(horizon)) * (rate - used), 1 / rate)
     assert learner.round > 100
@@ -76,20 +78,20 @@ def bisect(point: Floats, cap: float) -> Floats:
     return np.maximum(point - high, 0)
 
 
-def test_equals_the_twin_and_the_twin_sees_a_wrong_step() -> None:
+def test_equals_the_twin_and_the_twin_detects_a_wrong_step() -> None:
     assert twin_distance(step=1.0) < 1e-9
     assert twin_distance(step=1.3) > 1e-2
 
 
-def test_never_overspends_by_itself() -> None:
-    """Without ``safe``: it skips by its own rule when a budget could not bear the round."""
+def test_never_overspends_without_safe() -> None:
+    """Without ``safe``: its own rule skips a round that a budget cannot pay for."""
     for build in (ds.instances.example_1, ds.instances.example_2):
         run = ds.simulate(build(horizon=3_000), ds.policies.DualDescent(), trials=10, seed=0)
         assert not run.overshoot.any()
         assert (run.stopping_time == 3_001).all()
 
 
-def test_learns_in_a_stationary_world() -> None:
+def test_learns_in_a_stationary_environment() -> None:
     """Its share of the optimum grows with the horizon, as sublinear regret must."""
     shares = []
     for horizon in (2_000, 200_000):

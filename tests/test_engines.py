@@ -1,4 +1,4 @@
-"""Engines: each gives the same bits, whichever process is killed and whenever."""
+"""Engines: each gives the same results bit for bit, even if processes are killed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from driftsack.sweeps.sweep import SweepProgress
 from tests.sweeps import CELLS, SMALL, names, same_bits
 
 LONGER = {**SMALL, "trials": 24, "instances": [{"instance": "example_1", "horizon": 100_000}]}  # 72 cells
-LONGEST = {**LONGER, "trials": 48}  # 144 cells: more than twenty killed runs get done
+LONGEST = {**LONGER, "trials": 48}  # 144 cells, more than twenty killed runs complete
 KILLED = """
 import sys
 from driftsack.sweeps import make_spec, run
@@ -32,7 +32,7 @@ from driftsack.sweeps.engines import LocalEngine
 from tests.sweeps import SMALL
 from tests.test_engines import LONGEST, RecordingEngine
 
-run(make_spec({**SMALL, "trials": 1, "seeds": [3]}), sys.argv[2])  # the kernels are loaded
+run(make_spec({**SMALL, "trials": 1, "seeds": [3]}), sys.argv[2])  # load the kernels
 print("ready", flush=True)
 run(make_spec(LONGEST), sys.argv[1], RecordingEngine(sys.argv[3]))
 """
@@ -74,9 +74,9 @@ def test_after_twenty_kills_the_table_is_the_same_and_no_finished_cell_is_simula
         process.kill()
         process.wait()
         process.stdout.close()
-        begun = set(log.read_text().split())
-        assert not begun & before
-        interrupted += bool(begun)
+        started = set(log.read_text().split())
+        assert not started & before
+        interrupted += bool(started)
     assert interrupted >= 3  # some kills came while cells were being simulated
     last = run(spec, store)
     assert not last.set_aside

@@ -38,14 +38,14 @@ def log_of(arm: npt.NDArray[Any], propensity: Floats, reward: npt.NDArray[Any] |
     )
 
 
-def drawn(chances: Floats, rng: np.random.Generator, means: Floats | None = None) -> ds.logs.Log:
-    """A log whose arms are drawn from the rows of ``chances`` (n, m); the remaining probability is that of a skip."""
-    n, m = chances.shape
-    arm = (rng.random((n, 1)) >= chances.cumsum(axis=1)).sum(axis=1)
-    all_chances = np.column_stack([chances, 1.0 - chances.sum(axis=1)])
+def drawn(probabilities: Floats, rng: np.random.Generator, means: Floats | None = None) -> ds.logs.Log:
+    """A log whose arms are drawn from the rows of ``probabilities`` (n, m); a skip has the remaining probability."""
+    n, m = probabilities.shape
+    arm = (rng.random((n, 1)) >= probabilities.cumsum(axis=1)).sum(axis=1)
+    all_probabilities = np.column_stack([probabilities, 1.0 - probabilities.sum(axis=1)])
     paid = np.zeros((n, m + 1)) if means is None else np.column_stack([means, np.zeros(n)])
     reward = rng.random(n) < paid[np.arange(n), arm]
-    return log_of(np.where(arm == m, -1, arm), all_chances[np.arange(n), arm], reward)
+    return log_of(np.where(arm == m, -1, arm), all_probabilities[np.arange(n), arm], reward)
 
 
 def greedy_log(n: int, rng: np.random.Generator) -> ds.logs.Log:
@@ -53,27 +53,27 @@ def greedy_log(n: int, rng: np.random.Generator) -> ds.logs.Log:
     means, sums, pulls = np.array([0.4, 0.5, 0.6]), np.ones(3), np.full(3, 2.0)
     arm, propensity = np.zeros(n), np.zeros(n)
     for t in range(n):
-        chances = np.full(3, 0.2 / 3) + 0.8 * (np.arange(3) == np.argmax(sums / pulls))
-        i = rng.choice(3, p=chances)
-        arm[t], propensity[t] = i, chances[i]
+        probabilities = np.full(3, 0.2 / 3) + 0.8 * (np.arange(3) == np.argmax(sums / pulls))
+        i = rng.choice(3, p=probabilities)
+        arm[t], propensity[t] = i, probabilities[i]
         sums[i], pulls[i] = sums[i] + (rng.random() < means[i]), pulls[i] + 1
     return log_of(arm, propensity)
 
 
-def uneven_chances(n: int, rng: np.random.Generator) -> Floats:
+def uneven_probabilities(n: int, rng: np.random.Generator) -> Floats:
     return np.tile(rng.dirichlet(np.full(3, 4.0)), (n, 1))
 
 
-def waving_chances(n: int, rng: np.random.Generator) -> Floats:
+def periodic_probabilities(n: int, rng: np.random.Generator) -> Floats:
     waves = np.exp(np.sin(6.0 * np.arange(n)[:, None] / n + np.arange(3) + rng.random()))
     return np.asarray(waves / waves.sum(axis=1, keepdims=True))
 
 
-def skipping_chances(n: int, rng: np.random.Generator) -> Floats:
-    return uneven_chances(n, rng) * np.linspace(0.3, 0.9, n)[:, None]
+def skipping_probabilities(n: int, rng: np.random.Generator) -> Floats:
+    return uneven_probabilities(n, rng) * np.linspace(0.3, 0.9, n)[:, None]
 
 
-def rare_chances(n: int, rng: np.random.Generator) -> Floats:
+def rare_probabilities(n: int, rng: np.random.Generator) -> Floats:
     return np.tile([0.01, *(0.99 * rng.dirichlet(np.full(2, 4.0)))], (n, 1))
 
 
@@ -129,8 +129,8 @@ def test_rejection_sampling_earns_what_the_policy_would(policy: ds.Policy) -> No
     assert found.effective <= rounds
 
 
-def test_a_policy_that_skips_counts_as_many_rounds() -> None:
-    """Skipped rounds are accepted at the same rate: a policy that must save plays about as many rounds as others."""
+def test_skipped_rounds_are_accepted_at_the_same_rate() -> None:
+    """A policy that skips to save budget is evaluated on about as many rounds as others."""
     log = ds.gather(WORLD, seed=2)
     poor = ds.logs.evaluate(log, ds.NaiveUCB(scale=0.05, budget_rule="remaining"), [300.0, 300.0], trials=3)
     assert poor.effective > 0.9 * len(log) / 3 - 2 * np.sqrt(len(log) * 2 / 9) - 200
@@ -139,8 +139,8 @@ def test_a_policy_that_skips_counts_as_many_rounds() -> None:
     assert again.reward == poor.reward
 
 
-def test_the_end_of_a_log_counts() -> None:
-    """Rewards only in the last 15% of 40 logs: 0.15 per round, less 0.01 by which the end counts less, +- 4 errors.
+def test_the_end_of_a_log_is_used() -> None:
+    """Rewards only in the last 15% of 40 logs: 0.15 per round, minus 0.01 because the end has less weight, +- 4 errors.
 
     Accepting the first rounds until the horizon is reached would give 0.03.
     """
@@ -158,24 +158,28 @@ def test_weights_are_right_under_drift_and_skips() -> None:
     n, rng, scores = 2_000, np.random.default_rng(3), []
     means = np.column_stack([np.linspace(0.1, 0.9, n), np.linspace(0.8, 0.2, n), np.full(n, 0.5)])
     for _ in range(100):
-        found = ds.logs.evaluate_mix(drawn(skipping_chances(n, rng), rng, means), [0.3, 0.5, 0.1])
+        found = ds.logs.evaluate_mix(drawn(skipping_probabilities(n, rng), rng, means), [0.3, 0.5, 0.1])
         scores.append((found.reward - means.mean(axis=0) @ [0.3, 0.5, 0.1]) / found.reward_se)
     assert abs(np.mean(scores)) < 0.4
     assert np.mean(np.abs(scores) < 2) > 0.88
 
 
-@pytest.mark.parametrize("chances", [uneven_chances, waving_chances, skipping_chances, rare_chances, None])
+@pytest.mark.parametrize(
+    "probabilities", [uneven_probabilities, periodic_probabilities, skipping_probabilities, rare_probabilities, None]
+)
 @pytest.mark.parametrize("n", [300, 2_000])
-def test_honest_logs_are_not_refused(chances: Callable[[int, np.random.Generator], Floats] | None, n: int) -> None:
-    """60 logs of each kind and length, 600 in all; None stands for a learner's. The mix is close to the log's."""
+def test_correct_logs_are_not_refused(
+    probabilities: Callable[[int, np.random.Generator], Floats] | None, n: int
+) -> None:
+    """60 logs of each kind and length, 600 in all; None for a log of a learner. The mix is close to the log's."""
     rng = np.random.default_rng(n)
     for _ in range(60):
-        log = greedy_log(n, rng) if chances is None else drawn(chances(n, rng), rng)
+        log = greedy_log(n, rng) if probabilities is None else drawn(probabilities(n, rng), rng)
         tried = np.bincount(log.arm[log.arm >= 0], minlength=3)
         ds.logs.evaluate_mix(log, tried / tried.sum())
 
 
-def test_a_learner_may_leave_an_arm_unseen_for_a_while() -> None:
+def test_a_learner_may_not_play_an_arm_for_a_while() -> None:
     """Arm 0 has probability 0.98, then 0.02: that it is not played in 100 such rounds has probability 1/8."""
     n = np.arange(1_000)
     log = log_of((n % 50 == 0) | (n >= 900), np.where((n % 50 == 0) & (n < 900), 0.02, 0.98))
@@ -192,23 +196,23 @@ def test_the_policy_is_judged_by_the_arms_that_it_asks_for() -> None:
             ds.logs.evaluate(log, policy, 2_000.0, trials=2)
 
 
-def test_a_budget_may_break_early() -> None:
+def test_a_budget_may_be_exhausted_early() -> None:
     log = uneven_log()
     found = ds.logs.evaluate(log, ds.policies.AlwaysArm(2), [60.0, 6_000.0], trials=4)
     assert found.effective < 20
     assert found.costs[0] <= 60.0 / len(log)
 
 
-def test_arms_without_a_chance_are_refused() -> None:
+def test_arms_with_zero_or_wrong_propensities_are_refused() -> None:
     rng, n = np.random.default_rng(5), 4_000
     late = np.arange(n) >= n // 2
-    schedule, coin = late.astype(float), rng.random(n) < 0.5
+    schedule, fair = late.astype(float), rng.random(n) < 0.5
     for log, mix, arm in [
         (log_of(schedule, np.ones(n)), [0.5, 0.5], "0"),  # nothing was random
-        (log_of(late & coin, np.where(late, 0.5, 1.0)), [0.5, 0.5], "1"),  # added late
+        (log_of(late & fair, np.where(late, 0.5, 1.0)), [0.5, 0.5], "1"),  # added late
         (log_of(schedule, np.full(n, 0.5)), [0.0, 1.0], "1"),  # frequencies, correct only on average
-        (log_of(coin, np.full(n, 0.4)), [0.5, 0.5], "0"),  # wrong
-        (log_of(np.where(late, coin, -1.0), np.where(late, 0.5, 1.0)), [0.5, 0.5], "0"),  # closed at first
+        (log_of(fair, np.full(n, 0.4)), [0.5, 0.5], "0"),  # wrong
+        (log_of(np.where(late, fair, -1.0), np.where(late, 0.5, 1.0)), [0.5, 0.5], "0"),  # closed at first
     ]:
         with pytest.raises(CannotAnswerError, match=f"the pulls of arm {arm} stand for"):
             ds.logs.evaluate_mix(log, mix)
@@ -226,7 +230,7 @@ def test_a_log_that_ends_before_the_game_is_refused() -> None:
         ds.logs.evaluate(log, ds.policies.AlwaysArm(1), 1.0, trials=2)
 
 
-def test_budgets_are_checked_as_they_were_given() -> None:
+def test_budget_errors_show_the_given_value() -> None:
     log = uneven_log()
     with pytest.raises(NegativeBudgetError, match="budget must be 0 or more, got -5"):
         ds.logs.evaluate_mix(log, SHARES, budget=-5)
@@ -242,11 +246,11 @@ def test_the_propensity_of_a_skip_is_not_used() -> None:
 
 def test_refusals() -> None:
     log = uneven_log()
-    blind = dataclasses.replace(log, propensity=None)
+    without = dataclasses.replace(log, propensity=None)
     with pytest.raises(CannotAnswerError, match="no column propensity"):
-        ds.logs.evaluate(blind, ds.NaiveUCB(), 1.0)
+        ds.logs.evaluate(without, ds.NaiveUCB(), 1.0)
     with pytest.raises(CannotAnswerError, match="no column propensity"):
-        ds.logs.evaluate_mix(blind, [0, 0, 1])
+        ds.logs.evaluate_mix(without, [0, 0, 1])
     short = dataclasses.replace(
         log, **{name: getattr(log, name)[:200] for name in ("time", "arm", "reward", "costs", "propensity")}
     )

@@ -1,4 +1,4 @@
-"""Environments play by the rules of ``simulate``; policies go both ways; Gymnasium's own checker finds nothing."""
+"""Environments follow the rules of ``simulate``, adapters work in both directions, and Gymnasium's checker passes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROUNDS = 60
 
 
 class FixedList:
-    """Plays a list of arms, whatever comes of it."""
+    """A policy that plays a given list of arms."""
 
     def __init__(self, arms: list[int]) -> None:
         self.arms = arms
@@ -37,7 +37,7 @@ class FixedList:
         return self
 
     def tell(self, decision: int, reward: float, costs: Any) -> None:
-        """Learns nothing."""
+        """Ignore the outcome."""
 
 
 def world(noise: str, budget: float = 10.0, reward_max: float = 1.0) -> ds.Instance:
@@ -76,9 +76,9 @@ def test_same_rewards_as_simulate_bit_for_bit(noise: str, budget: float) -> None
     assert all(same_as_simulate(env, some_arms(seed), seed) for seed in range(5))
 
 
-def test_a_breaking_round_that_earned_would_be_noticed() -> None:
+def test_a_reward_for_the_round_that_exceeds_a_budget_would_be_noticed() -> None:
     class Generous(BudgetEnv):
-        """The planted fault: the round that breaks a budget is paid."""
+        """The planted fault: the round that exceeds a budget earns a reward."""
 
         def _pull(self, arm: int) -> float:
             super()._pull(arm)
@@ -87,7 +87,7 @@ def test_a_breaking_round_that_earned_would_be_noticed() -> None:
     assert not any(same_as_simulate(Generous(world("deterministic")), some_arms(seed), seed) for seed in range(5))
 
 
-def test_rewards_are_in_peoples_units() -> None:
+def test_rewards_are_in_the_problems_units() -> None:
     env = BudgetEnv(world("deterministic", reward_max=40.0))
     env.reset(seed=0)
     seen, reward, _, _, info = env.step(1)
@@ -105,38 +105,38 @@ def test_terminated_by_a_budget_truncated_by_the_horizon() -> None:
     env.reset(seed=0)
     ends = [env.step(0)[1:4] for _ in range(3)]
     assert ends == [(1.0, False, False), (1.0, False, False), (0.0, True, False)]
-    with pytest.raises(BudgetExhaustedError, match="broke in round 3; call reset"):
+    with pytest.raises(BudgetExhaustedError, match="exceeded in round 3; call reset"):
         env.step(0)
     env.reset()
     ends = [env.step(1)[1:4] for _ in range(5)]
     assert ends[-2:] == [(0.0, False, False), (0.0, False, True)]
-    with pytest.raises(HorizonReachedError, match="all 5 rounds were played; call reset"):
+    with pytest.raises(HorizonReachedError, match="all 5 rounds have been played; call reset"):
         env.step(0)
 
 
-def test_a_budget_of_zero_is_gone_from_the_start() -> None:
+def test_the_remaining_share_of_a_budget_of_zero_is_zero() -> None:
     env = BudgetEnv(ds.Instance.stationary([1.0], [[0.0]], horizon=2, budget=0))
     np.testing.assert_array_equal(env.reset(seed=0)[0], [0.0, 1.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_gymnasium_finds_nothing_to_say(name: str) -> None:
+def test_gymnasiums_checker_accepts_the_examples(name: str) -> None:
     check_env(gymnasium.make(name, horizon=100).unwrapped)  # warnings are errors here
 
 
-def test_gymnasium_finds_nothing_in_own_instances() -> None:
+def test_gymnasiums_checker_accepts_other_instances() -> None:
     for noise in NOISES:
-        check_env(BudgetEnv(world(noise)), skip_render_check=True)  # nothing to draw, and no name to make another by
+        check_env(BudgetEnv(world(noise)), skip_render_check=True)  # it cannot be rendered and has no registered name
 
 
-def test_made_by_name_with_settings() -> None:
+def test_make_by_name_with_settings() -> None:
     env = gymnasium.make("driftsack.gym:driftsack/Example3-v0", alpha=0.25, horizon=80, noise="beta")
     assert isinstance(env.unwrapped, BudgetEnv)
     assert env.unwrapped.instance == ds.instances.example_3(0.25, horizon=80, noise="beta")
-    register_examples()  # again: a warning would be an error
+    register_examples()  # a second time; a warning would be an error
 
 
-def test_seeds_repeat_and_go_on() -> None:
+def test_a_seed_repeats_an_episode_and_reset_continues_its_stream() -> None:
     env = BudgetEnv(world("uniform", budget=100.0))
     arms = [1] * ROUNDS
     first, again, other = (episode(env, arms, seed)[0] for seed in (7, 7, 8))
@@ -157,22 +157,22 @@ def test_seeds_repeat_and_go_on() -> None:
 def test_bad_actions_are_refused_and_change_nothing(action: Any) -> None:
     env = BudgetEnv(world("deterministic"))
     env.reset(seed=0)
-    with pytest.raises(OutOfRangeError, match=r"whole number in \[0, 3\], arms first and 3 to skip, got"):
+    with pytest.raises(OutOfRangeError, match=r"whole number in \[0, 3\], where 3 is to skip, got"):
         env.step(action)
     assert env.step(np.array(1))[4]["round"] == 1
 
 
-def test_skip_is_named_to_those_who_pass_it() -> None:
+def test_an_error_for_skip_names_the_right_action() -> None:
     env = BudgetEnv(world("deterministic"))
     env.reset(seed=0)
     with pytest.raises(OutOfRangeError, match="SKIP is action 3 here"):
         env.step(ds.SKIP)
 
 
-def test_misuse_is_named() -> None:
+def test_misuse_raises_errors() -> None:
     with pytest.raises(SettingError, match="instance must be a driftsack Instance"):
         BudgetEnv("example_2")  # type: ignore[arg-type]
-    with pytest.raises(DriftsackError, match="begins with reset"):
+    with pytest.raises(DriftsackError, match="must begin with reset"):
         BudgetEnv(world("beta")).step(0)
     with pytest.raises(SettingError, match="policy must be a driftsack Policy"):
         play(FixedList([0]), BudgetEnv(world("beta")))  # type: ignore[arg-type]
@@ -200,8 +200,8 @@ def test_a_policy_plays_a_wrapped_environment() -> None:
     assert play(policy, env, seed=5) == ds.simulate(ds.instances.example_2(200), policy, trials=1, seed=5).reward[0]
 
 
-class Wanderer:
-    """An agent that draws its actions, but thinks of what it sees."""
+class RandomAgent:
+    """An agent with random actions that skips when a budget is low; it records its observations."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -216,8 +216,8 @@ class Wanderer:
 
 
 @pytest.mark.parametrize("noise", ["deterministic", "beta"])
-def test_an_agent_sees_in_simulate_what_it_sees_in_the_environment(noise: str) -> None:
-    agent, instance = Wanderer(), world(noise)
+def test_an_agent_has_the_same_observations_in_simulate_and_in_the_environment(noise: str) -> None:
+    agent, instance = RandomAgent(), world(noise)
     run = ds.simulate(instance, AgentPolicy(agent), trials=1, seed=4)
     in_simulate = np.array(agent.seen)
     again = ds.simulate(instance, AgentPolicy(agent), trials=1, seed=4)
@@ -242,7 +242,7 @@ def test_the_library_loads_without_gymnasium() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_missing_gymnasium_is_named() -> None:
+def test_a_missing_gymnasium_is_reported() -> None:
     code = "import sys; sys.modules['gymnasium'] = None; import driftsack.gym"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert "SettingError: driftsack.gym needs Gymnasium: pip install 'driftsack[gym]'" in done.stderr

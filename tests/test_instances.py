@@ -45,26 +45,28 @@ def test_examples_change_where_the_text_says() -> None:
 def test_variation_of_the_examples() -> None:
     """V is the same for every alpha of Example 3 and grows with the periods of Example 4."""
     threes = [ds.variation(ds.instances.example_3(alpha=a)) for a in (0.1, 0.5, 0.9)]
-    assert {(moves.v1, moves.v2) for moves in threes} == {(0.5, 0.7)}
+    assert {(variation.v1, variation.v2) for variation in threes} == {(0.5, 0.7)}
     assert threes[0].w2 < threes[1].w2 > threes[2].w2
     two = ds.variation(ds.instances.example_2())
     assert (two.v1, two.v2) == (0.5, 1.0)
-    swings = [ds.variation(ds.instances.example_4(periods=p)).v2 for p in (1, 5, 25)]
-    np.testing.assert_allclose(swings, [2 * p + 1 for p in (1, 5, 25)], rtol=0.02)  # 2 a swing, 1 for arm 0's change
+    variations = [ds.variation(ds.instances.example_4(periods=p)).v2 for p in (1, 5, 25)]
+    np.testing.assert_allclose(
+        variations, [2 * p + 1 for p in (1, 5, 25)], rtol=0.02
+    )  # 2 per period, 1 for the change of arm 0
     step = ds.variation(ds.instances.step_change(k=30, horizon=100))
     assert (step.v1, step.v2) == (1.0, 0.0)
 
 
 def test_variation_is_a_sum_over_rounds() -> None:
-    """The twin: the definition, on a random instance."""
+    """Compared with the definition, on a random instance."""
     rng = np.random.default_rng(0)
     rewards, costs = rng.random((50, 3)), rng.random((50, 2, 3))
     world = ds.Instance.from_arrays(rewards, costs, budget=5.0)
     first = sum(np.abs(rewards[t] - rewards[t + 1]).max() for t in range(49))
     second = max(sum(np.abs(costs[t, j] - costs[t + 1, j]).max() for t in range(49)) for j in range(2))
-    moves = ds.variation(world)
-    assert moves.v1 == pytest.approx(first)
-    assert moves.v2 == pytest.approx(second)
+    variation = ds.variation(world)
+    assert variation.v1 == pytest.approx(first)
+    assert variation.v2 == pytest.approx(second)
 
 
 @pytest.mark.parametrize("noise", ["deterministic", "beta"])
@@ -157,9 +159,9 @@ def test_cost_switching_costs_the_rate_in_the_second_half() -> None:
 @pytest.mark.parametrize("better", [True, False])
 def test_budget_trap_has_the_global_variation_asked_for(better: bool) -> None:
     world = ds.instances.budget_trap(horizon=1_000, w1=50.0, w2=20.0, rate=0.25, better=better)
-    moves = ds.variation(world)
-    assert moves.w1 == pytest.approx(50.0)
-    assert moves.w2 == pytest.approx(20.0)
+    variation = ds.variation(world)
+    assert variation.w1 == pytest.approx(50.0)
+    assert variation.w2 == pytest.approx(20.0)
     plan = np.asarray(ds.benchmarks.lp_dynamic(world).plan)
     assert plan[1, 0] == pytest.approx(1.0 if better else 0.0)  # spend in the second half only if it is better
 

@@ -1,4 +1,4 @@
-"""LagrangeBwK against a twin with plain weights, and what its game promises."""
+"""LagrangeBwK against a twin with plain weights, and its guarantees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBLEM = ds.Problem(horizon=400, arms=3, budget=[120.0, 200.0])
 
 
 def twin_distance(policy: ds.policies.LagrangeBwK, factor: float, sides: int, dual_rate: float | None = None) -> float:
-    """Play by ask and tell beside a twin that keeps plain weights; the largest difference in mixes and prices."""
+    """Ask and tell, compared with a twin with plain weights; return the largest difference in mixes and prices."""
     horizon, arms = PROBLEM.horizon, PROBLEM.arms
     actions, budget = arms + 1, 120.0
     explore = min(0.6, 2 * math.sqrt(3 * actions * math.log(actions) / (5 * horizon)))
@@ -29,11 +29,11 @@ def twin_distance(policy: ds.policies.LagrangeBwK, factor: float, sides: int, du
     learner = policy.start(PROBLEM, seed=0)
     worst = 0.0
     while not learner.done:
-        chances = (1 - explore) * weights / weights.sum() + explore / actions
+        probabilities = (1 - explore) * weights / weights.sum() + explore / actions
         shares = dual / dual.sum()
         decision = learner.ask()
         scale = budget / np.asarray(PROBLEM.budget)
-        worst = max(worst, np.abs(decision.mix - chances[:-1]).max())
+        worst = max(worst, np.abs(decision.mix - probabilities[:-1]).max())
         worst = max(worst, np.abs(decision.prices - factor * shares[:2] * scale).max())
         gain, costs = (0.0, np.zeros(2)) if decision.skipped else (rng.random(), 0.8 * rng.random(2))
         if not decision.skipped:
@@ -41,9 +41,9 @@ def twin_distance(policy: ds.policies.LagrangeBwK, factor: float, sides: int, du
         used = np.append(costs * scale, budget / horizon)[:sides]
         payoff = (gain + factor * (1 - shares @ used)) / (1 + factor)
         estimates = np.zeros(actions)
-        estimates[decision.arm] = payoff / chances[decision.arm]  # SKIP is -1: the last action
+        estimates[decision.arm] = payoff / probabilities[decision.arm]  # SKIP is -1: the last action
         weights = weights * np.exp(
-            explore / (3 * actions) * (estimates + alpha / (chances * math.sqrt(actions * horizon)))
+            explore / (3 * actions) * (estimates + alpha / (probabilities * math.sqrt(actions * horizon)))
         )
         dual = dual * np.exp(eta * used)
     assert learner.round > 100
@@ -56,14 +56,14 @@ def test_equals_the_twin() -> None:
     assert twin_distance(ds.policies.LagrangeBwK(form="stochastic"), 400 / 120, sides=3) < 1e-9
 
 
-def test_the_twin_sees_a_wrong_rate() -> None:
+def test_the_twin_detects_a_wrong_rate() -> None:
     """The planted fault: a dual that learns twice as fast."""
     doubled = 2 * math.sqrt(math.log(2) / PROBLEM.horizon)
     assert twin_distance(ds.policies.LagrangeBwK(benchmark=90.0), 90 / 3 / 120, sides=2, dual_rate=doubled) > 1e-3
 
 
-def test_late_feedback_uses_the_chance_of_its_own_decision() -> None:
-    """Told late or at once, an outcome moves the log weights by payoff over the chance that its decision had."""
+def test_late_feedback_uses_the_probability_of_its_own_decision() -> None:
+    """The log weights change by the payoff over the probability that the arm had when it was chosen."""
     learner = ds.policies.LagrangeBwK(benchmark=90.0).start(PROBLEM, seed=0)
     first = learner.ask()
     while first.skipped:
@@ -73,15 +73,19 @@ def test_late_feedback_uses_the_chance_of_its_own_decision() -> None:
         if not later.skipped:
             learner.tell(later, 1.0, [0.0, 0.0])
     state = learner.state
-    before, shares, chances = state.primal.log_weights.copy(), state.shares.copy(), state.primal.probabilities.copy()
+    before, shares, probabilities = (
+        state.primal.log_weights.copy(),
+        state.shares.copy(),
+        state.primal.probabilities.copy(),
+    )
     learner.tell(first, 0.6, [0.5, 0.1])
     factor = 90 / 3 / 120
     used = shares @ (np.array([0.5, 0.1]) * [1.0, 0.6])
     payoff = (0.6 + factor * (1 - used)) / (1 + factor)
     step = state.primal.explore / (3 * 4)
-    moved = state.primal.log_weights - before - step * state.primal.bonus / chances
-    assert moved[first.arm] == pytest.approx(step * payoff / first.mix[first.arm])
-    assert moved[first.arm] != pytest.approx(step * payoff / chances[first.arm], rel=1e-3)
+    change = state.primal.log_weights - before - step * state.primal.bonus / probabilities
+    assert change[first.arm] == pytest.approx(step * payoff / first.mix[first.arm])
+    assert change[first.arm] != pytest.approx(step * payoff / probabilities[first.arm], rel=1e-3)
 
 
 def test_a_guess_is_a_power_of_two_drawn_once() -> None:
@@ -97,7 +101,7 @@ def test_a_guess_is_a_power_of_two_drawn_once() -> None:
 
 
 def test_exp3p_finds_the_best_of_two() -> None:
-    """Payoffs 0.8 and 0.2 for 20,000 rounds: by then at least 85% of the plays go to the better action."""
+    """Payoffs 0.8 and 0.2 for 20,000 rounds: the better action is chosen in at least 85% of them."""
     bandit, rng = new_exp3p(2, 20_000, 1 / 20_000), np.random.default_rng(0)
     better = 0
     for _ in range(20_000):
@@ -118,7 +122,7 @@ def test_exp3p_finds_the_best_of_two() -> None:
     ],
 )
 def test_near_an_independent_study(example: Any, expected: float) -> None:
-    """That study used plain EXP3 (deterministic outcomes, exact OPT_FD over d + 1): the same within 3%."""
+    """The study used plain EXP3 (deterministic outcomes, exact OPT_FD over d + 1); results agree within 3%."""
     world = example(noise="deterministic")
     value = ds.benchmarks.fixed_distribution(world).value
     run = ds.simulate(world, ds.policies.LagrangeBwK(benchmark=value), trials=100, seed=0)
@@ -127,7 +131,7 @@ def test_near_an_independent_study(example: Any, expected: float) -> None:
 
 @pytest.mark.parametrize("best_last", [True, False])
 def test_competitive_on_adversarial_orders(best_last: bool) -> None:
-    """With the exact value it earns OPT_FD / (d + 1), less a sublinear term: here even without that term."""
+    """With the exact value it earns OPT_FD / (d + 1), minus a sublinear term; here even without that term."""
     world = ds.instances.adversarial_order(arms=3, resources=2, horizon=20_000, seed=1, best_last=best_last)
     value = ds.benchmarks.fixed_distribution(world).value
     run = ds.simulate(world, ds.policies.LagrangeBwK(benchmark=value), trials=20, seed=0)

@@ -1,4 +1,4 @@
-"""Ask and tell: every misuse named, nothing changed by it; late feedback; files."""
+"""Ask and tell: every misuse raises an error and changes nothing; late feedback; files."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ POLICY = ds.SlidingWindowUCB(windows=(7, 11), scale=0.2)
 
 
 def outcome(round_number: int, arm: int) -> tuple[float, list[float]]:
-    """A made-up world: what an arm gives in a round, always the same."""
+    """The outcome of an arm in a round of a made-up environment, the same in every call."""
     rng = np.random.default_rng([round_number, arm])
     return float(rng.random()), (0.6 * rng.random(2)).tolist()
 
 
 def play(learner: ds.Learner, rounds: int) -> list[tuple[int, list[float], list[float]]]:
-    """Ask and tell for some rounds; what was decided."""
+    """Ask and tell for some rounds; return the decisions."""
     seen = []
     for _ in range(rounds):
         decision = learner.ask()
@@ -50,7 +50,7 @@ def play(learner: ds.Learner, rounds: int) -> list[tuple[int, list[float], list[
 
 
 def snapshot(learner: ds.Learner) -> tuple[Any, ...]:
-    """Everything that a learner is made of, as plain data."""
+    """The complete state of a learner as plain data."""
     with tempfile.TemporaryDirectory() as folder:
         learner.save(Path(folder) / "learner")
         content, arrays = file_format.read(Path(folder) / "learner", "learner", layout=3)
@@ -89,7 +89,7 @@ MISUSES: list[tuple[Misuse, type[DriftsackError], str]] = [
     (
         lambda own, d: own.tell(dataclasses.replace(d, round=1), 0.5, [0.1, 0.1]),
         AlreadyToldError,
-        "round 1 waits for no outcome",
+        "round 1 has no pending outcome",
     ),
     (
         lambda own, d: own.tell(dataclasses.replace(d, arm=ds.SKIP), 0.0, [0.0, 0.0]),
@@ -111,12 +111,12 @@ MISUSES: list[tuple[Misuse, type[DriftsackError], str]] = [
     (lambda own, d: own.tell(d, 0.5, [0.1, [0.1]]), ShapeError, "costs must be numbers of shape"),  # type: ignore[arg-type]
     (lambda own, d: own.tell(d, 0.5, 0.1), ShapeError, "got the single number 0.1"),
     (lambda own, d: own.cancel(d, [2.0, 0.0]), OutOfRangeError, "costs must lie in"),
-    (lambda own, d: own.cancel(dataclasses.replace(d, round=1)), AlreadyToldError, "waits for no outcome"),
+    (lambda own, d: own.cancel(dataclasses.replace(d, round=1)), AlreadyToldError, "has no pending outcome"),
 ]
 
 
 @pytest.mark.parametrize(("misuse", "error", "words"), MISUSES)
-def test_misuse_is_named_and_changes_nothing(misuse: Misuse, error: type[DriftsackError], words: str) -> None:
+def test_misuse_raises_an_error_and_changes_nothing(misuse: Misuse, error: type[DriftsackError], words: str) -> None:
     learner = started()
     decision = learner.ask()
     assert not decision.skipped
@@ -124,7 +124,7 @@ def test_misuse_is_named_and_changes_nothing(misuse: Misuse, error: type[Driftsa
     with pytest.raises(error, match=words):
         misuse(learner, decision)
     assert snapshot(learner) == before
-    learner.tell(decision, 0.5, [0.1, 0.1])  # and the right use still works
+    learner.tell(decision, 0.5, [0.1, 0.1])  # correct use still works
     assert snapshot(learner) != before
 
 
@@ -146,7 +146,7 @@ def test_asking_after_the_horizon() -> None:
     with pytest.raises(HorizonReachedError, match="the problem has 4 rounds and all have begun"):
         learner.ask()
     assert snapshot(learner) == before
-    learner.tell(decisions[0], 0.5, [0.5])  # late feedback is still welcome
+    learner.tell(decisions[0], 0.5, [0.5])  # late feedback is still accepted
 
 
 def test_asking_after_exhaustion() -> None:
@@ -162,7 +162,7 @@ def test_asking_after_exhaustion() -> None:
     assert snapshot(learner) == before
 
 
-def test_using_up_a_budget_exactly_breaks_nothing() -> None:
+def test_spending_a_budget_exactly_does_not_exceed_it() -> None:
     learner = ds.NaiveUCB().start(ds.Problem(horizon=100, arms=1, budget=[0.3]))
     for _ in range(3):
         learner.tell(learner.ask(), 1.0, [0.1])
@@ -170,33 +170,33 @@ def test_using_up_a_budget_exactly_breaks_nothing() -> None:
     np.testing.assert_array_equal(learner.remaining, [0.0])
 
 
-def test_skip_needs_no_tell_and_takes_an_empty_one() -> None:
+def test_skip_needs_no_tell_and_accepts_zeros() -> None:
     learner = ds.NaiveUCB().start(ds.Problem(horizon=9, arms=2, budget=[0.0]), safe=True)
     decision = learner.ask()
     assert decision.skipped
     assert not decision.mix.any()
     before = snapshot(learner)
     learner.tell(decision, 0.0, [0.0])
-    with pytest.raises(OutcomeError, match="was skipped: its reward and costs are 0"):
+    with pytest.raises(OutcomeError, match="was skipped: its reward and costs must be 0"):
         learner.tell(decision, 0.5, [0.0])
     assert snapshot(learner) == before
     assert learner.ask().round == 2
 
 
-def test_a_round_that_never_reports_can_be_cancelled() -> None:
-    """A lost request frees its reserve; what it is known to have cost is charged, and nothing is learnt."""
+def test_a_decision_without_outcome_can_be_cancelled() -> None:
+    """Its reservation is released, known costs are charged, and the policy does not learn from it."""
     learner = ds.NaiveUCB().start(ds.Problem(horizon=50, arms=2, budget=[2.0]), safe=True)
-    lost, known = learner.ask(), learner.ask()
+    lost, charged = learner.ask(), learner.ask()
     assert learner.ask().skipped
     learner.cancel(lost)
-    learner.cancel(known, costs=0.25)
+    learner.cancel(charged, costs=0.25)
     np.testing.assert_allclose(learner.remaining, [1.75])
     assert learner.pending == ()
     assert not learner.state.means.rewards.pulls.any()
     assert not learner.ask().skipped
 
 
-def test_rounding_is_not_a_misuse() -> None:
+def test_rounding_errors_are_accepted() -> None:
     learner = ds.NaiveUCB().start(ds.Problem(horizon=9, arms=1, budget=[3.0], cost_max=0.3))
     learner.tell(learner.ask(), 1.0 + 1e-15, 0.1 + 0.2)
     np.testing.assert_allclose(learner.remaining, [2.7])
@@ -207,7 +207,7 @@ def test_rounding_is_not_a_misuse() -> None:
 
 
 def test_threads_may_share_a_learner() -> None:
-    """Four threads ask and tell: every round once, every outcome counted once."""
+    """Four threads ask and tell: every round occurs once, and every outcome is counted once."""
     problem = ds.Problem(horizon=4_000, arms=3, budget=[4_000.0])
     learner = ds.SlidingWindowUCB(windows=(500, 500), scale=0.1).start(problem, seed=0)
     seen: list[int] = []
@@ -233,7 +233,7 @@ def test_threads_may_share_a_learner() -> None:
     assert learner.pending == ()
 
 
-def test_a_fallback_is_counted_and_said() -> None:
+def test_a_fallback_is_counted_and_reported() -> None:
     learner = POLICY.start(PROBLEM, seed=0)
     learner.state.lp.columns[:, PROBLEM.arms :] = np.nan  # every basis holds a slack: none can be certified
     with pytest.warns(RuntimeWarning, match="the step LP of round 1 was solved by HiGHS"):
@@ -242,17 +242,17 @@ def test_a_fallback_is_counted_and_said() -> None:
 
 
 def test_safe_never_overspends_however_late_the_feedback() -> None:
-    """Decisions not yet told may each cost cost_max: they are reserved."""
+    """Each pending decision may cost cost_max, which is reserved."""
     problem = ds.Problem(horizon=50, arms=2, budget=[7.0], cost_max=[2.0])
     learner = ds.NaiveUCB().start(problem, safe=True)
-    waiting = [learner.ask() for _ in range(6)]
-    assert [d.skipped for d in waiting] == [False] * 3 + [True] * 3
-    learner.tell(waiting[0], 1.0, [2.0])
-    waiting.append(learner.ask())  # 5 left, and the two that wait may take 4
-    learner.tell(waiting[1], 1.0, [0.0])
-    waiting.append(learner.ask())  # 5 left, and the one that waits may take 2
-    assert [d.skipped for d in waiting[6:]] == [True, False]
-    for decision in waiting[2:]:
+    decisions = [learner.ask() for _ in range(6)]
+    assert [d.skipped for d in decisions] == [False] * 3 + [True] * 3
+    learner.tell(decisions[0], 1.0, [2.0])
+    decisions.append(learner.ask())  # 5 left, of which 4 are reserved for two pending decisions
+    learner.tell(decisions[1], 1.0, [0.0])
+    decisions.append(learner.ask())  # 5 left, of which 2 are reserved for one pending decision
+    assert [d.skipped for d in decisions[6:]] == [True, False]
+    for decision in decisions[2:]:
         if not decision.skipped:
             learner.tell(decision, 1.0, [2.0])
     assert learner.remaining[0] >= 0.0
@@ -270,15 +270,15 @@ def test_safe_and_unsafe_at_full_cost() -> None:
 
 
 def test_feedback_counts_for_its_own_round_in_any_order() -> None:
-    """Told in order or shuffled within the window: the same sums, so the same next decision."""
+    """Feedback in order or shuffled within the window gives the same sums, so the same next decision."""
     problem = ds.Problem(horizon=200, arms=3, budget=[100.0, 100.0])
     ends = []
     for order in (lambda k: k, lambda k: -k, lambda k: (k * 7) % 11):
         learner = ds.SlidingWindowUCB(windows=(30, 17), scale=0.3).start(problem, seed=1)
-        waiting = [learner.ask() for _ in range(11)]
+        decisions = [learner.ask() for _ in range(11)]
         for k in sorted(range(11), key=order):
-            if not waiting[k].skipped:
-                learner.tell(waiting[k], *outcome(waiting[k].round, waiting[k].arm))
+            if not decisions[k].skipped:
+                learner.tell(decisions[k], *outcome(decisions[k].round, decisions[k].arm))
         state = learner.state
         ends.append([state.means.rewards.sums.tolist(), state.means.costs.sums.tolist(), learner.ask().mix.tolist()])
     assert ends[0] == ends[1] == ends[2]
@@ -293,14 +293,14 @@ def test_feedback_does_not_count_once_its_round_has_left_the_window() -> None:
     learner.tell(first, 1.0, [0.5])  # round 1 at the end of round 4: out of w1 = 3, inside w2 = 6
     assert learner.state.means.rewards.pulls.tolist() == [0]
     assert learner.state.means.costs.pulls.tolist() == [1]
-    np.testing.assert_allclose(learner.remaining, [89.5])  # the money is gone all the same
+    np.testing.assert_allclose(learner.remaining, [89.5])  # the costs are charged nevertheless
     for _ in range(3):
         learner.ask()
     assert learner.state.means.costs.pulls.tolist() == [0]
 
 
 def test_units(tmp_path: Path) -> None:
-    """Dollars in, dollars out: the same decisions as in [0, 1], prices and budgets scaled."""
+    """In dollars the decisions are the same as in [0, 1], and prices and budgets are scaled."""
     plain = ds.Problem(horizon=60, arms=3, budget=[6.0, 9.0])
     dollars = ds.Problem(horizon=60, arms=3, budget=[12.0, 36.0], reward_max=50.0, cost_max=[2.0, 4.0])
     pair = [POLICY.start(problem, seed=2) for problem in (plain, dollars)]
@@ -322,22 +322,22 @@ def test_units(tmp_path: Path) -> None:
 @pytest.mark.parametrize("safe", [False, True])
 def test_saved_and_restored_equals_never_saved(tmp_path: Path, safe: bool) -> None:
     path = tmp_path / "learner.npz"
-    straight, saved = started(20, safe=safe), started(20, safe=safe)
-    for learner in (straight, saved):
+    uninterrupted, saved = started(20, safe=safe), started(20, safe=safe)
+    for learner in (uninterrupted, saved):
         learner.ask()
     saved.save(path)
     restored = ds.Learner.load(path)
-    assert snapshot(restored) == snapshot(straight)
+    assert snapshot(restored) == snapshot(uninterrupted)
     assert (restored.policy, restored.problem, restored.safe) == (POLICY, PROBLEM, safe)
     assert len(restored.pending) == 1
-    for learner in (straight, restored):
+    for learner in (uninterrupted, restored):
         for decision in learner.pending:
             learner.tell(decision, *outcome(decision.round, decision.arm))
-    assert play(restored, 20) == play(straight, 20)
-    assert snapshot(restored) == snapshot(straight)
+    assert play(restored, 20) == play(uninterrupted, 20)
+    assert snapshot(restored) == snapshot(uninterrupted)
 
 
-def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "learner.npz"
     started().save(path)
     whole = path.read_bytes()
@@ -348,7 +348,7 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     path.write_bytes(whole)
     content, arrays = file_format.read(path, "learner", 3)
     spoiled: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-        ({**content, "policy": {"policy": "Nobody"}}, arrays, "policy must be one of"),
+        ({**content, "policy": {"policy": "Unknown"}}, arrays, "policy must be one of"),
         ({**content, "policy": {**content["policy"], "windows": [3, 4]}}, arrays, "another shape"),
         ({k: v for k, v in content.items() if k != "rng"}, arrays, "rng"),
         (content, {k: v for k, v in arrays.items() if k != "ledger.spent"}, "expected arrays"),
@@ -362,7 +362,7 @@ def test_a_saved_file_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="must be of learner version 3, got version 4"):
         ds.Learner.load(path)
     ds.instances.example_1(horizon=10).save(path)
-    with pytest.raises(FileFormatError, match="must hold a driftsack learner, but holds: instance"):
+    with pytest.raises(FileFormatError, match="must hold a driftsack learner, got a file of kind 'instance'"):
         ds.Learner.load(path)
 
 

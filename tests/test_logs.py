@@ -57,7 +57,7 @@ def write(path: Path, lines: list[str]) -> Path:
         ([HEADER, *GOOD, "5,a,1,0.3,0.4"], "too many fields", "line 6: the row has 5 fields, the header 4"),
     ],
 )
-def test_a_broken_log_is_answered_with_line_and_reason(
+def test_a_bad_log_is_reported_with_line_and_reason(
     lines: list[str], kind: str | None, words: str, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "log.csv", lines)
@@ -67,7 +67,7 @@ def test_a_broken_log_is_answered_with_line_and_reason(
         assert words in str(caught.value)
         assert [row.kind for row in caught.value.bad] == ([kind] if kind else [])
         assert [row.line for row in caught.value.bad] == ([len(lines) - (lines[-2] == "")] if kind else [])
-    repaired = write(tmp_path / "log.csv", [HEADER, *GOOD])  # and it is this fault alone that was found
+    repaired = write(tmp_path / "log.csv", [HEADER, *GOOD])  # without this fault the log is valid
     assert ds.logs.check(repaired, arms=["a", "b"]) == ()
 
 
@@ -146,7 +146,7 @@ def test_a_file_is_read_by_its_name_alone(tmp_path: Path) -> None:
         assert ds.logs.read(tmp_path / name).reward.tolist() == [0.1]
 
 
-def test_a_row_cut_short_is_no_skip(tmp_path: Path) -> None:
+def test_a_truncated_row_is_not_a_skip(tmp_path: Path) -> None:
     path = write(tmp_path / "log.csv", [HEADER, "1,a,0.5,0.1", "2", "3,,,", "4,a,1", "5,"])
     found = [(row.line, row.kind) for row in ds.logs.check(path)]
     assert found == [(3, "too few fields"), (5, "empty"), (6, "too few fields")]
@@ -167,7 +167,7 @@ def test_nanoseconds_and_invalid_first_times(tmp_path: Path) -> None:
         assert {row.line for row in ds.logs.check(path)} == {2, 3, 4}
 
 
-def test_headers_that_mislead(tmp_path: Path) -> None:
+def test_misleading_headers_are_refused(tmp_path: Path) -> None:
     for lines, words in (
         (["time,arm,reward,cost,cost", "1,a,1,0.5,0.5"], "more than one column cost"),
         (["Time, arm,reward,cost", "1,a,1,0.5"], "'Time' must be spelled 'time'. ' arm' must be spelled 'arm'."),
@@ -225,14 +225,14 @@ def test_types_of_columns() -> None:
     assert [(row.line, row.kind) for row in ds.logs.check(given)] == [(2, "not a probability")]
 
 
-def test_what_was_played_is_what_the_table_says() -> None:
+def test_outcomes_must_agree_with_the_table() -> None:
     columns = {"time": [1, 2], "arm": ["a", "b"], "reward": [1.0, 0.3], "cost": [0.5, 0.5]}
     table = {"reward:a": [1.0, 0.0], "cost:a": [0.5, 0.5], "reward:b": [0.0, 0.2], "cost:b": [0.5, 0.5]}
     found = ds.logs.check(pl.DataFrame(columns | table))
     assert [(row.line, row.column, row.kind) for row in found] == [(2, "reward", "not the table's")]
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_a_written_log_is_read_back(tmp_path: Path) -> None:
     world = ds.Instance.stationary([2.0, 3.0], [[5.0, 1.0]], 300, 99, "uniform", reward_max=4.0, cost_max=10.0)
     log = ds.gather(world, ds.NaiveUCB(scale=0.1), seed=3)
     for name in ("log.csv", "log.parquet"):
@@ -293,16 +293,16 @@ def test_cells_against_a_simple_implementation(size: int) -> None:
     for first in range(0, size, 10):
         add_rows(cells, arm[first : first + 10], outcomes[first : first + 10], first)
     for i in range(2):
-        mine = np.flatnonzero(arm == i)
+        pulls = np.flatnonzero(arm == i)
         width = 1
-        while len(mine) // width >= 64:
+        while len(pulls) // width >= 64:
             width *= 2
-        full = len(mine) // width
-        expected = outcomes[mine[: full * width]].reshape(full, width, 2).sum(axis=1)
+        full = len(pulls) // width
+        expected = outcomes[pulls[: full * width]].reshape(full, width, 2).sum(axis=1)
         np.testing.assert_allclose(cells.sums[i, :full], expected)
-        np.testing.assert_allclose(cells.rounds[i, :full], mine[: full * width].reshape(full, width).sum(axis=1))
+        np.testing.assert_allclose(cells.rounds[i, :full], pulls[: full * width].reshape(full, width).sum(axis=1))
         counts = (cells.full[i], cells.partial[i], cells.size[i], cells.pulls[i])
-        assert counts == (full, len(mine) - full * width, width, len(mine))
+        assert counts == (full, len(pulls) - full * width, width, len(pulls))
 
 
 def test_survey_of_file_frame_and_log_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,7 +323,7 @@ def test_survey_of_file_frame_and_log_agree(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_gathered_log_has_the_means_of_its_instance() -> None:
-    """Means within 5 standard errors (1e-6 by chance for each); propensities are the policy's; no round is lost."""
+    """Means are within 5 standard errors (each fails once in 10^6 seeds), and no round is skipped."""
     world = ds.instances.example_2(horizon=4_000)
     log = ds.gather(world, seed=5)
     for phase in (0, 1):
@@ -344,7 +344,7 @@ def test_a_million_rows_need_little_memory(tmp_path: Path) -> None:
     assert float(megabytes) < 1_000
 
 
-def test_import_stays_light() -> None:
+def test_import_loads_no_heavy_packages() -> None:
     """Polars, ruptures, Matplotlib, SciPy's solvers and pandas are imported where they are used."""
     heavy = ("polars", "ruptures", "matplotlib", "scipy.optimize", "pandas")
     code = f"import sys, driftsack; print([name for name in {heavy} if name in sys.modules])"

@@ -1,4 +1,4 @@
-"""MASTER against a twin with a learner object for each that was started, and the two tests one by one."""
+"""MASTER against a twin with one object per learner, and each of the two tests separately."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Base:
     """A learner that the twin has started."""
 
     order: int
-    begun: int
+    start: int
     history: list[naive.Round] = field(default_factory=list)
 
 
 class Twin:
-    """Everything in lists, recomputed in every round."""
+    """A twin that keeps everything in lists and recomputes it in every round."""
 
     def __init__(self, constant: float, seed: int) -> None:
         self.rng = generator(seed)
@@ -56,11 +56,11 @@ class Twin:
             return False
         worse = np.sum(self.gaps, axis=0) / played >= 3 * self.rho(played)
         for base in self.alive:
-            if base.begun + 2**base.order == t:
-                part = np.array(self.rounds[base.begun - self.first :])
+            if base.start + 2**base.order == t:
+                part = np.array(self.rounds[base.start - self.first :])
                 priced = part[:, 0] - (part[:, 1:] - PROBLEM.rate) @ self.least_prices
-                edge = 9 * self.rho(len(part)) * (1 + self.least_prices.sum())
-                if priced.mean() >= self.least + edge:
+                margin = 9 * self.rho(len(part)) * (1 + self.least_prices.sum())
+                if priced.mean() >= self.least + margin:
                     return True
         return bool(worse.any())
 
@@ -70,7 +70,7 @@ class Twin:
             self.open_block(0, t)
         elif t - self.first >= 2**self.n:
             self.open_block(self.n + 1, t)
-        self.alive = [base for base in self.alive if base.begun + 2**base.order > t]
+        self.alive = [base for base in self.alive if base.start + 2**base.order > t]
         for k in range(self.n, -1, -1):
             if (t - self.first) % 2**k == 0 and (k == self.n or self.rng.random() < 2 ** (-(self.n - k) / 2)):
                 self.alive.append(Base(k, t))
@@ -78,7 +78,7 @@ class Twin:
 
 
 def play(policy: ds.policies.Master, twin: Twin, seed: int) -> tuple[float, list[int], list[int]]:
-    """Ask and tell; the worst disagreement in mixes and the restarts of both."""
+    """Ask and tell; return the largest disagreement in mixes and the restarts of learner and twin."""
     learner, rng = policy.start(PROBLEM, seed=seed), np.random.default_rng(seed)
     worst, restarts = 0.0, list[int]()
     while not learner.done:
@@ -106,7 +106,7 @@ def play(policy: ds.policies.Master, twin: Twin, seed: int) -> tuple[float, list
     return worst, restarts, twin.restarts
 
 
-def test_equals_the_twin_and_the_twin_sees_faults() -> None:
+def test_equals_the_twin_and_the_twin_detects_faults() -> None:
     policy = ds.policies.Master(constant=0.0014, scale=SCALE)
     for seed in range(3):
         worst, restarts, expected = play(policy, Twin(0.0014, seed), seed)
@@ -116,7 +116,7 @@ def test_equals_the_twin_and_the_twin_sees_faults() -> None:
     assert worst < 1e-8
     assert restarts == expected
     assert len(restarts) > 0
-    assert play(policy, Twin(0.0014, seed=99), 0)[0] > 1e-3  # a schedule that is not its own
+    assert play(policy, Twin(0.0014, seed=99), 0)[0] > 1e-3  # another random schedule
     _, restarts, expected = play(ds.policies.Master(constant=0.0007, scale=SCALE), Twin(0.00035, 7), 7)
     assert restarts != expected  # another constant
 
@@ -145,27 +145,27 @@ def test_fires_on_a_change_and_not_before(before: Pair, after: Pair, scale: floa
     assert first > 10_000
 
 
-def test_the_theorys_constant_cannot_fire_at_these_horizons() -> None:
-    """Every gap is at most 1, and so is every mean: tests whose edge is above 2 are idle."""
+def test_with_the_theorys_constant_no_test_can_fire_at_this_horizon() -> None:
+    """Every gap is at most 1, and so is every mean: a test whose threshold is above 2 can never fire."""
     assert ds.policies.Master(constant=1.0).new_state(PROBLEM).width / math.sqrt(700) > 2
 
 
-def test_overspending_is_no_sign_of_a_better_world() -> None:
-    """An arm of reward 1 and cost 1 at the rate 0.1: a young learner plays it all the time and earns 1, not 0.1."""
+def test_overspending_is_not_taken_for_an_improvement() -> None:
+    """An arm of reward 1 and cost 1 at the rate 0.1: a new learner always plays it and earns 1 per round, not 0.1."""
     problem = ds.Problem(horizon=1_000, arms=1, budget=[100.0])
     state = ds.policies.Master(constant=1e-4).new_state(problem)
     state.schedule.order[0], state.schedule.latest[0] = 8, 255
     state.schedule.ends[8] = 256
-    state.evidence.earned[8] = 256.0, 256.0 * (1.0 - 0.1)  # rewards, and costs less the rate
-    state.evidence.least[:] = [0.1, 1.0]  # U, and the price at it
+    state.evidence.earned[8] = 256.0, 256.0 * (1.0 - 0.1)  # rewards, and costs minus the rate
+    state.evidence.least[:] = [0.1, 1.0]  # U and the price of its LP
     assert not improved(state, 256)
     state.evidence.least[1] = 0.0  # the planted fault: resources cost nothing
     assert improved(state, 256)
 
 
 @pytest.mark.parametrize("batch", [1, 100, 500])
-def test_feedback_in_batches_is_no_change(batch: int) -> None:
-    """A world that stands still, told in batches: a learner is paid for its own rounds alone, so no test fires."""
+def test_feedback_in_batches_is_not_taken_for_a_change(batch: int) -> None:
+    """A stationary environment with feedback in batches: a learner is credited only with its own rounds."""
     problem = ds.Problem(horizon=5_000, arms=3, budget=[5_000.0])
     learner, rng = ds.policies.Master().start(problem, seed=0), np.random.default_rng(0)
     while not learner.done:
@@ -179,8 +179,10 @@ def test_feedback_in_batches_is_no_change(batch: int) -> None:
 
 def test_follows_a_change_that_naive_ucb_does_not() -> None:
     world = ds.instances.example_2()
-    mine, still = (ds.simulate(world, p, trials=30, seed=0) for p in (ds.policies.Master(), ds.NaiveUCB(scale=0.1)))
-    assert mine.reward.mean() > still.reward.mean() + 10 * mine.summary()["reward_se"]
+    master, naive_ucb = (
+        ds.simulate(world, p, trials=30, seed=0) for p in (ds.policies.Master(), ds.NaiveUCB(scale=0.1))
+    )
+    assert master.reward.mean() > naive_ucb.reward.mean() + 10 * master.summary()["reward_se"]
 
 
 def test_bad_settings() -> None:

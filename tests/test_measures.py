@@ -36,17 +36,17 @@ def test_measures_equal_their_definitions(seed: int) -> None:
     world = random_world(seed)
     rewards, costs = by_rounds(world)
     horizon = world.horizon
-    moves = ds.variation(world)
-    assert moves.v1 == pytest.approx(sum(np.abs(rewards[t + 1] - rewards[t]).max() for t in range(horizon - 1)))
-    assert moves.v2 == pytest.approx(
+    variation = ds.variation(world)
+    assert variation.v1 == pytest.approx(sum(np.abs(rewards[t + 1] - rewards[t]).max() for t in range(horizon - 1)))
+    assert variation.v2 == pytest.approx(
         max(
             sum(np.abs(costs[t + 1, j] - costs[t, j]).max() for t in range(horizon - 1)) for j in range(world.resources)
         )
     )
-    assert moves.w1 == pytest.approx(sum(np.abs(row - rewards.mean(axis=0)).max() for row in rewards))
-    assert moves.w2 == pytest.approx(sum(column_sum(row - costs.mean(axis=0)) for row in costs))
-    assert moves.w1_pair == pytest.approx(sum(np.abs(a - b).max() for a in rewards for b in rewards) / horizon)
-    assert moves.w2_pair == pytest.approx(sum(column_sum(a - b) for a in costs for b in costs) / horizon)
+    assert variation.w1 == pytest.approx(sum(np.abs(row - rewards.mean(axis=0)).max() for row in rewards))
+    assert variation.w2 == pytest.approx(sum(column_sum(row - costs.mean(axis=0)) for row in costs))
+    assert variation.w1_pair == pytest.approx(sum(np.abs(a - b).max() for a in rewards for b in rewards) / horizon)
+    assert variation.w2_pair == pytest.approx(sum(column_sum(a - b) for a in costs for b in costs) / horizon)
 
 
 def centre_lp(rows: Floats) -> float:
@@ -79,67 +79,67 @@ def centre_lp(rows: Floats) -> float:
 def test_best_centres_are_certified_and_equal_a_dense_lp(seed: int) -> None:
     world = random_world(seed)
     rewards, costs = by_rounds(world)
-    moves = ds.variation(world, tolerance=1e-9)
-    assert moves.w1_min == pytest.approx(centre_lp(rewards[:, None]), rel=1e-7)
-    assert moves.w2_min == pytest.approx(centre_lp(costs), rel=1e-7)
-    for best, rows in ((moves.w1_best, rewards[:, None]), (moves.w2_best, costs)):
+    variation = ds.variation(world, tolerance=1e-9)
+    assert variation.w1_min == pytest.approx(centre_lp(rewards[:, None]), rel=1e-7)
+    assert variation.w2_min == pytest.approx(centre_lp(costs), rel=1e-7)
+    for best, rows in ((variation.w1_best, rewards[:, None]), (variation.w2_best, costs)):
         assert best.gap <= 1e-9
         centre = best.centre.reshape(rows.shape[1:])
         assert sum(column_sum(row - centre) for row in rows) == pytest.approx(best.value)
-    assert moves.w1_min <= moves.w1 + 1e-9
-    assert moves.w2_min <= moves.w2 + 1e-9
-    assert moves.w1_pair <= 2 * moves.w1_min * (1 + 1e-9)
-    assert moves.w2_pair <= 2 * moves.w2_min * (1 + 1e-9)
+    assert variation.w1_min <= variation.w1 + 1e-9
+    assert variation.w2_min <= variation.w2 + 1e-9
+    assert variation.w1_pair <= 2 * variation.w1_min * (1 + 1e-9)
+    assert variation.w2_pair <= 2 * variation.w2_min * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("k", [1, 2_500, 5_000, 9_000])
 def test_step_change(k: int) -> None:
-    moves = ds.variation(ds.instances.step_change(k=k))
-    assert moves.w1 == pytest.approx(2 * k * (10_000 - k) / 10_000)
-    assert moves.w1_min == pytest.approx(min(k, 10_000 - k))
-    assert (moves.w1 == pytest.approx(moves.w1_min)) == (k == 5_000)
+    variation = ds.variation(ds.instances.step_change(k=k))
+    assert variation.w1 == pytest.approx(2 * k * (10_000 - k) / 10_000)
+    assert variation.w1_min == pytest.approx(min(k, 10_000 - k))
+    assert (variation.w1 == pytest.approx(variation.w1_min)) == (k == 5_000)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_lemma_1_and_proposition_1(seed: int) -> None:
     """Prices are at most 1/b; the sum of step LPs, LP-Dynamic and LP-Static differ by at most what W allows."""
     world = random_world(seed)
-    moves, horizon = ds.variation(world), world.horizon
+    variation, horizon = ds.variation(world), world.horizon
     rate = float(world.problem.rate.min())
-    assert moves.q_bar_full <= 1 / rate + 1e-9
+    assert variation.q_bar_full <= 1 / rate + 1e-9
     even, best = benchmarks.single_step(world), benchmarks.lp_dynamic(world).value
     mean = benchmarks.lp_static(world).value
-    timing = moves.w1 + moves.q_bar_full * moves.w2
+    timing = variation.w1 + variation.q_bar_full * variation.w2
     slack = 1e-7 * horizon
     assert even.value <= best + slack
     assert best <= mean + timing + slack
     assert mean + timing <= even.value + 2 * timing + slack
     assert even.row_prices is not None
-    assert best <= even.value + moves.w1_pair + even.row_prices.max() * moves.w2_pair + slack
+    assert best <= even.value + variation.w1_pair + even.row_prices.max() * variation.w2_pair + slack
 
 
 def test_proposition_1_fails_with_the_printed_prices() -> None:
     """The counterexample to the printed statement: without LP-Static's price the bound is 1.818 and the value 2."""
     world = ds.Instance.from_arrays(rewards=[[1, 1], [1, 1]], costs=[[[0.1, 1]], [[1, 0.1]]], budget=1.0)
-    moves, best = ds.variation(world), benchmarks.lp_dynamic(world).value
+    variation, best = ds.variation(world), benchmarks.lp_dynamic(world).value
     mean = benchmarks.lp_static(world).value
-    assert best > mean + moves.w1 + moves.q_bar * moves.w2 + 0.1
-    assert best <= mean + moves.w1 + moves.q_bar_full * moves.w2
+    assert best > mean + variation.w1 + variation.q_bar * variation.w2 + 0.1
+    assert best <= mean + variation.w1 + variation.q_bar_full * variation.w2
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_repeating_and_permuting(seed: int) -> None:
     """With every phase three times as long, W triples and V stays; the order of arms and resources does not matter."""
     world = random_world(seed)
-    moves = ds.variation(world)
+    variation = ds.variation(world)
     budget = np.asarray(world.problem.budget)
     longer = ds.variation(ds.Instance.piecewise(world.rewards, world.costs, (3 * world.rounds).tolist(), 3 * budget))
     mirrored = ds.variation(
         ds.Instance.piecewise(world.rewards[:, ::-1], world.costs[:, ::-1, ::-1], world.rounds.tolist(), budget[::-1])
     )
     for name, factor in (("v1", 1), ("v2", 1), ("w1", 3), ("w2", 3), ("w1_min", 3), ("w2_pair", 3), ("q_bar", 1)):
-        assert getattr(longer, name) == pytest.approx(factor * getattr(moves, name), rel=1e-5, abs=1e-9)
-        assert getattr(mirrored, name) == pytest.approx(getattr(moves, name), rel=1e-5, abs=1e-9)
+        assert getattr(longer, name) == pytest.approx(factor * getattr(variation, name), rel=1e-5, abs=1e-9)
+        assert getattr(mirrored, name) == pytest.approx(getattr(variation, name), rel=1e-5, abs=1e-9)
 
 
 def test_pairs_of_too_many_rows_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_refined_bound_and_shrinkage() -> None:
     assert bound.total == pytest.approx(learning + tracking + 10.0 + 2.0 * 20.0)
 
 
-def test_bounds_refuse_nonsense() -> None:
+def test_bounds_refuse_invalid_arguments() -> None:
     with pytest.raises(OutOfRangeError, match="rate must be above 0"):
         theory.regret_bound(100, 2, 1, 0.0, (0, 0), (0, 0), 0)
     with pytest.raises(OutOfRangeError, match="variation must be 0 or more"):
@@ -207,7 +207,9 @@ def test_bounds_refuse_nonsense() -> None:
 def test_theorem_1_holds_for_the_algorithm() -> None:
     """The regret of SW-UCB with the paper's windows is below the bound (far below: its constants are large)."""
     world = ds.instances.example_2(horizon=2_000)
-    moves, best = ds.variation(world), benchmarks.lp_dynamic(world)
-    run = ds.simulate(world, ds.SlidingWindowUCB(variation=(moves.v1, moves.v2)), trials=50, seed=0)
-    bound = theory.regret_bound(world.horizon, 2, 2, 0.5, (moves.v1, moves.v2), (moves.w1, moves.w2), moves.q_bar_full)
+    variation, best = ds.variation(world), benchmarks.lp_dynamic(world)
+    run = ds.simulate(world, ds.SlidingWindowUCB(variation=(variation.v1, variation.v2)), trials=50, seed=0)
+    bound = theory.regret_bound(
+        world.horizon, 2, 2, 0.5, (variation.v1, variation.v2), (variation.w1, variation.w2), variation.q_bar_full
+    )
     assert 0 < run.regret(best).mean() < bound.total

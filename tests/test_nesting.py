@@ -1,4 +1,4 @@
-"""The memory of a base: packed, copied, set aside and restored."""
+"""The memory of a base: packed, copied, saved and restored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBLEM = ds.Problem(horizon=60, arms=3, budget=[20.0, 25.0])
 STATE = ds.SlidingWindowUCB(windows=(7, 9)).new_state(PROBLEM)
 
 
-def test_packed_equals_and_shares_its_memory() -> None:
+def test_a_packed_state_is_equal_and_uses_the_memory() -> None:
     state, memory = pack(STATE)
     for name, array in arrays(STATE).items():
         np.testing.assert_array_equal(array, arrays(state)[name])
@@ -28,7 +28,7 @@ def test_packed_equals_and_shares_its_memory() -> None:
 
 
 def test_a_copy_keeps_arrays_in_their_memory() -> None:
-    """Also when packed twice, as by a wrapper around a wrapper; the original is left alone."""
+    """Also when packed twice, as by a wrapper around a wrapper; the original is unchanged."""
     state, memory = pack(pack(STATE))
     twin, twin_memory = copy_state((state, memory))
     twin_memory.ints[:] = 5
@@ -49,26 +49,26 @@ def test_a_copy_keeps_values_whatever_their_order_in_memory() -> None:
         np.testing.assert_array_equal(other.chosen, state.chosen)
 
 
-def test_set_aside_and_restart() -> None:
+def test_save_and_restore() -> None:
     state, memory = pack(STATE)
-    fresh, aside = snapshot(memory), repeat(memory, 3)
+    fresh, saved = snapshot(memory), repeat(memory, 3)
     before = {name: array.copy() for name, array in arrays(state).items()}
     memory.floats[:] = 0.25
     memory.ints[:] = 4
     memory.bools[:] = False
-    save(memory, aside, 1)
+    save(memory, saved, 1)
     restore(memory, fresh, 0)
     for name, array in arrays(state).items():
         np.testing.assert_array_equal(array, before[name])
-    restore(memory, aside, 1)
+    restore(memory, saved, 1)
     assert (memory.floats == 0.25).all()
     assert (state.means.rewards.pulls == 4).all()
     assert not state.means.stale.present.any()
-    restore(memory, aside, 2)  # a row that was never written is as it was made
+    restore(memory, saved, 2)  # a row that was never written has its initial content
     np.testing.assert_array_equal(state.lp.rhs, before["state.lp.rhs"])
 
 
-def test_what_is_read_only_is_shared_and_never_saved() -> None:
+def test_read_only_arrays_are_shared_and_never_saved() -> None:
     fresh = snapshot(pack(STATE)[1])
     assert copy_state(fresh).floats is fresh.floats
     assert arrays(fresh) == {}

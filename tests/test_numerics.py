@@ -1,4 +1,4 @@
-"""Windows, ledger, index sets and draws against what they mean."""
+"""Windows, ledger, index sets and draws against their definitions."""
 
 from __future__ import annotations
 
@@ -26,41 +26,41 @@ from driftsack.numerics.window import Window, add, expire, open_window, shrunk_m
     rounds=st.lists(st.tuples(st.integers(-1, 2), st.floats(0, 1), st.integers(0, 6)), min_size=1, max_size=40),
 )
 def test_window_equals_its_history(length: int, rounds: list[tuple[int, float, int]]) -> None:
-    """Each round has an arm, an outcome and a delay after which it is told; late ones may have left."""
+    """Each round has an arm, an outcome and a delay; late outcomes may have left the window."""
     horizon, window = len(rounds) + 1, open_window(length, len(rounds) + 1, arms=3, outcomes=1)
-    told: dict[int, tuple[int, float]] = {}
+    arrived: dict[int, tuple[int, float]] = {}
     for now in range(len(rounds)):
         expire(window, now)
         for t, (arm, value, delay) in enumerate(rounds[: now + 1]):
             if t + delay == now and arm != SKIP:
-                told[t] = (arm, value)
+                arrived[t] = (arm, value)
                 assert add(window, now, t, arm, np.array([value])) == (t > now - length or length >= horizon)
-        inside = [v for t, v in told.items() if t > now - length or length >= horizon]
+        inside = [v for t, v in arrived.items() if t > now - length or length >= horizon]
         for arm in range(3):
-            mine = [value for who, value in inside if who == arm]
-            assert window.pulls[arm] == len(mine)
-            assert shrunk_mean(window, arm, 0) == pytest.approx(math.fsum(mine) / (len(mine) + 1), abs=1e-12)
+            values = [value for pulled, value in inside if pulled == arm]
+            assert window.pulls[arm] == len(values)
+            assert shrunk_mean(window, arm, 0) == pytest.approx(math.fsum(values) / (len(values) + 1), abs=1e-12)
 
 
 def test_sums_are_exact_after_ten_million_rounds() -> None:
-    """When everything has left, exactly nothing is left; a float sum of the same outcomes would not say so."""
+    """When every round has left the window, the sums are exactly 0; a floating-point sum would not be."""
     window = open_window(1_000, 10**9, arms=2, outcomes=1)
     values = np.random.default_rng(0).random(10_007)
     end = churn(window, values, 10_000_000)
     assert window.pulls.sum() == 1_000
     inside = [values[t % values.size] for t in range(end - 1_000, end)]
     for arm in range(2):
-        mine = [inside[k] for k in range(1_000) if (end - 1_000 + k) % 2 == arm]
-        assert window.sums[arm, 0] / window.grid[0] == pytest.approx(math.fsum(mine), abs=1_000 * 2.0**-49)
+        expected = [inside[k] for k in range(1_000) if (end - 1_000 + k) % 2 == arm]
+        assert window.sums[arm, 0] / window.grid[0] == pytest.approx(math.fsum(expected), abs=1_000 * 2.0**-49)
     for t in range(end, end + 1_000):
         expire(window, t)
     assert not window.sums.any()
-    drifting = 0.0
+    running = 0.0
     for t in range(100_000):
-        drifting += values[t % values.size]
+        running += values[t % values.size]
         if t >= 1_000:
-            drifting -= values[(t - 1_000) % values.size]
-    assert drifting != math.fsum(values[t % values.size] for t in range(99_000, 100_000))  # the planted fault
+            running -= values[(t - 1_000) % values.size]
+    assert running != math.fsum(values[t % values.size] for t in range(99_000, 100_000))  # the planted fault
 
 
 @kernel
@@ -84,7 +84,7 @@ def test_ledger_sums_without_drift_and_tolerates_rounding() -> None:
     ledger = open_ledger(np.array([0.3, 10.0]))
     cost = np.array([0.1, 0.1])
     for _ in range(3):
-        assert not breaks_budget(ledger, cost)  # 0.1 + 0.1 + 0.1 > 0.3 in floating point, not in cents
+        assert not breaks_budget(ledger, cost)  # 0.1 + 0.1 + 0.1 > 0.3 in floating point
         charge(ledger, cost)
     assert not is_broken(ledger)
     assert breaks_budget(ledger, np.array([1e-9, 0.0]))
@@ -95,7 +95,7 @@ def test_ledger_sums_without_drift_and_tolerates_rounding() -> None:
     for _ in range(total):
         charge(ledger, np.array([0.1]))
     assert ledger.spent[0] == 100_000.0
-    assert sum([0.1] * total) != 100_000.0  # what a plain sum gives
+    assert sum([0.1] * total) != 100_000.0  # a plain sum is inexact
 
 
 def test_budgets_pay_for_whole_rounds() -> None:
@@ -119,7 +119,7 @@ def test_an_index_set_is_a_set() -> None:
 
 
 def test_draw_follows_the_mix() -> None:
-    """40,000 draws: each share within 5 standard errors, which chance breaks less than once in a million runs."""
+    """40,000 draws: each share within 5 standard errors, which fails by chance less than once in a million runs."""
     mix, rng = np.array([0.1, 0.0, 0.6]), np.random.default_rng(0)
     drawn = np.array([draw(mix, rng.random()) for _ in range(40_000)])
     assert not (drawn == 1).any()

@@ -28,14 +28,14 @@ def test_claims_can_fail() -> None:
         values = spread * np.array(means)
         return work.Study("made", horizons, values, values, values).exponent(values)
 
-    late = exponent([-5.0, 10.0, 100.0, 1_000.0])  # what begins below 0 and then grows linearly is not waved through
+    late = exponent([-5.0, 10.0, 100.0, 1_000.0])  # starting below 0 must not hide linear growth
     assert late is not None
     assert late.value == pytest.approx(1.0)
     assert not oco_claims.within(late)
     assert exponent([5.0, 3.0, -1.0, -100.0]) is None
-    chance = work.random_instances(count=10, seed=4)
-    assert chance.least >= -1e-8
-    assert 0.0 < chance.largest_share <= 1.0
+    sample = work.random_instances(count=10, seed=4)
+    assert sample.least >= -1e-8
+    assert 0.0 < sample.largest_share <= 1.0
 
 
 def test_reproduce_oco_writes_figure_table_and_claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_reproduce_oco_writes_figure_table_and_claims(tmp_path: Path, monkeypatc
     assert "Theorem 3: Reg2" in shown.stdout
 
 
-def test_the_bench_compares_loops_that_do_the_same() -> None:
-    """Clarabel's points are good to about 1e-5 a round."""
+def test_the_bench_compares_loops_that_agree() -> None:
+    """Clarabel's points are accurate to about 1e-5 per round."""
     problem = oco.instances.one_switch(dimension=4, constraints=2, horizon=40)
     assert np.abs(bench_oco.by_cvxpy(problem) - oco.VirtualQueue().play(problem).last_point[0]).max() < 1e-3

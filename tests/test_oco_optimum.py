@@ -93,15 +93,15 @@ def test_proposition_2_on_random_instances(name: str) -> None:
 
 @pytest.mark.parametrize("horizon", [10, 1_000, 1_001, 100_000])
 @pytest.mark.parametrize(("reward", "budget", "shift"), [(1.0, 0.5, 0.1), (2.0, 0.3, 0.05), (0.5, 0.9, 0.9)])
-def test_the_lower_bound_meets_its_closed_forms(horizon: int, reward: float, budget: float, shift: float) -> None:
+def test_the_lower_bound_equals_its_closed_forms(horizon: int, reward: float, budget: float, shift: float) -> None:
     problem = oco.instances.proposition_2(horizon, reward, budget, shift)
     forms = oco.instances.proposition_2_forms(horizon, reward, budget, shift)
     static, restricted = oco.static_optimum(problem), oco.restricted_optimum(problem)
-    moves = oco.global_variation(problem)
+    variation = oco.global_variation(problem)
     assert static.value == pytest.approx(forms.optimum, rel=1e-8)
     assert restricted.value == pytest.approx(forms.restricted, rel=1e-8)
-    assert moves.value == pytest.approx(forms.variation, rel=1e-8)
-    assert moves.exact
+    assert variation.value == pytest.approx(forms.variation, rel=1e-8)
+    assert variation.exact
     assert oco.q_bar(problem) == pytest.approx(forms.q_bar, rel=1e-8)
     assert max(static.gap, restricted.gap) <= 1e-8 * horizon
     share = (forms.restricted - forms.optimum) / (forms.q_bar * forms.variation)
@@ -145,16 +145,16 @@ def test_callables_by_the_numerical_fallback(name: str) -> None:
 
     called = oco.Problem(wrapped(problem.losses), [wrapped(f) for f in problem.constraints], problem.domain)
     for solver in (oco.static_optimum, oco.restricted_optimum):
-        mine, theirs = solver(called), solver(problem)
-        assert mine.method == "SLSQP"
-        assert mine.value == pytest.approx(theirs.value, abs=1e-4)
-        assert -1e-9 <= mine.gap < 1e-4
-        assert mine.violation == 0.0
+        numerical, exact = solver(called), solver(problem)
+        assert numerical.method == "SLSQP"
+        assert numerical.value == pytest.approx(exact.value, abs=1e-4)
+        assert -1e-9 <= numerical.gap < 1e-4
+        assert numerical.violation == 0.0
     with pytest.raises(SettingError, match="sup norms of callables cannot be computed"):
         oco.global_variation(called)
 
 
-def test_infeasible_and_barely_feasible_problems_are_named() -> None:
+def test_infeasible_and_barely_feasible_problems_are_reported() -> None:
     def one(level: float) -> oco.Problem:
         phase = np.zeros(10, dtype=int)
         return oco.Problem(oco.Linear([[-1.0]], phase=phase), oco.Linear([[1.0]], [[level]], phase), oco.Box(0, 1))
@@ -167,10 +167,10 @@ def test_infeasible_and_barely_feasible_problems_are_named() -> None:
     assert not edge.strictly_feasible
     assert "Slater's condition fails" in repr(edge)
     assert edge.value == pytest.approx(0.0, abs=1e-6)
-    assert np.isfinite(oco.VirtualQueue().play(one(0.25)).violation).all()  # the algorithm runs all the same
+    assert np.isfinite(oco.VirtualQueue().play(one(0.25)).violation).all()  # the algorithm still runs
 
 
-def test_too_large_and_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_problems_and_missing_packages_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     many = oco.Callables(lambda t, x: 0.0, lambda t, x: [0.0], 5_000, 1)  # noqa: ARG005
     with pytest.raises(TooLargeError, match="at most 1000 rounds, got 5000"):
         oco.restricted_optimum(oco.Problem(many, many, oco.Box(0, 1)))
@@ -211,13 +211,13 @@ def test_sup_norms_are_exact(domain: oco.Domain, kind: str) -> None:
         else oco.Quadratic(matrices, vectors, constants, phase)
     )
     problem = oco.Problem(oco.Linear(np.zeros((50, 2))), family, domain)
-    moves = oco.global_variation(problem)
+    variation = oco.global_variation(problem)
     values = np.array([family.table(x)[0] for x in grid(domain)])  # (points, K, m)
     apart = np.abs(values - np.einsum("k,pkm->pm", family.weights, values)[:, None]).max(axis=0)
     brute = 50 * (family.weights @ apart).sum()
-    assert moves.exact
-    assert brute <= moves.value * (1 + 1e-12)
-    assert moves.value <= brute * 1.01
+    assert variation.exact
+    assert brute <= variation.value * (1 + 1e-12)
+    assert variation.value <= brute * 1.01
 
 
 def test_the_hard_case_of_the_trust_region() -> None:
@@ -232,14 +232,14 @@ def test_where_sup_norms_are_only_bounded_the_label_says_so() -> None:
     near = oco.Norm(rng.normal(size=(5, 2)), 1.0)
     one_centre = oco.Norm(np.zeros((5, 2)), rng.random((5, 1)))
     losses = oco.Linear(np.zeros((5, 2)))
-    moves = oco.global_variation(oco.Problem(losses, near, oco.Box(-1, 1, size=2)))
-    assert moves.label == "upper bound: Norm over Box"
-    assert moves.bounded == ("Norm over Box",)
-    assert not moves.exact
+    variation = oco.global_variation(oco.Problem(losses, near, oco.Box(-1, 1, size=2)))
+    assert variation.label == "upper bound: Norm over Box"
+    assert variation.bounded == ("Norm over Box",)
+    assert not variation.exact
     values = np.array([near.table(x)[0][:, 0] for x in grid(oco.Box(-1, 1, size=2))])
     brute = np.abs(values - values.mean(axis=1, keepdims=True)).max(axis=0).sum()
-    assert moves.lower <= brute * (1 + 1e-9)
-    assert brute <= moves.value
+    assert variation.lower <= brute * (1 + 1e-9)
+    assert brute <= variation.value
     assert oco.global_variation(oco.Problem(losses, one_centre, oco.Box(-1, 1, size=2))).exact
     roots = rng.normal(size=(4, 1, 9, 9))
     bowls = oco.Quadratic(roots @ np.swapaxes(roots, 2, 3), rng.normal(size=(4, 9)))

@@ -118,7 +118,7 @@ def test_equals_the_twin(algorithm: oco.Algorithm, domain: oco.Domain) -> None:
     assert play.violation[0] == pytest.approx(np.maximum(seen[:, 1:].sum(axis=0), 0).sum(), rel=1e-9, abs=1e-9)
 
 
-def test_the_twin_sees_a_fault() -> None:
+def test_the_twin_detects_a_fault() -> None:
     """The planted fault: another parameter or another algorithm gives another sum."""
     problem = mixed_problem(oco.Box(-1, 1, size=3))
     _, seen = twin(oco.VirtualQueue(), problem)
@@ -161,9 +161,9 @@ def test_callables_play_like_arrays() -> None:
         )
 
     called = oco.Problem(wrapped(problem.losses), [wrapped(family) for family in problem.constraints], problem.domain)
-    mine, theirs = oco.VirtualQueue().play(called), oco.VirtualQueue().play(problem)
-    assert np.allclose(mine.loss, theirs.loss)
-    assert np.allclose(mine.total_curve, theirs.total_curve)
+    by_callables, by_arrays = oco.VirtualQueue().play(called), oco.VirtualQueue().play(problem)
+    assert np.allclose(by_callables.loss, by_arrays.loss)
+    assert np.allclose(by_callables.total_curve, by_arrays.total_curve)
 
 
 def test_noise_is_independent_and_has_mean_zero() -> None:
@@ -193,7 +193,7 @@ def test_instances(name: str) -> None:
     assert "rounds" in str(play)
 
 
-def test_job_scheduling_does_its_jobs() -> None:
+def test_job_scheduling_meets_the_demand() -> None:
     """The virtual queue serves nearly all of the demand; gradient descent that ignores the constraints does not."""
     problem = oco.instances.job_scheduling(horizon=24 * 365)
     queue, greedy = oco.VirtualQueue().play(problem), oco.OnlineGradient().play(problem)
@@ -231,7 +231,7 @@ def test_bad_input_is_refused(make: Any, error: type[DriftsackError], words: str
         make()
 
 
-def test_a_learner_refuses_nan_and_stays_as_it_was(tmp_path: Path) -> None:
+def test_a_learner_refuses_nan_and_is_unchanged(tmp_path: Path) -> None:
     learner = oco.VirtualQueue().start(oco.Simplex(2), horizon=10, constraints=1)
     with pytest.raises(AlreadyToldError, match="has not been asked"):
         learner.tell([[1.0, 0.0], [0.0, 1.0]], [0.1])
@@ -248,7 +248,7 @@ def test_a_learner_refuses_nan_and_stays_as_it_was(tmp_path: Path) -> None:
         oco.Learner.load(tmp_path / "learner.npz")
 
 
-def test_callables_that_give_nan_or_another_shape_are_named_with_their_round() -> None:
+def test_callables_that_return_nan_or_another_shape_are_reported_with_their_round() -> None:
     never_binds = oco.Linear(np.zeros((5, 1)), -1.0)
     for value, gradient, error, words in (
         (lambda t, x: 0.0, lambda t, x: [np.nan if t == 3 else 0.0], NotFiniteError, "round 4"),  # noqa: ARG005
@@ -259,7 +259,7 @@ def test_callables_that_give_nan_or_another_shape_are_named_with_their_round() -
             oco.VirtualQueue().play(problem)
 
 
-def test_the_package_loads_this_half_only_when_asked_for() -> None:
+def test_oco_is_imported_lazily() -> None:
     """Importing driftsack does not import driftsack.oco, and a play imports no convex solver."""
     code = (
         "import sys, driftsack as ds; early = 'driftsack.oco' in sys.modules; "

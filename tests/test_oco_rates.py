@@ -26,7 +26,7 @@ def test_theorem_3(name: str, draws: int) -> None:
     assert over is None or over.value <= 0.58
 
 
-def test_the_stochastic_setting_with_a_distribution_that_moves() -> None:
+def test_the_stochastic_setting_with_a_changing_distribution() -> None:
     """With constraints drawn from P_t, which changes at T/2, expected Reg2 grows as √T and Reg1 is below √T + q̄W."""
     means, errors = [], []
     for horizon in HORIZONS[:3]:

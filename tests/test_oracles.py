@@ -1,4 +1,4 @@
-"""Oracles earn what their LP says; the baselines that learn nothing do what their names say."""
+"""Oracles earn the value of their LP; baselines that do not learn play the arms that they should."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ NAMES = ["example 1", "example 2", "example 3", "example 4", "random"]
 
 
 def shortfall(world: ds.Instance, policy: ds.Policy, value: float) -> tuple[float, float]:
-    """What the LP's value has more than the trials' mean, and the mean's standard error."""
-    said = ds.simulate(world, policy, trials=200, seed=0).summary()
-    return value - said["reward"], said["reward_se"]
+    """The LP's value minus the mean reward of the trials, and the standard error of that mean."""
+    summary = ds.simulate(world, policy, trials=200, seed=0).summary()
+    return value - summary["reward"], summary["reward_se"]
 
 
 def within_noise(lost: float, error: float, horizon: int) -> bool:
-    """At most what early stopping costs, and not below zero but by chance.
+    """Whether a shortfall is at most the loss by early stopping, and not significantly below 0.
 
-    Nobody earns more than LP-Dynamic in expectation, nor a fixed mix more than LP-Static: the shortfall is below -4
-    standard errors once in 30,000 seeds. A resource's spending has a standard deviation of at most sqrt(T)/2, so that a
-    trial may stop of order sqrt(T) rounds early: sqrt(T) is allowed, and these worlds lose up to 0.63 sqrt(T).
+    No policy earns more than LP-Dynamic in expectation, and no fixed mix more than LP-Static: the shortfall is below -4
+    standard errors once in 30,000 seeds. The spending of a resource has a standard deviation of at most sqrt(T)/2, so a
+    trial may stop O(sqrt(T)) rounds early: sqrt(T) is allowed, and these instances lose up to 0.63 sqrt(T).
     """
     return -4 * error <= lost <= 4 * error + math.sqrt(horizon)
 
@@ -53,7 +53,7 @@ def test_oracles_earn_their_benchmark(example: Any, noise: str) -> None:
     assert within_noise(*shortfall(world, ds.policies.StaticOracle(), static), world.horizon)
 
 
-def test_the_check_sees_the_wrong_benchmark() -> None:
+def test_the_check_detects_the_wrong_benchmark() -> None:
     """The planted faults: a dynamic plan judged by LP-Static's value, and the other way round."""
     world = ds.instances.example_1()
     dynamic, static = ds.benchmarks.lp_dynamic(world).value, ds.benchmarks.lp_static(world).value
@@ -64,14 +64,16 @@ def test_the_check_sees_the_wrong_benchmark() -> None:
 def test_nothing_is_lost_without_randomness() -> None:
     """Example 1's plan is one arm and then the other: with deterministic outcomes every trial earns OPT = T/2."""
     run = ds.simulate(ds.instances.example_1(noise="deterministic"), ds.policies.DynamicOracle(), trials=20, seed=0)
-    np.testing.assert_allclose(run.reward, 5_000, atol=1.0)  # one round, should rounding break a budget in the last
+    np.testing.assert_allclose(
+        run.reward, 5_000, atol=1.0
+    )  # tolerates one round, if rounding exceeds a budget in the last one
     assert (run.pulls >= 4_999).all()
 
 
 def test_the_loss_grows_as_the_root_of_the_horizon() -> None:
-    """A hundredfold horizon loses some tenfold: between 3 and 30 times as much on example 2, whose mix is random.
+    """With a hundredfold horizon the loss on example 2, whose mix is random, is 3 to 30 times as large.
 
-    Both losses are known to a few percent (400 trials each), so chance has no say.
+    Both losses are estimated to within a few percent (400 trials each).
     """
     losses = []
     for horizon in (1_000, 100_000):
@@ -80,10 +82,10 @@ def test_the_loss_grows_as_the_root_of_the_horizon() -> None:
     assert 3 < losses[1] / losses[0] < 30
 
 
-def test_oracles_play_their_plan() -> None:
-    """In every round the mix is the plan's, and arms and SKIP come as often as it says.
+def test_oracles_follow_their_plan() -> None:
+    """In every round the mix is the plan's, and arms and SKIP are drawn with its probabilities.
 
-    By chi-square over 5,000 rounds of each kind, where the plan leaves a choice: one of four fails once in 10^5 seeds.
+    Chi-square tests over 5,000 rounds of each kind, where the plan mixes arms: one of four fails once in 10^5 seeds.
     """
     world = ds.instances.example_3(0.5)
     for policy, best in (
@@ -134,7 +136,7 @@ def test_only_a_simulation_can_start_an_oracle(policy: ds.Policy) -> None:
 
 @pytest.mark.parametrize("arms", [2, 3, 7])
 def test_uniform_random_plays_arms_evenly(arms: int) -> None:
-    """Chi-square over 100,000 rounds, simulated and asked: each fails once in 10^6 seeds. Pairs in a row, too."""
+    """Chi-square tests of arms over 100,000 rounds and of consecutive pairs: each fails once in 10^6 seeds."""
     world = ds.Instance.stationary(np.full(arms, 0.5), np.full((1, arms), 0.1), horizon=50_000, budget=50_000)
     pulls = ds.simulate(world, ds.policies.UniformRandom(), trials=2, seed=0).pulls.sum(axis=0)
     assert pulls.sum() == 100_000
@@ -146,7 +148,7 @@ def test_uniform_random_plays_arms_evenly(arms: int) -> None:
     assert stats.chisquare(np.bincount(pairs, minlength=arms * arms)).pvalue > 1e-6
 
 
-def test_the_check_sees_uneven_play() -> None:
+def test_the_check_detects_uneven_probabilities() -> None:
     """The planted fault: 2% of the rounds go to one of three arms instead of the others."""
     drawn = np.random.default_rng(0).choice(3, 100_000, p=[0.353, 0.3235, 0.3235])
     assert stats.chisquare(np.bincount(drawn)).pvalue < 1e-6
@@ -154,7 +156,7 @@ def test_the_check_sees_uneven_play() -> None:
 
 @pytest.mark.parametrize("arm", [0, 1, 2])
 def test_always_arm_plays_only_that_arm(arm: int) -> None:
-    """Until a budget is gone: of 300 rounds at a cost of 1/2 a budget of 100 bears 200."""
+    """Until the budget is exhausted: a budget of 100 pays for 200 of 300 rounds at a cost of 1/2."""
     world = ds.Instance.stationary([0.1, 0.5, 0.9], [[0.5, 0.5, 0.5]], 300, budget=100, noise="deterministic")
     run = ds.simulate(world, ds.policies.AlwaysArm(arm), trials=3, seed=0)
     expected = np.zeros(3)
@@ -174,6 +176,6 @@ def test_always_arm_plays_only_that_arm(arm: int) -> None:
         (1.0, SettingError, "arm must be a whole number, got 1.0"),
     ],
 )
-def test_always_arm_refuses_an_arm_that_there_is_not(arm: Any, error: type[Exception], words: str) -> None:
+def test_always_arm_refuses_an_arm_that_does_not_exist(arm: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         ds.policies.AlwaysArm(arm).start(ds.Problem(horizon=10, arms=3, budget=[3.0]))

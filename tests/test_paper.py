@@ -77,14 +77,14 @@ def test_the_report_needs_no_network(made: tuple[Path, dict[str, Any]]) -> None:
         assert word in text
 
 
-def test_a_second_run_plays_nothing_and_says_the_same(made: tuple[Path, dict[str, Any]]) -> None:
+def test_a_second_run_simulates_nothing_and_gives_the_same_results(made: tuple[Path, dict[str, Any]]) -> None:
     again = reproduce("--out", str(made[0]))
     assert again["claims"] == made[1]["claims"]
     assert again["table"] == made[1]["table"]
-    assert again["speed"]["ratio"] is None  # nothing was played, so nothing is claimed
+    assert again["speed"]["ratio"] is None  # nothing was simulated, so no speed is reported
 
 
-def test_the_seed_decides(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_another_seed_gives_another_table(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     assert reproduce("--out", str(tmp_path), "--seed", "1")["table"] != made[1]["table"]
 
 
@@ -96,7 +96,7 @@ def test_the_command_prints_verdicts(made: tuple[Path, dict[str, Any]]) -> None:
         assert text in printed
 
 
-def test_python_gives_what_the_command_prints(made: tuple[Path, dict[str, Any]]) -> None:
+def test_python_and_the_command_give_the_same_results(made: tuple[Path, dict[str, Any]]) -> None:
     """The same files and claims; progress is reported in trials, up to the last one of each sweep."""
     calls: list[tuple[str, int, int]] = []
     kept = (made[0] / "claims.csv").read_bytes(), (made[0] / "table.csv").read_bytes()
@@ -121,7 +121,7 @@ def test_the_worlds_and_windows_are_those_of_the_text() -> None:
     assert {part.noise for part in (one.build() for one in paper.paper_instances(100))} == {"bernoulli"}
 
 
-def test_slopes_are_read_beside_the_middle() -> None:
+def test_slopes_are_measured_before_and_after_the_middle() -> None:
     curve = [0.5 * t if t <= 100 else 50 + 0.2 * (t - 100) for t in range(1, 201)]
     before, after = pl.DataFrame({"curve": [curve]}).select(*paper.slopes(200)).row(0)
     assert (before, after) == (pytest.approx(0.5), pytest.approx(0.2))
@@ -169,5 +169,5 @@ def test_pages_escape_what_they_show() -> None:
 
 
 def test_only_a_badge_is_coloured() -> None:
-    """A text that happens to be a verdict is a text: the cell's type decides."""
+    """A text that equals a verdict is not coloured, because only the type of the cell counts."""
     assert page.table([], [["holds"]]).count("<td>holds</td>") == 1

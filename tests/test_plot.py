@@ -1,4 +1,4 @@
-"""Figures: what is drawn is what was measured, and all of it can be seen."""
+"""Figures show the measured values, completely."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftsack.plot import flights_figure, floors_figure, rewards_figure, standi
 from driftsack.plot.style import BLUE, ORANGE
 
 
-def test_rewards_figure_shows_every_curve_whole() -> None:
+def test_rewards_figure_shows_every_curve_completely() -> None:
     """Panels of different heights share an axis that holds them all; lines are means, bands two standard errors."""
     worlds = {"low": ds.instances.example_1(horizon=400), "high": ds.instances.example_2(horizon=800)}
     policies = {"SW-UCB": ds.SlidingWindowUCB(windows=(90, 90)), "naive UCB": ds.NaiveUCB()}
@@ -62,13 +62,13 @@ def test_windows_figure_draws_means_intervals_and_changes() -> None:
         assert axes.get_ylabel() == f"mean {labels[1][k]}"
 
 
-def sizes(place: Axes) -> list[tuple[float, float]]:
+def sizes(axes: Axes) -> list[tuple[float, float]]:
     """Width and height of every bar."""
-    boxes = [bar.get_path().get_extents(bar.get_patch_transform()) for bar in place.patches]
+    boxes = [bar.get_path().get_extents(bar.get_patch_transform()) for bar in axes.patches]
     return [(round(box.width, 6), round(box.height, 6)) for box in boxes]
 
 
-def test_bars_are_as_long_as_what_was_measured() -> None:
+def test_bars_have_the_measured_lengths() -> None:
     shares, names = np.array([0.5, 0.9, 0.7]), ["first", "second", "third"]
     axes = standings_figure(names, shares, shares - 0.1, shares + 0.1, chosen=1).axes[0]
     assert [width for width, _ in sizes(axes)] == shares.tolist()
@@ -81,4 +81,4 @@ def test_bars_are_as_long_as_what_was_measured() -> None:
     assert [height for _, height in sizes(left)] == [14.0, 4.0]
     assert [width for width, _ in sizes(right)] == [0.8, 0.5]
     colours = [to_hex(bar.get_facecolor()).upper() for bar in right.patches]
-    assert colours == [ORANGE, BLUE]  # by the field, whatever the name
+    assert colours == [ORANGE, BLUE]  # by the field, not by the name

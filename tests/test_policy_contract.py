@@ -1,4 +1,4 @@
-"""What every policy must do. Policies are found, not listed: a new one is covered as soon as it is imported."""
+"""The contract of every policy. Policies are discovered, so a new one is tested as soon as it is imported."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Recipe = type[ds.Policy]
 
 
 def flat_forecast(problem: ds.Problem) -> ds.Instance:
-    """A forecast that fits the problem: every mean a third of the most it can be."""
+    """A forecast that fits the problem: every mean is a third of its maximum."""
     rewards = np.full(problem.arms, problem.reward_max / 3)
     costs = np.tile(np.asarray(problem.cost_max)[:, None] / 3, (1, problem.arms))
     phase = np.zeros(problem.horizon, dtype=np.int32)
     return ds.Instance(problem, rewards[None], costs[None], phase)
 
 
-# Settings for policies that have no default ones, by name; a function makes them from the problem.
+# Settings of policies without defaults, by name; a function computes them from the problem.
 NEEDED: dict[str, dict[str, Any]] = {
     "SlidingWindowUCB": {"windows": (30, 40)},
-    "BanditOverBandit": {"block": 200},  # a memory that is given, as windows are, and does not grow with the horizon
+    "BanditOverBandit": {"block": 200},  # fixed, so that the memory does not grow with the horizon
     "PlanWithForecast": {"forecast": flat_forecast},
 }
 
@@ -48,7 +48,7 @@ def found() -> list[Recipe]:
 
 
 def built(recipe: Recipe, problem: ds.Problem, **settings: Any) -> ds.Policy:
-    """The policy with its needed settings; other ``settings`` where it has them."""
+    """The policy with its needed settings, and those of ``settings`` that it has."""
     needed = NEEDED.get(recipe.__name__, {})
     names = {setting.name for setting in dataclasses.fields(recipe)}
     chosen = {name: value(problem) if inspect.isfunction(value) else value for name, value in needed.items()}
@@ -84,7 +84,7 @@ HARD_PROBLEMS = [
     ds.Problem(horizon=1, arms=3, budget=[1.0, 1.0]),  # one round
     ds.Problem(horizon=50, arms=2, budget=[0.4]),  # a budget below one round's cost
     ds.Problem(horizon=50, arms=2, budget=[0.0]),  # no budget at all
-    ds.Problem(horizon=50, arms=2, budget=[1e9, 5.0]),  # one that never binds
+    ds.Problem(horizon=50, arms=2, budget=[1e9, 5.0]),  # a budget that never binds
     ds.Problem(horizon=80, arms=7, budget=[30.0, 20.0, 40.0], reward_max=9.0, cost_max=[3.0, 0.5, 1.0]),
 ]
 
@@ -92,11 +92,11 @@ HARD_PROBLEMS = [
 @pytest.mark.parametrize("problem", HARD_PROBLEMS)
 @LEARNERS
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
-def test_survives_and_keeps_mixes_valid(recipe: Recipe, problem: ds.Problem, value: float) -> None:
-    """Zero reward everywhere, costs all 1, and in between."""
+def test_handles_hard_problems_with_valid_mixes(recipe: Recipe, problem: ds.Problem, value: float) -> None:
+    """Rewards of 0 with costs of 1, rewards of 1 with costs of 0, and in between."""
     learner = started(recipe, problem, seed=0)
     problem = learner.problem
-    rounds, told = 0, np.zeros(problem.resources)
+    rounds, spent = 0, np.zeros(problem.resources)
     while not learner.done:
         decision = learner.ask()
         rounds += 1
@@ -110,10 +110,10 @@ def test_survives_and_keeps_mixes_valid(recipe: Recipe, problem: ds.Problem, val
         if not decision.skipped:
             costs = (1 - value) * np.asarray(problem.cost_max)
             learner.tell(decision, value * problem.reward_max, costs)
-            told += costs
-    broken = (told > np.asarray(problem.budget) * (1 + 1e-9)).any()
+            spent += costs
+    broken = (spent > np.asarray(problem.budget) * (1 + 1e-9)).any()
     assert rounds == problem.horizon or broken, "it ended although rounds and budgets were left"
-    np.testing.assert_allclose(learner.remaining, np.asarray(problem.budget) - told, atol=1e-9)
+    np.testing.assert_allclose(learner.remaining, np.asarray(problem.budget) - spent, atol=1e-9)
 
 
 @LEARNERS
@@ -121,14 +121,14 @@ def test_saved_midway_equals_never_saved(recipe: Recipe, tmp_path: Path) -> None
     problem = ds.Problem(horizon=120, arms=3, budget=[50.0, 60.0])
     rng = np.random.default_rng(0)
     outcomes = rng.random((120, 3, 3)) * 0.6
-    straight, saved = (started(recipe, problem, seed=5) for _ in range(2))
+    uninterrupted, saved = (started(recipe, problem, seed=5) for _ in range(2))
     for t in range(90):
         if t == 45:
             saved.save(tmp_path / "learner.npz")
             saved = ds.Learner.load(tmp_path / "learner.npz")
-        one, two = straight.ask(), saved.ask()
+        one, two = uninterrupted.ask(), saved.ask()
         assert (one.arm, one.mix.tolist()) == (two.arm, two.mix.tolist())
-        for learner, decision in ((straight, one), (saved, two)):
+        for learner, decision in ((uninterrupted, one), (saved, two)):
             if not decision.skipped:
                 reward, *costs = outcomes[t, decision.arm]
                 learner.tell(decision, reward, costs[: learner.problem.resources])
@@ -153,7 +153,7 @@ def test_deterministic_and_within_budget(recipe: Recipe) -> None:
 
 
 def assert_within_budget(recipe: Recipe) -> None:
-    """In a world without noise the pulls alone say what was spent: no ledger is trusted."""
+    """With deterministic outcomes the spending follows from the pulls alone, without the ledger."""
     costs = np.array([[0.5, 0.9, 0.3], [0.7, 0.2, 0.6]])
     world = world_for(recipe, ds.Instance.stationary([0.4, 0.9, 0.5], costs, 300, [70.0, 60.0], "deterministic"))
     run = ds.simulate(world, built(recipe, world.problem), trials=4, seed=0)
@@ -162,8 +162,8 @@ def assert_within_budget(recipe: Recipe) -> None:
     np.testing.assert_allclose(run.spent, used, rtol=1e-12)
 
 
-def test_a_ledger_that_overspends_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted fault: budgets count double, so trials go on for too long."""
+def test_a_ledger_that_overspends_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: budgets count double, so trials continue for too long."""
 
     def generous(budget: Any) -> Any:
         return open_ledger(2 * budget)
@@ -175,16 +175,16 @@ def test_a_ledger_that_overspends_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
 
 @LEARNERS
 def test_late_and_shuffled_feedback(recipe: Recipe) -> None:
-    """Up to ten decisions wait; told in any order, or cancelled, the learner goes on to its end with valid mixes."""
+    """With up to ten pending decisions, reported in any order or cancelled, mixes stay valid until the end."""
     learner, rng = started(recipe, HARD_PROBLEMS[-1], seed=1), np.random.default_rng(0)
     problem = learner.problem
     while not learner.done:
         decision = learner.ask()
         assert decision.mix.min() >= 0
         assert decision.mix.sum() <= 1 + 1e-9
-        waiting = list(learner.pending)
-        while waiting and (rng.random() < 0.6 or len(waiting) > 10):
-            late = waiting.pop(int(rng.integers(len(waiting))))
+        pending = list(learner.pending)
+        while pending and (rng.random() < 0.6 or len(pending) > 10):
+            late = pending.pop(int(rng.integers(len(pending))))
             if rng.random() < 0.1:
                 learner.cancel(late)
             else:
@@ -193,7 +193,7 @@ def test_late_and_shuffled_feedback(recipe: Recipe) -> None:
 
 
 def end_reward(recipe: Recipe, first: tuple[float, float], **settings: Any) -> float:
-    """Reward a round in the last tenth of a world whose arms give ``first`` and then (0, 0.5)."""
+    """Reward per round in the last tenth, if the mean rewards of the arms are ``first`` and then (0, 0.5)."""
     horizon = 20_000
     costs = [[[0.1, 0.1]]] * 2
     lengths = [12_000, 8_000]
@@ -214,7 +214,7 @@ FORGETTING: list[tuple[Recipe, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("recipe", "settings"), FORGETTING, ids=lambda value: getattr(value, "__name__", None))
 def test_forgets_or_not_as_it_declares(recipe: Recipe, settings: dict[str, Any]) -> None:
-    """Long after the best arm has turned bad: as good as if it had always been bad, or not."""
+    """Long after the best arm became bad, a policy that forgets earns as much as if it had always been bad."""
     chosen: dict[str, Any] = {"scale": 0.05, "clip": True} | settings
     policy = built(recipe, HARD_PROBLEMS[0], **chosen)
     if policy.forgets is None:
@@ -226,21 +226,21 @@ def test_forgets_or_not_as_it_declares(recipe: Recipe, settings: dict[str, Any])
             two.tell(decisions[1], 1.0, [0.9])
         return
     share = end_reward(recipe, (1.0, 0.5), **chosen) / end_reward(recipe, (0.0, 0.5), **chosen)
-    said = f"forgets is {policy.forgets}, but after a change it earns {share:.0%} of what it would without a past"
-    assert (share > 0.8) == policy.forgets, f"{said}; a policy that learns nothing has forgets None"
+    message = f"forgets is {policy.forgets}, but after a change it earns {share:.0%} of what it would without a past"
+    assert (share > 0.8) == policy.forgets, f"{message}; a policy that learns nothing has forgets None"
 
 
-class Boaster(ds.NaiveUCB):
-    """The planted fault: it never forgets and says that it does."""
+class WronglyDeclared(ds.NaiveUCB):
+    """The planted fault: it never forgets but declares that it does."""
 
     @property
     def forgets(self) -> bool:
         return True
 
 
-def test_a_false_declaration_is_seen() -> None:
+def test_a_false_declaration_is_detected() -> None:
     with pytest.raises(AssertionError):
-        test_forgets_or_not_as_it_declares(Boaster, {})
+        test_forgets_or_not_as_it_declares(WronglyDeclared, {})
 
 
 @ALL
@@ -259,6 +259,6 @@ def test_memory_does_not_grow_with_the_horizon(recipe: Recipe) -> None:
 
 
 def test_the_policy_in_contributing_is_the_one_that_is_tested() -> None:
-    """What a reader pastes is ``tests/in_turn.py``, to the letter."""
+    """The code in CONTRIBUTING.md is exactly ``tests/in_turn.py``."""
     root = Path(__file__).parent
     assert (root / "in_turn.py").read_text() in (root.parent / "CONTRIBUTING.md").read_text()

@@ -1,4 +1,4 @@
-"""PrimalDualBwK against a twin on the full history, and learning the right arm."""
+"""PrimalDualBwK against a twin that uses the full history, and that it learns the right arm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROBLEM = ds.Problem(horizon=300, arms=4, budget=[60.0, 90.0])
 
 
 def disagreements(confidence: float, twin_confidence: float) -> tuple[int, int]:
-    """Rounds in which learner and twin choose different arms, and rounds played."""
+    """The number of rounds in which learner and twin choose different arms, and the number of rounds."""
     learner, rng = ds.policies.PrimalDualBwK(confidence=confidence).start(PROBLEM, seed=0), np.random.default_rng(3)
     budget, horizon = 60.0, PROBLEM.horizon
     constant = twin_confidence * math.log(2 * 4 * horizon)
@@ -46,7 +46,7 @@ def disagreements(confidence: float, twin_confidence: float) -> tuple[int, int]:
     return wrong, len(history)
 
 
-def test_equals_the_twin_and_the_twin_sees_a_wrong_radius() -> None:
+def test_equals_the_twin_and_the_twin_detects_a_wrong_radius() -> None:
     wrong, rounds = disagreements(confidence=0.05, twin_confidence=0.05)
     assert wrong == 0
     assert rounds > 100

@@ -81,14 +81,14 @@ def test_optimality_conditions_idempotence_and_no_expansion(name: str) -> None:
 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_against_a_quadratic_program(name: str) -> None:
-    """The twin: cvxpy, to Clarabel's accuracy."""
+    """Compared with cvxpy, to Clarabel's accuracy."""
     domain = DOMAINS[name]
     rng = np.random.default_rng(0)
     for _ in range(6):
         p = 2 * rng.normal(size=domain.dimension)
         x = cp.Variable(domain.dimension)
         cp.Problem(cp.Minimize(cp.sum_squares(x - p)), domain.program(x)).solve(solver="CLARABEL")
-        assert np.abs(domain.project(p) - x.value).max() < 2e-4  # it is accurate to about 1e-8 in the square
+        assert np.abs(domain.project(p) - x.value).max() < 2e-4  # Clarabel is accurate to about 1e-8 in the square
         assert np.sum((domain.project(p) - p) ** 2) <= np.sum((x.value - p) ** 2) + 1e-6
 
 
@@ -96,11 +96,11 @@ def test_against_a_quadratic_program(name: str) -> None:
 def test_least_value_of_linear_functions(name: str) -> None:
     domain = DOMAINS[name]
     vectors = np.random.default_rng(1).normal(size=(4, domain.dimension))
-    for row, mine in zip(vectors, domain.least(vectors), strict=True):
+    for row, least in zip(vectors, domain.least(vectors), strict=True):
         x = cp.Variable(domain.dimension)
         program = cp.Problem(cp.Minimize(row @ x), domain.program(x))
         program.solve(solver="CLARABEL")
-        assert mine == pytest.approx(program.value, abs=1e-6)
+        assert least == pytest.approx(program.value, abs=1e-6)
     inside = np.array([domain.project(v) for v in np.random.default_rng(2).normal(size=(50, domain.dimension))])
     assert (inside @ vectors.T >= domain.least(vectors) - 1e-9).all()
     assert outside(domain, domain.centre) <= 1e-12

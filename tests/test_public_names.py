@@ -36,7 +36,7 @@ def test_old_names_warn_and_work(name: str) -> None:
 
 
 def test_every_policy_is_in_policies() -> None:
-    """A policy that somebody forgets to export is found."""
+    """A policy that is not exported is detected."""
     ours = [
         recipe.__name__
         for recipe in ds.policies.policy.recipes()

@@ -1,4 +1,4 @@
-"""The records of the kernel protocol can grow: nobody but their own file builds them field by field."""
+"""The records of the kernel protocol can be extended, because only their own file builds them field by field."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "store"
 
 
-def test_run_says_what_it_did(store: Path) -> None:
+def test_run_reports_what_it_did(store: Path) -> None:
     again = CliRunner().invoke(app, ["run", str(store.parent / "sweep.toml"), "--store", str(store)])
     assert again.exit_code == 0
     assert f"0 cells played, {CELLS} kept, 0 failed" in " ".join(again.stderr.split())
@@ -72,21 +72,21 @@ def test_run_says_what_it_did(store: Path) -> None:
 
 
 def test_run_refuses_what_it_cannot_read(tmp_path: Path) -> None:
-    (tmp_path / "bad.toml").write_text(TOML.replace('"NaiveUCB"', '"Nobody"'))
+    (tmp_path / "bad.toml").write_text(TOML.replace('"NaiveUCB"', '"Unknown"'))
     result = CliRunner().invoke(app, ["run", str(tmp_path / "bad.toml"), "--store", str(tmp_path / "s")])
     assert result.exit_code == 1
     assert "policies.1: policy must be one of" in " ".join(result.stderr.split())
     assert not (tmp_path / "s").exists()
 
 
-def test_a_failed_cell_is_named_and_the_exit_code_tells(tmp_path: Path) -> None:
+def test_a_failed_cell_is_reported_and_sets_the_exit_code(tmp_path: Path) -> None:
     poor = TOML.replace('"example_1"', '"step_change"\nk = 0')
     (tmp_path / "poor.toml").write_text(poor)
     done = call("run", str(tmp_path / "poor.toml"), "--store", str(tmp_path / "s"), code=1)
     assert len(done["failed"]) == 6
     assert "LagrangeBwK(benchmark=measured) on step_change(k=0, horizon=200)" in done["failed"][0]["cell"]
     assert len(done["played"]) == CELLS - 6
-    assert {row["optimum_share"] for row in done["table"][:2]} == {None}  # a share of nothing is no number
+    assert {row["optimum_share"] for row in done["table"][:2]} == {None}  # the share of an optimum of 0 is undefined
 
 
 def test_report_of_a_store(store: Path, tmp_path: Path) -> None:
@@ -140,7 +140,9 @@ def test_league_is_one_table_and_one_heat_map(tmp_path: Path) -> None:
     means = [row["mean_share"] for row in done["table"]]
     whole = means[: means.index(next(row["mean_share"] for row in done["table"] if row["policy"] == "Exp3BwK"))]
     assert whole == sorted(whole, reverse=True)
-    assert done["table"][-1]["policy"] == "Exp3BwK"  # it refuses worlds, so it stands below who plays all
+    assert (
+        done["table"][-1]["policy"] == "Exp3BwK"
+    )  # it refuses some instances, so it is ranked below policies that accept all
     assert all(0 <= row["optimum_share"] <= 1.2 for row in done["table"] if row["optimum_share"] is not None)
     again = CliRunner().invoke(app, ["league", "--trials", "2", "--horizon", "100", "--out", str(tmp_path)])
     assert again.exit_code == 0
@@ -148,7 +150,7 @@ def test_league_is_one_table_and_one_heat_map(tmp_path: Path) -> None:
 
 
 def test_every_policy_takes_part() -> None:
-    """Whatever starts by default is entered without being listed; the others have a line in the table."""
+    """Policies without required settings are entered automatically; the others have an entry in the table."""
     entered = {entry["policy"] for entry in entries()}
     ours = [recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.policies.")]
     whole = [recipe for recipe in ours if not inspect.isabstract(recipe)]
@@ -178,7 +180,7 @@ def test_the_forecast_is_the_instance_in_periods() -> None:
             np.testing.assert_allclose(curve[j, 1:], [part[j] / spent[-1][j] for part in spent], atol=1e-9)
 
 
-def test_a_refusal_is_a_dash_with_its_reason() -> None:
+def test_a_refused_instance_is_shown_as_a_dash_with_the_reason() -> None:
     spec = make_spec(
         {
             "instances": [{"instance": "example_1", "name": "one"}, {"instance": "example_2", "name": "two"}],

@@ -1,4 +1,4 @@
-"""No bit of any result has changed since the digests were recorded; see :mod:`tests.digests`."""
+"""Results are bit for bit those of the recorded digests; see :mod:`tests.digests`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_decisions_with_late_feedback_are_the_same_bits(policy: str, kind: str) 
 
 
 def test_the_table_of_reproduce_is_the_same_bits() -> None:
-    """The short run; ``python -m tests.digests`` computes the whole one too."""
+    """Only the short run; ``python -m tests.digests`` also computes the long one."""
     assert digests.reproduced(2, 400) == RECORDED["reproduced"]["2 trials of 400 rounds"]
 
 
 def test_a_change_in_the_last_bit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted fault: one reward of one trial, moved to the next floating-point number."""
+    """The planted fault: one reward of one trial is replaced by the next floating-point number."""
     simulate = ds.simulate
 
     def nudged(*args: Any, **settings: Any) -> ds.Run:

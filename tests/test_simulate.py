@@ -1,4 +1,4 @@
-"""The simulator: the paper's stop rule, hard budgets, the same bits for any threads, plain Python policies."""
+"""The simulator: the paper's stop rule, hard budgets, reproducibility for any number of threads, plain policies."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_budgets_are_hard(noise: str, build: Any, safe: bool) -> None:
             np.testing.assert_array_equal(run.overshoot.any(axis=1), run.stopping_time <= 500)
 
 
-def test_a_loop_that_overspends_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted fault: a ledger that allows twice the budget. What it lets through is reported, not clipped."""
+def test_a_loop_that_overspends_would_be_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: a ledger that allows twice the budget. The excess is reported, not clipped."""
     module = sys.modules["driftsack.simulation.simulate"]
 
     def generous(budget: Any) -> Any:
@@ -100,18 +100,18 @@ class Script:
 class _ScriptLearner:
     def __init__(self, arms: list[int], problem: ds.Problem) -> None:
         self.arms, self.problem = arms, problem
-        self.told: list[tuple[int, float]] = []
+        self.outcomes: list[tuple[int, float]] = []
 
     def ask(self) -> int:
         return self.arms.pop(0)
 
     def tell(self, decision: int, reward: float, costs: Any) -> None:
         assert np.shape(costs) == (self.problem.resources,)
-        self.told.append((decision, reward))
+        self.outcomes.append((decision, reward))
 
 
-def test_stop_rule_to_the_letter() -> None:
-    """The obvious twin on random worlds on a grid of quarters, where sums are exact."""
+def test_stop_rule_equals_the_twin() -> None:
+    """Random instances on a grid of quarters, where sums are exact."""
     rng = np.random.default_rng(0)
     stopped = 0
     for _ in range(100):
@@ -142,7 +142,7 @@ def test_reaching_a_budget_exactly_does_not_stop() -> None:
 
 
 def test_decimal_costs_use_up_a_budget_exactly() -> None:
-    """Ten rounds of 0.1 fit into 1.0 and thirty into 3.0, whatever binary fractions say."""
+    """Ten rounds of 0.1 fit into 1.0 and thirty into 3.0, despite rounding errors."""
     for budget, rounds in ((0.3, 3), (1.0, 10), (3.0, 30), (0.7, 7)):
         world = ds.Instance.stationary([1.0], [[0.1]], horizon=100, budget=budget, noise="deterministic")
         run = ds.simulate(world, Script((0,) * 100), trials=1)
@@ -164,7 +164,7 @@ class InPython:
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("safe", [False, True])
 def test_compiled_loop_equals_ask_and_tell(policy: ds.Policy, safe: bool) -> None:
-    """One algorithm, written once: the same bits by either way, in units of dollars too."""
+    """Both ways use the same kernels and give the same results, also in natural units."""
     rng = np.random.default_rng(2)
     world = ds.Instance.piecewise(
         40 * rng.random((3, 4)),
@@ -183,8 +183,8 @@ def test_compiled_loop_equals_ask_and_tell(policy: ds.Policy, safe: bool) -> Non
     np.testing.assert_allclose(fast.spent, slow.spent, rtol=1e-12)
 
 
-def test_a_policy_written_elsewhere_runs_compiled() -> None:
-    """Its kernels are found beside its state, and are not served from the package's cache."""
+def test_a_policy_defined_outside_the_package_runs_compiled() -> None:
+    """Its kernels are found in the file of its state and are not loaded from the package's cache."""
     world = ds.Instance.stationary([1.0, 0.5, 0.0], [[1.0, 1.0, 1.0]], horizon=30, budget=25.0, noise="deterministic")
     run = ds.simulate(world, InTurn(), trials=2)
     assert run.pulls.tolist() == [[9, 8, 8]] * 2
@@ -208,8 +208,8 @@ def test_ask_of_a_plain_policy_is_checked() -> None:
         ds.simulate(world, ds.NaiveUCB(), safe=1)  # type: ignore[arg-type]
 
 
-def test_an_arm_that_there_is_not_is_refused() -> None:
-    """A compiled policy that chooses arm 2 of 2 must not reach beyond the arrays."""
+def test_an_arm_that_does_not_exist_is_refused() -> None:
+    """A compiled policy that chooses arm 2 of 2 must not index beyond the arrays."""
     world = ds.instances.example_1(horizon=10)
     with pytest.raises(OutOfRangeError, match=r"choose of Astray.* must return an arm in \[0, 1\].*in round 1 "):
         ds.simulate(world, Astray(), trials=1)
@@ -232,7 +232,7 @@ def test_bad_options(options: dict[str, Any], error: type[Exception], words: str
 
 
 def test_uncertified_programs_fall_back_to_highs_and_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plant a failure in every program: the run goes on, by HiGHS, and says so."""
+    """With a planted failure in every program, the run continues with HiGHS and reports it."""
     world = ds.instances.example_2(horizon=60)
     policy = ds.SlidingWindowUCB(windows=(20, 30), scale=0.1)
     original = ds.SlidingWindowUCB.new_state
@@ -253,7 +253,7 @@ def test_uncertified_programs_fall_back_to_highs_and_are_counted(monkeypatch: py
     assert abs(rescued.reward.mean() - right.reward.mean()) < 10
 
 
-def test_run_reads_well() -> None:
+def test_summary_regret_and_text_of_a_run() -> None:
     world = ds.instances.example_1(horizon=2_000)
     seen: list[int] = []
     run = ds.simulate(world, ds.NaiveUCB(), trials=5, seed=0, progress=seen.append)
@@ -279,7 +279,7 @@ def test_curve_times(horizon: int) -> None:
 
 
 def test_a_block_of_trials_is_that_block_of_the_whole() -> None:
-    """A sweep in blocks gives the bits of one call; a block that began elsewhere would not."""
+    """Simulating in blocks gives the same results as one call; a block with another first trial would not."""
     world, policy = ds.instances.example_2(horizon=300), ds.NaiveUCB(scale=0.1)
     whole = ds.simulate(world, policy, trials=6, seed=3)
     block = ds.simulate(world, policy, trials=4, seed=3, first=2)
@@ -290,8 +290,8 @@ def test_a_block_of_trials_is_that_block_of_the_whole() -> None:
         ds.simulate(world, policy, trials=1, first=-1)
 
 
-def test_pulls_of_the_first_half_are_those_counted_by_hand() -> None:
-    """By ask and tell on the same seeds; the pulls of the whole run would be others."""
+def test_pulls_of_the_first_half_are_those_of_ask_and_tell() -> None:
+    """Counted by ask and tell with the same seeds; the pulls of the complete run differ."""
     world, policy = ds.instances.example_1(horizon=300, noise="deterministic"), ds.NaiveUCB(scale=0.3)
     run = ds.simulate(world, policy, trials=3, seed=5)
     for trial in range(3):

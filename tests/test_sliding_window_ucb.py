@@ -25,10 +25,10 @@ ARMS, RESOURCES, HORIZON = 3, 2, 160
 def disagreement(
     policy: Any, windows: tuple[int, int], seed: int, twin: Any = naive.bounds, kept: float = 1.0
 ) -> tuple[float, int]:
-    """Play a moving world by ask and tell; the worst disagreement with the twin's bounds, and the skips.
+    """Ask and tell under drift; return the largest disagreement with the twin's bounds and the number of skips.
 
-    The learner's bounds must equal the twin's, and its mix must be optimal for the twin's LP: by certificate,
-    since optima may tie.
+    The learner's bounds must equal the twin's, and its mix must be optimal for the twin's LP, which a
+    certificate shows because optima may tie.
     """
     rng = np.random.default_rng(seed)
     problem = ds.Problem(horizon=HORIZON, arms=ARMS, budget=[12.0, 14.0])
@@ -43,7 +43,7 @@ def disagreement(
         off = np.abs(lp.objective[:ARMS] - upper).max(), np.abs(lp.columns[:-1, :ARMS] - lower).max()
         worst = max(worst, *map(abs, proof), *off)
         skips += decision.skipped
-        if decision.skipped or rng.random() < 0.05:  # now and then feedback is lost for good
+        if decision.skipped or rng.random() < 0.05:  # some feedback never arrives
             history.append(naive.Round(-1, 0.0, np.zeros(RESOURCES)))
             continue
         drift = 0.5 + 0.4 * np.sin(decision.round / 20 + decision.arm)
@@ -57,7 +57,7 @@ def disagreement(
 @pytest.mark.parametrize("windows", [(1, 1), (7, 7), (50, 50), (HORIZON, HORIZON), (7, 50), (50, 7), (HORIZON, 7)])
 @pytest.mark.parametrize("scale", [1.0, 0.01])
 def test_same_bounds_and_mixes_as_the_twin(windows: tuple[int, int], scale: float) -> None:
-    """With scale 0.01 the budgets bind and rounds are skipped, which must age the windows all the same."""
+    """With scale 0.01 the budgets bind and rounds are skipped; skipped rounds must advance the windows, too."""
     worst, skips = disagreement(ds.SlidingWindowUCB(windows=windows, scale=scale), windows, seed=0)
     assert worst < 1e-9
     assert scale == 1.0 or windows[1] == 1 or skips >= (1 if windows[1] == 7 else 10)
@@ -70,7 +70,7 @@ def test_naive_is_the_longest_window() -> None:
 
 
 def test_refined_radii_and_a_rate_held_back() -> None:
-    """The last appendix's bounds and right-hand side, windowed and not; without the shrinkage the twin objects."""
+    """The last appendix's bounds and right-hand side; without the shrinkage or the refined radii the twin disagrees."""
     windowed = ds.SlidingWindowUCB(windows=(7, 50), scale=0.01, radius="refined", shrink=0.2)
     assert disagreement(windowed, (7, 50), 0, naive.refined_bounds, kept=0.8)[0] < 1e-9
     unwindowed = ds.policies.UCBBwK(scale=0.01, shrink=0.3)
@@ -92,7 +92,7 @@ def test_shrinkage_by_theory() -> None:
 
 
 @pytest.mark.parametrize("wrong", [(6, 7), (8, 7), (7, 6), (7, 8)])
-def test_the_twin_sees_a_window_that_is_one_off(wrong: tuple[int, int]) -> None:
+def test_the_twin_detects_a_window_that_is_off_by_one(wrong: tuple[int, int]) -> None:
     """The planted fault: one round more or less in either window."""
     assert disagreement(ds.SlidingWindowUCB(windows=(7, 7), scale=0.01), wrong, seed=0)[0] > 1e-3
 
@@ -102,7 +102,7 @@ def test_the_twin_sees_a_window_that_is_one_off(wrong: tuple[int, int]) -> None:
     [(ds.SlidingWindowUCB(windows=(40, 40), scale=0.1), True), (ds.NaiveUCB(scale=0.1), False)],
 )
 def test_windows_forget_and_naive_does_not(policy: ds.Policy, forgets: bool) -> None:
-    """Two pasts of 100 rounds, then the same 100 rounds: a window of 40 leaves no trace of which past it was."""
+    """Two pasts of 100 rounds, then the same 100 rounds: with a window of 40 the bounds do not depend on the past."""
     problem = ds.Problem(horizon=400, arms=2, budget=[390.0])
     bounds = []
     for past in (0.1, 0.9):
@@ -112,14 +112,14 @@ def test_windows_forget_and_naive_does_not(policy: ds.Policy, forgets: bool) -> 
         for t in range(200):
             choose(state, open_round(t, ledger, terms), rng, mix, prices)
             value = past if t < 100 else 0.5
-            learn(state, new_outcome(terms, t, t % 2, 0.5, value, np.array([value])))  # the same arms in either case
+            learn(state, new_outcome(terms, t, t % 2, 0.5, value, np.array([value])))  # the same arms for both pasts
         lp = next(programs(state))
         bounds.append(np.concatenate([lp.objective[:2], lp.columns[0, :2]]))
     assert np.array_equal(bounds[0], bounds[1]) == forgets
 
 
 def test_windows_by_the_papers_formula() -> None:
-    """The formula: w = ceil(m^(1/3) V^(-2/3) T^(2/3) log^(1/3)(12 m d T^3)), at most T; T when nothing varies."""
+    """The formula: w = ceil(m^(1/3) V^(-2/3) T^(2/3) log^(1/3)(12 m d T^3)), at most T; T without variation."""
     log = np.log(12 * 2 * 2 * 1e12)
     problem = ds.Problem(horizon=10_000, arms=2, budget=[5000.0, 5000.0])
     first, second = ds.SlidingWindowUCB(variation=(0.0, 1.5)).window_lengths(problem)
@@ -132,7 +132,7 @@ def test_windows_by_the_papers_formula() -> None:
 
 
 def test_settings_are_kept_as_plain_numbers(tmp_path: Path) -> None:
-    """NumPy's numbers come in; what is saved, compared and hashed is Python's."""
+    """NumPy numbers are accepted and stored as Python numbers, which can be saved, compared and hashed."""
     policy = ds.SlidingWindowUCB(windows=np.array([5, 6]), scale=np.float32(0.5), clip=np.bool_(True))  # type: ignore[arg-type]
     assert policy == ds.SlidingWindowUCB(windows=(5, 6), scale=0.5, clip=True)
     assert len({policy, ds.SlidingWindowUCB(windows=(5, 6), scale=0.5, clip=True)}) == 1
@@ -152,7 +152,7 @@ def test_clipping_keeps_bounds_in_the_unit_interval() -> None:
         assert inside == clip
 
 
-def test_remaining_rule_spends_what_is_left_over_the_rounds_left() -> None:
+def test_remaining_rule_spends_the_remaining_budget_per_remaining_round() -> None:
     problem = ds.Problem(horizon=40, arms=1, budget=[10.0])
     learner = ds.NaiveUCB(scale=0.01, budget_rule="remaining").start(problem, seed=0)
     left, rounds = 10.0, 40
@@ -168,7 +168,7 @@ def test_remaining_rule_spends_what_is_left_over_the_rounds_left() -> None:
 
 
 @pytest.mark.parametrize("budget_rule", ["fixed", "remaining"])
-def test_an_enormous_budget_is_no_trouble(budget_rule: str) -> None:
+def test_an_enormous_budget_needs_no_fallback(budget_rule: str) -> None:
     world = ds.Instance.stationary([0.2, 0.8], [[0.5, 1.0]], horizon=500, budget=1e12)
     policy = ds.SlidingWindowUCB(windows=(100, 100), scale=0.1, budget_rule=budget_rule)
     run = ds.simulate(world, policy, trials=5, seed=0)
@@ -203,7 +203,7 @@ def test_bad_settings(settings: dict[str, Any], error: type[DriftsackError], wor
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"policy": "Nobody"}, "policy must be one of .*NaiveUCB.*got 'Nobody'"),
+        ({"policy": "Unknown"}, "policy must be one of .*NaiveUCB.*got 'Unknown'"),
         ({"scale": 1.0}, "policy must be one of .*got None"),
         ({"policy": "NaiveUCB", "size": 1.0}, "NaiveUCB takes scale, clip, budget_rule, got size"),
     ],
@@ -225,15 +225,15 @@ def test_bad_spec(spec: dict[str, Any], words: str) -> None:
 def test_reference_values(example: int, policy: str, expected: float, error: float) -> None:
     """An independent study's means (400 trials, Bernoulli, printed radius): within 4 joint standard errors.
 
-    By chance one of the four fails once in some 4,000 seeds.
+    One of the four fails by chance once in about 4,000 seeds.
     """
     world = (ds.instances.example_1, ds.instances.example_2)[example - 1]()
-    moves = ds.variation(world)
-    recipe = ds.NaiveUCB() if policy == "naive" else ds.SlidingWindowUCB(variation=(moves.v1, moves.v2))
+    variation = ds.variation(world)
+    recipe = ds.NaiveUCB() if policy == "naive" else ds.SlidingWindowUCB(variation=(variation.v1, variation.v2))
     run = ds.simulate(world, recipe, trials=400, seed=0)
-    said = run.summary()
-    assert abs(said["reward"] - expected) < 4 * np.hypot(said["reward_se"], error)
+    summary = run.summary()
+    assert abs(summary["reward"] - expected) < 4 * np.hypot(summary["reward_se"], error)
 
 
-def test_one_window_stands_for_both() -> None:
+def test_one_window_is_used_for_rewards_and_costs() -> None:
     assert ds.SlidingWindowUCB(windows=9) == ds.SlidingWindowUCB(windows=(9, 9))

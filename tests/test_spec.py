@@ -28,7 +28,7 @@ file = "world.npz"
 [[policies]]
 policy = "SlidingWindowUCB"
 windows = [10, 20]
-name = "mine"
+name = "custom"
 """
 
 
@@ -37,7 +37,7 @@ def test_a_toml_file_with_an_instance_file_beside_it(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text(TOML)
     spec = read_spec(tmp_path / "sweep.toml")
     ((cell, named),) = list_cells(spec)
-    assert (cell.instance, cell.policy, cell.seed, cell.count, cell.safe) == ("world.npz", "mine", 4, 30, True)
+    assert (cell.instance, cell.policy, cell.seed, cell.count, cell.safe) == ("world.npz", "custom", 4, 30, True)
     assert named.instance.horizon == 50
 
 
@@ -51,9 +51,9 @@ def test_a_toml_file_with_an_instance_file_beside_it(tmp_path: Path) -> None:
         ({"instances": [{"instance": "example_1", "file": "x.npz"}]}, "give exactly one"),
         ({"instances": [{"file": "x.npz", "alpha": 1}]}, "takes no arguments, got alpha"),
         ({"instances": [{"instance": "example_1"}] * 2}, "instances must differ in their names; example_1 occurs more"),
-        ({"policies": [{"policy": "Nobody"}]}, "policies.0: policy must be one of"),
+        ({"policies": [{"policy": "Unknown"}]}, "policies.0: policy must be one of"),
         ({"policies": [{"policy": "NaiveUCB", "windows": 3}]}, "NaiveUCB takes scale"),
-        ({"policies": [{"policy": "NaiveUCB", "scale": "measured:luck"}]}, "what can be measured is variation"),
+        ({"policies": [{"policy": "NaiveUCB", "scale": "measured:unknown"}]}, "what can be measured is variation"),
         ({"trials": 0}, "trials: Input should be greater than or equal to 1"),
         ({"trails": 3}, "trails: a sweep has instances, policies, trials, seeds"),
         ({"seeds": [1, 1]}, "seeds must differ"),
@@ -121,7 +121,7 @@ def test_stand_ins_have_the_form_of_what_is_measured() -> None:
     """A policy accepts the stand-in exactly if it accepts the measured value, so both must be of the same kind."""
     measured = Measurements(ds.instances.example_2(horizon=40))
     assert list(measured) == list(QUANTITIES)
-    assert "luck" not in measured
+    assert "unknown" not in measured
     for name, quantity in QUANTITIES.items():
         if isinstance(quantity.stand_in, dict):
             assert measured[name].keys() == quantity.stand_in.keys()

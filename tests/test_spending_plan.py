@@ -1,4 +1,4 @@
-"""A spending plan: its rates against a twin, its gate, what its base is told, and what the right curve is worth."""
+"""A spending plan: its rates and skips against a twin, what its base observes, and the value of the right curve."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
 from tests import naive
-from tests.late import Told, answer
+from tests.late import Feedback, give_feedback
 
 PROBLEM = ds.Problem(horizon=240, arms=3, budget=[40.0, 90.0], cost_max=[1.0, 2.0])
 ONE = (0.0, 0.1, 0.7, 1.0)
@@ -32,62 +32,62 @@ KINDS = [type(base).__name__ for base in BASES]
 
 
 def share(curve: Any, resource: int, rounds: float) -> float:
-    """P_j after so many rounds: straight lines between evenly spaced points."""
+    """P_j after a number of rounds, by linear interpolation between evenly spaced points."""
     points = np.atleast_2d(np.asarray(curve))
     row = points[resource if len(points) > 1 else 0]
     return float(np.interp(rounds, np.linspace(0, PROBLEM.horizon, len(row)), row))
 
 
 def rates(curve: Any, rule: str, t: int, spent: Floats) -> Floats:
-    """What round t (from 1) may use of each resource, as kernels see it."""
-    today = np.zeros(2)
+    """The rate of each resource in round t (from 1), normalised."""
+    rate = np.zeros(2)
     for j in range(2):
         step = share(curve, j, t) - share(curve, j, t - 1)
         end = share(curve, j, PROBLEM.horizon)
         if rule == "fixed":
-            today[j] = PROBLEM.unit_budget[j] * step
+            rate[j] = PROBLEM.unit_budget[j] * step
         elif end > share(curve, j, t - 1):
             left = max(PROBLEM.unit_budget[j] * end - spent[j], 0.0)
-            today[j] = left / (end - share(curve, j, t - 1)) * step
-    return today
+            rate[j] = left / (end - share(curve, j, t - 1)) * step
+    return rate
 
 
 def disagreement(plan: ds.SpendingPlan, curve: Any, rule: str, slack: float) -> tuple[float, int]:
-    """Ask, and tell late; the worst disagreement in rates, gate and LP with the twin, and the rounds held back."""
+    """Ask, and tell late; return the largest disagreement with the twin, and the number of rounds held back."""
     learner, rng = plan.start(PROBLEM, seed=0), np.random.default_rng(3)
     lp = next(programs(learner.state), None)
-    known: list[Told] = []
-    worst, gated = 0.0, 0
+    known: list[Feedback] = []
+    worst, held_back = 0.0, 0
     while not learner.done:
-        t, spent = learner.round + 1, sum((told.costs for told in known), np.zeros(2)) / [1.0, 2.0]
-        today = rates(curve, rule, t, spent)
+        t, spent = learner.round + 1, sum((one.costs for one in known), np.zeros(2)) / [1.0, 2.0]
+        rate = rates(curve, rule, t, spent)
         ahead = any(spent[j] > PROBLEM.unit_budget[j] * (share(curve, j, t) + slack) for j in range(2))
         decision = learner.ask()
-        worst = max(worst, np.abs(learner.state.rate - today).max())
-        gated += ahead
+        worst = max(worst, np.abs(learner.state.rate - rate).max())
+        held_back += ahead
         worst = max(worst, float(ahead and not decision.skipped), decision.mix.max() if ahead else 0.0)
         if isinstance(plan.base, ds.policies.UniformRandom):  # it never skips by itself
             worst = max(worst, float(decision.skipped != ahead))
         if lp is not None and not ahead:
             data = lp.objective[:3], lp.columns[:-1, :3]
-            proof = certificate(*data, np.minimum(today, 2.0), decision.mix, decision.prices * [1.0, 2.0])
+            proof = certificate(*data, np.minimum(rate, 2.0), decision.mix, decision.prices * [1.0, 2.0])
             worst = max(worst, *map(abs, proof))
-        known += answer(learner, rng)
+        known += give_feedback(learner, rng)
     assert len(known) > 40
-    return worst, gated
+    return worst, held_back
 
 
 @pytest.mark.parametrize("rule", ["fixed", "remaining"])
 @pytest.mark.parametrize("curve", [ONE, EACH, (0.0, 1.0), (0.0, 0.0, 0.9)], ids=["one", "each", "even", "late"])
 @pytest.mark.parametrize("base", BASES, ids=KINDS)
 def test_equals_the_twin(base: ds.Policy, curve: Any, rule: str) -> None:
-    """Rates for both rules, the gate exactly where spending is ahead, and the base's LP at today's rate."""
-    worst, gated = disagreement(ds.SpendingPlan(base, curve, rule, slack=0.02), curve, rule, 0.02)
+    """Rates for both rules, skips exactly where spending is ahead, and the base's LP at the round's rate."""
+    worst, held_back = disagreement(ds.SpendingPlan(base, curve, rule, slack=0.02), curve, rule, 0.02)
     assert worst < 1e-9
-    assert gated > 3
+    assert held_back > 3
 
 
-def test_the_twin_sees_planted_faults() -> None:
+def test_the_twin_detects_planted_faults() -> None:
     """Another curve, the curves of the resources swapped, the other rule, another slack."""
     plan = ds.SpendingPlan(FAST, EACH, "remaining", slack=0.02)
     assert disagreement(plan, EACH[::-1], "remaining", 0.02)[0] > 1e-2
@@ -98,7 +98,7 @@ def test_the_twin_sees_planted_faults() -> None:
 
 
 def furthest_ahead(policy: ds.Policy, curve: Any, slack: float) -> tuple[float, int]:
-    """By how much spending was ever ahead of the curve plus slack, told at once; in highest costs of a round."""
+    """The most that spending was ahead of the curve plus slack, with immediate feedback, in units of cost_max."""
     learner, rng = policy.start(PROBLEM, seed=1), np.random.default_rng(2)
     most = -np.inf
     while not learner.done:
@@ -114,18 +114,18 @@ def furthest_ahead(policy: ds.Policy, curve: Any, slack: float) -> tuple[float, 
 @pytest.mark.parametrize("slack", [0.0, 0.01, 0.1])
 @pytest.mark.parametrize("base", BASES, ids=KINDS)
 def test_spending_is_never_ahead_by_more_than_slack_and_one_round(base: ds.Policy, slack: float) -> None:
-    """And without the plan it is, far: the planted fault."""
+    """Without the plan (the planted fault) it is far ahead."""
     for rule in ("fixed", "remaining"):
         ahead, rounds = furthest_ahead(ds.SpendingPlan(base, EACH, rule, slack), EACH, slack)
         assert ahead <= 1.0 + 1e-9
-        assert rounds == PROBLEM.horizon  # the curve keeps the second budget, and the first from being broken early
+        assert rounds == PROBLEM.horizon  # the curve prevents both budgets from being exceeded early
     assert furthest_ahead(base, EACH, slack)[0] > 3.0
 
 
 @pytest.mark.parametrize(
     "base", [ds.SlidingWindowUCB(windows=(20, 30), scale=0.02), ds.SlidingWindowUCB(windows=(5, 5))]
 )
-def test_rounds_held_back_age_the_windows_of_the_base(base: ds.SlidingWindowUCB) -> None:
+def test_rounds_held_back_advance_the_windows_of_the_base(base: ds.SlidingWindowUCB) -> None:
     """Before every round the base's bounds are those of its last w rounds, held back or not."""
     plan = ds.SpendingPlan(base, (0.0, 0.3, 0.3, 1.0), "fixed", slack=0.0)
     learner, rng = plan.start(PROBLEM, seed=0), np.random.default_rng(0)
@@ -148,8 +148,8 @@ def test_rounds_held_back_age_the_windows_of_the_base(base: ds.SlidingWindowUCB)
     assert worst < 1e-9
 
 
-def test_rounds_held_back_cost_the_base_its_rate_of_the_day() -> None:
-    """DualDescent's prices fall by step times today's rate for a round that is held back."""
+def test_rounds_held_back_lower_the_prices_of_the_base() -> None:
+    """DualDescent's prices fall by the step times the round's rate in a round that is held back."""
     problem = ds.Problem(horizon=100, arms=2, budget=[50.0])
     learner = ds.SpendingPlan(ds.policies.DualDescent(), (0.0, 0.0, 0.2, 1.0, 1.0), "fixed", slack=0.0).start(
         problem, seed=0
@@ -170,7 +170,7 @@ def test_rounds_held_back_cost_the_base_its_rate_of_the_day() -> None:
 
 @pytest.mark.parametrize("base", BASES, ids=KINDS)
 def test_an_even_curve_is_the_base_alone(base: ds.Policy) -> None:
-    """Bit for bit when 1/T has no rounding: every reward, cost and pull of every trial."""
+    """Every reward, cost and pull of every trial is the same bit for bit if 1/T is exact."""
     for world in (ds.instances.example_2(horizon=2_048), ds.instances.piecewise_random(horizon=1_024, seed=1)):
         plan = ds.SpendingPlan(base, budget_rule="fixed", slack=1.0)
         paced, alone = (ds.simulate(world, policy, trials=8, seed=0) for policy in (plan, base))
@@ -189,14 +189,14 @@ def test_replaces_the_bases_own_rule() -> None:
 
 
 def test_the_right_curve_beats_even_pacing() -> None:
-    """Example 3 with α = 1/2: LP-Dynamic spends all in the first half. By 50 joint standard errors and to 3% of OPT.
+    """Example 3 with α = 1/2: LP-Dynamic spends all in the first half. By 50 standard errors, and within 3% of OPT.
 
-    With the curve the wrong way round nothing of that is left: it earns no more than at an even pace, 4 errors aside.
+    With the reversed curve it earns no more than with even pacing, within 4 standard errors.
     """
     world = ds.instances.example_3(alpha=0.5)
     best = ds.benchmarks.lp_dynamic(world)
     assert best.plan is not None
-    amounts = (world.costs @ best.plan[:, :, None])[:, :, 0]  # (K, d) a round of each half
+    amounts = (world.costs @ best.plan[:, :, None])[:, :, 0]  # (K, d) per round of each half
     base = ds.NaiveUCB(scale=0.1)
     right = ds.SpendingPlan.by_period(base, amounts)
     wrong = ds.SpendingPlan.by_period(base, amounts[::-1])
@@ -220,7 +220,7 @@ def test_by_period() -> None:
         ((), SettingError, "curve must begin with 0"),
         ((0.0,), SettingError, "curve must begin with 0"),
         ((0.1, 1.0), SettingError, "curve must begin with 0"),
-        ((0.0, 0.6, 0.5, 1.0), SettingError, "never fall"),
+        ((0.0, 0.6, 0.5, 1.0), SettingError, "never decrease"),
         ((0.0, 1.1), SettingError, "not exceed 1"),
         (((0.0, 1.0), (0.2, 1.0)), SettingError, "curve must begin with 0"),
         (((0.0, 1.0), (0.0, 0.5, 1.0)), ShapeError, "curve must be an array of numbers with 2 axes"),
@@ -284,8 +284,8 @@ def test_spec_round_trip_with_a_nested_base(tmp_path: Path) -> None:
     assert ds.Learner.load(tmp_path / "learner.npz").policy == inner
 
 
-def test_every_budget_rule_inside_gives_way_to_the_curve() -> None:
-    """A base within a base paces by what is left; under a curve that spends early it must not."""
+def test_the_curve_replaces_the_budget_rules_of_nested_bases() -> None:
+    """The budget rule of the base of a wrapper must not matter under a curve."""
     world = ds.instances.example_1(horizon=2_000)
     rules = ("fixed", "remaining")
     plans = [ds.SpendingPlan(ds.DetectAndRestart(ds.NaiveUCB(scale=0.1, budget_rule=rule)), ONE) for rule in rules]

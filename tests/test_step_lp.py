@@ -67,7 +67,7 @@ def test_certificate_and_highs(program: Program) -> None:
     assert best.status == "optimal"
     assert max(map(abs, proof)) <= 1e-9
     mix = by_highs(program)
-    overspent = np.maximum(program[1] @ mix - program[2], 0.0)  # up to HiGHS's tolerance; worth its price
+    overspent = np.maximum(program[1] @ mix - program[2], 0.0)  # up to HiGHS's tolerance, valued at the prices
     assert best.value == pytest.approx(program[0] @ mix, abs=1e-9 + float(best.prices @ overspent))
     assert best.value == pytest.approx(program[0] @ best.mix, abs=1e-15)
 
@@ -75,7 +75,7 @@ def test_certificate_and_highs(program: Program) -> None:
 @settings(max_examples=300)
 @given(programs(most_arms=4, most_resources=2))
 def test_value_is_exact(program: Program) -> None:
-    """Between the exact values at rates a billionth lower and higher: the most that rounding can blur."""
+    """It lies between the exact values at rates lower and higher by 1e-9, which bounds the effect of rounding."""
     rewards, costs, rate = scaled(program)
     value = step_lp(rewards, costs, rate).value
     assert value >= naive.step_lp_value(rewards, costs, np.maximum(rate - 1e-9, 0.0)) - 1e-9
@@ -137,7 +137,7 @@ class Tape(NamedTuple):
 
 
 def random_rounds(rounds: int, arms: int, resources: int, seed: int) -> Tape:
-    """Changes of one or two columns a round; a third of the values lie on a coarse grid, so that ties abound."""
+    """Changes of one or two columns per round; a third of the values lie on a coarse grid, which causes many ties."""
     rng = np.random.default_rng(seed)
     starts = np.concatenate([[0, arms], arms + np.cumsum(rng.integers(1, 3, rounds - 1))])
     values = rng.uniform(-2, 3, (starts[-1], resources + 1))
@@ -159,13 +159,13 @@ def worst_certificate(lp: simplex.Simplex, tape: Tape, first: int, last: int) ->
     return worst
 
 
-def test_a_million_warm_rounds_end_as_certain_as_they_began() -> None:
+def test_certificates_do_not_degrade_over_a_million_warm_starts() -> None:
     rounds, arms, resources = 1_000_000, 6, 3
     tape = random_rounds(rounds, arms, resources, seed=0)
     lp = new_step_lp(arms, np.array([0.3, 0.5, 0.0]))
     first = worst_certificate(lp, tape, 0, 1000)
     failed = 0
-    for begin in range(1000, rounds - 1000, 1000):  # and the rates move too, as under the remaining-budget rule
+    for begin in range(1000, rounds - 1000, 1000):  # the rates change too, as under the remaining-budget rule
         lp.rhs[:-1] = [0.3 + 0.2 * np.sin(begin), 0.5 * np.cos(begin) ** 2, 1e-3 * (begin % 3000)]
         part = tape.starts[begin : begin + 1001]
         failed += replay(lp, part, tape.arms, tape.rewards, tape.costs, False, np.zeros(1000))
@@ -173,7 +173,7 @@ def test_a_million_warm_rounds_end_as_certain_as_they_began() -> None:
     assert failed == 0
     assert first <= 1e-10
     assert last <= 1e-10
-    assert lp.counts[simplex.PIVOTS] > 100_000  # the sequence did make it work
+    assert lp.counts[simplex.PIVOTS] > 100_000  # the sequence requires many pivots
 
 
 @pytest.mark.parametrize(("arms", "resources"), [(2, 2), (10, 3), (40, 10)])
@@ -184,7 +184,7 @@ def test_warm_equals_cold(arms: int, resources: int) -> None:
         lp = new_step_lp(arms, np.full(resources, 0.3))
         assert replay(lp, tape.starts, tape.arms, tape.rewards, tape.costs, cold, into) == 0
     np.testing.assert_allclose(values[0], values[1], atol=1e-9)
-    assert np.unique(values[0]).size > 1000  # the values do move
+    assert np.unique(values[0]).size > 1000  # the values do change
 
 
 def test_compiled_and_python_agree() -> None:
@@ -238,7 +238,7 @@ def test_refactorisation_inverts_any_basis() -> None:
     ],
 )
 def test_degenerate_programs_with_large_prices(rewards: list[float], costs: list[list[float]]) -> None:
-    """At rate zero, near-parallel and identical columns: rounding in the reduced costs must not lead in circles."""
+    """At rate zero, near-parallel and identical columns: rounding in the reduced costs must not cause cycling."""
     lp = new_step_lp(len(rewards), np.zeros(2))
     lp.objective[: len(rewards)], lp.columns[:-1, : len(rewards)] = rewards, costs
     assert simplex.solve(lp) == simplex.OPTIMAL
@@ -247,18 +247,18 @@ def test_degenerate_programs_with_large_prices(rewards: list[float], costs: list
     assert rewards @ lp.solution == pytest.approx(float(exact), abs=1e-9)
 
 
-def test_what_cannot_be_certified_goes_to_highs() -> None:
+def test_a_failed_program_is_solved_by_highs() -> None:
     lp = new_step_lp(2, np.array([0.5]))
     lp.objective[:2], lp.columns[0, :2] = [0.5, 1.0], [0.2, 1.0]
     lp.counts[simplex.STATUS] = simplex.FAILED
     assert rescue_failed(lp)
-    assert simplex.solve(lp) == simplex.OPTIMAL  # takes the given solution
+    assert simplex.solve(lp) == simplex.OPTIMAL  # accepts the given solution
     np.testing.assert_allclose(lp.solution, [0.625, 0.375], atol=1e-9)
     np.testing.assert_allclose(lp.duals, [0.625, 0.375], atol=1e-9)
     assert not rescue_failed(lp)
 
 
-def test_a_given_solution_does_not_outlive_its_data() -> None:
+def test_a_given_solution_is_dropped_when_the_data_change() -> None:
     lp = new_step_lp(1, np.array([0.2]))
     lp.objective[0], lp.columns[0, 0] = 1.0, 0.5
     lp.counts[simplex.STATUS] = simplex.FAILED
@@ -276,17 +276,17 @@ def test_a_given_solution_does_not_outlive_its_data() -> None:
         ([10.0, -57.0, -9.0, -24.0], [[0.5, -5.5, -2.5, 9.0], [0.5, -1.5, -0.5, 1.0]]),  # Marshall and Suurballe
     ],
 )
-def test_bland_ends_what_would_cycle(rewards: list[float], costs: list[list[float]]) -> None:
-    """The textbooks' examples: the largest reduced cost leads in circles, and Bland's rule leads out of them."""
+def test_blands_rule_prevents_cycling(rewards: list[float], costs: list[list[float]]) -> None:
+    """Textbook examples in which the rule of the largest reduced cost cycles and Bland's rule does not."""
     lp = new_step_lp(4, np.zeros(2))
     lp.objective[:4], lp.columns[:-1, :4] = rewards, costs
     assert simplex.solve(lp) == simplex.OPTIMAL
-    assert lp.counts[simplex.PIVOTS] > 20 + 5 * 3  # it was still at it when Bland's rule began
+    assert lp.counts[simplex.PIVOTS] > 20 + 5 * 3  # it still cycled when Bland's rule took over
     exact = naive.step_lp_value(np.array(rewards), np.array(costs), np.zeros(2))
     assert rewards @ lp.solution == pytest.approx(float(exact), abs=1e-9)
 
 
-def test_badly_scaled_programs_never_end_in_silence() -> None:
+def test_badly_scaled_programs_are_solved_or_fall_back() -> None:
     rng = np.random.default_rng(5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

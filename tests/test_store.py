@@ -91,14 +91,14 @@ def test_what_is_not_a_cell_is_named_set_aside_and_simulated_again(how: str, sto
 
 
 def test_a_file_with_a_foreign_name_is_set_aside_and_others_are_left_alone(store: Path) -> None:
-    (store / "mine.parquet").write_text("not a cell")
+    (store / "foreign.parquet").write_text("not a cell")
     (store / "notes.txt").write_text("left alone")
     again = run(SPEC, store)
-    assert "mine.parquet is not a cell" in again.set_aside[0]
+    assert "foreign.parquet is not a cell" in again.set_aside[0]
     assert (store / "notes.txt").exists()
-    (store / "mine.parquet").write_text("again")
+    (store / "foreign.parquet").write_text("again")
     run(SPEC, store)
-    assert {path.name for path in (store / SET_ASIDE).iterdir()} == {"mine.parquet", "mine.parquet.1"}
+    assert {path.name for path in (store / SET_ASIDE).iterdir()} == {"foreign.parquet", "foreign.parquet.1"}
 
 
 def test_cells_of_another_plan_are_kept_but_not_loaded(store: Path) -> None:
@@ -216,8 +216,8 @@ def test_a_folder_that_is_not_a_store(tmp_path: Path) -> None:
 
 
 def test_the_old_name_of_report_works_and_warns(store: Path) -> None:
-    (store / "mine.parquet").write_text("not a cell")
+    (store / "foreign.parquet").write_text("not a cell")
     reported: list[str] = []
     with pytest.warns(DeprecationWarning, match="pass report instead"):
         run(SPEC, store, said=reported.append)
-    assert "mine.parquet is not a cell" in reported[0]
+    assert "foreign.parquet is not a cell" in reported[0]

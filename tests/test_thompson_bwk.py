@@ -17,26 +17,26 @@ from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.numerics.sampling import hashed_uniform
-from tests.late import Told, answer
+from tests.late import Feedback, give_feedback
 
 PROBLEM = ds.Problem(horizon=220, arms=3, budget=[20.0, 46.0], reward_max=2.0, cost_max=[0.5, 1.0])
 KEY = 20_240_607
-CHANCE = 1e-6  # that a test on coins would fail if they were random
+SIGNIFICANCE = 1e-6  # the probability that a test fails although the hash is random
 
 
 def posterior_draws(
-    known: list[Told], t: int, window: int, key: int, rng: np.random.Generator, by_arrival: bool
+    known: list[Feedback], t: int, window: int, key: int, rng: np.random.Generator, by_arrival: bool
 ) -> tuple[Any, Any]:
-    """What is believed in round t (from 1), from scratch; ``by_arrival`` plants a fault, a coin by order of arrival."""
+    """Posterior draws of round t (from 1); ``by_arrival`` plants a fault: hashes of the order of arrival."""
     rewards, costs = np.zeros(3), np.zeros((2, 3))
     for i in range(3):
-        mine = [(n, told) for n, told in enumerate(known) if told.arm == i and t - window <= told.round <= t - 1]
+        observed = [(n, one) for n, one in enumerate(known) if one.arm == i and t - window <= one.round <= t - 1]
         for k in range(3):
             ones = 0
-            for arrival, told in mine:
-                outcome = told.reward / 2.0 if k == 0 else told.costs[k - 1] / (0.5, 1.0)[k - 1]
-                ones += hashed_uniform(key, arrival if by_arrival else told.round - 1, k) < outcome
-            drawn = rng.beta(1.0 + ones, 1.0 + len(mine) - ones)
+            for arrival, one in observed:
+                outcome = one.reward / 2.0 if k == 0 else one.costs[k - 1] / (0.5, 1.0)[k - 1]
+                ones += hashed_uniform(key, arrival if by_arrival else one.round - 1, k) < outcome
+            drawn = rng.beta(1.0 + ones, 1.0 + len(observed) - ones)
             if k == 0:
                 rewards[i] = drawn
             else:
@@ -45,16 +45,16 @@ def posterior_draws(
 
 
 def disagreement(policy: ds.ThompsonBwK, window: int, rule: str = "fixed", by_arrival: bool = False) -> float:
-    """Ask, and tell late; the worst disagreement in the LP's data, its answer and the arm (1 for a wrong one)."""
+    """Ask, and tell late; return the largest disagreement in the LP's data, its solution and the arm (1 if wrong)."""
     learner, rng, replay = policy.start(PROBLEM, seed=4), np.random.default_rng(5), generator(4)
     lp = next(programs(learner.state))
     key = 1 + int(replay.random() * 2.0**32)
-    known: list[Told] = []
+    known: list[Feedback] = []
     worst, skips, late, cancels = 0.0, 0, 0, 0
     while not learner.done:
         t = learner.round + 1
         rewards, costs = posterior_draws(known, t, window, key, replay, by_arrival)
-        spent = sum((told.costs for told in known), np.zeros(2)) / [0.5, 1.0]
+        spent = sum((one.costs for one in known), np.zeros(2)) / [0.5, 1.0]
         rate = PROBLEM.rate
         if rule == "remaining":
             rate = np.maximum(PROBLEM.unit_budget - spent, 0.0) / (PROBLEM.horizon - t + 1)
@@ -62,13 +62,13 @@ def disagreement(policy: ds.ThompsonBwK, window: int, rule: str = "fixed", by_ar
         unit_prices = decision.prices * [0.5, 1.0] / 2.0
         proof = certificate(rewards, costs, np.minimum(rate, 2.0), decision.mix, unit_prices)
         off = np.abs(lp.objective[:3] - rewards).max(), np.abs(lp.columns[:-1, :3] - costs).max()
-        place = int(np.searchsorted(np.cumsum(decision.mix), replay.random(), side="right"))
-        worst = max(worst, *map(abs, proof), *off, float(decision.arm != (place if place < 3 else ds.SKIP)))
+        index = int(np.searchsorted(np.cumsum(decision.mix), replay.random(), side="right"))
+        worst = max(worst, *map(abs, proof), *off, float(decision.arm != (index if index < 3 else ds.SKIP)))
         skips += decision.skipped
-        told = answer(learner, rng)
-        late += sum(learner.round > one.round for one in told)
-        cancels += sum(one.arm == ds.SKIP for one in told)
-        known += told
+        given = give_feedback(learner, rng)
+        late += sum(learner.round > one.round for one in given)
+        cancels += sum(one.arm == ds.SKIP for one in given)
+        known += given
     assert min(skips, late, cancels) > 5
     assert len(known) > 80
     return worst
@@ -77,13 +77,13 @@ def disagreement(policy: ds.ThompsonBwK, window: int, rule: str = "fixed", by_ar
 @pytest.mark.parametrize("window", [None, 40, 3, 1])
 @pytest.mark.parametrize("rule", ["fixed", "remaining"])
 def test_equals_the_twin(window: int | None, rule: str) -> None:
-    """Bit for bit in the draws: Numba's Beta is NumPy's."""
+    """The draws are the same bit for bit, because Numba's Beta is NumPy's."""
     policy = ds.ThompsonBwK(windows=window, budget_rule=rule)
     assert disagreement(policy, window or PROBLEM.horizon, rule) < 1e-9
 
 
-def test_the_twin_sees_planted_faults() -> None:
-    """A window one round off, the other budget rule, and coins tossed by arrival instead of by round."""
+def test_the_twin_detects_planted_faults() -> None:
+    """A window off by one, the other budget rule, and outcomes binarised by order of arrival instead of by round."""
     policy = ds.ThompsonBwK(windows=40)
     assert disagreement(policy, 39) > 1e-2
     assert disagreement(policy, 41) > 1e-2
@@ -91,14 +91,14 @@ def test_the_twin_sees_planted_faults() -> None:
     assert disagreement(policy, 40, by_arrival=True) > 1e-2
 
 
-def test_coins_are_uniform() -> None:
-    """By Kolmogorov and Smirnov over rounds, for each outcome and other keys; one of seven fails once in 10^5."""
+def test_hashed_numbers_are_uniform() -> None:
+    """Kolmogorov-Smirnov tests over rounds, for each outcome and other keys; one of seven fails once in 10^5."""
     for key in (KEY, 1, 2**32):
         for k in range(3 if key == KEY else 2):
-            tosses = np.array([hashed_uniform(key, t, k) for t in range(20_000)])
-            assert (tosses >= 0).all()
-            assert (tosses < 1).all()
-            assert stats.kstest(tosses, "uniform").pvalue > CHANCE
+            numbers = np.array([hashed_uniform(key, t, k) for t in range(20_000)])
+            assert (numbers >= 0).all()
+            assert (numbers < 1).all()
+            assert stats.kstest(numbers, "uniform").pvalue > SIGNIFICANCE
 
 
 @pytest.mark.parametrize(
@@ -112,24 +112,24 @@ def test_coins_are_uniform() -> None:
     ],
     ids=["rewards and costs", "two costs", "a round and the next", "a cost and the next reward", "two keys"],
 )
-def test_coins_are_independent(first: tuple[int, int, int], second: tuple[int, int, int]) -> None:
+def test_hashed_numbers_are_independent(first: tuple[int, int, int], second: tuple[int, int, int]) -> None:
     """Pairs fall evenly into 16 by 16 cells (chi-square, 255 degrees of freedom): each fails once in 10^6."""
     rounds = range(0, 60_000, 2)
     one, two = (np.array([hashed_uniform(KEY + a, t + b, k) for t in rounds]) for a, b, k in (first, second))
     cells = np.histogram2d(one, two, bins=16, range=[[0, 1], [0, 1]])[0]
-    assert stats.chisquare(cells.ravel()).pvalue > CHANCE
+    assert stats.chisquare(cells.ravel()).pvalue > SIGNIFICANCE
 
 
-def test_the_check_of_independence_sees_a_poor_hash() -> None:
-    """The planted fault: coins a golden step apart are perfectly even, and each tells the next."""
-    tosses = np.arange(30_000) * 0.6180339887498949 % 1.0
-    assert stats.kstest(tosses, "uniform").pvalue > CHANCE
-    cells = np.histogram2d(tosses[:-1], tosses[1:], bins=16, range=[[0, 1], [0, 1]])[0]
-    assert stats.chisquare(cells.ravel()).pvalue < CHANCE
+def test_the_check_of_independence_detects_a_poor_hash() -> None:
+    """The planted fault: multiples of the golden ratio are uniform, but each determines the next."""
+    numbers = np.arange(30_000) * 0.6180339887498949 % 1.0
+    assert stats.kstest(numbers, "uniform").pvalue > SIGNIFICANCE
+    cells = np.histogram2d(numbers[:-1], numbers[1:], bins=16, range=[[0, 1], [0, 1]])[0]
+    assert stats.chisquare(cells.ravel()).pvalue < SIGNIFICANCE
 
 
 def sums(window: int | None, delay: int, past: float, seed: int = 0) -> list[Any]:
-    """What the state knows after 300 rounds of the same arms, 100 of them in the past, told ``delay`` rounds late."""
+    """The sums in the state after 300 rounds, the first 100 with outcomes ``past``, reported ``delay`` rounds late."""
     problem = ds.Problem(horizon=400, arms=2, budget=[390.0])
     state, rng = ds.ThompsonBwK(windows=window).new_state(problem), generator(seed)
     terms, ledger = new_terms(problem), open_ledger(problem.unit_budget)
@@ -143,49 +143,49 @@ def sums(window: int | None, delay: int, past: float, seed: int = 0) -> list[Any
     return [state.outcomes.sums.tolist(), state.outcomes.pulls.tolist()]
 
 
-def test_late_feedback_meets_the_same_coin() -> None:
-    """Told at once or 30 rounds late, an outcome is the same one or zero, with and without a window."""
+def test_late_feedback_is_binarised_in_the_same_way() -> None:
+    """Reported at once or 30 rounds late, an outcome gives the same one or zero, with and without a window."""
     for window in (None, 150):
         assert sums(window, delay=0, past=0.3) == sums(window, delay=30, past=0.3)
-    assert sums(None, delay=0, past=0.3) != sums(None, delay=0, past=0.3, seed=1)  # another key, other coins
+    assert sums(None, delay=0, past=0.3) != sums(None, delay=0, past=0.3, seed=1)  # another key gives other numbers
 
 
 def test_a_window_forgets_exactly() -> None:
-    """Two pasts of 100 rounds, then the same 200: a window of 200 or less leaves no trace of which past it was."""
+    """Two pasts of 100 rounds, then the same 200: with a window of at most 200 the sums do not depend on the past."""
     lengths: tuple[int | None, ...] = (40, 199, 200, 201, None)
     same = [sums(window, delay=0, past=0.1) == sums(window, delay=0, past=0.9) for window in lengths]
     assert same == [True, True, True, False, False]
 
 
 def mean_and_error(world: ds.Instance, policy: ds.Policy) -> tuple[float, float]:
-    said = ds.simulate(world, policy, trials=60, seed=0).summary()
-    return said["reward"], said["reward_se"]
+    summary = ds.simulate(world, policy, trials=60, seed=0).summary()
+    return summary["reward"], summary["reward_se"]
 
 
-def test_learns_faster_than_naive_ucb_in_a_stationary_world() -> None:
-    """And it comes near the optimum: by 10 joint standard errors and to 3%."""
+def test_learns_faster_than_naive_ucb_in_a_stationary_environment() -> None:
+    """By 10 joint standard errors, and within 3% of the optimum."""
     world = ds.Instance.stationary([0.8, 0.5, 0.3], [[0.6, 0.2, 0.3]], horizon=10_000, budget=3_000)
-    mine, naive = mean_and_error(world, ds.ThompsonBwK()), mean_and_error(world, ds.NaiveUCB())
-    assert mine[0] > naive[0] + 10 * np.hypot(mine[1], naive[1])
-    assert mine[0] > 0.97 * ds.benchmarks.lp_dynamic(world).value
+    thompson, naive = mean_and_error(world, ds.ThompsonBwK()), mean_and_error(world, ds.NaiveUCB())
+    assert thompson[0] > naive[0] + 10 * np.hypot(thompson[1], naive[1])
+    assert thompson[0] > 0.97 * ds.benchmarks.lp_dynamic(world).value
 
 
 def test_rewards_on_the_papers_examples() -> None:
     """Without a window a change misleads it as it does NaiveUCB; with one it follows, by 20 joint standard errors.
 
     Example 1: above NaiveUCB with the printed radius. Example 2: within 5% of NaiveUCB(scale=0.1), about what one fixed
-    mix earns (LP-Static, 3,333). Under the remaining rule the same within 5%.
+    mix earns (LP-Static, 3,333). The remaining rule gives the same within 5%.
     """
     for example, base in ((ds.instances.example_1, ds.NaiveUCB()), (ds.instances.example_2, ds.NaiveUCB(scale=0.1))):
         world = example()
-        naive, mine = mean_and_error(world, base), mean_and_error(world, ds.ThompsonBwK())
+        naive, thompson = mean_and_error(world, base), mean_and_error(world, ds.ThompsonBwK())
         windowed = mean_and_error(world, ds.ThompsonBwK(windows=1_000))
         if example is ds.instances.example_1:
-            assert mine[0] > naive[0] + 4 * np.hypot(mine[1], naive[1])
+            assert thompson[0] > naive[0] + 4 * np.hypot(thompson[1], naive[1])
         else:
-            assert mine[0] == pytest.approx(naive[0], rel=0.05)
-        assert windowed[0] > mine[0] + 20 * np.hypot(windowed[1], mine[1])
-        assert mean_and_error(world, ds.ThompsonBwK(budget_rule="remaining"))[0] == pytest.approx(mine[0], rel=0.05)
+            assert thompson[0] == pytest.approx(naive[0], rel=0.05)
+        assert windowed[0] > thompson[0] + 20 * np.hypot(windowed[1], thompson[1])
+        assert mean_and_error(world, ds.ThompsonBwK(budget_rule="remaining"))[0] == pytest.approx(thompson[0], rel=0.05)
 
 
 def test_forgets() -> None:

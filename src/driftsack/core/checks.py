@@ -11,7 +11,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import NotFiniteError, OutOfRangeError, SettingError, ShapeError
 
-ROUNDING = 1e-9  # relative: 0.1 + 0.2 is not beyond 0.3
+ROUNDING = 1e-9  # relative tolerance, so that 0.1 + 0.2 counts as at most 0.3
 
 
 def floats(value: Any, name: str, shape: tuple[int | None, ...]) -> Floats:
@@ -22,11 +22,11 @@ def floats(value: Any, name: str, shape: tuple[int | None, ...]) -> Floats:
     """
     array = _as_floats(value, name, shape)
     fits = array.ndim == len(shape) and all(
-        want is None or want == have for want, have in zip(shape, array.shape, strict=True)
+        expected is None or expected == actual for expected, actual in zip(shape, array.shape, strict=True)
     )
     if not fits:
-        came = f"shape {array.shape}" if array.ndim else f"the single number {value}"
-        raise ShapeError(f"{name} must be {_spell(shape)}, got {came}.")
+        received = f"shape {array.shape}" if array.ndim else f"the single number {value}"
+        raise ShapeError(f"{name} must be {_spell(shape)}, got {received}.")
     if not np.isfinite(array).all():
         bad = array[~np.isfinite(array)].flat[0]
         raise NotFiniteError(f"{name} must be finite, got {bad}; replace or drop it first.")
@@ -34,7 +34,7 @@ def floats(value: Any, name: str, shape: tuple[int | None, ...]) -> Floats:
 
 
 def vector(value: Any, name: str, length: int | None = None) -> Floats:
-    """Return numbers as a finite array (length,); a single number stands for ``length`` equal ones."""
+    """Return numbers as a finite array (length,); a single number is repeated ``length`` times."""
     array = _as_floats(value, name, (length,))
     if array.ndim == 0:
         array = np.repeat(array, 1 if length is None else length)
@@ -42,7 +42,7 @@ def vector(value: Any, name: str, length: int | None = None) -> Floats:
 
 
 def _as_floats(value: Any, name: str, shape: tuple[int | None, ...]) -> Floats:
-    """``value`` as a float array if it consists of real numbers."""
+    """Return ``value`` as a float array if it consists of real numbers."""
     try:
         array = np.asarray(value)
         if value is None or array.dtype.kind not in "biufO":
@@ -58,7 +58,7 @@ def number(value: Any, name: str) -> float:
 
 
 def whole(value: Any, name: str, at_least: int, at_most: int | None = None) -> int:
-    """Return ``value`` as an ``int`` in ``[at_least, at_most]``; 10.0 is refused, 10 is not."""
+    """Return ``value`` as an ``int`` in ``[at_least, at_most]``; a float such as 10.0 is refused."""
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
@@ -73,7 +73,7 @@ def whole(value: Any, name: str, at_least: int, at_most: int | None = None) -> i
 
 
 def within(array: Floats, low: float, high: Floats | float, name: str, advice: str = "") -> Floats:
-    """Return ``array`` if every entry lies in ``[low, high]``; a rounding error beyond an end is rounded to it."""
+    """Return ``array`` if every entry lies in ``[low, high]``, clipped where rounding exceeds a bound."""
     slack = ROUNDING * np.maximum(np.abs(high), 1.0) if np.isfinite(high).all() else ROUNDING
     outside = (array < low - slack) | (array > high + slack)
     if outside.any():
@@ -85,7 +85,7 @@ def within(array: Floats, low: float, high: Floats | float, name: str, advice: s
 
 
 def flag(value: Any, name: str) -> bool:
-    """Return ``value`` as a ``bool``; anything but True and False is refused."""
+    """Return ``value`` as a ``bool``; values of other types are refused."""
     if not isinstance(value, (bool, np.bool_)):
         raise SettingError(f"{name} must be True or False, got {value!r:.80}.")
     return bool(value)
@@ -118,12 +118,12 @@ def share(value: Any, name: str) -> float:
 def pair(value: Any, name: str) -> tuple[Any, Any]:
     """Return ``value``, a pair for rewards and costs, as a tuple."""
     if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:  # noqa: PLR2004
-        raise SettingError(f"{name} must be a pair, for rewards and for costs, got {value!r:.80}.")
+        raise SettingError(f"{name} must be a pair, one value for rewards and one for costs, got {value!r:.80}.")
     return value[0], value[1]
 
 
 def of_type(value: Any, kind: type, name: str) -> None:
-    """Raise unless ``value`` is of a type of the library."""
+    """Raise unless ``value`` is an instance of ``kind``, which is a type of the library."""
     if not isinstance(value, kind):
         raise SettingError(f"{name} must be a driftsack {kind.__name__}, got {value!r:.80}.")
 

@@ -1,4 +1,4 @@
-"""``Decision``: what ``ask`` returns and ``tell`` takes back, and ``SKIP``, the arm that does nothing."""
+"""``Decision``, which ``ask`` returns and ``tell`` takes, and ``SKIP``, the arm that does nothing."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SKIP: Final = -1
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """The choice of one round, with all that ``tell`` needs, so that feedback may come late and out of order.
+    """The choice of one round, with all that identifies it, so that feedback may arrive late and out of order.
 
     Attributes:
-        round: The round, from 1 to T: the id of the decision.
+        round: The round, from 1 to T, which identifies the decision.
         arm: The arm, from 0 to m - 1, or ``SKIP``.
-        mix: (m,) probabilities of the arms; the rest of 1 is ``SKIP``.
+        mix: (m,) probabilities of the arms; ``SKIP`` has the remaining probability.
         prices: (d,) dual prices: reward per unit of each resource, in the problem's units.
     """
 

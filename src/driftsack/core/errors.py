@@ -4,7 +4,7 @@ from typing import Any
 
 
 class DriftsackError(Exception):
-    """Root of every error that driftsack raises on purpose."""
+    """Base class of the errors that driftsack raises."""
 
 
 class ShapeError(DriftsackError, ValueError):
@@ -28,11 +28,11 @@ class SettingError(DriftsackError, ValueError):
 
 
 class OutcomeError(DriftsackError, ValueError):
-    """``tell`` was given an outcome that the decision cannot have had."""
+    """``tell`` was given an outcome that is impossible for the decision."""
 
 
 class AlreadyToldError(DriftsackError):
-    """``tell`` was called a second time for one decision."""
+    """``tell`` was called more than once for a decision."""
 
 
 class UnknownDecisionError(DriftsackError):
@@ -44,7 +44,7 @@ class HorizonReachedError(DriftsackError):
 
 
 class BudgetExhaustedError(DriftsackError):
-    """``ask`` was called after a budget was broken."""
+    """``ask`` was called after a budget was exceeded."""
 
 
 class TooLargeError(DriftsackError):
@@ -52,7 +52,7 @@ class TooLargeError(DriftsackError):
 
 
 class FileFormatError(DriftsackError):
-    """A file is truncated, foreign, or of a version that this release cannot read."""
+    """A file is truncated, was written by another program, or has a version that this release cannot read."""
 
 
 class EmptyDomainError(DriftsackError, ValueError):
@@ -60,7 +60,7 @@ class EmptyDomainError(DriftsackError, ValueError):
 
 
 class UnboundedDomainError(DriftsackError, ValueError):
-    """A domain reaches to infinity, where regret has no bound."""
+    """A domain is unbounded, so regret cannot be bounded."""
 
 
 class InfeasibleError(DriftsackError):
@@ -85,4 +85,4 @@ class LogError(DriftsackError, ValueError):
 
 
 class CannotAnswerError(DriftsackError):
-    """A log does not hold what is needed to answer the question."""
+    """A log lacks the data that are needed to answer the question."""

@@ -1,4 +1,4 @@
-"""The file format of everything that is saved: an ``.npz`` of arrays with a JSON header."""
+"""The file format of saved objects: an ``.npz`` file of arrays with a JSON header."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ BROKEN = (  # what NumPy, zipfile and json raise on files that they cannot read
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file that takes the place of ``path`` once it is written and flushed to disk.
+    """Open a temporary file that replaces ``path`` once it is written and flushed to disk.
 
-    Whatever happens and whenever, ``path`` is either the whole new file or what it was before.
+    If writing fails at any point, ``path`` keeps its previous content.
 
     Args:
         path: The file to write.
@@ -61,11 +61,11 @@ def write(
     content: dict[str, Any],
     arrays: Mapping[str, npt.NDArray[Any]],
 ) -> None:
-    """Write header and arrays; ``path`` is either the complete new file or left as it was."""
+    """Write header and arrays; if that fails, ``path`` keeps its previous content."""
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
-        trouble = "is a folder" if target.is_dir() else f"cannot be written: the folder {target.parent} does not exist"
-        raise FileNotFoundError(f"{target} {trouble}; name a file in a folder that exists.")
+        problem = "is a folder" if target.is_dir() else f"cannot be written: the folder {target.parent} does not exist"
+        raise FileNotFoundError(f"{target} {problem}; name a file in a folder that exists.")
     seal = _digest(content, arrays)
     header = json.dumps({"kind": kind, "version": layout, "release": __version__, "content": content, "digest": seal})
     with atomic_write(target) as stream:
@@ -73,16 +73,16 @@ def write(
 
 
 def read(path: str | os.PathLike[str], kind: str, layout: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read what :func:`write` wrote, or say why the file is not that."""
+    """Read a file that :func:`write` wrote; raise an error if it is damaged or of another kind or version."""
     try:
         with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         header = json.loads(str(arrays.pop(_HEADER)))
-        found, stamp, content = header["kind"], header["version"], dict(header["content"])
+        stored_kind, stored_layout, content = header["kind"], header["version"], dict(header["content"])
         writer, seal = header["release"], header.get("digest")
     except FileNotFoundError as error:
         raise FileNotFoundError(
-            f"{path} does not exist; it must be a driftsack {kind} file, as save writes it."
+            f"{path} does not exist; pass a driftsack {kind} file that was written by save."
         ) from error
     except OSError:
         raise
@@ -91,11 +91,11 @@ def read(path: str | os.PathLike[str], kind: str, layout: int) -> tuple[dict[str
             f"{path} is not a complete driftsack {kind} file: it is truncated, or another program wrote it; "
             "save it again or pass another file."
         ) from error
-    if found != kind:
-        raise FileFormatError(f"{path} must hold a driftsack {kind}, but holds: {found}.")
-    if stamp != layout:
+    if stored_kind != kind:
+        raise FileFormatError(f"{path} must hold a driftsack {kind}, got a file of kind {stored_kind!r}.")
+    if stored_layout != layout:
         raise FileFormatError(
-            f"{path} must be of {kind} version {layout}, got version {stamp}; read it with driftsack {writer}."
+            f"{path} must be of {kind} version {layout}, got version {stored_layout}; read it with driftsack {writer}."
         )
     if seal is not None and seal != _digest(content, arrays):  # files of earlier releases have none
         raise FileFormatError(f"{path} is not as it was written: its content has changed; save it again.")

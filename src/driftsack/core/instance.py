@@ -36,12 +36,12 @@ class Instance:
     Build one with :meth:`from_arrays`, :meth:`piecewise`, :meth:`stationary` or :meth:`from_function`.
 
     Attributes:
-        problem: What a learner knows of it.
+        problem: What a learner is given: horizon, arms, budgets and units.
         rewards: (K, m) mean rewards of the distinct rows.
         costs: (K, d, m) mean costs of the distinct rows.
         phase: (T,) the row of each round.
         noise: ``"deterministic"``, ``"bernoulli"``, ``"uniform"`` or ``"beta"``.
-        rounds: (K,) how many rounds each row has; computed.
+        rounds: (K,) the number of rounds of each row; computed.
 
     >>> world = Instance.piecewise(
     ...     rewards=[[0.5, 0.2], [0.1, 0.6]], costs=[[[0.5, 0.5]], [[0.5, 0.5]]], lengths=[60, 40], budget=30
@@ -77,19 +77,19 @@ class Instance:
         object.__setattr__(self, "rounds", frozen(np.bincount(phase, minlength=len(rewards))))
 
     def __repr__(self) -> str:
-        """Sizes, not arrays."""
+        """Show the sizes instead of the arrays."""
         rows = f"{len(self.rewards):,} distinct row{'s' * (len(self.rewards) != 1)}"
         return f"Instance({self.problem}, {rows}, noise={self.noise!r})"
 
     def __eq__(self, other: object) -> bool:
-        """Equal problem, means, rows and noise."""
+        """Compare problem, means, phases and noise."""
         return isinstance(other, Instance) and self._content() == other._content()
 
     def __hash__(self) -> int:
         return hash(self._content())
 
     def _content(self) -> tuple[Any, ...]:
-        """Everything that two equal instances share."""
+        """The values that equality and hashing compare."""
         arrays = (self.rewards, self.costs, self.phase)
         return (self.problem, self.noise, *((array.shape, array.tobytes()) for array in arrays))
 
@@ -146,14 +146,14 @@ class Instance:
     @property
     def unit_rewards(self) -> Floats:
         """(K, m) mean rewards, normalised to [0, 1]."""
-        gain = self.problem.reward_max
-        return self.rewards if gain == 1.0 else self.rewards / gain
+        reward_max = self.problem.reward_max
+        return self.rewards if reward_max == 1.0 else self.rewards / reward_max
 
     @property
     def unit_costs(self) -> Floats:
         """(K, d, m) mean costs, normalised to [0, 1]."""
-        most = np.asarray(self.problem.cost_max)
-        return self.costs if (most == 1.0).all() else self.costs / most[:, None]
+        cost_max = np.asarray(self.problem.cost_max)
+        return self.costs if (cost_max == 1.0).all() else self.costs / cost_max[:, None]
 
     @classmethod
     def from_arrays(
@@ -165,12 +165,12 @@ class Instance:
         reward_max: float = 1.0,
         cost_max: Sequence[float] | Floats | float = 1.0,
     ) -> Instance:
-        """Build an instance from one row per round; equal neighbours are merged.
+        """Build an instance from one row per round; equal consecutive rows are merged.
 
         Args:
             rewards: (T, m) mean rewards.
             costs: (T, d, m) mean costs.
-            budget: The budget of each resource; one number stands for all of them.
+            budget: The budget of each resource; one number for all of them.
             noise: How outcomes vary around their means; see the class.
             reward_max: The most that one round can earn.
             cost_max: The most that one round can use of each resource; one number for all of them.
@@ -202,7 +202,7 @@ class Instance:
         Args:
             rewards: (K, m) mean rewards of each phase.
             costs: (K, d, m) mean costs of each phase.
-            lengths: (K,) rounds of each phase.
+            lengths: (K,) the number of rounds of each phase.
             budget: As in :meth:`from_arrays`.
             noise: As in :meth:`from_arrays`.
             reward_max: As in :meth:`from_arrays`.
@@ -290,7 +290,7 @@ class Instance:
         reward_max: float,
         cost_max: Sequence[float] | Floats | float,
     ) -> Instance:
-        amounts = vector(budget, "budget", costs.shape[1])  # one number: the same for each, as in the paper
+        amounts = vector(budget, "budget", costs.shape[1])  # a single number applies to every resource, as in the paper
         problem = Problem(len(phase), rewards.shape[1], amounts, reward_max, cost_max)
         return cls(problem, rewards, costs, phase, noise)
 
@@ -306,7 +306,7 @@ class Instance:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Instance:
-        """Read what :meth:`save` wrote.
+        """Read a file that :meth:`save` wrote.
 
         Args:
             path: The file.

@@ -1,4 +1,4 @@
-"""Seeds: one stream for the outcomes and one for the learner, a pair for every (seed, trial)."""
+"""Seeds: for every (seed, trial), one stream for the outcomes and one for the learner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sequence(seed: Seed) -> SeedSequence:
 def trial_seeds(seed: Seed, trial: int) -> tuple[SeedSequence, SeedSequence]:
     """Return the seeds of the outcomes and of the learner in one trial.
 
-    They depend on ``(seed, trial)`` alone, so the order, the number of threads and the number of trials do not matter.
+    They depend only on ``(seed, trial)``, not on the order or number of trials or on the number of threads.
 
     >>> nature, learner = trial_seeds(7, trial=3)
     >>> nature.spawn_key, learner.spawn_key
@@ -34,5 +34,5 @@ def trial_seeds(seed: Seed, trial: int) -> tuple[SeedSequence, SeedSequence]:
 
 
 def generator(seed: Seed) -> Generator:
-    """Return NumPy's default generator started from ``seed``."""
+    """Return NumPy's default generator, seeded with ``seed``."""
     return np.random.default_rng(sequence(seed))

@@ -1,7 +1,7 @@
-"""The digest of the code that decides results: what compiled kernels and stored sweeps are stamped with.
+"""The digest of the code that decides results, with which compiled kernels and stored sweeps are stamped.
 
-A kernel on disk and a cell of a sweep are valid only for the code that made them. Both use the same definition of that
-code, so that editing a page, a figure or a command makes neither of them stale.
+A kernel on disk and a cell of a sweep are valid only for the code that produced them. Both use the same definition of
+that code, so that editing a report, a figure or a command does not invalidate them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 DECIDING: Final = ("core", "numerics", "lp", "game", "benchmarks", "theory", "policies", "simulation")
-"""The packages whose code decides what a trial gives."""
+"""The packages whose code decides the results of a trial."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The standard error of a mean, once."""
+"""The standard error of a mean."""
 
 from __future__ import annotations
 

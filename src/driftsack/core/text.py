@@ -1,4 +1,4 @@
-"""Numbers as people read them: the one formatter behind tables, pages, figures and sentences."""
+"""Number formatting for tables, pages, figures and sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ WHOLE_PERCENT = 0.01  # from this share on, percentages are printed without deci
 
 
 def number(value: float, digits: int = 4) -> str:
-    """Format a number to a number of significant digits, and without decimals once it has that many before the point.
+    """Format a number to ``digits`` significant digits, without decimals if its integer part has at least that many.
 
     Args:
         value: The number. A whole number is printed in full.
@@ -24,13 +24,13 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a share as a percentage; one below a percent keeps a decimal.
+    """Format a share as a percentage, with one decimal below 1%.
 
     Args:
-        share: The share, 1 for all.
+        share: The share; 1 is 100%.
 
     Returns:
-        The percentage with its sign.
+        The percentage with a percent sign.
 
     >>> percent(0.974), percent(0.0042)
     ('97%', '0.4%')

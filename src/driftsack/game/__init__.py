@@ -1,1 +1,1 @@
-"""The rules of the game, once: ledger, admission, stop rule, outcomes drawn from a world, records and units."""
+"""The rules of the game, shared by all drivers: ledger, admission, stop rule, outcomes, records and units."""

@@ -1,15 +1,15 @@
-"""The ledger: what was spent and reserved of each budget, when a round may begin, and when the game ends.
+"""The ledger: spending and reservations of each budget, when a round may begin, and when the game ends.
 
 Amounts are normalised: a unit of a resource is ``cost_max``, the most that one round may cost.
 
-*Stop rule* (the paper's): the round whose costs would break a budget is not charged, earns nothing and ends the game.
+*Stop rule* (the paper's): the round whose costs would exceed a budget is not charged, earns nothing and ends the game.
 
 *Admission* (``safe``): a round begins only if every budget can pay the highest cost of that round and of every
 decision whose outcome is still pending. Then no budget is ever overspent.
 
-A budget is broken when the sum of the costs exceeds it. Sums of decimal fractions carry rounding (three times 0.1 is a
-little more than 0.3), so an excess of one part in 10^12 of the budget is tolerated and not reported. Sums are
-compensated (Kahan): their error does not grow with the number of rounds.
+A budget is broken when the sum of the costs exceeds it. Sums of decimal fractions have rounding errors (three times 0.1
+is a little more than 0.3), so an excess of one part in 10^12 of the budget is tolerated and not reported. Sums are
+compensated (Kahan), so their error does not grow with the number of rounds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from driftsack.core.arrays import Floats
 from driftsack.numerics.compiled import kernel
 
-TOLERANCE: Final = 1e-12  # relative: rounding that does not count as overspending
+TOLERANCE: Final = 1e-12  # relative rounding error that does not count as overspending
 
 
 class Ledger(NamedTuple):
@@ -29,10 +29,10 @@ class Ledger(NamedTuple):
 
     Attributes:
         budget: (d,) the budgets.
-        limit: (d,) the budgets and the tolerated rounding.
-        spent: (d,) what was spent.
+        limit: (d,) the budgets plus the tolerance for rounding.
+        spent: (d,) spending so far.
         carry: (d,) compensation: the part of the sum that ``spent`` cannot hold.
-        reserved: (d,) what is set aside for decisions whose outcome is pending.
+        reserved: (d,) reservations for decisions whose outcome is pending.
     """
 
     budget: Floats
@@ -43,19 +43,19 @@ class Ledger(NamedTuple):
 
 
 def open_ledger(budget: Floats) -> Ledger:
-    """A ledger on which nothing has been spent or reserved."""
+    """A ledger without spending and reservations."""
     budget = np.array(budget, dtype=np.float64)
     spent, carry, reserved = np.zeros((3, budget.size))
     return Ledger(budget, budget * (1.0 + TOLERANCE), spent, carry, reserved)
 
 
 def reported_spending(ledger: Ledger) -> Floats:
-    """(d,) what was spent; tolerated rounding beyond a budget is not reported, any other excess is."""
+    """(d,) spending so far; an excess within the tolerance is not reported, any other excess is."""
     return np.where(ledger.spent <= ledger.limit, np.minimum(ledger.spent, ledger.budget), ledger.spent)
 
 
 def is_broken(ledger: Ledger) -> bool:
-    """Whether more was spent of some resource than its budget holds."""
+    """Whether the spending of some resource exceeds its budget."""
     return bool((ledger.spent > ledger.limit).any())
 
 
@@ -76,7 +76,7 @@ def set_budget(ledger: Ledger, j: int, budget: float) -> None:
 
 @kernel
 def breaks_budget(ledger: Ledger, costs: Floats) -> bool:
-    """Whether paying ``costs`` would break a budget."""
+    """Whether charging ``costs`` would exceed a budget."""
     for j in range(costs.size):
         if ledger.spent[j] + costs[j] > ledger.limit[j]:
             return True
@@ -85,7 +85,7 @@ def breaks_budget(ledger: Ledger, costs: Floats) -> bool:
 
 @kernel
 def charge(ledger: Ledger, costs: Floats) -> None:
-    """Add ``costs`` to what was spent."""
+    """Add ``costs`` to the spending."""
     for j in range(costs.size):
         step = costs[j] - ledger.carry[j]
         total = ledger.spent[j] + step
@@ -113,7 +113,7 @@ def can_pay(ledger: Ledger, rounds: float) -> bool:
         rounds: The number of rounds.
 
     Returns:
-        Whether they can; what is reserved does not count.
+        Whether they can; reservations are ignored.
     """
     for j in range(ledger.budget.size):
         if ledger.spent[j] + rounds > ledger.limit[j]:
@@ -123,7 +123,7 @@ def can_pay(ledger: Ledger, rounds: float) -> bool:
 
 @kernel
 def admits(ledger: Ledger) -> bool:
-    """The admission rule of ``safe``: budgets cover what is reserved and one more round at the highest cost."""
+    """The admission rule of ``safe``: budgets cover all reservations and one more round at the highest cost."""
     for j in range(ledger.budget.size):
         if ledger.spent[j] + (ledger.reserved[j] + 1.0) > ledger.limit[j]:
             return False
@@ -131,10 +131,10 @@ def admits(ledger: Ledger) -> bool:
 
 
 def reserve(ledger: Ledger) -> None:
-    """Set the highest cost of one round aside."""
+    """Reserve the highest cost of one round."""
     ledger.reserved[:] += 1.0
 
 
 def release(ledger: Ledger) -> None:
-    """Give back what was set aside for one round."""
+    """Release the reservation of one round."""
     ledger.reserved[:] -= 1.0

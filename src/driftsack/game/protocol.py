@@ -5,10 +5,10 @@ A policy file holds a ``NamedTuple`` state and two kernels that act on it,
 - ``choose(state, round, rng, mix, prices)`` writes the probabilities of the arms into ``mix (m,)`` and the value of a
   unit of each resource into ``prices (d,)``, and returns the arm of the round, ``SKIP``, or ``STUCK``. After ``STUCK``
   it is called once more for the same round and must leave the columns of its LP as they are.
-- ``learn(state, outcome)`` takes in the outcome of a round, however late it arrives. A skipped round is passed on at
-  once, with arm ``SKIP`` and zeros.
+- ``learn(state, outcome)`` updates the state with the outcome of a round, which may arrive late. A skipped round is
+  passed immediately, with arm ``SKIP`` and zeros.
 
-:func:`choose` and :func:`learn` of this file call those of the file in which the state's class was written. Inside a
+:func:`choose` and :func:`learn` of this file call those of the file in which the state's class is defined. Inside a
 kernel Numba resolves that when it compiles, by the type of the state, so the game's loop and policies that wrap other
 policies call them by name and stay in the disk cache.
 """
@@ -38,12 +38,12 @@ PARAMETERS: Final = {"choose": ("state", "round", "rng", "mix", "prices"), "lear
 
 
 def find_kernel(state_class: type, name: str) -> Any:
-    """The ``choose`` or ``learn`` of the file in which a state's class was written."""
+    """The ``choose`` or ``learn`` of the file in which a state's class is defined."""
     file = sys.modules[state_class.__module__]
     if not hasattr(file, name):
         raise SettingError(
-            f"the file {state_class.__module__!r} holds the state {state_class.__name__} and must hold its kernel "
-            f"{name} too; write `@kernel def {name}({', '.join(PARAMETERS[name])})` beside it."
+            f"the module {state_class.__module__!r} defines the state {state_class.__name__} and must also define its "
+            f"kernel {name}; add `@kernel def {name}({', '.join(PARAMETERS[name])})` to it."
         )
     found = getattr(file, name)
     parameters = tuple(inspect.signature(source(found)).parameters)
@@ -56,11 +56,11 @@ def find_kernel(state_class: type, name: str) -> Any:
 
 
 def choose(state: Any, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Choose the arm of a round, ``SKIP`` or ``STUCK``; what it was drawn from goes into ``mix`` and ``prices``.
+    """Choose the arm of a round, ``SKIP`` or ``STUCK``, and write ``mix`` and ``prices``.
 
     Args:
         state: A policy's state.
-        round: What the policy may look at.
+        round: The information that the policy may use.
         rng: The policy's own randomness.
         mix: (m,) written: the probabilities of the arms.
         prices: (d,) written: the value of a unit of each resource.
@@ -73,11 +73,11 @@ def choose(state: Any, round: Round, rng: Generator, mix: Floats, prices: Floats
 
 
 def learn(state: Any, outcome: Outcome) -> None:
-    """Take in the outcome of a round.
+    """Update a state with the outcome of a round.
 
     Args:
         state: A policy's state.
-        outcome: The outcome, however late.
+        outcome: The outcome, which may arrive late.
     """
     callable_kernel(state, "learn")(state, outcome)
 
@@ -93,11 +93,11 @@ def _learn(state: Any, outcome: Any) -> Callable[..., Any]:  # noqa: ARG001
 
 
 def callable_kernel(state: Any, name: str) -> Any:
-    """The kernel for calls from Python; without the disk cache where that does not cover the state's files."""
-    found = find_kernel(type(state), name)
-    return found if is_packaged(state) else _uncached(found)
+    """The kernel for calls from Python; not cached on disk if the state is defined outside the package."""
+    kernel = find_kernel(type(state), name)
+    return kernel if is_packaged(state) else _uncached(kernel)
 
 
 @cache
-def _uncached(found: Callable[..., Any]) -> Any:
-    return uncached(found)
+def _uncached(kernel: Callable[..., Any]) -> Any:
+    return uncached(kernel)

@@ -1,7 +1,7 @@
 """The two records of the kernel protocol: what a policy sees before a round, and what it learns after it.
 
-A policy reads the fields that it needs. A record may gain a field without any policy being touched: drivers and
-wrappers never build a record field by field but through the functions of this file.
+A policy reads the fields that it needs. A field can be added to a record without changing any policy, because drivers
+and wrappers build records only through the functions of this file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Terms(NamedTuple):
     """What every round of a game offers, unless a driver changes it.
 
     Attributes:
-        rate: (d,) what a round may use on average: b = B/T.
+        rate: (d,) average spending allowed per round: b = B/T.
         open: (m,) arms that may be chosen.
         cost_most: (d, m) the most that each arm may cost.
         context: (n,) features of the round; empty without contexts.
@@ -33,12 +33,12 @@ class Terms(NamedTuple):
 
 
 class Round(NamedTuple):
-    """All that a policy may look at when it chooses.
+    """The information that a policy may use when it chooses.
 
     Attributes:
         t: The round, from 0.
         ledger: Budgets, spending and reservations.
-        rate: (d,) what this round may use on average: b = B/T, or what a spending plan allows.
+        rate: (d,) average spending allowed in this round: b = B/T, or the rate of a spending plan.
         open: (m,) arms that may be chosen.
         cost_most: (d, m) the most that each arm may cost.
         context: (n,) features of the round; empty without contexts.
@@ -53,7 +53,7 @@ class Round(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """All that a policy learns from; a skipped round has the arm ``SKIP`` and zeros.
+    """The feedback that a policy learns from; a skipped round has the arm ``SKIP`` and zeros.
 
     Attributes:
         t: The round that it belongs to, from 0.
@@ -90,13 +90,13 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
 
 @kernel
 def new_outcome(terms: Terms, t: int, arm: int, probability: float, reward: float, costs: Floats) -> Outcome:
-    """The record of what round ``t`` gave."""
+    """The record of the outcome of round ``t``."""
     return Outcome(t, arm, probability, reward, costs, terms.context)
 
 
 @kernel
 def with_rate(round: Round, rate: Floats) -> Round:
-    """The same round at another rate: how a wrapper paces its base.
+    """The same round at another rate, with which a wrapper paces its base.
 
     Args:
         round: The round.
@@ -110,12 +110,12 @@ def with_rate(round: Round, rate: Floats) -> Round:
 
 @kernel
 def with_account(round: Round, t: int, account: Ledger) -> Round:
-    """The same round in a clock and with a ledger of a wrapper's own.
+    """The same round with the clock and the ledger of a wrapper.
 
     Args:
         round: The round.
-        t: The round on that clock, from 0.
-        account: That ledger.
+        t: The round on the wrapper's clock, from 0.
+        account: The wrapper's ledger.
 
     Returns:
         The changed record.
@@ -125,11 +125,11 @@ def with_account(round: Round, t: int, account: Ledger) -> Round:
 
 @kernel
 def with_time(outcome: Outcome, t: int) -> Outcome:
-    """The same outcome in a clock of a wrapper's own.
+    """The same outcome with the clock of a wrapper.
 
     Args:
         outcome: The outcome.
-        t: The round on that clock, from 0.
+        t: The round on the wrapper's clock, from 0.
 
     Returns:
         The changed record.

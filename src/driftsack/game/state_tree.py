@@ -1,4 +1,4 @@
-"""States as trees of arrays: walk, copy and move them, and solve the LPs that a kernel could not."""
+"""States as trees of arrays: traverse, copy and relocate them, and solve the LPs that a kernel could not solve."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from driftsack.numerics.simplex import Simplex
 
 
 def parts(state: Any, name: str = "state") -> Iterator[tuple[str, Any]]:
-    """Every array, number and NamedTuple that a state is made of, outermost first, each with its place in it."""
+    """Iterate over the arrays, numbers and NamedTuples of a state, outermost first, each with its path."""
     if isinstance(state, tuple):
         yield name, state
         names = getattr(state, "_fields", range(len(state)))
@@ -24,17 +24,17 @@ def parts(state: Any, name: str = "state") -> Iterator[tuple[str, Any]]:
     elif isinstance(state, (np.ndarray, np.generic, int, float)):
         yield name, state
     else:
-        raise SettingError(f"a state is made of arrays, numbers and tuples of them; {name} is {state!r:.80}.")
+        raise SettingError(f"a state must consist of arrays, numbers and tuples of them, but {name} is {state!r:.80}.")
 
 
 def arrays(state: Any, name: str = "state") -> dict[str, npt.NDArray[Any]]:
-    """Every array of a state that can change, by its place."""
-    found = ((place, part) for place, part in parts(state, name) if isinstance(part, np.ndarray))
-    return {place: array for place, array in found if array.flags.writeable}
+    """The writable arrays of a state by their paths."""
+    every = ((path, part) for path, part in parts(state, name) if isinstance(part, np.ndarray))
+    return {path: array for path, array in every if array.flags.writeable}
 
 
 def programs(state: Any) -> Iterator[Simplex]:
-    """Every linear program of a state."""
+    """Iterate over the linear programs of a state."""
     return (part for _, part in parts(state) if isinstance(part, Simplex))
 
 
@@ -45,7 +45,7 @@ def is_packaged(state: Any) -> bool:
 
 
 def copy_state(state: Any) -> Any:
-    """An equal state with arrays of its own; read-only arrays are shared."""
+    """A copy of a state; read-only arrays are shared."""
     copies: dict[int, npt.NDArray[Any]] = {}
 
     def own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -57,7 +57,7 @@ def copy_state(state: Any) -> Any:
 
 
 def relocate(state: Any, place: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) -> Any:
-    """The same state in other memory: ``place`` of each array that owns its memory; views follow their owner."""
+    """The same state in other memory: ``place`` maps each array that owns its memory, and views follow their owner."""
     if isinstance(state, tuple):
         inner = [relocate(part, place) for part in state]
         return type(state)(*inner) if hasattr(state, "_fields") else tuple(inner)
@@ -71,7 +71,7 @@ def relocate(state: Any, place: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]) 
 
 
 def owner_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array whose memory this one uses: itself, or the one that it is a contiguous part of."""
+    """The array whose memory this one uses: itself, or the array of which it is a contiguous part."""
     base = array.base
     if not isinstance(base, np.ndarray) or base.dtype != array.dtype:
         return array
@@ -79,8 +79,11 @@ def owner_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def solve_stuck(state: Any) -> int:
-    """Solve with HiGHS the LPs that made ``choose`` return ``STUCK``; returns how many there were."""
+    """Solve the LPs that made ``choose`` return ``STUCK`` with HiGHS; return their number."""
     rescued = sum(rescue_failed(program) for program in programs(state))
     if not rescued:
-        raise DriftsackError("choose returned STUCK, but no linear program of its state has failed.")
+        raise DriftsackError(
+            "choose returned STUCK, but no linear program of its state has failed; "
+            "return STUCK only after a failed solve."
+        )
     return rescued

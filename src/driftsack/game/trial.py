@@ -1,4 +1,4 @@
-"""One trial, compiled: rounds are chosen, drawn, charged and learnt from until the horizon or the stopping time."""
+"""One compiled trial: choose, draw, charge and learn in each round until the horizon or the stopping time."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ NO_SUCH_ARM: Final = -3
 
 
 class Tally(NamedTuple):
-    """What one trial has earned and used so far; only rounds before the stopping time count."""
+    """The running totals of one trial; only rounds before the stopping time count."""
 
-    played: Ints  # (1,) rounds that are over
-    stopping_time: Ints  # (1,) first round, from 1, whose costs broke a budget; T + 1 if none did
+    played: Ints  # (1,) number of rounds played
+    stopping_time: Ints  # (1,) first round, from 1, whose costs exceeded a budget; T + 1 if none did
     reward: Floats  # (1,)
     pulls: Ints  # (m,)
     pulls_first_half: Ints  # (m,) pulls in the first T/2 rounds
     half: int  # T/2
-    overshoot: Floats  # (d,) by how much the round that broke a budget exceeded each
+    overshoot: Floats  # (d,) excess over each budget of the round that ended the trial
     times: Ints  # (p,) rounds after which the cumulative reward is recorded
     curve: Floats  # (p,) cumulative reward
-    points: Ints  # (1,) points of the curve that are recorded
-    costs: Floats  # (d,) of the present round
-    mix: Floats  # (m,) of the present round
-    prices: Floats  # (d,) of the present round
+    points: Ints  # (1,) number of points recorded so far
+    costs: Floats  # (d,) of the current round
+    mix: Floats  # (m,) of the current round
+    prices: Floats  # (d,) of the current round
 
 
 def new_tally(problem: Problem, times: Ints, curve: Floats) -> Tally:
@@ -62,7 +62,7 @@ def new_tally(problem: Problem, times: Ints, curve: Floats) -> Tally:
 
 @kernel
 def book(tally: Tally, ledger: Ledger, t: int, arm: int, reward: float) -> bool:
-    """Charge and count the round in ``tally.costs``; False if it ends the trial."""
+    """Charge and count a round whose costs are in ``tally.costs``; return False if it ends the trial."""
     if not charge_or_stop(ledger, tally.costs, tally.overshoot):
         tally.stopping_time[0] = t + 1
         return False
@@ -75,7 +75,7 @@ def book(tally: Tally, ledger: Ledger, t: int, arm: int, reward: float) -> bool:
 
 @kernel
 def end_round(tally: Tally, played: int) -> None:
-    """After ``played`` rounds, record the cumulative reward if the curve has a point here."""
+    """Finish round ``played``, and record the cumulative reward if the curve has a point there."""
     tally.played[0] = played
     point = tally.points[0]
     if point < tally.times.size and tally.times[point] == played:
@@ -85,7 +85,7 @@ def end_round(tally: Tally, played: int) -> None:
 
 @kernel
 def end_trial(tally: Tally) -> None:
-    """Fill the rest of the curve: what was earned stays earned."""
+    """Fill the rest of the curve with the final reward."""
     tally.curve[tally.points[0] :] = tally.reward[0]
 
 
@@ -96,7 +96,7 @@ def run_rounds(
     """Run rounds until the horizon or the stopping time; ``STUCK`` and ``NO_SUCH_ARM`` interrupt the trial."""
     for t in range(tally.played[0], world.phase.size):
         if safe and not admits(ledger):
-            break  # costs never come back: every further round would be skipped
+            break  # spending never decreases, so every further round would be skipped
         arm = choose(state, open_round(t, ledger, terms), rng, tally.mix, tally.prices)
         if arm == STUCK:
             return STUCK
@@ -115,7 +115,7 @@ def run_rounds(
     return FINISHED
 
 
-_run_rounds_uncached = uncached(run_rounds)  # for states written outside the package
+_run_rounds_uncached = uncached(run_rounds)  # for states defined outside the package
 
 
 def run_trial(
@@ -129,9 +129,9 @@ def run_trial(
     safe: bool = False,
     name: str = "the policy",
 ) -> int:
-    """Run a whole trial on a policy's state; returns how many LPs HiGHS had to solve.
+    """Run a complete trial on a policy's state; return the number of LPs that HiGHS had to solve.
 
-    ``nature`` draws the outcomes, ``rng`` is the policy's own randomness, and errors call the policy by ``name``.
+    ``nature`` draws the outcomes, ``rng`` is the policy's own randomness, and ``name`` appears in error messages.
     """
     run = run_rounds if is_packaged(state) else _run_rounds_uncached
     stuck, fallbacks = -1, 0
@@ -140,10 +140,12 @@ def run_trial(
         if status == NO_SUCH_ARM:
             raise OutOfRangeError(
                 f"choose of {name} must return an arm in [0, {tally.mix.size - 1}], SKIP (-1) or STUCK (-2); "
-                f"in round {t + 1} it returned something else."
+                f"in round {t + 1} it returned another value."
             )
         if stuck == t:
-            raise DriftsackError(f"choose of {name} is stuck in round {t + 1} although HiGHS solved its LP.")
+            raise DriftsackError(
+                f"choose of {name} returned STUCK again in round {t + 1} although HiGHS had solved its LP."
+            )
         stuck = t
         fallbacks += solve_stuck(state)
     return fallbacks

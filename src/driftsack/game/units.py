@@ -1,7 +1,7 @@
-"""Units: between the problem's own units and normalised ones, in which rewards and costs lie in [0, 1].
+"""Conversion between the problem's units and normalised units, in which rewards and costs lie in [0, 1].
 
 A reward is divided by ``reward_max``, a cost by ``cost_max``; a price, which is reward per unit of a resource, is
-multiplied by ``reward_max`` over ``cost_max`` on the way back.
+multiplied by ``reward_max`` over ``cost_max`` to convert it back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``World``: an instance in the form that kernels read, and the outcomes drawn from it."""
+"""``World``: an instance as arrays for kernels, and the outcomes drawn from it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class World(NamedTuple):
 
 
 def world_of(instance: Instance) -> World:
-    """The world of an instance, normalised."""
+    """The normalised world of an instance."""
     rewards, costs = frozen(instance.unit_rewards), frozen(instance.unit_costs)
     return World(rewards, costs, instance.phase, NOISES.index(instance.noise))
 
 
 @kernel
 def draw_outcome(world: World, t: int, arm: int, costs: Floats, rng: Generator) -> float:
-    """Draw the outcome of an arm in round ``t``: writes the costs and returns the reward."""
+    """Draw the outcome of an arm in round ``t``: write the costs and return the reward."""
     row = world.phase[t]
     reward = noisy(world.rewards[row, arm], world.noise, rng)
     for j in range(costs.size):
@@ -52,6 +52,6 @@ def noisy(mean: float, noise: int, rng: Generator) -> float:
     if noise == UNIFORM:
         half = min(mean, 1.0 - mean)
         return mean + half * (2.0 * rng.random() - 1.0)
-    if mean <= 0.0 or mean >= 1.0:  # Beta has no such mean; the limit is the constant
+    if mean <= 0.0 or mean >= 1.0:  # no Beta distribution has this mean; the limit is a constant
         return mean
     return rng.beta(BETA_CONCENTRATION * mean, BETA_CONCENTRATION * (1.0 - mean))

@@ -1,4 +1,4 @@
-"""Adapters both ways: a policy of the library in an environment, and a Gymnasium agent in ``simulate``."""
+"""Adapters: run a policy of the library in an environment, or a Gymnasium agent in ``simulate``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ Act = Callable[[Observation], Any]
 def play(policy: Policy, env: Env[Any, Any], seed: int = 0) -> float:
     """Play one episode of a :class:`BudgetEnv`, wrapped or not.
 
-    The same seed gives trial 0 of ``simulate``. If a wrapper changes rewards, the changed ones are learnt and summed.
+    The same seed gives trial 0 of ``simulate``. If a wrapper changes rewards, the policy observes the changed ones,
+    and the total is their sum.
 
     Args:
         policy: The policy.
@@ -47,18 +48,16 @@ def play(policy: Policy, env: Env[Any, Any], seed: int = 0) -> float:
     of_type(policy, Policy, "policy")
     inner = getattr(env, "unwrapped", None)
     if not isinstance(inner, BudgetEnv):
-        raise SettingError(
-            f"env must be a BudgetEnv, which has budgets, got {env!r:.80}; build one with BudgetEnv(instance)."
-        )
+        raise SettingError(f"env must be a BudgetEnv, got {env!r:.80}; build one with BudgetEnv(instance).")
     learner = policy.start(inner.problem, seed=trial_seeds(seed, trial=0)[1])
     env.reset(seed=seed)
     total, over = 0.0, False
     while not over:
         decision = learner.ask()
         action = inner.instance.arms if decision.skipped else decision.arm
-        _, reward, broken, truncated, info = env.step(action)
+        _, reward, terminated, truncated, info = env.step(action)
         total += float(reward)
-        over = broken or truncated
+        over = terminated or truncated
         if not over and not decision.skipped:
             learner.tell(decision, reward=float(reward), costs=info["costs"])
     return total
@@ -66,7 +65,7 @@ def play(policy: Policy, env: Env[Any, Any], seed: int = 0) -> float:
 
 @dataclass(frozen=True)
 class AgentPolicy:
-    """A Gymnasium agent as a policy for ``simulate``; it observes what a ``BudgetEnv`` shows.
+    """A Gymnasium agent as a policy for ``simulate``, with the observations of a ``BudgetEnv``.
 
     Attributes:
         act: ``act(observation)`` returns an action. An agent with memory or randomness should have a method
@@ -99,7 +98,7 @@ class AgentPolicy:
 
 
 class AgentLearner:
-    """An agent during a trial."""
+    """The agent during one trial."""
 
     def __init__(self, act: Act, problem: Problem, seed: SeedSequence) -> None:
         self._act = act
@@ -115,7 +114,7 @@ class AgentLearner:
         self._reward, self._costs = 0.0, np.zeros(self._problem.resources)
 
     def ask(self) -> int:
-        """The arm of the next round, or ``SKIP``."""
+        """Return the arm of the next round, or ``SKIP``."""
         time_left = 1.0 - self._round / self._problem.horizon
         arm = arm_of(self._act(observe(self._ledger, time_left, self._reward, self._costs)), self._problem.arms)
         self._round += 1
@@ -124,6 +123,6 @@ class AgentLearner:
         return arm
 
     def tell(self, arm: int, reward: float, costs: npt.ArrayLike) -> None:  # noqa: ARG002
-        """Remember the outcome for the next observation."""
+        """Store the outcome for the next observation."""
         self._reward, self._costs = reward / self._units.reward, np.asarray(costs) / self._units.costs
         charge(self._ledger, self._costs)

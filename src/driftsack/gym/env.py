@@ -1,4 +1,4 @@
-"""``BudgetEnv``: any instance as a Gymnasium environment, by the rules of ``simulate``."""
+"""``BudgetEnv``: an instance as a Gymnasium environment, with the rules of ``simulate``."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from driftsack.gym.observation import Observation, arm_of, observe
 
 
 class BudgetEnv(Env[Observation, Any]):
-    """An episode is a trial: it ends when a budget breaks or T rounds are over.
+    """An environment whose episodes are trials: an episode ends when a budget is exceeded or after T rounds.
 
-    - *Actions*: 0 to m - 1 are the arms, m, the last, is ``SKIP``.
-    - *Observation*, in [0, 1]: the share of each budget left (d), of the time left (1), the last round's reward
+    - *Actions*: 0 to m - 1 are the arms; the last action, m, is ``SKIP``.
+    - *Observation*, in [0, 1]: the remaining share of each budget (d) and of the time (1), the last round's reward
       over ``reward_max`` (1) and its costs over ``cost_max`` (d).
-    - *Reward*: in the problem's units. The round that breaks a budget earns nothing and terminates the episode (the
+    - *Reward*: in the problem's units. The round that exceeds a budget earns nothing and terminates the episode (the
       paper's stop rule); round T truncates it.
-    - *info*: ``round``, how many rounds were played; ``spent (d,)``, without the round that broke a budget, and
+    - *info*: ``round``, the number of rounds played; ``spent (d,)``, without the round that exceeded a budget, and
       ``costs (d,)`` of the last round, both in the problem's units.
 
     ``reset(seed=s)`` gives the same outcomes as trial 0 of ``simulate(..., seed=s)``; ``reset()`` continues the stream.
@@ -57,7 +57,7 @@ class BudgetEnv(Env[Observation, Any]):
 
     @property
     def problem(self) -> Problem:
-        """What a learner knows of the instance."""
+        """The problem of the instance, which is what a learner is given."""
         return self.instance.problem
 
     def _open(self) -> None:
@@ -73,7 +73,7 @@ class BudgetEnv(Env[Observation, Any]):
         """Begin an episode.
 
         Args:
-            seed: Seed of the outcomes; None continues the present stream.
+            seed: Seed of the outcomes; None continues the current stream.
             options: Not used.
 
         Returns:
@@ -106,7 +106,7 @@ class BudgetEnv(Env[Observation, Any]):
         return self._observed(reward), reward * self._units.reward, self._broken, truncated, self._info()
 
     def _pull(self, arm: int) -> float:
-        """The normalised reward of an arm; 0 if its costs break a budget, which ends the episode."""
+        """The normalised reward of an arm; 0 if its costs exceed a budget, which ends the episode."""
         reward = float(draw_outcome(self._world, self._round, arm, self._costs, self.np_random))
         self._broken = not charge_or_stop(self._ledger, self._costs, self._overshoot)
         return 0.0 if self._broken else reward
@@ -114,11 +114,11 @@ class BudgetEnv(Env[Observation, Any]):
     def _check_open(self) -> None:
         """Raise unless a round can begin."""
         if self._round < 0:
-            raise DriftsackError("an episode begins with reset(); call it before the first step.")
+            raise DriftsackError("an episode must begin with reset(); call it before the first step.")
         if self._broken:
-            raise BudgetExhaustedError(f"a budget broke in round {self._round}; call reset() for a new episode.")
+            raise BudgetExhaustedError(f"a budget was exceeded in round {self._round}; call reset() for a new episode.")
         if self._round == self.instance.horizon:
-            raise HorizonReachedError(f"all {self._round} rounds were played; call reset() for a new episode.")
+            raise HorizonReachedError(f"all {self._round} rounds have been played; call reset() for a new episode.")
 
     def _observed(self, reward: float) -> Observation:
         return observe(self._ledger, 1.0 - self._round / self.instance.horizon, reward, self._costs)

@@ -1,4 +1,4 @@
-"""The paper's examples under Gymnasium's names."""
+"""Registration of the paper's examples with Gymnasium."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 
 def register_examples() -> None:
-    """Make ``gymnasium.make("driftsack/Example2-v0", horizon=1_000)`` work; a second call changes nothing."""
+    """Make ``gymnasium.make("driftsack/Example2-v0", horizon=1_000)`` work; further calls have no effect."""
     for name, settings in EXAMPLES.items():
         if name not in registry:
             register(id=name, entry_point=f"{__name__}:example", kwargs=dict(settings))
 
 
 def example(world: str, **settings: Any) -> BudgetEnv:
-    """The environment of a world of ``driftsack.instances``, whose function takes the settings.
+    """The environment of an instance of ``driftsack.instances``; ``settings`` are passed to its function.
 
     >>> example("example_1", horizon=10).instance.horizon
     10

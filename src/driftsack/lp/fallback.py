@@ -1,4 +1,4 @@
-"""HiGHS on the step LP: the reference solver, and the fallback where the built-in simplex cannot certify its answer."""
+"""HiGHS on the step LP: the reference solver, and the fallback if the built-in simplex cannot certify its solution."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def solve_program(objective: Floats, columns: Floats, rhs: Floats) -> tuple[Floa
         if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
             answer = solver.getSolution()
             return np.maximum(answer.col_value, 0.0), np.maximum(answer.row_dual, 0.0)
-    said = solver.modelStatusToString(solver.getModelStatus())
+    status = solver.modelStatusToString(solver.getModelStatus())
     raise DriftsackError(
-        f"the program must have an optimum that HiGHS finds, but it says {said!r}; "
+        f"HiGHS must find an optimum of the program, but its status is {status!r}; "
         f"objective {objective}, columns {columns}, right-hand side {rhs}."
     )
 
 
 def rescue(lp: Simplex) -> None:
-    """Solve a failed program with HiGHS and hand the solution to the next ``simplex.solve``."""
+    """Solve a failed program with HiGHS; the next ``simplex.solve`` accepts the solution."""
     variables = lp.solution.size
     solution, duals = solve_program(lp.objective[:variables], lp.columns[:, :variables], lp.rhs)
     lp.solution[:] = solution

@@ -3,9 +3,9 @@ r"""The step LP: the best mix for one round at a given rate of spending (paper, 
 .. math:: \mathrm{LP}(\mu, C) = \max_x \; \mu^\top x \quad
           \text{s.t. } C x \le b,\; \textstyle\sum_i x_i \le 1,\; x \ge 0 .
 
-The rest of 1 is ``SKIP``. Costs may be negative and rewards above 1: confidence bounds are. The dual
-is :math:`\min_{q \ge 0} b^\top q + \alpha` with :math:`\alpha = \max(0, \max_i \mu_i - q^\top C_i)`, so any
-mix and any prices bound the gap between them; :func:`certificate` computes it.
+``SKIP`` has the remaining probability. Costs may be negative and rewards above 1, as confidence bounds are. The dual
+is :math:`\min_{q \ge 0} b^\top q + \alpha` with :math:`\alpha = \max(0, \max_i \mu_i - q^\top C_i)`, so the
+duality gap of any feasible mix and prices bounds their error; :func:`certificate` computes it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StepSolution(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """How far a mix and prices are from optimal, computed from the data alone; all zero for an exact pair.
+    """The distance of a mix and prices from optimality, computed from the data alone; all zero for an exact pair.
 
     Attributes:
         gap: Dual value minus primal value.
@@ -64,7 +64,7 @@ def new_step_lp(arms: int, rate: Floats) -> Simplex:
 
     Args:
         arms: The number of arms.
-        rate: (d,) what may be spent of each resource.
+        rate: (d,) the spending allowed per round of each resource.
 
     Returns:
         The program.
@@ -82,7 +82,7 @@ def step_lp(rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike) -
     Args:
         rewards: (m,) rewards of the arms.
         costs: (d, m) costs of the arms.
-        rate: (d,) what may be spent of each resource; one number for all of them.
+        rate: (d,) the spending allowed per round of each resource; one number for all of them.
 
     Returns:
         The optimal mix and prices.
@@ -95,7 +95,7 @@ def step_lp(rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike) -
     uses = floats(costs, "costs", (None, gains.size))
     rates = within(vector(rate, "rate", len(uses)), 0.0, np.inf, "rate")
 
-    # In units in which the largest reward and the largest cost of each resource are 1.
+    # Scale the program so that the largest reward and the largest cost of each resource are 1.
     gain = float(np.abs(gains).max(initial=0.0)) or 1.0
     use = np.abs(uses).max(axis=1, initial=0.0)
     use[use == 0.0] = 1.0
@@ -129,7 +129,7 @@ def draw_from(lp: Simplex, rng: Generator, mix: Floats, prices: Floats) -> int:
 
 
 def rescue_failed(lp: Simplex) -> bool:
-    """Let HiGHS solve the program if the last solve failed; returns whether it did."""
+    """Let HiGHS solve the program if the last solve failed; return whether it had failed."""
     if lp.counts[simplex.STATUS] != simplex.FAILED:
         return False
     from driftsack.lp.fallback import rescue  # noqa: PLC0415  (highspy is slow to import and rarely needed)
@@ -146,7 +146,7 @@ def certificate(
     Args:
         rewards: (m,) rewards of the arms.
         costs: (d, m) costs of the arms.
-        rate: (d,) what may be spent of each resource; one number for all of them.
+        rate: (d,) the spending allowed per round of each resource; one number for all of them.
         mix: (m,) the probabilities.
         prices: (d,) the prices.
 

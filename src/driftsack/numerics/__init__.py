@@ -1,1 +1,1 @@
-"""Kernels without a domain: simplex, windows, detectors, projections, sampling; and how kernels are compiled."""
+"""Domain-independent kernels (simplex, windows, detectors, projections, sampling) and their compilation."""

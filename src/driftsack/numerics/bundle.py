@@ -31,7 +31,7 @@ Oracle = Callable[[Floats, Floats, Floats], None]
 """``oracle(point, values, slopes)`` writes every group's value (G,) and subgradient (G, p) at a point (p,)."""
 
 HALFWAY: Final = 0.5
-FULL_STEP_EVERY: Final = 4  # passes at the master program's own solution end exactly; halfway points only come close
+FULL_STEP_EVERY: Final = 4  # how often to evaluate at the master program's solution, which can be exact
 VIOLATION_TOLERANCE: Final = 1e-12
 
 
@@ -152,7 +152,7 @@ class _MasterProgram:
             self.slopes.append(slopes[g].copy())
 
     def solve(self) -> tuple[Floats, float]:
-        """Solve the program; return its point and the lower bound that its multipliers prove."""
+        """Solve the program; return its solution and the lower bound that its multipliers prove."""
         self.solver.run()
         solution = self.solver.getSolution()
         self.point = np.clip(np.array(solution.col_value[: self.high.size]), 0.0, self.high)

@@ -1,11 +1,11 @@
 """``kernel``: the decorator of every compiled function of the library, and its cache on disk.
 
 Numba stamps a cached function with the content of its own file only. A kernel that calls kernels of other files would
-then be loaded from the cache although a callee has changed. Kernels of the library carry the digest of all code that
-decides results instead (:mod:`driftsack.core.stamp`).
+then be loaded from the cache although a callee has changed. Kernels of the library are stamped with the digest of all
+code that decides results instead (:mod:`driftsack.core.stamp`).
 
-The cache can only save time: a file that cannot be read, written or trusted is ignored, and the kernel is compiled in
-memory.
+Errors of the cache are never fatal: a file that cannot be read, written or trusted is ignored, and the kernel is
+compiled in memory.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class _SealedFile(IndexDataCacheFile):  # type: ignore[misc]
         return _sealed(obj)
 
     def _load_index(self) -> dict[Any, str]:
-        """The signatures on disk; none if the index is missing, damaged or of other code: it is then written again."""
+        """The signatures on disk; none if the index is missing, damaged or stale. It is then written again."""
         with contextlib.suppress(Exception):
             with Path(self._index_path).open("rb") as stream:
                 version = pickle.load(stream)  # noqa: S301  (Numba's format, in the user's own cache)
                 sealed = stream.read()
-            if version == self._version:  # otherwise the rest may name a class that is gone
+            if version == self._version:  # otherwise the rest may refer to a class that no longer exists
                 stamp, overloads = _opened(sealed)
                 return dict(overloads) if stamp == self._source_stamp else {}
         return {}
@@ -81,7 +81,7 @@ def _sealed(obj: object) -> bytes:
 
 
 def _opened(sealed: bytes) -> Any:
-    """The object in a file, if the file is as it was written."""
+    """The object in a file, if the content of the file matches its digest."""
     digest, content = sealed[:DIGEST_BYTES], sealed[DIGEST_BYTES:]
     if hashlib.sha256(content).digest() != digest:
         raise ValueError("a file of the kernel cache is damaged")
@@ -89,7 +89,7 @@ def _opened(sealed: bytes) -> Any:
 
 
 class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's per-function cache, stale as soon as code that decides results changes, and never a reason to fail."""
+    """Numba's per-function cache, invalidated by changes of code that decides results; its errors are ignored."""
 
     def __init__(self, function: Callable[..., object], stamp: str) -> None:
         super().__init__(function)
@@ -102,7 +102,7 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
             return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled form if that is possible."""
+        """Store a compiled form if possible."""
         with contextlib.suppress(Exception):
             super().save_overload(sig, data)
 
@@ -110,8 +110,8 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
 def kernel(function: Function) -> Function:
     """Compile a function on first use, without the GIL and without a memory manager: it cannot allocate.
 
-    The machine code is kept on disk if the function belongs to the package, whose stamp then covers it, and if there
-    is a folder to write to. With ``NUMBA_DISABLE_JIT=1`` the function is returned as it is.
+    The machine code is cached on disk if the function belongs to the package, so that the stamp covers it, and if there
+    is a writable folder. With ``NUMBA_DISABLE_JIT=1`` the function is returned as it is.
 
     Args:
         function: The function to compile. It calls other kernels by their global names.
@@ -125,7 +125,7 @@ def kernel(function: Function) -> Function:
     place = Path(function.__code__.co_filename).resolve()
     if PACKAGE in place.parents:
         part = place.relative_to(PACKAGE).parts[0]
-        with contextlib.suppress(RuntimeError):  # Numba's word for: nowhere to write
+        with contextlib.suppress(RuntimeError):  # raised by Numba if no folder is writable
             compiled._cache = _KernelCache(function, code_digest(*{part} - set(DECIDING)))  # noqa: SLF001
     return cast("Function", compiled)
 
@@ -145,13 +145,13 @@ def uncached(compiled: Function) -> Function:
 
 
 def source(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Python function behind a kernel, or the function itself if it is none.
+    """Return the Python function of a kernel; a plain function is returned unchanged.
 
     Args:
         compiled: A kernel or a function.
 
     Returns:
-        The function as it was written.
+        The Python function.
     """
     function: Callable[..., Any] = getattr(compiled, "py_func", compiled)
     return function

@@ -1,21 +1,22 @@
 r"""CUSUM change detection on streams of outcomes in [0, 1], two-sided (Page 1954; for bandits Liu, Lee, Shroff 2018).
 
-The reference :math:`\hat u` is a mean of outcomes: of all so far up to a number S, then of those up to the last moment
-at which both walks below were at 0. After a warm-up of M outcomes
+The reference :math:`\hat u` is a mean of outcomes: of all outcomes until there are S, and after that of those up to the
+last time at which both statistics below were 0. After a warm-up of M outcomes
 
 .. math:: g^+ \leftarrow \max(0,\, g^+ + x - \hat u - \epsilon), \qquad
           g^- \leftarrow \max(0,\, g^- + \hat u - x - \epsilon),
 
-and there has been a change when either exceeds h. To see changes of at least :math:`\Delta`, take
+and a change is detected when either exceeds h. To detect changes of at least :math:`\Delta`, take
 :math:`\epsilon = \Delta/2`. An outcome in [0, 1] has
 :math:`\mathbf{E}\, e^{\lambda (x - u - \epsilon)} \le e^{\lambda^2/8 - \lambda\epsilon}`, which is 1 at
-:math:`\lambda = 8\epsilon`: without a change a climb to h has probability at most :math:`e^{-8 \epsilon h}` from each
-start, so :math:`h = \ln(2 T/\delta) / (8\epsilon)` raises a false alarm within T outcomes with probability at most
-:math:`\delta`, but for the error of the reference. With the first :math:`M = \lceil 4/\Delta^2 \rceil` outcomes alone
-one stream in five raised a false alarm where one in twenty was promised. The reference is therefore updated until its
-error is below :math:`\epsilon/2`, :math:`S = 2 \ln(4/\delta) / \epsilon^2`, and after that only while no walk is under
-way. A change of :math:`\Delta` before that must come after about :math:`h / (0.19 \Delta)` outcomes: otherwise the
-reference follows it. O(1) per round.
+:math:`\lambda = 8\epsilon`: without a change an excursion to h has probability at most :math:`e^{-8 \epsilon h}` from
+each start, so :math:`h = \ln(2 T/\delta) / (8\epsilon)` raises a false alarm within T outcomes with probability at most
+:math:`\delta`, apart from the error of the reference. With a reference from the first
+:math:`M = \lceil 4/\Delta^2 \rceil` outcomes alone, a fifth of the streams raised a false alarm at
+:math:`\delta = 1/20`. The reference is therefore updated until its error is below :math:`\epsilon/2`,
+:math:`S = 2 \ln(4/\delta) / \epsilon^2`, and after that only while both statistics are 0. An earlier change of
+:math:`\Delta` is detected only if it comes after about :math:`h / (0.19 \Delta)` outcomes: otherwise the reference
+follows it. O(1) per round.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from driftsack.numerics.compiled import kernel
 
 
 class CUSUM(NamedTuple):
-    """What is kept of each of S streams."""
+    """The detectors of several streams."""
 
-    reference_counts: Ints  # (S,) outcomes in the reference
-    reference_sums: Floats  # (S,)
-    recent_counts: Ints  # (S,) outcomes since then
-    recent_sums: Floats  # (S,)
-    up: Floats  # (S,) g+
-    down: Floats  # (S,) g-
+    reference_counts: Ints  # (streams,) outcomes in the reference
+    reference_sums: Floats  # (streams,)
+    recent_counts: Ints  # (streams,) outcomes since then
+    recent_sums: Floats  # (streams,)
+    up: Floats  # (streams,) g+
+    down: Floats  # (streams,) g-
     warmup: int  # M
     settled: int  # S
     drift: float  # epsilon
@@ -75,16 +76,16 @@ def reset_cusum(cusum: CUSUM) -> None:
 
 @kernel
 def cusum_detects(cusum: CUSUM, stream: int, outcome: float) -> bool:
-    """Add an outcome; whether a change of the stream is detected."""
+    """Add an outcome; return whether a change of the stream is detected."""
     cusum.recent_counts[stream] += 1
     cusum.recent_sums[stream] += outcome
-    known = cusum.reference_counts[stream]
-    if known >= cusum.warmup:
-        excess = outcome - cusum.reference_sums[stream] / known
+    count = cusum.reference_counts[stream]
+    if count >= cusum.warmup:
+        excess = outcome - cusum.reference_sums[stream] / count
         cusum.up[stream] = max(0.0, cusum.up[stream] + excess - cusum.drift)
         cusum.down[stream] = max(0.0, cusum.down[stream] - excess - cusum.drift)
     highest = max(cusum.up[stream], cusum.down[stream])
-    if highest == 0.0 or known < cusum.settled:
+    if highest == 0.0 or count < cusum.settled:
         cusum.reference_counts[stream] += cusum.recent_counts[stream]
         cusum.reference_sums[stream] += cusum.recent_sums[stream]
         cusum.recent_counts[stream] = 0

@@ -22,7 +22,7 @@ from driftsack.numerics.compiled import kernel
 
 
 class Exp3P(NamedTuple):
-    """Log weights, and the probabilities computed from them last."""
+    """Log weights and the latest probabilities."""
 
     log_weights: Floats  # (K,)
     probabilities: Floats  # (K,)
@@ -31,7 +31,7 @@ class Exp3P(NamedTuple):
 
 
 def new_exp3p(actions: int, rounds: int, delta: float) -> Exp3P:
-    """Equal weights."""
+    """EXP3.P with equal weights."""
     explore = min(0.6, 2 * math.sqrt(0.6 * actions * math.log(actions) / rounds))
     bonus = 2 * math.sqrt(math.log(actions * rounds / delta) / (actions * rounds))
     return Exp3P(np.zeros(actions), np.full(actions, 1 / actions), explore, bonus)
@@ -60,14 +60,14 @@ def mix_uniform(shares: Floats, explore: float) -> None:
 
 @kernel
 def update_probabilities(bandit: Exp3P) -> None:
-    """Compute the probabilities of the present weights."""
+    """Compute the probabilities from the current weights."""
     softmax(bandit.log_weights, bandit.probabilities)
     mix_uniform(bandit.probabilities, bandit.explore)
 
 
 @kernel
 def update_weights(bandit: Exp3P, action: int, probability: float, payoff: float) -> None:
-    """Take in the payoff in [0, 1] of an action that was taken with the given probability, however long ago."""
+    """Update the weights with the payoff in [0, 1] of an action that was taken with the given probability."""
     step = bandit.explore / (3.0 * bandit.log_weights.size)
     for a in range(bandit.log_weights.size):
         bandit.log_weights[a] += step * bandit.bonus / bandit.probabilities[a]

@@ -1,7 +1,7 @@
 r"""GLR change detection on streams of outcomes in [0, 1], at dyadic splits (Besson and others 2022).
 
 After n outcomes of a stream, split into the first s and the last n - s, with means :math:`\hat\mu_1, \hat\mu_2` and
-pooled mean :math:`\hat\mu`. There has been a change if for some s
+pooled mean :math:`\hat\mu`. A change is detected if for some s
 
 .. math:: s\, \mathrm{kl}(\hat\mu_1, \hat\mu) + (n - s)\, \mathrm{kl}(\hat\mu_2, \hat\mu)
           \ge \beta(n, \delta) = \ln\bigl(3 n^{3/2} / \delta\bigr), \qquad
@@ -10,8 +10,8 @@ pooled mean :math:`\hat\mu`. There has been a change if for some s
 (The threshold is the one that is used in practice; their proof needs a somewhat larger one.)
 
 *Dyadic splits*: for each k the running sum at the last two multiples of :math:`2^k` is kept, and the older one splits
-off the last :math:`2^k` to :math:`2^{k+1} - 1` outcomes; so is the sum of the first :math:`2^k`. Memory and a round
-cost :math:`O(\log n)`, and the shorter side of the nearest split is off by a factor of two at most.
+off the last :math:`2^k` to :math:`2^{k+1} - 1` outcomes; so is the sum of the first :math:`2^k`. Memory and time
+per round are :math:`O(\log n)`, and the shorter side of the nearest split is off by a factor of two at most.
 
 *Few logarithms*: :math:`\mathrm{kl}(p, q) \le (p - q)^2 / (q (1 - q))`, so the statistic is at most
 :math:`\frac{s (n-s)}{n} (\hat\mu_1 - \hat\mu_2)^2 / (\hat\mu (1 - \hat\mu))`; only where that reaches the threshold is
@@ -30,7 +30,7 @@ from driftsack.numerics.compiled import kernel
 
 
 class GLR(NamedTuple):
-    """What is kept of each of S streams."""
+    """The detectors of S streams."""
 
     counts: Ints  # (S,) n
     sums: Floats  # (S,) of all n outcomes
@@ -49,14 +49,14 @@ def new_glr(streams: int, longest: int, delta: float) -> GLR:
 
 @kernel
 def reset_glr(glr: GLR) -> None:
-    """Restart every stream. Running sums need no erasing: none is read before it is written again."""
+    """Restart every stream. Running sums are not cleared: each is written before it is read again."""
     glr.counts[:] = 0
     glr.sums[:] = 0.0
 
 
 @kernel
 def glr_detects(glr: GLR, stream: int, outcome: float) -> bool:
-    """Add an outcome; whether a change of the stream is detected."""
+    """Add an outcome; return whether a change of the stream is detected."""
     n = glr.counts[stream] + 1
     total = glr.sums[stream] + outcome
     glr.counts[stream] = n

@@ -1,4 +1,4 @@
-"""Euclidean projections onto convex sets: kernels that move a point to the nearest point of a set, in place."""
+"""Euclidean projections onto convex sets: kernels that replace a point by the nearest point of a set, in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random choices: an index from probabilities, and a hash that replaces a stored uniform draw."""
+"""Random choices: an index drawn from probabilities, and a hash that replaces a stored uniform draw."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORD: Final = 2**32 - 1
 
 @kernel
 def draw(mix: Floats, uniform: float) -> int:
-    """Draw from a mix by inversion: the arm whose part of [0, 1) contains ``uniform``, or SKIP for the rest.
+    """Draw from a mix by inversion: the arm whose part of [0, 1) contains ``uniform``, or SKIP if none does.
 
     Args:
         mix: (m,) probabilities whose sum is at most 1.
@@ -37,7 +37,7 @@ def draw(mix: Floats, uniform: float) -> int:
 
 @kernel
 def hashed_uniform(key: int, t: int, k: int) -> float:
-    """A pseudo-random number in [0, 1) that depends on the three arguments alone.
+    """A pseudo-random number in [0, 1) that depends only on the three arguments.
 
     >>> hashed_uniform(7, 0, 0) == hashed_uniform(7, 0, 0) != hashed_uniform(7, 0, 1)
     True
@@ -47,7 +47,7 @@ def hashed_uniform(key: int, t: int, k: int) -> float:
 
 @kernel
 def scramble(word: int) -> int:
-    """Mix the bits of a 32-bit word, one to one; products stay below 2^63."""
+    """Mix the bits of a 32-bit word by a bijection; products stay below 2^63."""
     word = ((word ^ (word >> 16)) * 0x21F0AAAD) & WORD
     word = ((word ^ (word >> 15)) * 0x735A2D97) & WORD
     return word ^ (word >> 15)

@@ -1,23 +1,23 @@
-r"""A tiny simplex method that remembers its basis.
+r"""A simplex method for small programs that is warm-started from its last basis.
 
 .. math:: \max_x \; c^\top x \quad \text{s.t. } A x \le h,\; x \ge 0, \qquad A \in \mathbb{R}^{k \times n},\; h \ge 0,
 
 for few rows k, many solves, and little change from one solve to the next. With slacks the columns are
-:math:`[A \; I]`. The state keeps a basis, the explicit inverse :math:`B^{-1}` and the data. A solve first asks
-whether the kept basis is still optimal; if not it pivots, and there are three cases:
+:math:`[A \; I]`. The state keeps a basis, the explicit inverse :math:`B^{-1}` and the data. A solve first checks
+whether the kept basis is still optimal. If not, it pivots, and there are three cases:
 
 - levels :math:`B^{-1} h \ge 0` but some reduced cost :math:`c_j - y^\top A_j > 0`: a primal pivot;
 - no positive reduced cost but a negative level: a dual pivot;
-- both fail: dual pivots that count positive reduced costs as zero, for a few turns; if that does not help,
-  once, the slack basis, which is feasible because :math:`h \ge 0`.
+- both fail: dual pivots that count positive reduced costs as zero, for a few iterations. If that does not help, the
+  method restarts once from the slack basis, which is feasible because :math:`h \ge 0`.
 
 Replacing a basic column by its new value is the same rank-one update as a pivot, :math:`O(k^2)`. A solve costs
-:math:`O(k^2 + kn)` and one such pass more per pivot. *No cycling*: after a fixed number of pivots the rule is
-Bland's. *No silent error*: a basis is called optimal only if :math:`\|B x_B - h\|_1` and
-:math:`\|c_B - B^\top y\|_1`, computed from the data, are small; if they are not the inverse is recomputed
-from the data, and if that does not help the status is ``FAILED`` and the caller must solve otherwise.
+:math:`O(k^2 + kn)` and one such pass more per pivot. *No cycling*: after a fixed number of pivots, Bland's rule
+is used. *No silent errors*: a basis is accepted as optimal only if :math:`\|B x_B - h\|_1` and
+:math:`\|c_B - B^\top y\|_1`, computed from the data, are small. If they are not, the inverse is
+recomputed from the data; if that does not help, the status is ``FAILED`` and the caller must use another solver.
 
-The textbook behind it: Chvatal, Linear Programming (1983), chapters 7, 8 and 10.
+Reference: Chvatal, Linear Programming (1983), chapters 7, 8 and 10.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ GIVEN: Final = 2  # solved elsewhere: ``solve`` accepts that solution unless a c
 TOLERANCE: Final = 1e-11  # on levels and reduced costs
 SMALLEST_PIVOT: Final = 1e-9
 SINGULAR: Final = 1e-13
-HARRIS: Final = 1e-12  # how far below zero a level may go for the sake of a larger pivot
+HARRIS: Final = 1e-12  # how far below zero a level may fall to allow a larger pivot
 RESIDUAL: Final = 1e-11  # above it, the inverse is recomputed
-LARGEST_RESIDUAL: Final = 1e-9  # above it even then, the solve has failed
+LARGEST_RESIDUAL: Final = 1e-9  # above it after recomputation, the solve has failed
 
 # Positions in ``Simplex.counts``
 STATUS: Final = 0
-STALE: Final = 1  # the inverse does not belong to the data
+STALE: Final = 1  # 1 if the inverse does not match the data
 PIVOTS: Final = 2
 RESTARTS: Final = 3
 REFACTORISATIONS: Final = 4
@@ -105,7 +105,7 @@ def new_simplex(rows: int, variables: int) -> Simplex:
         solution=np.zeros(variables),
         counts=np.zeros(5, dtype=np.int64),
     )
-    source(to_slack_basis)(lp)  # in Python: not worth compiling an entry for
+    source(to_slack_basis)(lp)  # in Python, because it is not worth compiling
     return lp
 
 
@@ -145,7 +145,7 @@ def column_changed(lp: Simplex, j: int) -> None:
 
 @kernel
 def ftran(lp: Simplex, j: int) -> float:
-    """Compute work = B^-1 A_j (FTRAN); returns its largest absolute entry."""
+    """Compute work = B^-1 A_j (FTRAN); return its largest absolute entry."""
     rows = lp.rhs.size
     largest = 0.0
     for p in range(rows):
@@ -173,7 +173,7 @@ def exchange(lp: Simplex, p: int) -> None:
 
 @kernel
 def pivot(lp: Simplex, p: int, j: int) -> None:
-    """Column ``j`` enters the basis in position ``p``; ``work`` must hold B^-1 times it."""
+    """Let column ``j`` enter the basis in position ``p``; ``work`` must hold B^-1 times it."""
     exchange(lp, p)
     lp.position[lp.basis[p]] = -1
     lp.basis[p] = j
@@ -183,7 +183,7 @@ def pivot(lp: Simplex, p: int, j: int) -> None:
 
 @kernel
 def refactorise(lp: Simplex) -> bool:
-    """Compute the inverse from the data by Gauss-Jordan with row exchanges; False if it is singular."""
+    """Compute the inverse from the data by Gauss-Jordan with row exchanges; return False if it is singular."""
     rows = lp.rhs.size
     left, right = lp.square, lp.inverse
     lp.counts[REFACTORISATIONS] += 1
@@ -205,7 +205,7 @@ def refactorise(lp: Simplex) -> bool:
 
 @kernel
 def eliminate(left: Floats, right: Floats, p: int, top: int) -> None:
-    """Row ``top`` goes to row ``p`` and clears column ``p`` of all others; the same is done to ``right``."""
+    """Move row ``top`` to row ``p`` and eliminate column ``p`` from all others; apply the same to ``right``."""
     rows = len(left)
     if top != p:
         for i in range(rows):
@@ -225,7 +225,7 @@ def eliminate(left: Floats, right: Floats, p: int, top: int) -> None:
 
 @kernel
 def evaluate(lp: Simplex) -> None:
-    """Levels B^-1 h, prices y = c_B B^-1 and reduced costs c - y A of the present basis."""
+    """Compute levels B^-1 h, prices y = c_B B^-1 and reduced costs c - y A of the current basis."""
     rows = lp.rhs.size
     lp.duals[:] = 0.0
     for p in range(rows):
@@ -242,7 +242,7 @@ def evaluate(lp: Simplex) -> None:
 
 @kernel
 def subtract_rows(lp: Simplex, weights: Floats, into: Floats) -> None:
-    """Into -= weights A, row by row, so that the compiler can use vector instructions."""
+    """Subtract weights A from ``into``, row by row, so that the compiler can use vector instructions."""
     for i in range(lp.rhs.size):
         weight = weights[i]
         if weight != 0.0:
@@ -252,7 +252,7 @@ def subtract_rows(lp: Simplex, weights: Floats, into: Floats) -> None:
 
 @kernel
 def residual(lp: Simplex) -> float:
-    """How far the levels are from B x_B = h and the prices from B^T y = c_B, from the data; NaN stays NaN."""
+    """The violation of B x_B = h and B^T y = c_B, computed from the data; NaN is preserved."""
     rows = lp.rhs.size
     total = 0.0
     for i in range(rows):
@@ -280,8 +280,8 @@ def pick_leaving(lp: Simplex, bland: bool) -> int:
 def pick_entering(lp: Simplex, bland: bool) -> int:
     """The column with the largest positive reduced cost (Bland: the lowest such column), or -1.
 
-    The reduced costs of basic columns are zero but for rounding. What is not above that noise does not count
-    here, or copies of a basic column would replace it endlessly; the residual test judges the noise.
+    The reduced costs of basic columns are zero up to rounding. Reduced costs within that noise are ignored, because
+    otherwise copies of a basic column would replace it endlessly; the residual test bounds the noise.
     """
     noise = 0.0
     for p in range(lp.rhs.size):
@@ -323,7 +323,7 @@ def dual_ratio(lp: Simplex, p: int, bland: bool) -> int:
     """The column whose reduced cost reaches zero first as position ``p`` leaves, or -1.
 
     A column whose reduced cost is positive counts as one at zero: while neither the levels nor the reduced
-    costs have the right sign, dual pivots mend the levels first.
+    costs have the right sign, dual pivots make the levels feasible first.
     """
     total = lp.reduced.size
     lp.slopes[:] = 0.0
@@ -355,7 +355,7 @@ def accept(lp: Simplex) -> int:
 
 @kernel
 def step(lp: Simplex, leaving: int, entering: int, bland: bool) -> bool:
-    """A primal pivot on ``entering`` or, where a position must leave, a dual one; False if there is none."""
+    """Make a primal pivot on ``entering`` or, if a position must leave, a dual one; return False if there is none."""
     if leaving < 0:
         ftran(lp, entering)
         leaving = primal_ratio(lp, bland)
@@ -371,7 +371,7 @@ def step(lp: Simplex, leaving: int, entering: int, bland: bool) -> bool:
 
 @kernel
 def solve(lp: Simplex) -> int:
-    """Solve from the kept basis; ``OPTIMAL`` and a certified ``solution`` and ``duals``, or ``FAILED``.
+    """Solve the program, starting from the kept basis.
 
     Args:
         lp: The program.
@@ -385,7 +385,7 @@ def solve(lp: Simplex) -> int:
     if lp.counts[STALE] == 1 and not refactorise(lp):
         to_slack_basis(lp)
     rows = lp.rhs.size
-    patience = 2 * rows  # pivots before a basis with both faults is given up
+    patience = 2 * rows  # pivots before a basis that is neither primal nor dual feasible is abandoned
     bland_after = 20 + 5 * rows
     refactored = False
     restarted = False
@@ -398,13 +398,13 @@ def solve(lp: Simplex) -> int:
             error = residual(lp)
             if error <= RESIDUAL or (refactored and error <= LARGEST_RESIDUAL):
                 return accept(lp)
-            going = not refactored and refactorise(lp)
+            advanced = not refactored and refactorise(lp)
             refactored = True
         elif leaving >= 0 and entering >= 0 and turn >= patience and not restarted:
-            going = False
+            advanced = False
         else:
-            going = step(lp, leaving, entering, bland)
-        if not going:
+            advanced = step(lp, leaving, entering, bland)
+        if not advanced:
             if restarted:
                 break
             to_slack_basis(lp)

@@ -1,9 +1,9 @@
-r"""Sums of outcomes per arm over the last w rounds: O(p) a round, exact at any horizon.
+r"""Sums of outcomes per arm over the last w rounds: O(p) per round, exact at any horizon.
 
 A window of w rounds before round t holds the rounds :math:`s \in [t-w, t-1]`. A ring buffer
 keeps the arm and the outcomes of each, so that a round that leaves the window can be subtracted from the sums.
 
-**Why the sums do not drift.** An outcome :math:`v \in [-1, 1]` is rounded once to a grid of :math:`2^{-k}`, and
+**Why the sums stay exact.** An outcome :math:`v \in [-1, 1]` is rounded once to a grid of :math:`2^{-k}`, and
 sums of grid steps are 64-bit integers, for which addition and subtraction are exact. The grid is the finest for
 which w outcomes cannot overflow: :math:`2^{k} w < 2^{62}`, that is :math:`2^{-48}` for :math:`w = 10^4` and
 :math:`2^{-38}` for :math:`w = 10^7`; a mean is off by half a step at most, at any time. Integer sums also do
@@ -34,7 +34,7 @@ class Window(NamedTuple):
 
 
 def open_window(length: int, horizon: int, arms: int, outcomes: int) -> Window:
-    """An empty window of ``length`` rounds; from ``horizon`` rounds on it needs no ring."""
+    """An empty window of ``length`` rounds; it needs no ring if that is at least ``horizon``."""
     ring = length if length < horizon else 0
     bits = 62 - min(length, horizon).bit_length()
     return Window(
@@ -49,7 +49,7 @@ def open_window(length: int, horizon: int, arms: int, outcomes: int) -> Window:
 
 @kernel
 def add(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
-    """Add the outcomes of round ``t`` in round ``now``; False if that round has left the window."""
+    """Add the outcomes of round ``t`` in round ``now``; return False if round ``t`` has left the window."""
     length = window.length[0]
     if length > 0 and t <= now - length:
         return False

@@ -1,4 +1,4 @@
-"""Policies, one algorithm per file. A policy knows the problem, never the instance."""
+"""Policies, one algorithm per file. A policy is given the problem; only oracles are given the instance."""
 
 from driftsack.policies.always_arm import AlwaysArm
 from driftsack.policies.bandit_over_bandit import BanditOverBandit

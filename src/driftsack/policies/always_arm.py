@@ -1,6 +1,6 @@
 """Always one arm: the same arm in every round, until a budget is exhausted.
 
-The simplest baseline: what one arm earns on its own. No guarantee. O(m) per round.
+The simplest baseline, which shows what a single arm earns. No guarantee. O(m) per round.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Choose the arm."""
+    """Choose the given arm."""
     mix[:] = 0.0
     mix[state.arm[0]] = 1.0
     prices[:] = 0.0
@@ -37,7 +37,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Nothing is learnt."""
+    """Ignore the outcome."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class AlwaysArm(Policy):
 
     @property
     def forgets(self) -> None:
-        """It learns nothing."""
+        """None: the policy learns nothing."""
 
     def new_state(self, problem: Problem) -> State:
-        """Check that the problem has the arm."""
+        """The state, after a check that the problem has the arm."""
         if self.arm >= problem.arms:
             raise OutOfRangeError(f"arm must lie in [0, {problem.arms - 1}] on this problem, got {self.arm}.")
         return State(frozen(np.array([self.arm])))

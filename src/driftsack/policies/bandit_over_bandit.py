@@ -1,24 +1,24 @@
 r"""Bandit over bandit (after Cheung, Simchi-Levi and Zhu 2019): one bandit learns the window of another.
 
-Time is cut into blocks of H rounds. In each block a fresh sliding-window UCB uses one of the windows
+Time is divided into blocks of H rounds. In each block a fresh sliding-window UCB uses one of the windows
 
 .. math:: w_k = \lfloor H^{k/\Delta} \rfloor, \quad k = 0, \dots, \Delta, \qquad \Delta = \lceil \ln H \rceil,
 
-and EXP3 over the :math:`K = \Delta + 1` windows is paid the block's reward over H,
+and EXP3 over the :math:`K = \Delta + 1` windows receives the block's reward over H,
 
 .. math:: p_k = (1 - \gamma) \frac{u_k}{\sum_l u_l} + \frac{\gamma}{K}, \qquad
           u_k \leftarrow u_k \exp\Bigl(\frac{\gamma}{K} \frac{\text{reward}}{H p_k}\Bigr), \qquad
           \gamma = \min\Bigl(1, \sqrt{\frac{K \ln K}{(e - 1) \lceil T/H \rceil}}\Bigr).
 
 Every block has a budget of its own, H times the rate, so that blocks are comparable; a block whose budget cannot pay
-for one more round at the highest cost skips until its end. :math:`H = \lceil m \sqrt T \rceil`, or as many rounds as
-ten rounds at the highest cost need at this rate, if that is more.
+for one more round at the highest cost skips until its end. :math:`H = \lceil m \sqrt T \rceil`, or, if
+that is longer, the number of rounds whose budget pays for ten rounds at the highest cost.
 
-*Guarantee*: without budgets, regret :math:`\tilde O(m^{1/3} V^{1/3} T^{2/3} + m^{1/2} T^{3/4})` without knowing V.
-*None is known to us with budgets.* A block cannot remember more than H rounds, so many blocks of many rounds are
-needed, and confidence radii that are small within a block: the printed ones (``scale=1``) are above 1 throughout a
-short one. A round costs that of sliding-window UCB. Of feedback that arrives after its block has ended
-only the costs count, in the present block.
+*Guarantee*: without budgets, regret :math:`\tilde O(m^{1/3} V^{1/3} T^{2/3} + m^{1/2} T^{3/4})` without knowing V. *No
+guarantee with budgets is known.* A block cannot remember more than H rounds, so the policy needs many long blocks, and
+confidence radii that become small within a block: the printed ones (``scale=1``) exceed 1 throughout a short block. A
+round costs as much as one of sliding-window UCB. If feedback arrives after the end of its block, only its costs count,
+and they are charged to the current block.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from driftsack.policies.policy import Policy
 
 
 class Block(NamedTuple):
-    """The present block."""
+    """The current block."""
 
     first: Ints  # (1,) its first round; -1 before the first block
     window: Ints  # (1,) index of its window
-    missing: Ints  # (1,) rounds by which it is shorter than H
+    missing: Ints  # (1,) number of rounds by which it is shorter than H
     earned: Floats  # (1,) reward so far
     rate: Floats  # (d,) the rate when it began
 
@@ -76,7 +76,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """The choice of the block's learner, as long as the block's budget lasts."""
+    """Let the block's learner choose while the block's budget lasts, then skip."""
     first = state.block.first[0]
     if first < 0 or round.t >= first + state.length:
         if first >= 0:
@@ -92,13 +92,13 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def block_time(state: State, t: int) -> int:
-    """Round ``t`` on the clock of a block that ends with its H-th round."""
+    """Convert round ``t`` to the clock of a block that ends with its H-th round."""
     return int(t - state.block.first[0] + state.block.missing[0])
 
 
 @kernel
 def reward_window(state: State) -> None:
-    """EXP3: the window of the block that ended gets its reward, weighted by importance."""
+    """Update the weight of the last block's window with its importance-weighted reward (EXP3)."""
     k = state.block.window[0]
     payoff = state.block.earned[0] / (state.length * state.probabilities[k])
     state.log_weights[k] += state.explore / state.log_weights.size * payoff
@@ -106,7 +106,7 @@ def reward_window(state: State) -> None:
 
 @kernel
 def open_block(state: State, round: Round, rng: Generator) -> None:
-    """Draw a window; start a learner with a budget."""
+    """Start a block: draw a window, reset the learner and open the block's budget."""
     block, account = state.block, state.account
     softmax(state.log_weights, state.probabilities)
     mix_uniform(state.probabilities, state.explore)
@@ -125,7 +125,7 @@ def open_block(state: State, round: Round, rng: Generator) -> None:
 
 @kernel
 def follow_rate(state: State, round: Round) -> None:
-    """The block's budget assumes a constant rate; add the difference of the present one."""
+    """Adjust the block's budget, which assumes a constant rate, by the difference of the current rate."""
     account = state.account
     for j in range(account.budget.size):
         set_budget(account, j, account.budget[j] + (round.rate[j] - state.block.rate[j]))
@@ -133,7 +133,7 @@ def follow_rate(state: State, round: Round) -> None:
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Charge the block, and pass the outcome on unless its own block has ended."""
+    """Charge the block, and pass the outcome to the learner unless its own block has ended."""
     charge(state.account, outcome.costs)
     if outcome.t >= state.block.first[0]:
         state.block.earned[0] += outcome.reward
@@ -145,10 +145,11 @@ class BanditOverBandit(Policy):
     """EXP3 over the windows of sliding-window UCB.
 
     Attributes:
-        block: Rounds H of a block; None for the theory's.
+        block: The number H of rounds of a block; None for the default above.
         scale: Factor on both radii; see ``SlidingWindowUCB``.
         clip: Whether bounds are kept in [0, 1].
-        budget_rule: ``"fixed"`` paces a block by its rate, ``"remaining"`` by what is left of it over its rounds left.
+        budget_rule: ``"fixed"`` paces a block by its rate, ``"remaining"`` by its remaining budget per
+            remaining round.
 
     >>> BanditOverBandit().block_length(Problem(horizon=10_000, arms=2, budget=[5_000]))
     200

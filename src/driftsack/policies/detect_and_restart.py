@@ -1,16 +1,16 @@
 r"""Detect and restart: a policy for a stationary environment that is restarted whenever a change is detected.
 
 Every arm's reward and each of its costs is a stream with a change detector (:mod:`driftsack.numerics.glr` or
-:mod:`driftsack.numerics.cusum`). When any of them detects a change, the base and all detectors restart; budgets and
-time go on. To keep every arm under observation, a share :math:`\alpha` of the rounds is spread over the arms:
+:mod:`driftsack.numerics.cusum`). When any of them detects a change, the base and all detectors restart; budgets
+and time continue. To keep observing every arm, a share :math:`\alpha` of the rounds is spread evenly over the arms:
 
 .. math:: x = (1 - \alpha)\, x_{\mathrm{base}} + \alpha / m .
 
 *Guarantee*: without budgets, for a base with regret :math:`\tilde O(\sqrt{mT})` and :math:`\Upsilon` changes that are
 large and far enough apart, :math:`\tilde O(\sqrt{m \Upsilon T})` (Besson, Kaufmann, Maillard and Seznec 2022; Liu, Lee
-and Shroff 2018). *None is known to us with budgets*, and slow drift may never be detected: use windows there. A round
-costs that of the base and, for GLR, :math:`O(d \log T)`. Late feedback reaches the detectors in the order in which it
-arrives; outcomes of rounds before the last restart are dropped.
+and Shroff 2018). *No guarantee with budgets is known*, and slow drift may never be detected: use windows in that case.
+A round costs as much as one of the base, plus :math:`O(d \log T)` for GLR. Late feedback reaches the detectors in the
+order in which it arrives; outcomes of rounds before the last restart are dropped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """The base, its initial content, and the detectors."""
+    """The base, its initial state and the detectors."""
 
     base: Any  # the base's state, in ``memory``
     memory: Memory
@@ -53,7 +53,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """The choice of the base, or with probability alpha any arm."""
+    """Choose the arm of the base or, with probability alpha, a uniformly random arm."""
     arm = choose_base(state.base, round, rng, mix, prices)
     if arm == STUCK:
         return STUCK
@@ -83,9 +83,9 @@ class DetectAndRestart(Policy):
     Attributes:
         base: The policy that is restarted.
         detector: ``"glr"`` or ``"cusum"``.
-        explore: Share of the rounds that is spread over all arms, also where the base would skip. None: 0.02, or a
-            tenth of the smallest rate b if that is less.
-        delta: False-alarm probability of each stream; None: 1/sqrt(T).
+        explore: Share of the rounds that is spread over all arms, also where the base would skip. None for 0.02, or
+            a tenth of the smallest rate b if that is less.
+        delta: False-alarm probability of each stream; None for 1/sqrt(T).
         change: The smallest change that CUSUM is tuned to, in [0, 1].
 
     >>> DetectAndRestart(NaiveUCB(scale=0.1), detector="cusum").to_spec()["base"]["policy"]
@@ -117,7 +117,7 @@ class DetectAndRestart(Policy):
         return replace(self, base=self.base.follow_rate())
 
     def new_state(self, problem: Problem) -> State:
-        """The base before its first round, and detectors without observations."""
+        """The initial state of the base, and detectors without observations."""
         delta = self.delta or 1.0 / math.sqrt(problem.horizon)
         base, memory = pack(self.base.new_state(problem))
         return State(
@@ -132,5 +132,5 @@ class DetectAndRestart(Policy):
         )
 
     def _explore(self, problem: Problem) -> float:
-        """A fiftieth of the rounds, or a tenth of what the tightest budget can pay for if that is less."""
+        """The exploration share: by default 0.02, or a tenth of the smallest rate if that is less."""
         return self.explore if self.explore is not None else min(0.02, float(problem.rate.min()) / 10.0)

@@ -6,12 +6,12 @@ Before round t an outcome of round s has the weight :math:`\rho^{t-s}`, :math:`\
 .. math:: \hat\mu_i = \frac{\sum_{s<t} \rho^{t-s} r_s 1\{i_s = i\}}{N_i + 1}, \qquad
           \mathrm{UCB}_i = \hat\mu_i + \sqrt{2 \log(12 m T^3) / (N_i + 1)},
 
-the costs likewise from below, and the mix solves the step LP. A discount of :math:`1 - 1/w` remembers about w rounds.
-The bounds of every arm change in every round, so a round costs O(md + d³). *No guarantee with budgets is known to us.*
-Without budgets, regret is :math:`\tilde O(\sqrt{m \Upsilon T})` for :math:`\Upsilon` abrupt changes and the right
-:math:`\rho`.
+lower bounds of the costs in the same way, and the mix solves the step LP. A discount of :math:`1 - 1/w` remembers about
+w rounds. The bounds of every arm change in every round, so a round costs O(md + d³). *No guarantee with budgets is
+known.* Without budgets, regret is :math:`\tilde O(\sqrt{m \Upsilon T})` for :math:`\Upsilon` abrupt changes and the
+right :math:`\rho`.
 
-Late feedback enters with the weight that its round has by then.
+Late feedback is added with the weight that its round has when it arrives.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Discount once per round, solve the LP on optimistic means, draw."""
+    """Discount once per round, solve the LP on optimistic means, and draw the arm."""
     if round.t > state.means.latest[0]:
         state.means.latest[0] = round.t
         for i in range(mix.size):
@@ -63,7 +63,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def set_bounds(state: State, arm: int) -> None:
-    """UCB of the reward and LCB of the costs of one arm."""
+    """Set the UCB of the reward and the LCB of the costs of one arm."""
     sums, n = state.means.sums, state.means.pulls[arm] + 1.0
     state.lp.objective[arm] = upper_bound(state.radius, sums[arm, 0] / n, n)
     for j in range(sums.shape[1] - 1):
@@ -72,7 +72,7 @@ def set_bounds(state: State, arm: int) -> None:
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Add the outcome with its weight."""
+    """Add the outcome with its discounted weight."""
     if outcome.arm != SKIP:
         observe_discounted(state.means, outcome)
 
@@ -85,7 +85,7 @@ class DiscountedUCB(Policy):
         discount: The factor ρ in (0, 1); 1 - 1/w remembers about w rounds.
         scale: Factor on both radii; see ``SlidingWindowUCB``.
         clip: Whether bounds are kept in [0, 1].
-        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by what is left over the rounds left.
+        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by the remaining budget per remaining round.
 
     >>> DiscountedUCB(discount=0.999).to_spec()["discount"]
     0.999
@@ -113,7 +113,7 @@ class DiscountedUCB(Policy):
         return replace(self, budget_rule=FIXED)
 
     def new_state(self, problem: Problem) -> State:
-        """No observations: every arm at its most optimistic."""
+        """The state without observations, in which every arm has its most optimistic bounds."""
         return State(
             means=discounted_means(problem, self.discount),
             radius=new_radius(problem, self.scale, self.clip),

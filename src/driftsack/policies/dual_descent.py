@@ -1,4 +1,4 @@
-r"""Dual descent, best of many worlds (Castiglioni, Celli and Kroer 2022): a bandit that pays shadow prices.
+r"""Dual descent, best of many worlds (Castiglioni, Celli and Kroer 2022): a bandit with shadow prices.
 
 With prices q in :math:`\{q \ge 0, \|q\|_1 \le 1/b\}`, b the least rate, the primal, EXP3.P over the arms and SKIP,
 minimises the loss :math:`-r_t + q_t^\top c_t`, and the dual takes a projected gradient step,
@@ -9,8 +9,9 @@ Costs are scaled so that all rates equal b. The primal's payoff is :math:`(r - q
 It skips when a remaining budget is below the highest cost of one round, so with immediate feedback it never overspends.
 
 *Guarantee* (theirs, up to constants and logarithms): in a stationary environment regret :math:`\tilde O(\sqrt{mT}/b)`,
-and against an adversary a share of order b of the optimum. The step's constant is ours. O(m + d) per round, no LP. Late
-feedback: importance weights use the probability of the decision, prices are the present ones.
+and against an adversary a share :math:`\Omega(b)` of the optimum. The constant of the step is not from the paper.
+O(m + d) per round, no LP. Late feedback: importance weights use the probability of the decision, and prices are the
+current ones.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Draw from the primal's probabilities, unless a budget could not bear the round."""
+    """Draw from the primal's probabilities, or skip if a budget cannot pay for the round."""
     update_probabilities(state.primal)
     uniform = rng.random()
     affordable = can_pay(round.ledger, 1.0)
@@ -62,7 +63,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Update the primal at the present prices, then the prices."""
+    """Update the primal at the current prices, then the prices."""
     costs = outcome.costs
     paid = 0.0
     for j in range(costs.size):
@@ -82,7 +83,7 @@ class DualDescent(Policy):
 
     Attributes:
         step: Factor on the step of the dual, 1/(b sqrt(T)).
-        delta: Failure probability of EXP3.P; 1/T if None.
+        delta: Failure probability of EXP3.P; None for 1/T.
 
     >>> DualDescent(step=0.5).to_spec()
     {'policy': 'DualDescent', 'step': 0.5, 'delta': None}
@@ -102,7 +103,7 @@ class DualDescent(Policy):
         return True
 
     def new_state(self, problem: Problem) -> State:
-        """Equal weights, prices zero."""
+        """Equal weights and zero prices."""
         horizon = problem.horizon
         rate = min(max(float(problem.rate.min()), 1e-9), 1.0)
         return State(

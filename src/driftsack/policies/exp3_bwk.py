@@ -1,4 +1,4 @@
-r"""EXP3.BwK (Rangi, Franceschetti and Tran-Thanh 2019): EXP3 on reward less cost, for one resource.
+r"""EXP3.BwK (Rangi, Franceschetti and Tran-Thanh 2019): EXP3 on reward minus cost, for one resource.
 
 With one resource and budget B, over the m arms (the algorithm has no SKIP),
 
@@ -7,11 +7,11 @@ With one resource and budget B, over the m arms (the algorithm has no SKIP),
           \gamma = \min\bigl(1, \sqrt{m \ln m / B}\bigr),
 
 with :math:`\hat r_i = r / p_i`, :math:`\hat c_i = c / p_i` for the arm pulled and 0 for the others. It pulls arms until
-the budget is exhausted. Weights are kept as logarithms; the constants are from memory.
+the budget is exhausted. Weights are kept as logarithms. The constants have not been checked against the paper.
 
 *Guarantee* (theirs, against an adversary, one resource): regret :math:`\tilde O(\sqrt{m B})` against the best fixed
-arm, counted until that arm has used the budget up. That is another notion than the LP benchmarks here, which
-pace a mix of arms over the horizon, so its regret must not be compared with theirs directly (docs/errata.md).
+arm, counted until that arm has exhausted the budget. The LP benchmarks of this library pace a mix of arms over the
+horizon instead, so the two kinds of regret must not be compared directly (docs/errata.md).
 O(m) per round, no LP. Late feedback: importance weights use the probability that the arm had when it was chosen.
 """
 
@@ -45,17 +45,17 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Draw by the weights, mixed with uniform exploration."""
+    """Draw an arm from the weights, mixed with uniform exploration."""
     softmax(state.log_weights, mix)
     mix_uniform(mix, state.explore)
-    prices[:] = 1.0  # a unit of cost weighs as much as a unit of reward
+    prices[:] = 1.0  # a unit of cost has the same weight as a unit of reward
     arm = draw(mix, rng.random())
-    return mix.size - 1 if arm == SKIP else arm  # the shares may sum to a little less than 1
+    return mix.size - 1 if arm == SKIP else arm  # the probabilities may sum to slightly less than 1
 
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Importance-weighted reward less cost; a round that was skipped for safety teaches nothing."""
+    """Add the importance-weighted reward minus cost; rounds skipped by ``safe`` are ignored."""
     if outcome.arm != SKIP:
         gain = outcome.reward - outcome.costs[0]
         state.log_weights[outcome.arm] += state.explore / state.log_weights.size * gain / outcome.probability
@@ -66,7 +66,7 @@ class Exp3BwK(Policy):
     """EXP3.BwK, for a single resource.
 
     Attributes:
-        explore: The exploration rate γ in (0, 1], or None for the theory's.
+        explore: The exploration rate γ in (0, 1]; None for the value above.
 
     >>> Exp3BwK().start(Problem(horizon=100, arms=2, budget=[9, 9]))
     Traceback (most recent call last):

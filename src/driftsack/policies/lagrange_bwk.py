@@ -5,17 +5,18 @@ The primal, EXP3.P over the arms and SKIP, and the dual, Hedge over the resource
 .. math:: L_t(a, i) = r_t(a) + 1 - \gamma\, c_{t,i}(a) .
 
 The primal is paid :math:`(L_t(a_t, \cdot) - 1 + \gamma) / (1 + \gamma) \in [0, 1]`; the dual minimises
-:math:`L_t(a_t, \cdot)`, so its weight on a resource grows with use. Budgets may differ: costs of resource j are scaled
-by :math:`B / B_j`, B the least budget. The dual's draw of a resource is replaced by its expectation, which has the same
-mean and less noise, and its shares times :math:`\gamma` are the prices.
+:math:`L_t(a_t, \cdot)`, so its weight on a resource grows with the use of that resource. Budgets may differ: costs of
+resource j are scaled by :math:`B / B_j`, B the least budget. The dual's draw of a resource is replaced by its
+expectation, which has the same mean and less noise, and its shares times :math:`\gamma` are the prices.
 
-- ``form="stochastic"``: :math:`\gamma = T/B` and one resource more, time, which every round uses B/T of, SKIP included.
+- ``form="stochastic"``: :math:`\gamma = T/B` and time as one more resource, of which every round uses B/T, also SKIP.
 - ``form="adversarial"``: no time; :math:`\gamma = T_0/B` with :math:`T_0 = g/(d+1)` for a value g of OPT_FD, or
-  :math:`T_0 = g` with ``divide=False``. Not knowing it, ``benchmark="guess"`` draws g from 1, 2, 4, ... up to T.
+  :math:`T_0 = g` with ``divide=False``. If the value is unknown, ``benchmark="guess"`` draws g from the powers of 2
+  up to T.
 
 *Guarantee* (their theorems, up to constants): in a stationary environment the stochastic form has regret
 :math:`\tilde O(\sqrt{mT}\, T/B)`. Against any oblivious adversary the adversarial form earns at least OPT_FD over a
-factor of order d + 1, or :math:`d \log T` with the guess, less a sublinear term. O(m + d) per round, no LP.
+factor :math:`O(d + 1)`, or :math:`O(d \log T)` with the guess, minus a sublinear term. O(m + d) per round, no LP.
 
 Late feedback: importance weights use the probability that the arm had when it was chosen; the dual's shares are those
 of the last choice.
@@ -52,17 +53,17 @@ class State(NamedTuple):
     log_weights: Floats  # (n,) of the dual; n = d, or d + 1 with time
     shares: Floats  # (n,) the dual's mix
     dual_rate: float  # eta of Hedge
-    scale: Floats  # (d,) B / B_j: what a unit of each resource weighs
+    scale: Floats  # (d,) B / B_j: the weight of a unit of each resource
     time_cost: float  # B / T in the stochastic form, else 0
     factor: Floats  # (1,) gamma; 0 until a guess is drawn
     budget: float  # B
-    doublings: int  # a guess is 2^k, k drawn from 0, ..., doublings; below 0: no guess
+    doublings: int  # a guess is 2^k with k drawn from 0, ..., doublings; negative if there is no guess
     divisor: float  # T0 = guess / divisor
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Draw from the primal's probabilities; the dual's mix gives the prices."""
+    """Draw from the primal's probabilities, and compute the prices from the dual's mix."""
     if state.factor[0] == 0.0:
         k = int(rng.random() * (state.doublings + 1))
         state.factor[0] = 2.0**k / (state.divisor * state.budget)
@@ -77,7 +78,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Update the primal with its payoff and the dual with what was used."""
+    """Update the primal with its payoff and the dual with the costs."""
     costs = outcome.costs
     resources = costs.size
     used = 0.0
@@ -102,7 +103,7 @@ class LagrangeBwK(Policy):
         form: ``"adversarial"`` or ``"stochastic"``.
         benchmark: For the adversarial form, a value of OPT_FD in the problem's units, or ``"guess"``.
         divide: Whether T0 is that value over d + 1, as in the theory, or the value itself.
-        delta: Failure probability of EXP3.P; 1/T if None.
+        delta: Failure probability of EXP3.P; None for 1/T.
 
     >>> LagrangeBwK(benchmark=3_750.0).to_spec()["form"]
     'adversarial'
@@ -129,7 +130,7 @@ class LagrangeBwK(Policy):
         return True
 
     def new_state(self, problem: Problem) -> State:
-        """Equal weights on both sides."""
+        """Equal weights for both players."""
         horizon, resources = problem.horizon, problem.resources
         budget = max(float(problem.unit_budget.min()), 1e-9)
         stochastic = self.form == "stochastic"
@@ -150,7 +151,7 @@ class LagrangeBwK(Policy):
         )
 
     def _factor(self, problem: Problem, budget: float, divisor: float) -> float:
-        """Gamma = T / B or T0 / B."""
+        """The factor gamma: T / B or T0 / B."""
         if self.form == "stochastic":
             return problem.horizon / budget
         return float(self.benchmark) / problem.reward_max / (divisor * budget)

@@ -1,4 +1,4 @@
-"""``Learner``: a policy started on a problem. Ask for a decision, act on it, tell what came of it."""
+"""``Learner``: a policy started on a problem. Ask for a decision, act on it, and tell the outcome."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _open_round, _new_outcome = source(open_round), source(new_outcome)  # in Python
 class Learner:
     """Ask and tell in the problem's units; safe to share between threads.
 
-    Each ``ask`` begins a round, whether or not the outcomes of earlier rounds have arrived: feedback may come late and
-    out of order, and counts for the round it belongs to. A ``SKIP`` needs no ``tell``.
+    Each ``ask`` begins a round, whether or not the outcomes of earlier rounds have arrived: feedback may arrive late
+    and out of order, and counts for the round it belongs to. A ``SKIP`` needs no ``tell``.
 
     Attributes:
         policy: The policy that was started.
         problem: The problem that it was started on.
         safe: Whether a round is skipped unless every budget covers the highest cost of that round and of all pending
-            decisions. Then no budget is ever overspent; such a learner never exhausts a budget but skips until the
+            decisions. Then no budget is ever overspent: instead of exceeding a budget, the learner skips until the
             horizon.
 
     >>> from driftsack.core import Problem
@@ -72,7 +72,7 @@ class Learner:
         self.policy = policy
         self.problem = problem
         self.safe = flag(safe, "safe")
-        self._lock = threading.Lock()  # kernels release the GIL: two threads must not share one state
+        self._lock = threading.Lock()  # kernels release the GIL, and two threads must not use one state at once
         self._rng = generator(seed)
         self._state = policy.new_state(problem)
         self._choose, self._learn = callable_kernel(self._state, "choose"), callable_kernel(self._state, "learn")
@@ -83,51 +83,51 @@ class Learner:
 
     @property
     def round(self) -> int:
-        """How many rounds have begun: 0 before the first ``ask``, T after the last."""
+        """The number of rounds that have begun: 0 before the first ``ask``, T after the last."""
         return self._round
 
     @property
     def remaining(self) -> Floats:
-        """(d,) what is left of each budget; below zero where rounds have exceeded it."""
+        """(d,) the remaining budget of each resource; negative if it was exceeded."""
         left: Floats = self._ledger.budget - reported_spending(self._ledger)
         left *= self._units.costs
         return left
 
     @property
     def pending(self) -> tuple[Decision, ...]:
-        """The decisions whose outcome has not arrived, oldest first; a restored learner has them too."""
-        waiting = list(self._pending.values())  # one step for the interpreter, whatever other threads do
-        return tuple(sorted(waiting, key=lambda decision: decision.round))
+        """The decisions whose outcome has not arrived, oldest first; a loaded learner has them too."""
+        decisions = list(self._pending.values())  # atomic, so other threads may ask and tell meanwhile
+        return tuple(sorted(decisions, key=lambda decision: decision.round))
 
     @property
     def done(self) -> bool:
-        """Whether ``ask`` would refuse: the horizon is reached or a budget is broken."""
+        """Whether ``ask`` would raise: the horizon is reached or a budget is exceeded."""
         return self._round >= self.problem.horizon or is_broken(self._ledger)
 
     def __repr__(self) -> str:
         left = ", ".join(f"{amount:g}" for amount in self.remaining)
-        waiting = f", {len(self._pending)} pending" if self._pending else ""
-        return f"Learner({self.policy}, round {self._round} of {self.problem.horizon}, remaining [{left}]{waiting})"
+        pending = f", {len(self._pending)} pending" if self._pending else ""
+        return f"Learner({self.policy}, round {self._round} of {self.problem.horizon}, remaining [{left}]{pending})"
 
     @property
     def state(self) -> Any:
-        """The state of the policy, to inspect; kernels own it, so do not modify it."""
+        """The state of the policy, for inspection; do not modify it, because kernels use it."""
         return self._state
 
     @property
     def fallbacks(self) -> int:
-        """How many step LPs were solved by HiGHS because the built-in simplex could not certify its answer."""
+        """The number of step LPs solved by HiGHS because the built-in simplex could not certify its solution."""
         return self._fallbacks
 
     def ask(self) -> Decision:
-        """Begin the next round and decide what to do in it.
+        """Begin the next round and choose an arm or to skip.
 
         Returns:
-            The decision, which ``tell`` or ``cancel`` takes back unless it is to skip.
+            The decision. Pass it to ``tell`` or ``cancel`` later, unless it is to skip.
 
         Raises:
             HorizonReachedError: All rounds have begun.
-            BudgetExhaustedError: A budget is broken.
+            BudgetExhaustedError: A budget is exceeded.
         """
         with self._lock:
             return self._ask()
@@ -140,8 +140,8 @@ class Learner:
             )
         if is_broken(self._ledger):
             raise BudgetExhaustedError(
-                f"a budget is broken (remaining: {self.remaining}), so round {self._round + 1} cannot begin; "
-                "stop here, or start with safe=True to stop before that."
+                f"a budget is exceeded (remaining: {self.remaining}), so round {self._round + 1} cannot begin; "
+                "stop here, or start with safe=True so that no budget is exceeded."
             )
         mix, unit_prices = np.zeros(problem.arms), np.zeros(problem.resources)
         arm = self._chosen(mix, unit_prices)
@@ -149,8 +149,8 @@ class Learner:
             arm = SKIP
             mix[:] = 0.0
         if arm == SKIP:
-            nothing = np.zeros(problem.resources)
-            skipped = _new_outcome(self._terms, self._round, SKIP, float(1.0 - mix.sum()), 0.0, nothing)
+            no_costs = np.zeros(problem.resources)
+            skipped = _new_outcome(self._terms, self._round, SKIP, float(1.0 - mix.sum()), 0.0, no_costs)
             self._learn(self._state, skipped)
         self._round += 1
         decision = Decision(self._round, arm, mix, prices_in_units(self._units, unit_prices))
@@ -160,7 +160,7 @@ class Learner:
         return decision
 
     def _chosen(self, mix: Floats, prices: Floats) -> int:
-        """The arm that the policy chooses; its LP is solved by HiGHS if it must be."""
+        """The arm that the policy chooses; HiGHS solves its LP if necessary."""
         round = _open_round(self._round, self._ledger, self._terms)
         arm: int = self._choose(self._state, round, self._rng, mix, prices)
         if arm == STUCK:
@@ -175,7 +175,7 @@ class Learner:
         return arm
 
     def tell(self, decision: Decision, reward: float, costs: npt.ArrayLike) -> None:
-        """Report what a decision earned and used; each decision once, in any order.
+        """Report the outcome of a decision; once for each decision, in any order.
 
         Args:
             decision: What ``ask`` returned.
@@ -183,7 +183,7 @@ class Learner:
             costs: (d,) what was used of each resource, between 0 and ``cost_max``; one number for a single resource.
 
         Raises:
-            AlreadyToldError: The decision was told before.
+            AlreadyToldError: The outcome of the decision was reported before.
             UnknownDecisionError: This learner did not make the decision.
             OutcomeError: A skipped round is given a reward or a cost.
             OutOfRangeError: The reward or a cost is negative or above its maximum.
@@ -196,7 +196,7 @@ class Learner:
             if own is None:
                 if gain != 0.0 or uses.any():
                     raise OutcomeError(
-                        f"round {decision.round} was skipped: its reward and costs are 0, "
+                        f"round {decision.round} was skipped: its reward and costs must be 0, "
                         f"got reward {reward} and costs {uses}; a SKIP needs no tell."
                     )
                 return
@@ -205,14 +205,14 @@ class Learner:
             self._settle(own, uses)
 
     def cancel(self, decision: Decision, costs: npt.ArrayLike | None = None) -> None:
-        """Give up a decision whose outcome will never arrive; nothing is learnt from it.
+        """Cancel a decision whose outcome will never arrive; the policy does not learn from it.
 
         Args:
             decision: What ``ask`` returned.
-            costs: (d,) what it used, where that is known; it is charged. Nothing is charged if it is omitted.
+            costs: (d,) its costs, if they are known, which are charged. Nothing is charged if they are omitted.
 
         Raises:
-            AlreadyToldError: The decision was told before.
+            AlreadyToldError: The outcome of the decision was reported before.
             UnknownDecisionError: This learner did not make the decision.
             OutcomeError: A skipped round is given a cost.
             OutOfRangeError: A cost is negative or above ``cost_max``.
@@ -229,13 +229,13 @@ class Learner:
                 )
 
     def _settle(self, own: Decision, uses: Floats) -> None:
-        """Charge a pending decision and release what was reserved for it."""
+        """Charge a pending decision and release its reservation."""
         charge(self._ledger, uses)
         release(self._ledger)
         del self._pending[own.round]
 
     def _own(self, decision: Decision) -> Decision | None:
-        """This learner's pending decision; None for a SKIP; or an error that says why there is none."""
+        """This learner's pending decision, or None for a SKIP; raise an error if there is neither."""
         if not isinstance(decision, Decision):
             raise UnknownDecisionError(f"tell needs the Decision that ask returned, got {decision!r:.80}.")
         if not 1 <= decision.round <= self._round:
@@ -248,20 +248,20 @@ class Learner:
             if decision.arm == SKIP:
                 return None
             raise AlreadyToldError(
-                f"round {decision.round} waits for no outcome: it was told before, or skipped; tell each decision once."
+                f"round {decision.round} has no pending outcome: it was reported, or skipped; tell each decision once."
             )
         if own is not decision and (own.arm != decision.arm or not np.array_equal(own.mix, decision.mix)):
             raise UnknownDecisionError(
-                f"round {decision.round} was a decision for arm {own.arm} by mix {own.mix}, "
-                f"got one for arm {decision.arm} by mix {decision.mix}; tell the learner that was asked."
+                f"round {decision.round} was a decision for arm {own.arm} with mix {own.mix}, "
+                f"got one for arm {decision.arm} with mix {decision.mix}; tell the learner that was asked."
             )
         return own
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the learner to one file; :meth:`load` goes on from there, bit for bit.
+        """Write the learner to one file; :meth:`load` continues from there, bit for bit.
 
         Args:
-            path: The file to write. It is either written whole or left as it was.
+            path: The file to write. If writing fails, it keeps its previous content.
         """
         with self._lock:
             content = {
@@ -272,9 +272,9 @@ class Learner:
                 "fallbacks": self._fallbacks,
                 "rng": self._rng.bit_generator.state,
             }
-            waiting = PendingArrays.of(self.pending, self.problem)
-            everything = self._arrays() | arrays(waiting, "pending")
-            file_format.write(path, "learner", _LAYOUT, content, everything)
+            pending = PendingArrays.of(self.pending, self.problem)
+            stored = self._arrays() | arrays(pending, "pending")
+            file_format.write(path, "learner", _LAYOUT, content, stored)
 
     def _check_progress(self) -> None:
         """Raise unless the round and the pending decisions that were read are possible."""
@@ -292,16 +292,16 @@ class Learner:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Learner:
-        """Read what :meth:`save` wrote. The policy's class must have been imported.
+        """Read a file that :meth:`save` wrote. The policy's class must have been imported.
 
         Args:
             path: The file.
 
         Returns:
-            A learner that continues bit for bit.
+            A learner that continues where the saved one stopped, bit for bit.
 
         Raises:
-            FileFormatError: The file is damaged, foreign or of another version.
+            FileFormatError: The file is damaged, of another kind or of another version.
         """
         content, stored = file_format.read(path, "learner", _LAYOUT)
         try:
@@ -312,13 +312,13 @@ class Learner:
             learner._check_progress()
             learner._ledger.reserved[:] = float(len(learner._pending))
             learner._rng.bit_generator.state = content["rng"]
-            places = learner._arrays()
-            if places.keys() != stored.keys():
-                raise ValueError(f"expected arrays {sorted(places)}, got {sorted(stored)}")
-            for name, place in places.items():
-                if stored[name].shape != place.shape or stored[name].dtype != place.dtype:
+            targets = learner._arrays()
+            if targets.keys() != stored.keys():
+                raise ValueError(f"expected arrays {sorted(targets)}, got {sorted(stored)}")
+            for name, target in targets.items():
+                if stored[name].shape != target.shape or stored[name].dtype != target.dtype:
                     raise ValueError(f"array {name} has another shape or type than this problem needs")
-                place[...] = stored[name]
+                target[...] = stored[name]
         except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(f"{path} holds a learner that is inconsistent: {error}") from error
         return learner

@@ -1,9 +1,9 @@
 r"""MASTER (Wei and Luo 2021) over LP(UCB, LCB): learners at many time scales, and two tests that restart them.
 
-Time is cut into blocks n = 0, 1, 2, ... of :math:`2^n` rounds. In round :math:`\tau = 0, \dots, 2^n - 1` of a block,
-for each order :math:`k \le n` with :math:`2^k \mid \tau`, a fresh learner of order k is started with probability
+Time is divided into blocks n = 0, 1, 2, ... of :math:`2^n` rounds. In round :math:`\tau = 0, \dots, 2^n - 1` of a
+block, for each order :math:`k \le n` with :math:`2^k \mid \tau`, a fresh learner of order k is started with probability
 :math:`\rho(2^n)/\rho(2^k) = 2^{-(n-k)/2}` for :math:`2^k` rounds. The one of the lowest order is active: it chooses and
-learns, the others wait. A learner is UCB without a window (:mod:`driftsack.policies.naive_ucb`); its LP's value
+learns while the others wait. A learner is UCB without a window (:mod:`driftsack.policies.naive_ucb`); its LP's value
 :math:`\tilde g_t` is an optimistic value of the round, and :math:`U_t` the smallest of this block so far, at prices q.
 With
 
@@ -22,15 +22,15 @@ s the ``scale`` of the radius R, the block ends and block n = 0 starts again if 
 
 Test 1 prices the use of resources because a young learner, whose lower bounds on costs are loose, overspends and so
 earns more than any LP at the rate b. In a stationary environment the priced reward is at most the dual function at q,
-which for optimistic means is :math:`U_t`: so it does not fire by overspending. The plain mirror image, a cost mean
-below an optimistic one, would, whenever two learners prefer different arms. Test 2 uses the arm's own bounds; their
-mean over the mix is :math:`\tilde g_t`.
+which for optimistic means is :math:`U_t`, so overspending does not make the test fire. The simple mirrored test, a mean
+cost below an optimistic one, would fire whenever two learners prefer different arms. Test 2 uses the arm's own bounds;
+their mean over the mix is :math:`\tilde g_t`.
 
-*Guarantee*: without budgets, :math:`\tilde O(\min(\sqrt{m \Upsilon T},\; m^{1/3} V^{1/3} T^{2/3} + \sqrt{mT}))`
-without knowing the number of changes or V. *None is known to us with budgets.* With c = 1 no test can fire at practical
-horizons (:math:`\hat\rho(L) < 1` needs :math:`L \gg 10^6`); the default makes them fire at :math:`10^4`. A round
-costs that of UCB and occasionally the copy of a learner; memory is O((md + d²) log T). Feedback that arrives
-after its block, or belongs to a round before the active learner was started, is dropped.
+*Guarantee*: without budgets, :math:`\tilde O(\min(\sqrt{m \Upsilon T},\; m^{1/3} V^{1/3} T^{2/3} + \sqrt{mT}))` without
+knowing the number of changes or V. *No guarantee with budgets is known.* With c = 1 no test can fire at practical
+horizons (:math:`\hat\rho(L) < 1` needs :math:`L \gg 10^6`); the default makes them fire at :math:`10^4`. A round costs
+as much as one of UCB, plus the occasional copy of a learner; memory is O((md + d²) log T). Feedback that arrives after
+its block, or belongs to a round before the active learner was started, is dropped.
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ from driftsack.theory.windows import radius_constant
 
 
 class Schedule(NamedTuple):
-    """The present block and the learners in it."""
+    """The current block and its learners."""
 
     order: Ints  # (1,) n of the block
     first: Ints  # (1,) first round of the block
     latest: Ints  # (1,) the round that the schedule was last advanced to; -1 before the first
-    restarts: Ints  # (1,) tests that have fired
+    restarts: Ints  # (1,) number of restarts
     begun: Ints  # (orders,) first round of the learner of each order
-    ends: Ints  # (orders,) the round after its last; at most the present one if there is none
+    ends: Ints  # (orders,) the round after its last; at most the current round if there is no learner
     active: Ints  # (1,) the order of the active learner
 
 
 class Evidence(NamedTuple):
-    """What the tests use, since the block began."""
+    """The statistics of the tests since the block began."""
 
-    earned: Floats  # (orders, 1 + d) in the life of each learner: rewards, and costs less the rate
+    earned: Floats  # (orders, 1 + d) since each learner was started: rewards, and costs minus the rate
     gaps: Floats  # (1 + d,) sums of UCB - r and c - LCB
-    least: Floats  # (1 + d,) U_t, and the prices at it
+    least: Floats  # (1 + d,) U_t and the prices of its LP
 
 
 class State(NamedTuple):
@@ -82,8 +82,8 @@ class State(NamedTuple):
 
     base: ucb.State  # the active learner, in ``memory``
     memory: Memory
-    initial: Memory  # (1, ...) before a first round, read-only
-    waiting: Memory  # (orders, ...) the learners that wait
+    initial: Memory  # (1, ...) the memory before a learner's first round, read-only
+    waiting: Memory  # (orders, ...) the waiting learners
     schedule: Schedule
     evidence: Evidence
     width: float  # rho-hat(L) sqrt(L)
@@ -91,7 +91,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Run the tests, advance the schedule, let the active learner choose."""
+    """Run the tests, advance the schedule and let the active learner choose."""
     least = state.evidence.least
     if round.t > state.schedule.latest[0]:
         advance(state, round.t, rng)
@@ -110,7 +110,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def advance(state: State, t: int, rng: Generator) -> None:
-    """Tests, then a new block if it is time or a test has fired, then new learners, then the active one."""
+    """Run the tests, start a new block if one fires or the block is over, start learners and activate the lowest."""
     schedule = state.schedule
     n = schedule.order[0]
     played = t - schedule.first[0]
@@ -131,7 +131,7 @@ def advance(state: State, t: int, rng: Generator) -> None:
 
 @kernel
 def open_block(state: State, n: int, t: int) -> None:
-    """A block of order ``n`` from round ``t`` on, without learners and evidence."""
+    """Start a block of order ``n`` in round ``t``, without learners and evidence."""
     state.schedule.order[0] = n
     state.schedule.first[0] = t
     state.schedule.ends[:] = t
@@ -177,7 +177,7 @@ def activate_lowest(state: State, t: int) -> None:
 
 @kernel
 def became_worse(state: State, played: int) -> bool:
-    """Test 2: outcomes were worse than the optimistic bounds, in reward or in some cost."""
+    """Whether test 2 fires: outcomes were worse than the optimistic bounds, in reward or in some cost."""
     gaps = state.evidence.gaps
     for i in range(gaps.size):
         if gaps[i] / played >= 3.0 * state.width / math.sqrt(played):
@@ -187,7 +187,7 @@ def became_worse(state: State, played: int) -> bool:
 
 @kernel
 def improved(state: State, t: int) -> bool:
-    """Test 1, for every learner whose last round was the one before ``t``."""
+    """Whether test 1 fires for a learner whose last round was the one before ``t``."""
     schedule, earned, least = state.schedule, state.evidence.earned, state.evidence.least
     for k in range(schedule.order[0] + 1):
         if schedule.ends[k] == t and schedule.begun[k] < t:

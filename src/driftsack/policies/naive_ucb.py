@@ -2,7 +2,7 @@ r"""Naive UCB: Algorithm 1 without forgetting, the paper's baseline for a statio
 
 The same bounds and the same LP as :mod:`driftsack.policies.sliding_window_ucb`, with both windows as long as the
 horizon. In a stationary environment its regret is :math:`\tilde O(\sqrt{mT}/b)` (Theorem 1 with V = W = 0); under
-drift, old outcomes bias it until the end. Memory is O(md).
+drift, old outcomes bias its estimates until the end. Memory is O(md).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NaiveUCB(Policy):
     Attributes:
         scale: Factor on both radii; see ``SlidingWindowUCB``.
         clip: Whether bounds are kept in [0, 1].
-        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by what is left over the rounds left.
+        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by the remaining budget per remaining round.
 
     >>> NaiveUCB(scale=0.1).to_spec()
     {'policy': 'NaiveUCB', 'scale': 0.1, 'clip': False, 'budget_rule': 'fixed'}
@@ -42,6 +42,6 @@ class NaiveUCB(Policy):
         return replace(self, budget_rule=FIXED)
 
     def new_state(self, problem: Problem) -> State:
-        """No observations: every arm at its most optimistic."""
+        """The state without observations, in which every arm has its most optimistic bounds."""
         unlimited = (problem.horizon, problem.horizon)
         return ucb_state(problem, unlimited, new_radius(problem, self.scale, self.clip), self.budget_rule)

@@ -1,9 +1,8 @@
-r"""Oracles: they know the means and follow the plan of an optimum, as a reference for policies that must learn.
+r"""Oracles, which know the means and follow the plan of an optimum, as a reference for policies that must learn.
 
 ``DynamicOracle`` uses the mix :math:`x_t` of LP-Dynamic in round t, ``StaticOracle`` the one mix of LP-Static in every
-round. Both meet the budgets in expectation only, so a trial may stop a little early and lose an amount of order
-:math:`\sqrt T` against the value of the LP, with deterministic outcomes too if the plan mixes arms. A round is a table
-lookup.
+round. Both meet the budgets in expectation only, so a trial may stop early and lose :math:`O(\sqrt T)` compared with
+the value of the LP, also with deterministic outcomes if the plan mixes arms. A round is a table lookup.
 
 They need the instance, so only ``simulate`` can start them.
 """
@@ -41,7 +40,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Draw from the mix of the plan."""
+    """Draw an arm from the plan's mix for the round."""
     row = state.phase[round.t]
     for i in range(mix.size):
         mix[i] = state.plan[row, i]
@@ -52,7 +51,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Nothing is learnt."""
+    """Ignore the outcome."""
 
 
 class Oracle(Policy):
@@ -60,7 +59,7 @@ class Oracle(Policy):
 
     @property
     def forgets(self) -> None:
-        """It learns nothing."""
+        """None: the policy learns nothing."""
 
     def follow_rate(self) -> Policy:
         """Refuse: an oracle has a spending plan of its own."""
@@ -75,7 +74,7 @@ class Oracle(Policy):
         """Compute the plan of this oracle's benchmark."""
         best = self.benchmark(instance)
         if best.plan is None or best.prices is None:
-            raise SettingError(f"{best.name} has no plan that {type(self).__name__} could follow.")
+            raise SettingError(f"{best.name} has no plan for {type(self).__name__} to follow.")
         unit_prices = normalised_prices(units_of(instance.problem), best.prices)
         return State(frozen(best.plan), frozen(unit_prices), instance.phase)
 

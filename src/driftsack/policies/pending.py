@@ -1,4 +1,4 @@
-"""Pending decisions as arrays, for the file of a learner."""
+"""Pending decisions as arrays, to save them with a learner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PendingArrays(NamedTuple):
 
     @classmethod
     def of(cls, decisions: tuple[Decision, ...], problem: Problem) -> PendingArrays:
-        """Collect decisions."""
+        """Convert decisions to arrays."""
         return cls(
             np.array([d.round for d in decisions], dtype=np.int64),
             np.array([d.arm for d in decisions], dtype=np.int64),
@@ -31,6 +31,6 @@ class PendingArrays(NamedTuple):
         )
 
     def decisions(self) -> Iterator[Decision]:
-        """The decisions again."""
+        """Convert the arrays back to decisions."""
         for t, arm, mix, prices in zip(*self, strict=True):
             yield Decision(int(t), int(arm), mix, prices)

@@ -7,21 +7,21 @@ A forecast gives means :math:`f_t` (rewards) and :math:`g_t` (costs) for every r
 .. math:: \max \sum_t f_t^\top x_t \quad \text{s.t. } \sum_t g_t x_t \le B,\; x_t \in \Delta_m,
 
 gives the spending of each round: :math:`p_t = g_t x_t`. With a trust :math:`\lambda \in [0, 1]` the rate of round t is
-:math:`\lambda p_t + (1 - \lambda) b`, times what is left over what this plan would have left (``"remaining"``). Which
-arm to pull is learnt by sliding-window UCB on what the forecast does not explain,
+:math:`\lambda p_t + (1 - \lambda) b`, with ``"remaining"`` times the remaining budget over what this plan would have
+left. Which arm to pull is learnt by sliding-window UCB on the errors of the forecast,
 
 .. math:: \hat\mu_{t,i} = \lambda f_{t,i} + \frac{\sum_s (r_s - \lambda f_{s,i})\, 1\{i_s = i\}}{n_i + N}, \qquad
           \mathrm{UCB}_{t,i} = \hat\mu_{t,i} + \frac{R}{\sqrt{n_i + N}}, \qquad N = (1 - \lambda)^{-2},
 
-the costs likewise from below: the forecast counts as much as N outcomes. With :math:`\lambda = 0` it is sliding-window
-UCB; with :math:`\lambda = 1` it follows the forecast and never learns.
+and lower bounds of the costs in the same way: the forecast has the weight of N outcomes. With :math:`\lambda = 0` it is
+sliding-window UCB; with :math:`\lambda = 1` it follows the forecast and never learns.
 
-*Guarantee*: with :math:`\lambda = 1` and a forecast that is exact, the plan is LP-Dynamic's own, and only the noise of
-the budgets is lost, :math:`O(\sqrt T)`. An error of :math:`\epsilon` in every mean moves the LP's value by at most
+*Guarantee*: with :math:`\lambda = 1` and an exact forecast, the plan is that of LP-Dynamic, and only :math:`O(\sqrt T)`
+is lost because spending is random. An error of :math:`\epsilon` in every mean changes the LP's value by at most
 :math:`(1 + \|q\|_1)\, \epsilon T` (its prices are feasible for the other LP's dual up to :math:`\epsilon`), and may
-overspend :math:`\epsilon T` of a budget, which ``"remaining"`` corrects; docs/policies.md has what was measured. No
-worst-case bound is claimed. When the forecast's row changes all bounds do, so a round costs O(md + d³). Late feedback
-is compared with the forecast of its own round.
+overspend :math:`\epsilon T` of a budget, which ``"remaining"`` corrects; docs/policies.md reports measurements. No
+worst-case bound is claimed. When the forecast's row changes, all bounds change, so a round costs O(md + d³). Late
+feedback is compared with the forecast of its own round.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from driftsack.policies.sliding_window_ucb import checked_windows, solve_and_dra
 
 
 class Forecast(NamedTuple):
-    """The forecast means and the plan; all read-only, and already multiplied by the trust."""
+    """The forecast means and the plan, multiplied by the trust; all arrays are read-only."""
 
     rewards: Floats  # (K, m) lambda f
     costs: Floats  # (K, d, m) lambda g
@@ -67,11 +67,11 @@ class State(NamedTuple):
     """The forecast, the estimates of its errors, and the LP of optimistic means."""
 
     forecast: Forecast
-    errors: WindowedMeans  # observed outcomes less the forecast
+    errors: WindowedMeans  # observed outcomes minus the forecast
     radius: Radius
     lp: Simplex
     row: Ints  # (1,) the forecast's row in the latest round chosen
-    planned_left: Floats  # (d,) what the plan spends from the present round on
+    planned_left: Floats  # (d,) what the plan spends from the current round on
     scratch: Floats  # (d,)
     even: float  # 1 - lambda
     prior_weight: float  # N
@@ -80,11 +80,11 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Bounds around the forecast, the rate of the plan, the step LP."""
+    """Set the bounds around the forecast and the rate of the plan, solve the step LP and draw the arm."""
     t, errors = round.t, state.errors
     row = state.forecast.phase[t]
     if t > errors.latest[0]:
-        for s in range(errors.latest[0] + 1, t):  # rounds that the restart of a wrapper has made it forget
+        for s in range(errors.latest[0] + 1, t):  # rounds before a restart by a wrapper
             advance_plan(state, round, state.forecast.phase[s])
         pace_by_plan(state, round, row)
         if row != state.row[0]:
@@ -99,7 +99,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def pace_by_plan(state: State, round: Round, row: int) -> None:
-    """Right-hand side: planned and even rate weighted by trust, times what is left over what should be left."""
+    """Set the right-hand side: planned and even rate weighted by trust, corrected by the remaining budget."""
     ledger = round.ledger
     for j in range(ledger.budget.size):
         rate = state.forecast.planned[row, j] + state.even * round.rate[j]
@@ -112,7 +112,7 @@ def pace_by_plan(state: State, round: Round, row: int) -> None:
 
 @kernel
 def advance_plan(state: State, round: Round, row: int) -> None:
-    """Subtract a round of this row from what the plan has left."""
+    """Subtract the planned spending of one round from what the plan has left."""
     for j in range(state.planned_left.size):
         rate = state.forecast.planned[row, j] + state.even * round.rate[j]
         state.planned_left[j] = max(state.planned_left[j] - rate, 0.0)
@@ -120,7 +120,7 @@ def advance_plan(state: State, round: Round, row: int) -> None:
 
 @kernel
 def set_bounds(state: State, row: int, arm: int) -> None:
-    """The forecast, its mean error so far, and the radius."""
+    """Set the bounds of an arm from the forecast, its mean error so far and the radius."""
     rewards, costs = state.errors.rewards, state.errors.costs
     n = rewards.pulls[arm] + state.prior_weight
     error = rewards.sums[arm, 0] / (rewards.grid[0] * n)
@@ -153,7 +153,7 @@ class PlanWithForecast(Policy):
         trust: The weight λ in [0, 1] of the forecast; 0 is sliding-window UCB, 1 never learns.
         windows: Rounds to remember: (w1, w2) for rewards and costs, or one number for both; None remembers everything.
         scale: Factor on both radii; see ``SlidingWindowUCB``.
-        budget_rule: ``"fixed"`` follows the plan; ``"remaining"`` corrects it by what is left.
+        budget_rule: ``"fixed"`` follows the plan; ``"remaining"`` corrects it by the remaining budget.
 
     >>> import driftsack as ds
     >>> world = ds.instances.example_3(alpha=0.5)
@@ -191,7 +191,7 @@ class PlanWithForecast(Policy):
         )
 
     def new_state(self, problem: Problem) -> State:
-        """The plan, and no observations."""
+        """The state with the plan and without observations."""
         forecast, rounds = self._forecast(problem), self.forecast.rounds
         lengths = (problem.horizon, problem.horizon) if self.windows is None else checked_windows(self.windows)
         even = 1.0 - self.trust
@@ -209,7 +209,7 @@ class PlanWithForecast(Policy):
         )
 
     def _forecast(self, problem: Problem) -> Forecast:
-        """The forecast in the problem's units, times the trust, and its plan."""
+        """The normalised forecast and its plan, multiplied by the trust."""
         sizes = (self.forecast.horizon, self.forecast.arms, self.forecast.resources)
         if sizes != (problem.horizon, problem.arms, problem.resources):
             raise SettingError(

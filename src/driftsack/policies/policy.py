@@ -23,21 +23,21 @@ AnyPolicy = TypeVar("AnyPolicy", bound="type[Policy]")
 
 @dataclasses.dataclass(frozen=True)
 class Policy(abc.ABC):
-    """A recipe: immutable, hashable settings without state. ``start`` makes a learner of it.
+    """The immutable, hashable settings of an algorithm, without state. ``start`` creates a learner.
 
     A subclass is a frozen dataclass whose fields are the settings. Its file also holds the state, a ``NamedTuple`` of
     arrays, and the kernels ``choose`` and ``learn`` that act on it (see :mod:`driftsack.authoring`).
     """
 
     renamed: ClassVar[Mapping[str, str]] = {}
-    """Old names of settings, and the new ones."""
+    """The old names of settings and the names that replace them."""
 
     @abc.abstractmethod
     def new_state(self, problem: Problem) -> Any:
         """Build the state of a learner before its first round.
 
         Args:
-            problem: What the learner knows.
+            problem: What the learner is given.
 
         Returns:
             A ``NamedTuple`` of arrays, numbers and further tuples.
@@ -69,7 +69,7 @@ class Policy(abc.ABC):
 
     @property
     def forgets(self) -> bool | None:
-        """Whether old outcomes stop counting; None for a policy that learns nothing."""
+        """Whether old outcomes cease to affect estimates; None for a policy that learns nothing."""
         return False
 
     def start(self, problem: Problem, seed: Seed = 0, safe: bool = False) -> Learner:
@@ -100,7 +100,7 @@ class Policy(abc.ABC):
 
 
 def _as_data(value: Any) -> Any:
-    """A setting as plain data."""
+    """Convert a setting to plain data."""
     if isinstance(value, Policy):
         return value.to_spec()
     return value.to_dict() if isinstance(value, Instance) else value
@@ -124,15 +124,15 @@ def renamed_settings(**names: str) -> Callable[[AnyPolicy], AnyPolicy]:
 
 
 def _renamed(policy: str, names: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(settings)
+    current = dict(settings)
     for old, new in names.items():
-        if old in found and new in found:
+        if old in current and new in current:
             raise SettingError(f"{policy} was given {old} and {new}, which are the same setting; give {new} only.")
-        if old in found:
+        if old in current:
             message = f"the setting {old!r} of {policy} is now called {new!r}; the old name will be removed."
             warnings.warn(message, DeprecationWarning, stacklevel=3)
-            found[new] = found.pop(old)
-    return found
+            current[new] = current.pop(old)
+    return current
 
 
 def from_spec(spec: Mapping[str, Any]) -> Policy:
@@ -164,7 +164,7 @@ def from_spec(spec: Mapping[str, Any]) -> Policy:
 
 
 def recipes(root: type[Policy] = Policy) -> Iterator[type[Policy]]:
-    """Every policy class that has been imported."""
+    """Iterate over the policy classes that have been imported."""
     for recipe in root.__subclasses__():
         yield recipe
         yield from recipes(recipe)

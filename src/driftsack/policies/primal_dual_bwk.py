@@ -1,7 +1,7 @@
-r"""PrimalDualBwK (Badanidiyuru, Kleinberg and Slivkins 2013): the most reward for its cost, at learnt prices.
+r"""PrimalDualBwK (Badanidiyuru, Kleinberg and Slivkins 2013): the largest reward per cost, at learnt prices.
 
 Every arm is pulled once. Then, with :math:`u_a` an upper bound on the reward and :math:`L_a` a lower bound on the costs
-of arm a, both kept in [0, 1], and prices v over the resources and time, pull
+of arm a, both clipped to [0, 1], and prices v of the resources and of time, pull
 
 .. math:: a_t \in \arg\max_a \frac{u_a}{v^\top L_a}, \qquad v_i \leftarrow v_i (1 + \epsilon)^{L_{a_t, i}}, \qquad
           \epsilon = \sqrt{\ln(d+1) / B} .
@@ -12,7 +12,7 @@ that all budgets equal the least, B; time costs B/T in every round, so that the 
 kept as logarithms.
 
 *Guarantee* (stationary environment): regret :math:`\tilde O(\sqrt{m\,\mathrm{OPT}} + \mathrm{OPT}\sqrt{m/B})`, optimal
-up to logarithms. It never forgets. O(md) per round, no LP. Late feedback counts when it arrives.
+up to logarithms. It never forgets. O(md) per round, no LP. Late feedback is used when it arrives.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """The arm with the largest optimistic reward for its optimistic price; arms without observations come first."""
+    """Choose the arm with the largest ratio of optimistic reward to optimistic price; unobserved arms come first."""
     softmax(state.log_prices, state.prices)
     chosen = 0
     best = -1.0
@@ -72,7 +72,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Add an outcome."""
+    """Add an outcome to the sums."""
     t, arm = outcome.t, outcome.arm
     if arm != SKIP:
         state.reward[0] = outcome.reward
@@ -121,7 +121,7 @@ class PrimalDualBwK(Policy):
         object.__setattr__(self, "confidence", at_least_zero(self.confidence, "confidence"))
 
     def new_state(self, problem: Problem) -> State:
-        """No observations, equal prices."""
+        """The state without observations, with equal prices."""
         horizon, arms, resources = problem.horizon, problem.arms, problem.resources
         budget = max(float(problem.unit_budget.min()), 1e-9)
         return State(

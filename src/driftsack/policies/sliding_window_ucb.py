@@ -94,7 +94,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @kernel
 def set_bounds(state: State, arm: int) -> None:
-    """UCB of the reward and LCB of the costs of one arm (Algorithm 1, line 6)."""
+    """Set the UCB of the reward and the LCB of the costs of one arm (Algorithm 1, line 6)."""
     rewards, costs = state.means.rewards, state.means.costs
     state.lp.objective[arm] = upper_bound(state.radius, shrunk_mean(rewards, arm, 0), rewards.pulls[arm] + 1.0)
     for j in range(costs.sums.shape[1]):
@@ -135,7 +135,8 @@ class SlidingWindowUCB(Policy):
             0.1 to 0.2 usually earns more. The bound of an untried arm is about 8 times the scale: if ``scale`` is too
             small, untried arms may never be explored.
         clip: Whether bounds are kept in [0, 1]; not in the printed algorithm.
-        budget_rule: ``"fixed"`` paces by b = B/T, as printed; ``"remaining"`` by what is left over the rounds left.
+        budget_rule: ``"fixed"`` paces by b = B/T, as printed; ``"remaining"`` by the remaining budget per remaining
+            round.
         radius: ``"printed"``, or ``"refined"`` for the last appendix's radii, which shrink with the mean.
         shrink: Plan with (1 - ε) b: the number ε, or ``"theory"`` for the last appendix's ε, which needs ``variation``.
 
@@ -196,12 +197,12 @@ class SlidingWindowUCB(Policy):
         return windows(problem.horizon, problem.arms, problem.resources, drifts)
 
     def new_state(self, problem: Problem) -> State:
-        """No observations: every arm at its most optimistic."""
+        """The state without observations, in which every arm has its most optimistic bounds."""
         radius = new_radius(problem, self.scale, self.clip, self.radius == "refined")
         return ucb_state(problem, self.window_lengths(problem), radius, self.budget_rule, self._shrink(problem))
 
     def _shrink(self, problem: Problem) -> float:
-        """The ε of the right-hand side."""
+        """The ε by which the right-hand side shrinks."""
         if self.shrink != THEORY or self.variation is None:
             return float(self.shrink)
         budget = float(problem.unit_budget.min())
@@ -209,7 +210,7 @@ class SlidingWindowUCB(Policy):
 
 
 def checked_windows(lengths: object) -> tuple[int, int]:
-    """Window lengths for rewards and costs; one number stands for both."""
+    """Check the window lengths for rewards and costs; one number is used for both."""
     first, second = (lengths, lengths) if isinstance(lengths, (int, np.integer)) else pair(lengths, "windows")
     return whole(first, "each window", at_least=1), whole(second, "each window", at_least=1)
 
@@ -217,7 +218,7 @@ def checked_windows(lengths: object) -> tuple[int, int]:
 def ucb_state(
     problem: Problem, lengths: tuple[int, int], radius: Radius, budget_rule: str, shrink: float = 0.0
 ) -> State:
-    """The state of a UCB learner with windows of ``lengths`` rounds; T rounds or more never forget."""
+    """The state of a UCB learner with windows of ``lengths`` rounds; windows of T rounds or more never forget."""
     kept = 1.0 - shrink
     return State(
         means=windowed_means(problem, lengths),

@@ -7,12 +7,13 @@ all other policies is :math:`P_j(t) = t/T`. In round t the base plans with the r
           \frac{B_j P_j(T) - \text{spent}_j}{P_j(T) - P_j(t-1)}\, (P_j(t) - P_j(t-1)) \quad \text{("remaining")},
 
 which replaces the base's own budget rule. Policies that plan with a rate (the LP policies, ``DualDescent``) follow it.
-Those that do not are held back: a round is skipped when the spending of some resource is ahead of its curve by more
+The others are only held back: a round is skipped when the spending of some resource is ahead of its curve by more
 than ``slack`` of its budget. The base still chooses in such a round, so that its windows advance. A policy with a
 spending plan of its own is refused as a base.
 
-*Guarantee*: none of its own. The regret of even pacing contains :math:`W_1 + \bar q W_2`, the price of not knowing when
-to spend (Theorem 1); the right curve removes it, a wrong one adds to it. A round costs that of the base plus O(d).
+*Guarantee*: none of its own. The regret of even pacing contains :math:`W_1 + \bar q W_2`, the cost of not knowing when
+to spend (Theorem 1). The right curve removes this term, and a wrong one increases it. A round costs as much as one of
+the base, plus O(d).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """The choice of the base at the rate of the curve, or SKIP if spending is ahead of it."""
+    """Let the base choose at the rate of the curve, or skip if spending is ahead of the curve."""
     ledger, t = round.ledger, round.t
     ahead = False
     for j in range(ledger.budget.size):
@@ -67,7 +68,8 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         if state.remaining and end > before:
             state.rate[j] = max(budget * end - spent, 0.0) * (after - before) / (end - before)
         ahead |= spent > budget * (after + state.slack)
-    arm: int = choose_base(state.base, with_rate(round, state.rate), rng, mix, prices)  # its windows advance anyway
+    # The base also chooses in a skipped round, so that its windows advance.
+    arm: int = choose_base(state.base, with_rate(round, state.rate), rng, mix, prices)
     if arm == STUCK or not ahead:
         return arm
     mix[:] = 0.0
@@ -77,7 +79,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def allowed(curve: Floats, j: int, time: float) -> float:
-    """P_j at a share ``time`` of the horizon, by linear interpolation."""
+    """The value of P_j at a share ``time`` of the horizon, by linear interpolation."""
     place = time * (curve.shape[1] - 1)
     k = min(int(place), curve.shape[1] - 2)
     return float(curve[j, k] + (place - k) * (curve[j, k + 1] - curve[j, k]))
@@ -90,7 +92,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 
 def is_nested(value: Any) -> bool:
-    """Whether numbers are given in rows; rows of different lengths are too, and ``floats`` refuses them."""
+    """Whether numbers are given in rows; true also for rows of different lengths, which ``floats`` refuses."""
     try:
         return np.ndim(value) > 1
     except ValueError:
@@ -105,7 +107,8 @@ class SpendingPlan(Policy):
         base: The policy that is paced.
         curve: Shares of the budget that may be spent by evenly spaced times, from 0 at the start: one curve for every
             resource, or a tuple of one for each. :meth:`by_period` builds it from amounts, such as hourly traffic.
-        budget_rule: ``"fixed"`` uses the slope of the curve; ``"remaining"`` corrects it by what is left.
+        budget_rule: ``"fixed"`` uses the slope of the curve; ``"remaining"`` corrects it by the remaining
+            budget.
         slack: Share of a budget by which spending may be ahead of the curve before rounds are skipped.
 
     >>> plan = SpendingPlan.by_period(NaiveUCB(scale=0.1), [1, 5, 4])
@@ -120,7 +123,7 @@ class SpendingPlan(Policy):
 
     def __post_init__(self) -> None:
         check_base(self.base)
-        self.base.follow_rate()  # a base that cannot is refused here
+        self.base.follow_rate()  # raises if the base cannot follow a rate
         check_budget_rule(self)
         object.__setattr__(self, "slack", at_least_zero(self.slack, "slack"))
         nested = is_nested(self.curve)
@@ -128,7 +131,7 @@ class SpendingPlan(Policy):
         rows = np.atleast_2d(points)
         if rows.shape[1] < 2 or rows[:, 0].any() or (np.diff(rows) < 0).any() or (rows > 1).any():  # noqa: PLR2004
             raise SettingError(
-                "curve must begin with 0, never fall and not exceed 1, such as (0.0, 0.2, 1.0), "
+                "curve must begin with 0, never decrease and not exceed 1, such as (0.0, 0.2, 1.0), "
                 f"got {self.curve!r:.80}."
             )
         plain = tuple(map(tuple, rows.tolist())) if nested else tuple(points.tolist())
@@ -160,7 +163,7 @@ class SpendingPlan(Policy):
 
     @property
     def forgets(self) -> bool | None:
-        """As the base does."""
+        """The same as for the base."""
         return self.base.forgets
 
     def follow_rate(self) -> Policy:
@@ -171,10 +174,12 @@ class SpendingPlan(Policy):
         )
 
     def new_state(self, problem: Problem) -> State:
-        """The base before its first round, with its own pacing turned off."""
+        """The initial state of the base, with its own pacing turned off."""
         rows = np.atleast_2d(np.asarray(self.curve))
         if len(rows) not in (1, problem.resources):
-            raise SettingError(f"curve must be one, or one for each of {problem.resources} resources, got {len(rows)}.")
+            raise SettingError(
+                f"curve must be one curve, or one for each of {problem.resources} resources, got {len(rows)} curves."
+            )
         return State(
             base=self.base.follow_rate().new_state(problem),
             curve=frozen(np.tile(rows, (problem.resources // len(rows), 1))),

@@ -6,14 +6,14 @@ or one of its costs) and a uniform prior, the posterior is :math:`\mathrm{Beta}(
 
 .. math:: \max_x \; \tilde\mu^\top x \quad \text{s.t. } \tilde C x \le b,\; x \in \Delta_m,
 
-and draws the arm from x. ``budget_rule="fixed"`` is their TS-fixed, ``"remaining"`` (what is left over the rounds left)
-their TS-update. With ``windows`` the posterior counts the last w rounds only: that variant is ours.
+and draws the arm from x. ``budget_rule="fixed"`` is their TS-fixed, ``"remaining"`` (the remaining budget per remaining
+round) their TS-update. With ``windows`` the posterior uses the last w rounds only; this variant is not in their paper.
 
 *Guarantee* (stationary environment, Bayesian regret under the prior): :math:`\tilde O(\sqrt{m T})`, up to the prices of
-the resources. None is known under drift. A round takes m (1 + d) Beta draws and an LP whose columns are all new, which
-makes it the most expensive of the LP policies. Late feedback counts for its own round. The uniform number that
-binarises the outcome of round t is a hash of t and a key drawn in the first round, so it does not depend on when the
-outcome arrives.
+the resources. No guarantee under drift is known. A round takes m (1 + d) Beta draws and an LP whose columns are all
+new, which makes it the most expensive of the LP policies. Late feedback counts for the round it belongs to. The uniform
+number that binarises the outcome of round t is a hash of t and a key drawn in the first round, so it does not depend on
+when the outcome arrives.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class State(NamedTuple):
     lp: Simplex
     pacer: Pacer
     latest: Ints  # (1,) the latest round chosen, from 0
-    key: Ints  # (1,) of the hash that binarises; 0 before it is drawn
+    key: Ints  # (1,) key of the hash that binarises outcomes; 0 before it is drawn
     ones: Floats  # (1 + d,) scratch
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Draw means from the posteriors once per round, solve, draw the arm."""
+    """Draw means from the posteriors once per round, solve the LP and draw the arm."""
     if state.key[0] == 0:
         state.key[0] = 1 + int(rng.random() * 2.0**32)
     if round.t > state.latest[0]:
@@ -98,8 +98,8 @@ class ThompsonBwK(Policy):
     """Thompson sampling.
 
     Attributes:
-        windows: Rounds to remember, one number for rewards and costs alike; None remembers everything.
-        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by what is left over the rounds left.
+        windows: Rounds to remember, one number for rewards and costs; None remembers everything.
+        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by the remaining budget per remaining round.
 
     >>> ThompsonBwK(windows=500).to_spec()
     {'policy': 'ThompsonBwK', 'windows': 500, 'budget_rule': 'fixed'}
@@ -123,7 +123,7 @@ class ThompsonBwK(Policy):
         return replace(self, budget_rule=FIXED)
 
     def new_state(self, problem: Problem) -> State:
-        """Uniform posteriors."""
+        """The state without observations, with uniform posteriors."""
         horizon, kinds = problem.horizon, 1 + problem.resources
         return State(
             outcomes=open_window(self.windows or horizon, horizon, problem.arms, outcomes=kinds),

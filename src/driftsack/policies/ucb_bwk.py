@@ -5,11 +5,12 @@ The LP of :mod:`driftsack.policies.sliding_window_ucb` without windows, with bou
 :math:`\mathrm{rad}(a, n) = \sqrt{\gamma a/n} + \gamma/n`, :math:`\gamma = \log(m d T^2)`, and right-hand side
 :math:`(1 - \epsilon) b` with
 
-.. math:: \epsilon = \sqrt{\gamma m / B} + \log(T)\, \gamma m / B \qquad \text{(at most 1; constants from memory)} .
+.. math:: \epsilon = \sqrt{\gamma m / B} + \log(T)\, \gamma m / B \qquad \text{(at most 1)} .
 
 *Guarantee* (stationary environment): with high probability regret
 :math:`\tilde O(\sqrt{m\,\mathrm{OPT}} + \mathrm{OPT}\sqrt{m/B})`. For small budgets the theory's ε is 1, which leaves
-nothing to plan with; give ``shrink`` a number then. It never forgets.
+nothing to spend; set ``shrink`` to a number in that case. The constants have not been checked against the paper. It
+never forgets.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class UCBBwK(Policy):
     Attributes:
         scale: Factor on both radii; see ``SlidingWindowUCB``.
         clip: Whether bounds are kept in [0, 1].
-        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by what is left over the rounds left.
+        budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by the remaining budget per remaining round.
         shrink: The part ε of the rate that is held back, or ``"theory"``.
 
     >>> UCBBwK(shrink=0.1).epsilon(Problem(horizon=10_000, arms=2, budget=[5_000]))
@@ -71,7 +72,7 @@ class UCBBwK(Policy):
         return min(math.sqrt(load) + math.log(max(problem.horizon, 2)) * load, 1.0)
 
     def new_state(self, problem: Problem) -> State:
-        """No observations: every arm at its most optimistic."""
+        """The state without observations, in which every arm has its most optimistic bounds."""
         unlimited = (problem.horizon, problem.horizon)
         radius = new_radius(problem, self.scale, self.clip, refined=True)
         return ucb_state(problem, unlimited, radius, self.budget_rule, self.epsilon(problem))

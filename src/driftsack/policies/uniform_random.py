@@ -1,6 +1,6 @@
 """Uniform random: every arm with probability 1/m in every round, until a budget is exhausted.
 
-The baseline that learns nothing, and a good way to gather a log: the probability of each arm is known and never zero.
+A baseline that does not learn, and a good way to gather a log: the probability of each arm is known and never zero.
 No guarantee. O(m) per round.
 """
 
@@ -36,7 +36,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Nothing is learnt."""
+    """Ignore the outcome."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class UniformRandom(Policy):
 
     @property
     def forgets(self) -> None:
-        """It learns nothing."""
+        """None: the policy learns nothing."""
 
     def new_state(self, problem: Problem) -> State:
-        """Return the probability of each arm."""
+        """The state, which holds the probability of each arm."""
         return State(frozen(np.array([1.0 / problem.arms])))

@@ -26,7 +26,7 @@ from driftsack.policies import Policy, UniformRandom
 
 
 class State(NamedTuple):
-    """A policy's state and the rows of its log, normalised."""
+    """A policy's state and the normalised rows of its log."""
 
     base: Any
     arm: npt.NDArray[np.int32]  # (T,)
@@ -36,13 +36,13 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """The policy's own choice."""
+    """Return the choice of the policy."""
     return choose_base(state.base, round, rng, mix, prices)
 
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Write the row, and pass the outcome on."""
+    """Write the row and pass the outcome to the policy."""
     t = outcome.t
     state.arm[t] = outcome.arm
     state.probability[t] = outcome.probability
@@ -53,7 +53,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 
 def gather(instance: Instance, policy: Policy | None = None, seed: int = 0) -> Log:
-    """Gather a log of all T rounds; while it is gathered, budgets do not end the game.
+    """Simulate a policy for all T rounds and return the log; budgets do not end the game.
 
     Args:
         instance: The instance. Its arms are named by their numbers in the log.

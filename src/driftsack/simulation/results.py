@@ -12,11 +12,11 @@ from driftsack.core.statistics import standard_error
 
 
 class HasValue(Protocol):
-    """A benchmark: something with a value."""
+    """An object with a value, such as a benchmark."""
 
     @property
     def value(self) -> float:
-        """What it earns over the horizon."""
+        """The total reward over the horizon."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +28,9 @@ class Run:
         policy: The policy.
         seed: The seed.
         reward: (n,) total reward.
-        stopping_time: (n,) first round, from 1, whose costs broke a budget; T + 1 if none did.
-        spent: (n, d) what was used of each resource; never above its budget.
-        overshoot: (n, d) by how much the round that broke a budget exceeded each.
+        stopping_time: (n,) first round, from 1, whose costs exceeded a budget; T + 1 if none did.
+        spent: (n, d) spending of each resource; never above its budget.
+        overshoot: (n, d) excess over each budget of the round that ended the trial.
         pulls: (n, m) rounds in which each arm was pulled.
         pulls_first_half: (n, m) the same in the first T/2 rounds.
         times: (p,) up to 512 rounds.
@@ -63,7 +63,7 @@ class Run:
             best: A benchmark, or its value.
 
         Returns:
-            (n,) the value less the reward of each trial.
+            (n,) the value minus the reward of each trial.
         """
         return number(getattr(best, "value", best), "the benchmark's value") - self.reward
 

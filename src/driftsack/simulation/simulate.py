@@ -1,4 +1,4 @@
-"""``simulate``: many trials of a policy on an instance, the same bits for any number of threads."""
+"""``simulate``: many trials of a policy on an instance, with the same results for any number of threads."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from driftsack.simulation.results import Run
 
 
 class Startable(Protocol):
-    """What ``simulate`` needs of a policy in plain Python: ``start`` returns an object with ``ask`` and ``tell``."""
+    """A policy in plain Python: ``start`` returns an object with ``ask`` and ``tell``."""
 
     def start(self, problem: Problem, seed: SeedSequence) -> Any:
         """Start on a problem; all randomness must come from the seed."""
 
 
 class Result(NamedTuple):
-    """What one trial leaves behind."""
+    """The results of one trial."""
 
     tally: Tally
     ledger: Ledger
@@ -57,21 +57,21 @@ def simulate(
     progress: Callable[[int], None] | None = None,
     first: int = 0,
 ) -> Run:
-    """Simulate independent trials of a policy; trial k depends on ``(seed, k)`` alone.
+    """Simulate independent trials of a policy; trial k depends only on ``(seed, k)``.
 
-    The paper's stop rule applies: the round whose costs break a budget earns nothing and ends the trial. A policy of
-    the library runs compiled; any other object with ``start``, and ``ask`` and ``tell`` on what it starts, runs in
-    plain Python.
+    The paper's stop rule applies: the round whose costs exceed a budget earns nothing and ends the trial. A policy of
+    the library runs compiled; any other object whose ``start`` returns an object with ``ask`` and ``tell`` runs
+    in plain Python.
 
     Args:
         instance: The instance.
         policy: The policy.
         trials: Number of trials.
-        seed: The same seed gives the same bits, whatever the number of threads.
+        seed: The same seed gives the same results bit for bit, for any number of threads.
         threads: Threads for compiled policies; None for one per core.
         safe: Whether a trial ends when a remaining budget is below ``cost_max``, so that no budget is overspent.
         progress: Called with the number of trials that are finished.
-        first: Number of the first trial, to simulate a block of a larger set.
+        first: Index of the first trial, to simulate a block of a larger set of trials.
 
     Returns:
         The results of all trials.
@@ -85,8 +85,8 @@ def simulate(
     of_type(instance, Instance, "instance")
     count = whole(trials, "trials", at_least=1)
     whole(seed, "seed", at_least=0)
-    begin = whole(first, "first", at_least=0)
-    careful = flag(safe, "safe")
+    first_trial = whole(first, "first", at_least=0)
+    is_safe = flag(safe, "safe")
     workers = whole(threads, "threads", at_least=1) if threads is not None else cores()
     if isinstance(policy, Policy):
         one_trial = _compiled_trial(policy, instance)
@@ -99,9 +99,9 @@ def simulate(
     curve = np.zeros((count, times.size))
 
     def job(trial: int) -> Result:
-        nature, learner = trial_seeds(seed, begin + trial)
+        nature, learner = trial_seeds(seed, first_trial + trial)
         tally, ledger = new_tally(instance.problem, times, curve[trial]), open_ledger(instance.problem.unit_budget)
-        fallbacks = one_trial(world, tally, ledger, generator(nature), learner, careful)
+        fallbacks = one_trial(world, tally, ledger, generator(nature), learner, is_safe)
         return Result(tally, ledger, fallbacks)
 
     done = []
@@ -114,7 +114,7 @@ def simulate(
 
 
 def _compiled_trial(policy: Policy, instance: Instance) -> Trial:
-    """Trials by the compiled loop."""
+    """Return a function that runs one trial in the compiled loop."""
     initial, terms = policy.state_on(instance), new_terms(instance.problem)  # each trial starts from a copy
     if not hasattr(initial, "_fields"):
         raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {initial!r:.80}.")
@@ -126,7 +126,7 @@ def _compiled_trial(policy: Policy, instance: Instance) -> Trial:
 
 
 def _plain_trial(policy: Startable, problem: Problem) -> Trial:
-    """Trials by ``ask`` and ``tell`` in plain Python, by the same rules."""
+    """Return a function that runs one trial by ``ask`` and ``tell`` in plain Python, with the same rules."""
     units = units_of(problem)
 
     def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
@@ -149,7 +149,7 @@ def _plain_trial(policy: Startable, problem: Problem) -> Trial:
 
 
 def _arm_of(decision: Any, arms: int, t: int) -> int:
-    """The arm of what the ``ask`` of a plain policy returned: a decision, or the arm itself."""
+    """The arm that the ``ask`` of a plain policy returned, either in a decision or as a number."""
     arm = getattr(decision, "arm", decision)
     if isinstance(arm, bool) or not isinstance(arm, (int, np.integer)) or not SKIP <= arm < arms:
         raise OutOfRangeError(
@@ -160,12 +160,12 @@ def _arm_of(decision: Any, arms: int, t: int) -> int:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _collect(instance: Instance, policy: Any, seed: int, done: list[Result], times: Ints, curve: Floats) -> Run:
-    """Put the trials together, in the problem's units."""
+    """Combine the results of the trials, in the problem's units."""
     tallies, units = [result.tally for result in done], units_of(instance.problem)
     fallbacks = np.array([result.fallbacks for result in done])
     if fallbacks.any():

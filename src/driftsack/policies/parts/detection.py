@@ -1,4 +1,4 @@
-"""A change detector on every arm's reward and on each of its costs: GLR or CUSUM."""
+"""Change detectors (GLR or CUSUM) on the reward and each cost of every arm."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def new_detector(problem: Problem, kind: str, delta: float, change: float) -> De
 
 @kernel
 def detects(detector: Detector, arm: int, reward: float, costs: Floats) -> bool:
-    """Add an outcome to all streams of its arm; whether a change of any of them is detected."""
+    """Add an outcome to all streams of its arm; return whether a change of any of them is detected."""
     streams = 1 + costs.size
     changed = False
     for k in range(streams):

@@ -114,7 +114,7 @@ def make_room(means: WindowedMeans, t: int) -> None:
 
     Args:
         means: The estimator.
-        t: The present round, from 0.
+        t: The current round, from 0.
     """
     insert(means.stale, expire(means.rewards, t))
     insert(means.stale, expire(means.costs, t))
@@ -129,7 +129,7 @@ def set_windows(means: WindowedMeans, length: int) -> None:
 
 @kernel
 def discount_arm(means: DiscountedMeans, arm: int) -> None:
-    """One more round of distance to everything observed of an arm.
+    """Discount all observations of an arm by one round.
 
     Args:
         means: The estimator.
@@ -142,7 +142,7 @@ def discount_arm(means: DiscountedMeans, arm: int) -> None:
 
 @kernel
 def observe_discounted(means: DiscountedMeans, outcome: Outcome) -> None:
-    """Add an outcome with the weight that its round has by now.
+    """Add an outcome with the discounted weight of its round.
 
     Args:
         means: The estimator.

@@ -1,8 +1,8 @@
-"""Policies inside policies: restart a base, or keep several of a kind of which one is active at a time.
+"""Nested policies: restart a base, or keep several base learners of which one is active at a time.
 
-Kernels cannot allocate, and a wrapper does not know what its base's state is made of. So the base's arrays are laid
-out side by side in one :class:`Memory` (:func:`pack`). Restarting the base means copying the initial content back
-(:func:`restore`); setting it aside for another means keeping its content as a row (:func:`save`).
+Kernels cannot allocate, and a wrapper does not know the structure of its base's state. Therefore the base's arrays are
+laid out contiguously in one :class:`Memory` (:func:`pack`). Restarting the base means copying the initial content back
+(:func:`restore`); suspending it means storing its content as a row (:func:`save`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def check_base(base: Any) -> None:
 
 
 def pack(state: Any) -> tuple[Any, Memory]:
-    """An equal state whose arrays lie in one memory, and that memory.
+    """Return an equal state whose arrays lie in one memory, and that memory.
 
     >>> from driftsack.numerics.index_set import full_set
     >>> items, memory = pack(full_set(3))
@@ -62,13 +62,13 @@ def pack(state: Any) -> tuple[Any, Memory]:
 
 
 def repeat(memory: Memory, count: int) -> Memory:
-    """``count`` copies of the present content, one per row."""
+    """Return ``count`` copies of the current content, one per row."""
     stacked: list[Any] = [np.stack([part] * count) for part in memory]
     return Memory(*stacked)
 
 
 def snapshot(memory: Memory) -> Memory:
-    """The present content as a single read-only row: it is shared between trials and never saved."""
+    """Return the current content as a single read-only row, which is shared between trials and never saved."""
     frozen_rows: list[Any] = [frozen(part[None]) for part in memory]
     return Memory(*frozen_rows)
 
@@ -86,7 +86,7 @@ def restore(memory: Memory, contents: Memory, k: int) -> None:
 
 @kernel
 def save(memory: Memory, contents: Memory, k: int) -> None:
-    """Keep the memory as row ``k`` of the contents."""
+    """Store the memory as row ``k`` of the contents."""
     for i in range(memory.floats.size):
         contents.floats[k, i] = memory.floats[i]
     for i in range(memory.ints.size):

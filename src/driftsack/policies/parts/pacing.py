@@ -1,9 +1,9 @@
-r"""Pacers: the right-hand side of the step LP, that is how much a round may spend on average.
+r"""Pacers: the right-hand side of the step LP, that is, the average spending allowed per round.
 
 - ``"fixed"``: the round's rate, b = B/T unless a wrapper changes it.
-- ``"remaining"``: what is left of each budget over the rounds left, which corrects earlier over- and underspending.
+- ``"remaining"``: the remaining budget per remaining round, which corrects earlier over- and underspending.
 
-Either is multiplied by ``kept`` = 1 - ε, the part of the rate that is planned with.
+Both are multiplied by ``kept`` = 1 - ε, the part of the rate that is used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Pacer(NamedTuple):
     """How a policy paces its spending.
 
     Attributes:
-        remaining: Whether to pace by what is left, instead of the round's rate.
+        remaining: Whether to pace by the remaining budget instead of the round's rate.
         horizon: The number of rounds.
         kept: The factor 1 - ε on the rate.
     """
@@ -36,7 +36,7 @@ class Pacer(NamedTuple):
 
 
 def new_pacer(horizon: int, budget_rule: str, kept: float = 1.0) -> Pacer:
-    """The pacer that a budget rule names.
+    """The pacer of a budget rule.
 
     Args:
         horizon: The number of rounds.

@@ -1,4 +1,4 @@
-r"""Confidence radii around estimated means, and the optimistic bounds that they give.
+r"""Confidence radii of estimated means, and the resulting optimistic bounds.
 
 - *Printed* (paper, section 3): :math:`R/\sqrt{n}` with :math:`R = \sqrt{2 \log(12 m T^3)}` for rewards and
   :math:`R = \sqrt{2 \log(12 m d T^3)}` for costs.
@@ -98,7 +98,7 @@ def lower_bound(radius: Radius, mean: float, n: float) -> float:
 
 @kernel
 def width(radius: Radius, constant: float, mean: float, n: float) -> float:
-    """The radius itself."""
+    """The confidence radius of an estimate."""
     if radius.refined:
         return radius.scale * 2.0 * rad(constant, mean, n)
     return radius.scale * constant / math.sqrt(n)
