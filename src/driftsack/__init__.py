@@ -16,6 +16,7 @@ from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
 from driftsack.measures import variation
 from driftsack.policies import (
+    Adaptive,
     DetectAndRestart,
     Learner,
     NaiveUCB,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SKIP",
+    "Adaptive",
     "Advice",
     "Decision",
     "DetectAndRestart",

@@ -1,5 +1,6 @@
 """Policies, one algorithm per file. A policy is given the problem; only oracles are given the instance."""
 
+from driftsack.policies.adaptive import Adaptive
 from driftsack.policies.always_arm import AlwaysArm
 from driftsack.policies.bandit_over_bandit import BanditOverBandit
 from driftsack.policies.detect_and_restart import DetectAndRestart
@@ -21,6 +22,7 @@ from driftsack.policies.ucb_bwk import UCBBwK
 from driftsack.policies.uniform_random import UniformRandom
 
 __all__ = [
+    "Adaptive",
     "AlwaysArm",
     "BanditOverBandit",
     "DetectAndRestart",
