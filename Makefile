@@ -32,13 +32,15 @@ clean:  ## forget the environment, the results and every cache
 	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests -name __pycache__ -prune -exec rm -rf {} +
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "driftsack needs Python 3.11 or newer; name one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-.venv/tools: .venv/installed
+.venv/tools: pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@
+	touch .venv/installed $@

@@ -11,6 +11,7 @@ from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.instances import example_2
 from driftsack.policies import (
+    Adaptive,
     AlwaysArm,
     BanditOverBandit,
     DetectAndRestart,
@@ -48,6 +49,7 @@ class Entry(NamedTuple):
 
 
 ENTRIES: Final = (
+    Entry(Adaptive(), "Adaptive", True),
     Entry(NaiveUCB(), "NaiveUCB", True),
     Entry(UCBBwK(shrink=0.1), "UCBBwK", True),
     Entry(DiscountedUCB(), "DiscountedUCB", True),

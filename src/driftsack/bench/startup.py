@@ -18,7 +18,7 @@ FIRST_RESULT: Final = (
 
 def startup_rows(quick: bool, progress: Progress) -> list[dict[str, float | str]]:
     """Measure whole processes: import numba, import driftsack, first result with a cold and with a warm cache."""
-    repeats = 3 if quick else 7
+    repeats = 1 if quick else 7
     with tempfile.TemporaryDirectory() as cache:
         progress("start-up, empty cache")
         cold = process_seconds(FIRST_RESULT, cache)

@@ -19,4 +19,22 @@ def standard_error(values: Floats | Ints) -> float:
     >>> standard_error(np.array([1.0, 3.0]))
     1.0
     """
-    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+    return float(standard_errors(values))
+
+
+def standard_errors(values: Floats | Ints) -> Floats:
+    """Estimate the standard errors of the means over the first axis.
+
+    Args:
+        values: (n, ...) independent values.
+
+    Returns:
+        (...) the standard errors; 0 for a single value, whose spread is unknown.
+
+    >>> standard_errors(np.array([[1.0, 2.0], [3.0, 2.0]]))
+    array([1., 0.])
+    """
+    if len(values) == 1:
+        return np.zeros(values.shape[1:])
+    errors: Floats = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    return errors

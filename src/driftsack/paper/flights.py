@@ -12,6 +12,7 @@ from driftsack.core.instance import Instance
 from driftsack.core.statistics import standard_error
 from driftsack.datasets.flights import RATE, SLOTS, flights, flights_world
 from driftsack.policies import (
+    Adaptive,
     AlwaysArm,
     BanditOverBandit,
     DetectAndRestart,
@@ -74,6 +75,7 @@ def league_entries(weekly: Instance) -> list[Entry]:
         Entry("SpendingPlan by week (hindsight)", SpendingPlan.by_period(STEADY, amounts), hindsight=True),
         Entry("StaticOracle (hindsight)", StaticOracle(), hindsight=True),
         Entry("always AA (hindsight)", AlwaysArm(1), hindsight=True),
+        Entry("Adaptive", Adaptive()),
         Entry("DiscountedUCB, 4 weeks", four_weeks),
         Entry("NaiveUCB, no window", STEADY),
         Entry("SW-UCB, 13 weeks", windowed(13)),

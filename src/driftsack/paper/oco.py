@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
+from driftsack.core.statistics import standard_errors
 from driftsack.oco import (
     Algorithm,
     Box,
@@ -81,7 +82,7 @@ class Study:
         Returns:
             The exponent, or None if the means at the two longest horizons are not above their standard errors.
         """
-        mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
+        mean, error = values.mean(axis=0), standard_errors(values)
         unclear = np.flatnonzero(mean <= error)
         first = int(unclear[-1]) + 1 if unclear.size else 0
         if first > mean.size - 2:

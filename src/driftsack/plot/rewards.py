@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from driftsack.core.arrays import Floats, Ints
+from driftsack.core.statistics import standard_errors
 from driftsack.core.text import number
 from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, new_figure, separate_panels
 
@@ -110,11 +111,9 @@ def mark_change(axes: Axes, change: int) -> None:
 def draw_panel(axes: Axes, title: str, runs: Mapping[str, RewardCurves]) -> None:
     """Draw a line and a band for each policy, labelled with its final mean and one standard error, as in tables."""
     for (name, run), (colour, dash, _) in zip(runs.items(), cycle(LINES), strict=False):
-        trials = len(run.curve)
         times = np.concatenate([[0], run.times])
         mean = np.concatenate([[0.0], run.curve.mean(axis=0)])
-        deviation = run.curve.std(axis=0, ddof=1) if trials > 1 else np.zeros(run.times.size)
-        band = 2 * np.concatenate([[0.0], deviation]) / np.sqrt(trials)
+        band = 2 * np.concatenate([[0.0], standard_errors(run.curve)])
         label = f"{name}: {number(mean[-1])} ± {number(band[-1] / 2, digits=2)}"
         axes.plot(times, mean, dash, color=colour, label=label, linewidth=1.8)
         axes.fill_between(times, mean - band, mean + band, color=colour, alpha=0.25, linewidth=0)
