@@ -275,6 +275,33 @@ def test_it_follows_abrupt_changes(world: ds.Instance) -> None:
     assert naive < 0.8
 
 
+def routed(policy: ds.Policy, requests: int, seed: int) -> float:
+    """Share of the optimum when requests go to three models with lognormal dollars and seconds, in natural units."""
+    quality, dollars, seconds = np.array([0.62, 0.74, 0.86]), np.array([0.002, 0.009, 0.03]), np.array([1.2, 2.2, 4.0])
+    rng, budget = np.random.default_rng(seed), requests * np.array([0.01, 2.5])
+    means = np.stack([dollars, seconds], axis=1)
+    costs = means * np.exp(rng.normal(-0.32, 0.8, (requests, 3, 1)) * [1.0, 0.5])
+    answers = rng.random((requests, 3)) < quality
+    learner = policy.start(ds.Problem(requests, 3, budget, cost_max=costs.max(axis=(0, 1))), seed=seed, safe=True)
+    earned = 0.0
+    while not learner.done:
+        decision = learner.ask()
+        if not decision.skipped:
+            request = decision.round - 1
+            learner.tell(decision, answers[request, decision.arm], costs[request, decision.arm])
+            earned += answers[request, decision.arm]
+    expected = costs.mean(axis=0).T
+    return float(earned / (requests * ds.lp.step_lp(quality, expected, budget / requests).value))
+
+
+def test_it_routes_requests_in_natural_units() -> None:
+    """``cost_max`` is many times a typical cost: at least 0.95 of the optimum; uniform and windowed UCB below 0.85."""
+    assert np.mean([routed(Adaptive(), 4_000, seed) for seed in range(2)]) > 0.95
+    windowed = ds.SlidingWindowUCB(windows=(400, 400), scale=0.15, budget_rule="remaining")
+    for policy in (ds.policies.UniformRandom(), windowed):
+        assert routed(policy, 4_000, 0) < 0.85
+
+
 def test_it_can_be_paced_by_a_plan() -> None:
     """All of the budget in the second half, through ``SpendingPlan``."""
     world = ds.Instance.stationary([0.9, 0.5], [[0.6, 0.4]], 2_000, 500.0)
