@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +47,16 @@ def test_every_policy_is_in_policies() -> None:
     ]
     assert set(ours) <= set(ds.policies.__all__)
     assert len(ours) >= 18
+
+
+def test_the_policy_of_contributing_can_be_pasted_into_the_library(tmp_path: Path) -> None:
+    """A policy inside the package may import from ``driftsack.authoring``, whatever is imported first."""
+    copy = shutil.copytree(
+        Path(ds.__file__).parent, tmp_path / "driftsack", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copy(Path(__file__).parent / "in_turn.py", copy / "policies" / "in_turn.py")
+    exports = copy / "policies" / "__init__.py"
+    exports.write_text(exports.read_text() + "\nfrom driftsack.policies.in_turn import InTurn\n")
+    for first in ("driftsack", "driftsack.authoring", "driftsack.policies.in_turn"):
+        code = f"import {first}, driftsack as ds; assert ds.policies.InTurn().to_spec() == {{'policy': 'InTurn'}}"
+        subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})

@@ -9,7 +9,8 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from driftsack import authoring, benchmarks, datasets, instances, logs, lp, measures, policies, theory
+from driftsack import policies  # isort: skip  (before authoring, which a policy may import)
+from driftsack import authoring, benchmarks, datasets, instances, logs, lp, measures, theory
 from driftsack.advice import Advice, advise
 from driftsack.core import SKIP, Decision, Instance, Problem, errors
 from driftsack.core.errors import DriftsackError
