@@ -52,3 +52,17 @@ def test_a_changed_record_keeps_every_other_field() -> None:
         for name in record._fields:
             same = np.array_equal(np.asarray(getattr(changed, name)), np.asarray(getattr(record, name)))
             assert same == (name not in names), name
+
+
+def base_fields(source: str) -> list[str]:
+    """The fields of a wrapped policy's state that a file reads, such as ``state.base.lp``."""
+    nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute))
+    return [node.attr for node in nodes if isinstance(node.value, ast.Attribute) and node.value.attr == "base"]
+
+
+def test_no_policy_reads_the_fields_of_another() -> None:
+    """A wrapper calls functions on its base's state; on its base's settings it calls what every policy has."""
+    files = [*(PACKAGE / "policies").rglob("*.py"), *(PACKAGE / "verify").rglob("*.py")]
+    found = {path.name: set(base_fields(path.read_text())) for path in files}
+    assert set().union(*found.values()) <= {"follow_rate", "forgets", "new_state"}
+    assert base_fields("def choose(state):\n    return state.base.lp.objective[0]\n") == ["lp"]  # the planted fault

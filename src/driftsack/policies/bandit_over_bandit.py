@@ -41,7 +41,6 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import mix_uniform, softmax
 from driftsack.numerics.sampling import draw
 from driftsack.policies import sliding_window_ucb as ucb
-from driftsack.policies.parts.means import set_windows
 from driftsack.policies.parts.memory import Memory, pack, restore, snapshot
 from driftsack.policies.parts.pacing import FIXED, check_budget_rule
 from driftsack.policies.parts.radius import check_radius_settings, new_radius
@@ -115,7 +114,7 @@ def open_block(state: State, round: Round, rng: Generator) -> None:
     block.window[0] = state.log_weights.size - 1 if k == SKIP else k
     block.earned[0] = 0.0
     restore(state.memory, state.initial, 0)
-    set_windows(state.base.means, state.windows[block.window[0]])
+    ucb.use_windows(state.base, state.windows[block.window[0]])
     rounds = min(state.length, state.horizon - round.t)
     block.missing[0] = state.length - rounds
     for j in range(block.rate.size):

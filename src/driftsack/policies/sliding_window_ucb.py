@@ -37,7 +37,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.index_set import clear
 from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
 from driftsack.numerics.window import shrunk_mean
-from driftsack.policies.parts.means import WindowedMeans, make_room, observe, windowed_means
+from driftsack.policies.parts.means import WindowedMeans, make_room, observe, set_windows, windowed_means
 from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.parts.radius import (
     RADII,
@@ -100,6 +100,12 @@ def set_bounds(state: State, arm: int) -> None:
     for j in range(costs.sums.shape[1]):
         state.lp.columns[j, arm] = lower_bound(state.radius, shrunk_mean(costs, arm, j), costs.pulls[arm] + 1.0)
     column_changed(state.lp, arm)
+
+
+@kernel
+def use_windows(state: State, length: int) -> None:
+    """Use windows of ``length`` rounds, at most those of the rings, or none if it is 0; only without observations."""
+    set_windows(state.means, length)
 
 
 @kernel
