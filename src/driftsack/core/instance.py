@@ -16,7 +16,7 @@ from driftsack.core.checks import floats, frozen, one_of, vector, whole, within
 from driftsack.core.errors import FileFormatError, OutOfRangeError, ShapeError
 from driftsack.core.problem import Problem
 
-NOISES = ("deterministic", "bernoulli", "uniform", "beta")
+NOISES = ("deterministic", "bernoulli", "uniform", "beta", "lognormal")
 _VERSION = 1
 
 
@@ -31,7 +31,9 @@ class Instance:
     - ``"deterministic"``: the mean itself;
     - ``"bernoulli"``: max with probability mean/max, else 0;
     - ``"uniform"``: uniform on the widest interval in [0, max] centred at the mean;
-    - ``"beta"``: max times Beta(4 mean/max, 4 (1 - mean/max)).
+    - ``"beta"``: max times Beta(4 mean/max, 4 (1 - mean/max));
+    - ``"lognormal"``: rewards as with ``"bernoulli"``; a cost is :math:`\min(\max, s e^Z)`, Z standard normal, with the
+      scale s at which the mean of the capped cost is the given one. Costs are heavy-tailed, like prices and latencies.
 
     Build one with :meth:`from_arrays`, :meth:`piecewise`, :meth:`stationary` or :meth:`from_function`.
 
@@ -40,7 +42,7 @@ class Instance:
         rewards: (K, m) mean rewards of the distinct rows.
         costs: (K, d, m) mean costs of the distinct rows.
         phase: (T,) the row of each round.
-        noise: ``"deterministic"``, ``"bernoulli"``, ``"uniform"`` or ``"beta"``.
+        noise: ``"deterministic"``, ``"bernoulli"``, ``"uniform"``, ``"beta"`` or ``"lognormal"``.
         rounds: (K,) the number of rounds of each row; computed.
 
     >>> world = Instance.piecewise(

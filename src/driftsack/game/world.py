@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from numpy.random import Generator
@@ -10,10 +11,12 @@ from driftsack.core.arrays import Floats, Phase
 from driftsack.core.checks import frozen
 from driftsack.core.instance import NOISES, Instance
 from driftsack.numerics.compiled import kernel
+from driftsack.numerics.lognormal import SIGMA, capped_scale
 
 DETERMINISTIC: Final = NOISES.index("deterministic")
 BERNOULLI: Final = NOISES.index("bernoulli")
 UNIFORM: Final = NOISES.index("uniform")
+LOGNORMAL: Final = NOISES.index("lognormal")
 BETA_CONCENTRATION: Final = 4.0
 
 
@@ -24,12 +27,15 @@ class World(NamedTuple):
     costs: Floats  # (K, d, m)
     phase: Phase  # (T,) row of each round
     noise: int  # index into ``NOISES``
+    scales: Floats  # (K, d, m) scales of lognormal costs; with other noises the means, which nothing reads there
 
 
 def world_of(instance: Instance) -> World:
     """The normalised world of an instance."""
     rewards, costs = frozen(instance.unit_rewards), frozen(instance.unit_costs)
-    return World(rewards, costs, instance.phase, NOISES.index(instance.noise))
+    noise = NOISES.index(instance.noise)
+    scales = frozen(capped_scale(costs)) if noise == LOGNORMAL else costs
+    return World(rewards, costs, instance.phase, noise, scales)
 
 
 @kernel
@@ -38,16 +44,19 @@ def draw_outcome(world: World, t: int, arm: int, costs: Floats, rng: Generator) 
     row = world.phase[t]
     reward = noisy(world.rewards[row, arm], world.noise, rng)
     for j in range(costs.size):
-        costs[j] = noisy(world.costs[row, j, arm], world.noise, rng)
+        if world.noise == LOGNORMAL:
+            costs[j] = min(world.scales[row, j, arm] * math.exp(SIGMA * rng.standard_normal()), 1.0)
+        else:
+            costs[j] = noisy(world.costs[row, j, arm], world.noise, rng)
     return reward
 
 
 @kernel
 def noisy(mean: float, noise: int, rng: Generator) -> float:
-    """Draw a number in [0, 1] with the given mean."""
+    """Draw a number in [0, 1] with the given mean; with ``"lognormal"``, a reward."""
     if noise == DETERMINISTIC:
         return mean
-    if noise == BERNOULLI:
+    if noise in (BERNOULLI, LOGNORMAL):
         return 1.0 if rng.random() < mean else 0.0
     if noise == UNIFORM:
         half = min(mean, 1.0 - mean)
