@@ -2,6 +2,9 @@
 
 ``tests/data/digests.json`` holds the digests recorded before the rules of the game moved into the package ``game``.
 ``python -m tests.digests`` prints the current digests; update the file only if results are meant to change.
+
+The worlds and entries are those of the league when the digests were recorded. They are kept here, so that the league
+may change.
 """
 
 from __future__ import annotations
@@ -21,18 +24,96 @@ import driftsack as ds
 from driftsack.cli import app
 from driftsack.policies import from_spec
 from driftsack.sweeps.cells import NamedInstance
-from driftsack.sweeps.league import league_spec
+from driftsack.sweeps.spec import make_spec
 from tests.late import give_feedback
 
 RECORDED = Path(__file__).parent / "data" / "digests.json"
 HORIZON, TRIALS, SEEDS = 1_000, 2, (0, 1, 2)
 ROUNDS = 150
+WORLDS: tuple[dict[str, Any], ...] = (
+    {"name": "Example 1", "instance": "example_1"},
+    {"name": "Example 2", "instance": "example_2"},
+    {"name": "Example 3, α = 1/2", "instance": "example_3", "alpha": 0.5},
+    {"name": "Example 4, 10 periods", "instance": "example_4", "periods": 10},
+    {"name": "stationary", "instance": "piecewise_random", "changes": 0},
+    {"name": "piecewise, 4 changes", "instance": "piecewise_random", "changes": 4},
+    {"name": "piecewise, 20 changes", "instance": "piecewise_random", "changes": 20},
+    {"name": "sinusoidal", "instance": "sinusoidal"},
+    {"name": "random walk", "instance": "random_walk"},
+    {"name": "linear trend", "instance": "linear_trend"},
+    {"name": "bursts", "instance": "bursts"},
+    {
+        "name": "trap, then better",
+        "instance": "budget_trap",
+        "better": True,
+        "w1": 0.05 * HORIZON,
+        "w2": 0.05 * HORIZON,
+    },
+    {
+        "name": "trap, then worse",
+        "instance": "budget_trap",
+        "better": False,
+        "w1": 0.05 * HORIZON,
+        "w2": 0.05 * HORIZON,
+    },
+    {"name": "rewards switch", "instance": "reward_switching", "arms": 3},
+    {"name": "costs switch", "instance": "cost_switching", "arms": 3},
+    {"name": "adversarial, best last", "instance": "adversarial_order"},
+    {"name": "adversarial, best first", "instance": "adversarial_order", "best_last": False},
+)
+PACED_UCB = {"policy": "NaiveUCB", "scale": 0.1, "budget_rule": "remaining"}
+ENTRIES: tuple[dict[str, Any], ...] = (
+    {"name": "SW-UCB", "policy": "SlidingWindowUCB", "variation": "measured:variation"},
+    {
+        "name": "SW-UCB, scale 0.1, remaining",
+        "policy": "SlidingWindowUCB",
+        "variation": "measured:variation",
+        "scale": 0.1,
+        "budget_rule": "remaining",
+    },
+    {"name": "naive UCB", "policy": "NaiveUCB"},
+    {"name": "naive UCB, scale 0.1, remaining", **PACED_UCB},
+    {"name": "LagrangeBwK, OPT_FD known", "policy": "LagrangeBwK", "benchmark": "measured:opt_fd"},
+    {"name": "Thompson, remaining", "policy": "ThompsonBwK", "budget_rule": "remaining"},
+    {"name": "Thompson, window 1,000, remaining", "policy": "ThompsonBwK", "windows": 1000, "budget_rule": "remaining"},
+    {"name": "GLR restarts, remaining", "policy": "DetectAndRestart", "base": PACED_UCB},
+    {"name": "CUSUM restarts, remaining", "policy": "DetectAndRestart", "base": PACED_UCB, "detector": "cusum"},
+    {"name": "bandit over bandit, remaining", "policy": "BanditOverBandit", "budget_rule": "remaining"},
+    {
+        "name": "plan, told ten periods' means",
+        "policy": "PlanWithForecast",
+        "forecast": "measured:forecast",
+        "trust": 0.9,
+    },
+    {
+        "name": "naive UCB paced by that plan",
+        "policy": "SpendingPlan",
+        "base": {"policy": "NaiveUCB", "scale": 0.1},
+        "curve": "measured:spending",
+    },
+    *(
+        {"name": name, "policy": name}
+        for name in (
+            "AlwaysArm",
+            "DynamicOracle",
+            "StaticOracle",
+            "DiscountedUCB",
+            "DualDescent",
+            "Exp3BwK",
+            "Master",
+            "PrimalDualBwK",
+            "UCBBwK",
+            "UniformRandom",
+        )
+    ),
+)
 
 
 @cache
 def league() -> tuple[dict[str, NamedInstance], dict[str, Any]]:
-    """The league's worlds and policies by name."""
-    spec = league_spec(trials=TRIALS, horizon=HORIZON, seed=0)
+    """The worlds and policies by name."""
+    worlds = [{**world, "horizon": HORIZON} for world in WORLDS]
+    spec = make_spec({"instances": worlds, "policies": list(ENTRIES), "trials": TRIALS, "seeds": [0]})
     return {part.label: NamedInstance(part) for part in spec.instances}, {part.label: part for part in spec.policies}
 
 
@@ -42,7 +123,7 @@ def short(digest: Any) -> str:
 
 
 def simulated(policy: str) -> dict[str, str]:
-    """A digest for each world of the league, of every array of the runs with each seed."""
+    """A digest for each world, of every array of the runs with each seed."""
     worlds, entries = league()
     digests = {}
     for name, world in worlds.items():
@@ -84,7 +165,7 @@ def transcript(policy: str, safe: bool) -> str:
 
 
 class KnownFacts(dict[str, Any]):
-    """The facts about a made-up problem in natural units that a policy of the league may be given."""
+    """The facts about a made-up problem in natural units that a policy may be given."""
 
     problem = ds.Problem(horizon=ROUNDS, arms=4, budget=[120.0, 30.0], reward_max=9.0, cost_max=[3.0, 0.5])
 

@@ -18,7 +18,7 @@ POLICIES = pytest.mark.parametrize("policy", list(RECORDED["simulated"]))
 
 @POLICIES
 def test_simulated_results_are_the_same_bits(policy: str) -> None:
-    """Every world of the league, three seeds."""
+    """Every world, three seeds."""
     assert digests.simulated(policy) == RECORDED["simulated"][policy]
 
 
