@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import driftsack as ds
 from driftsack.benchmarks import reference
 from driftsack.core.errors import DriftsackError
+from driftsack.instances.families import FAMILIES
 
 
 @pytest.mark.parametrize(
@@ -99,24 +101,31 @@ def test_bad_parameters(build: Any, words: str) -> None:
         build()
 
 
-FAMILIES = [
+FACTORIES = [
     ds.instances.piecewise_random,
     ds.instances.sinusoidal,
     ds.instances.random_walk,
     ds.instances.linear_trend,
     ds.instances.bursts,
     ds.instances.adversarial_order,
+    ds.instances.common_shocks,
+    ds.instances.cost_jumps,
+    ds.instances.rich_and_poor,
+    ds.instances.rotating_best_arm,
+    ds.instances.seasonal,
+    ds.instances.smooth_random,
+    ds.instances.unseen_improvement,
 ]
 
 
-@pytest.mark.parametrize("build", FAMILIES)
+@pytest.mark.parametrize("build", FACTORIES)
 def test_families_take_sizes_and_seeds(build: Any) -> None:
     sizes: dict[str, Any] = {"arms": 3, "resources": 2, "horizon": 400, "rate": 0.3, "noise": "beta"}
     worlds = [build(**sizes, seed=seed) for seed in (1, 1, 2)]
     for world in worlds:
         assert (world.horizon, world.arms, world.resources, world.noise) == (400, 3, 2, "beta")
         assert world.problem.budget == (120.0, 120.0)
-        assert ds.variation(world).v1 > 0
+        assert ds.variation(world).v1 + ds.variation(world).v2 > 0
     np.testing.assert_array_equal(worlds[0].costs, worlds[1].costs)
     assert not np.array_equal(worlds[0].costs[0], worlds[2].costs[0])
 
@@ -135,6 +144,64 @@ def test_families_drift_as_their_names_say() -> None:
     assert fast == pytest.approx(4 * slow, rel=0.1)
     late, early = (ds.instances.adversarial_order(best_last=last, horizon=500) for last in (True, False))
     assert late.rewards[-50:].max(axis=1).mean() > early.rewards[-50:].max(axis=1).mean()
+
+
+def drawn(family: str, seed: int, horizon: int = 2_000) -> ds.Instance:
+    settings = dict(FAMILIES[family])
+    build = getattr(ds.instances, settings.pop("instance"))
+    world: ds.Instance = build(**settings, seed=seed, horizon=horizon)
+    return world
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_registered_families_bind_and_stay_in_their_ranges(family: str) -> None:
+    """Budgets bind in every draw, so that there is something to pace; rates differ between resources."""
+    for seed in range(4):
+        world = drawn(family, seed)
+        assert (world.arms, world.resources) == (20 if family == "many arms" else 5, 2)
+        low, high = (0.01, 0.03) if family == "heavy-tailed costs" else (0.12, 0.4)
+        assert (world.problem.rate >= low).all()
+        assert (world.problem.rate <= high).all()
+        assert world.problem.rate[0] != world.problem.rate[1]
+        prices = ds.benchmarks.lp_dynamic(world).prices
+        assert prices is not None
+        assert prices.max() > 0
+        assert world.noise == ("lognormal" if family == "heavy-tailed costs" else "bernoulli")
+
+
+def test_registered_families_are_what_their_names_say() -> None:
+    """A property of each family, on three draws; the stationary family has none of them."""
+    properties: dict[str, Callable[[ds.Instance], bool]] = {
+        "piecewise": lambda w: len(w.rewards) == 6 and w.rewards.min() >= 0.05 and w.costs.min() >= 0.1,
+        "seasonal": lambda w: len(w.rewards) == 2_000 and np.abs(np.diff(w.rewards, axis=0)).max() < 0.01,
+        "random walk": lambda w: (
+            len(w.costs) == 2_000 and 0.003 < np.diff(w.costs, axis=0).std() < 0.005 and w.rewards.max() <= 0.95
+        ),
+        "common shocks": lambda w: bool(np.ptp(w.costs, axis=0).max() == 0) and len(w.rewards) == 6 and proportional(w),
+        "rich and poor": lambda w: len(w.rewards) >= 4 and np.ptp(w.costs, axis=0).max() == 0 and proportional(w),
+        "rotating best arm": lambda w: bool(((w.rewards >= 0.7).sum(axis=1) == 1).all()) and len(w.rewards) >= 4,
+        "cost jumps": lambda w: len(w.costs) == 5 and np.ptp(w.rewards, axis=0).max() == 0,
+        "sparse rewards": lambda w: w.rewards.max() <= 0.12,
+        "many arms": lambda w: w.arms == 20,
+        "smooth": lambda w: len(w.costs) == 2_000 and int((np.abs(np.diff(w.rewards[:, 0], n=2)) > 1e-12).sum()) <= 12,
+        "unseen improvement": lambda w: (
+            len(w.rewards) == 2 and w.rewards[1].max() == 0.95 and w.rewards[1].argmax() == w.rewards[0].argmin()
+        ),
+        "linear trend": lambda w: len(w.costs) == 2_000 and np.abs(np.diff(w.costs, n=2, axis=0)).max() < 1e-12,
+        "bursts": lambda w: w.rewards.max() == 0.95 and 0.05 < (w.rewards[w.phase] == 0.95).any(axis=1).mean() <= 0.3,
+        "heavy-tailed costs": lambda w: w.costs.max() <= 0.1 and w.costs.min() >= 0.005,
+    }
+    assert {*properties, "stationary"} == set(FAMILIES)
+    for family, holds in properties.items():
+        assert all(holds(drawn(family, seed)) for seed in range(3)), family
+        assert not holds(drawn("stationary", 0)), family
+    assert len(drawn("stationary", 0).rewards) == 1
+
+
+def proportional(world: ds.Instance) -> bool:
+    """Whether the rewards of all rows are multiples of each other, unless they reached 1."""
+    ratios = world.rewards / world.rewards[world.rewards.max(axis=1).argmin()]
+    return len(ratios) > 1 and bool((np.ptp(ratios, axis=1)[world.rewards.max(axis=1) < 1] < 1e-12).all())
 
 
 @pytest.mark.parametrize("arms", [2, 5])
@@ -175,6 +242,14 @@ def test_budget_trap_has_the_global_variation_asked_for(better: bool) -> None:
         (lambda: ds.instances.budget_trap(w1=1e6), "mean rewards must lie in"),
         (lambda: ds.instances.piecewise_random(changes=10, horizon=10), "changes must be at least 0 and at most 9"),
         (lambda: ds.instances.random_walk(step=-1.0), "step must be 0 or more"),
+        (lambda: ds.instances.random_walk(cost_range=(0.5, 0.5)), "cost_range must ascend, got"),
+        (lambda: ds.instances.linear_trend(reward_range=(0.0, 1.5)), r"reward_range must lie in \[0, 1\], got 1.5"),
+        (lambda: ds.instances.piecewise_random(rate=(0.4, 0.1)), "a range of rates must ascend from 0 or more"),
+        (lambda: ds.instances.common_shocks(changes=10, horizon=10), "changes must be at least 0 and at most 9"),
+        (lambda: ds.instances.bursts(length=-0.5), "length must be 0 or more, got -0.5"),
+        (lambda: ds.instances.smooth_random(knots=1), "knots must be at least 2, got 1"),
+        (lambda: ds.instances.unseen_improvement(height=2.0), "height must lie in"),
+        (lambda: ds.instances.rotating_best_arm(horizon=0), "horizon must be at least 1"),
     ],
 )
 def test_bad_parameters_of_families(build: Any, words: str) -> None:

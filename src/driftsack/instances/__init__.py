@@ -1,4 +1,7 @@
-"""Instances for experiments: the paper's examples, the constructions of its lower bounds, and drifting families."""
+"""Instances for experiments: the paper's examples, the constructions of its lower bounds, and drifting families.
+
+Every name in ``__all__`` is a function that returns an instance, so a spec can refer to it by its name.
+"""
 
 from driftsack.instances.drifting import (
     adversarial_order,
@@ -17,12 +20,23 @@ from driftsack.instances.examples import (
     nonbinding,
     step_change,
 )
+from driftsack.instances.families import (
+    common_shocks,
+    cost_jumps,
+    rich_and_poor,
+    rotating_best_arm,
+    seasonal,
+    smooth_random,
+    unseen_improvement,
+)
 from driftsack.instances.lower_bounds import budget_trap, cost_switching, reward_switching
 
 __all__ = [
     "adversarial_order",
     "budget_trap",
     "bursts",
+    "common_shocks",
+    "cost_jumps",
     "cost_switching",
     "example_1",
     "example_2",
@@ -34,6 +48,11 @@ __all__ = [
     "piecewise_random",
     "random_walk",
     "reward_switching",
+    "rich_and_poor",
+    "rotating_best_arm",
+    "seasonal",
     "sinusoidal",
+    "smooth_random",
     "step_change",
+    "unseen_improvement",
 ]
