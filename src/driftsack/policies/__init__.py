@@ -6,6 +6,7 @@ from driftsack.policies.bandit_over_bandit import BanditOverBandit
 from driftsack.policies.detect_and_restart import DetectAndRestart
 from driftsack.policies.discounted_ucb import DiscountedUCB
 from driftsack.policies.dual_descent import DualDescent
+from driftsack.policies.epsilon_greedy import EpsilonGreedy
 from driftsack.policies.exp3_bwk import Exp3BwK
 from driftsack.policies.lagrange_bwk import LagrangeBwK
 from driftsack.policies.learner import Learner
@@ -14,7 +15,9 @@ from driftsack.policies.naive_ucb import NaiveUCB
 from driftsack.policies.oracles import DynamicOracle, StaticOracle
 from driftsack.policies.plan_with_forecast import PlanWithForecast
 from driftsack.policies.policy import Policy, from_spec
+from driftsack.policies.price_controller import PriceController
 from driftsack.policies.primal_dual_bwk import PrimalDualBwK
+from driftsack.policies.recent_means_lp import RecentMeansLP
 from driftsack.policies.sliding_window_ucb import SlidingWindowUCB
 from driftsack.policies.spending_plan import SpendingPlan
 from driftsack.policies.thompson_bwk import ThompsonBwK
@@ -29,6 +32,7 @@ __all__ = [
     "DiscountedUCB",
     "DualDescent",
     "DynamicOracle",
+    "EpsilonGreedy",
     "Exp3BwK",
     "LagrangeBwK",
     "Learner",
@@ -36,7 +40,9 @@ __all__ = [
     "NaiveUCB",
     "PlanWithForecast",
     "Policy",
+    "PriceController",
     "PrimalDualBwK",
+    "RecentMeansLP",
     "SlidingWindowUCB",
     "SpendingPlan",
     "StaticOracle",
