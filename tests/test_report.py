@@ -21,7 +21,16 @@ from driftsack.policies.policy import recipes
 from driftsack.sweeps import make_spec
 from driftsack.sweeps.cells import FailedCell
 from driftsack.sweeps.forecasts import forecast, spending
-from driftsack.sweeps.league import ENTRIES, as_grid, entries, league_spec, needs_no_settings, overview, standings
+from driftsack.sweeps.league import (
+    ENTRIES,
+    WORLDS,
+    as_grid,
+    entries,
+    league_spec,
+    needs_no_settings,
+    overview,
+    standings,
+)
 from driftsack.sweeps.store_report import report_store, split_panels
 from tests.sweeps import CELLS
 
@@ -136,7 +145,7 @@ def test_league_is_one_table_and_one_heat_map(tmp_path: Path) -> None:
     }
     policies = {row["policy"] for row in done["table"]}
     assert {entry["name"] for entry in ENTRIES} <= policies
-    assert len(done["table"]) == 17 * len(policies)
+    assert len(done["table"]) == len(WORLDS) * len(policies)
     means = [row["mean_share"] for row in done["table"]]
     whole = means[: means.index(next(row["mean_share"] for row in done["table"] if row["policy"] == "Exp3BwK"))]
     assert whole == sorted(whole, reverse=True)

@@ -23,31 +23,55 @@ from driftsack.cli.console import (
     text_column,
 )
 from driftsack.cli.run import AddressOption, EngineOption, WorkersOption
+from driftsack.core.errors import SettingError
 
 
 def league(
     trials: Annotated[int, typer.Option(min=1, help="Trials of each policy on each instance.")] = 20,
     horizon: Annotated[int, typer.Option(min=100, help="Rounds of a trial.")] = 10_000,
     seed: SeedOption = 0,
-    out: Annotated[Path, typer.Option(help="Folder for the table, the heat map and the trials.")] = Path("out/league"),
+    held_out: Annotated[
+        int | None,
+        typer.Option(
+            "--held-out",
+            min=0,
+            metavar="SEED",
+            help="Draw fresh worlds of every family from this seed, instead of the league's fixed instances.",
+        ),
+    ] = None,
+    per_family: Annotated[
+        int | None, typer.Option(min=1, help="Worlds of each family, with --held-out only; 4 by default.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the tables, the heat map and the trials.")] = Path("out/league"),
     engine: EngineOption = "local",
     workers: WorkersOption = None,
     address: AddressOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare all policies on a suite of instances: the paper's, stationary, piecewise, smooth, traps, adversarial.
+    """Compare all policies on instances on which learning pays: the paper's, one of each of 15 families, and others.
 
     Rewards are given as shares of the best plan (LP-Dynamic). A policy that does not accept an instance gets a dash
-    and the reason. Writes league.csv and league.png, .svg and .pdf to --out; trials are kept in --out/store.
+    and the reason. Writes league.csv and league.png, .svg and .pdf to --out; trials are kept in --out/store, so the
+    same command again simulates only what is missing.
+
+    A policy that was developed on some instances fits them. To judge it, draw fresh worlds with --held-out and a seed
+    that was not used before. The report then has means per family, and standard errors over worlds instead of trials.
 
     Example: driftsack league --trials 5 --out quick
+
+    Example: driftsack league --held-out 7 --per-family 2 --trials 4
     """
     from driftsack.sweeps.engines import make_engine  # noqa: PLC0415  (Polars and SciPy load only where used)
-    from driftsack.sweeps.league_report import run_league  # noqa: PLC0415
+    from driftsack.sweeps.league_report import run_held_out, run_league  # noqa: PLC0415
 
     with plain_errors(), progress_bar() as bar:
-        chosen = make_engine(engine, workers, address)
-        found = run_league(out, trials, horizon, seed, chosen, single_line(bar), note)
+        if held_out is None and per_family is not None:
+            raise SettingError("--per-family needs --held-out SEED, since the league's instances are fixed.")
+        chosen, show = make_engine(engine, workers, address), single_line(bar)
+        if held_out is None:
+            found = run_league(out, trials, horizon, seed, chosen, show, note)
+        else:
+            found = run_held_out(out, held_out, per_family or 4, trials, horizon, seed, chosen, show, note)
     if as_json:
         print_json(found.to_dict())
         return
@@ -58,6 +82,17 @@ def league(
         share_column("most_share", "most"),
         number_column("refused"),
     ]
-    title = f"Share of LP-Dynamic over {found.instances} instances, {trials} trials (mean ± standard error)"
+    over = "trials" if held_out is None else "instances"
+    title = f"Share of LP-Dynamic, {found.instances} instances, {trials} trials (± standard error over {over})"
     results.print(rich_table(found.overview.iter_rows(named=True), columns, title))
+    if found.leaders:
+        columns = [
+            text_column("family"),
+            text_column("first_policy", "best"),
+            share_column("first_share", "share", error="first_share_se"),
+            text_column("second_policy", "second"),
+            share_column("second_share", "share"),
+            share_column("baseline_share", "uniform"),
+        ]
+        results.print(rich_table(found.leaders, columns, "Policies that are told nothing of the instance, by family"))
     messages.print(f"Table: {found.csv}   Heat map: {found.figures[0]} (and .svg, .pdf)   {found.seconds:.1f} s")

@@ -3,9 +3,10 @@
 >>> from driftsack.sweeps import Spec, load, run
 """
 
+from driftsack.sweeps.held_out import held_out_worlds
 from driftsack.sweeps.spec import Spec, make_spec, read_spec
 from driftsack.sweeps.store import load
 from driftsack.sweeps.summary import summary
 from driftsack.sweeps.sweep import run
 
-__all__ = ["Spec", "load", "make_spec", "read_spec", "run", "summary"]
+__all__ = ["Spec", "held_out_worlds", "load", "make_spec", "read_spec", "run", "summary"]

@@ -1,11 +1,11 @@
-"""The league, played and reported: the table and the heat map that ``driftsack league`` writes."""
+"""The league, played and reported: the tables and the heat map that ``driftsack league`` writes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 
@@ -13,13 +13,17 @@ from driftsack.plot import heat_figure, write_figure
 from driftsack.plot.style import make_folder
 from driftsack.sweeps.cells import FailedCell
 from driftsack.sweeps.engines import Engine
-from driftsack.sweeps.league import as_grid, league_spec, overview, standings
+from driftsack.sweeps.held_out import family_leaders, family_shares, held_out_worlds
+from driftsack.sweeps.league import as_grid, held_out_spec, league_spec, overview, standings
+from driftsack.sweeps.spec import Spec
 from driftsack.sweeps.store import load
-from driftsack.sweeps.sweep import SweepProgress, run
+from driftsack.sweeps.sweep import SweepProgress, SweepResult, run
+
+BASELINE: Final = "UniformRandom"
 
 
 class LeagueReport(NamedTuple):
-    """What :func:`run_league` found and wrote.
+    """What :func:`run_league` or :func:`run_held_out` found and wrote.
 
     Attributes:
         table: One row per policy and instance, the best policy first: its share of LP-Dynamic, or why there is none.
@@ -29,6 +33,10 @@ class LeagueReport(NamedTuple):
         figures: The files of the heat map.
         failed: The cells that failed, with their errors.
         seconds: Time taken.
+        families: One row per policy and family with the mean share and its standard error over worlds; None for the
+            league of fixed instances.
+        leaders: One row per family: the two best policies that are told nothing of the world, and uniform random
+            choice.
     """
 
     table: pl.DataFrame
@@ -38,11 +46,15 @@ class LeagueReport(NamedTuple):
     figures: list[Path]
     failed: list[FailedCell]
     seconds: float
+    families: pl.DataFrame | None = None
+    leaders: Sequence[Mapping[str, Any]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""
         return {
             "table": self.table.to_dicts(),
+            **({} if self.families is None else {"families": self.families.to_dicts()}),
+            "overview": self.overview.to_dicts(),
             "figures": [str(path) for path in self.figures],
             "failed": [cell.to_dict() for cell in self.failed],
             "seconds": self.seconds,
@@ -79,16 +91,84 @@ def run_league(
     """
     folder = make_folder(out)
     spec = league_spec(trials, horizon, seed)
+    table, swept = _play(spec, folder, engine, progress, notify)
+    csv, figures = folder / "league.csv", _write_heat_map(table, folder, "league")
+    table.write_csv(csv)
+    return LeagueReport(table, overview(table), len(spec.instances), csv, figures, swept.failed, swept.seconds)
+
+
+def run_held_out(
+    out: str | os.PathLike[str],
+    world_seed: int,
+    per_family: int = 4,
+    trials: int = 20,
+    horizon: int = 10_000,
+    seed: int = 0,
+    engine: Engine | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> LeagueReport:
+    """Play every policy on fresh worlds of every family; write two tables and a heat map.
+
+    The files are named after ``world_seed``: ``held_out_7.csv`` has one row per policy and world,
+    ``held_out_7_families.csv`` one per policy and family.
+
+    Args:
+        out: The folder to write to.
+        world_seed: The seed of the worlds.
+        per_family: The number of worlds of each family.
+        trials: Trials of each policy on each world.
+        horizon: Rounds of a trial.
+        seed: The seed of the trials.
+        engine: As in :func:`run_league`.
+        progress: As in :func:`run_league`.
+        notify: As in :func:`run_league`.
+
+    Returns:
+        The tables and the files that were written; standard errors are over worlds.
+
+    Raises:
+        SettingError: If a setting is wrong or ``out`` cannot be written to.
+    """
+    worlds = held_out_worlds(world_seed, per_family, horizon)
+    folder = make_folder(out)
+    spec = held_out_spec(worlds, trials, seed)
+    table, swept = _play(spec, folder, engine, progress, notify)
+    shares = family_shares(table, worlds)
+    name = f"held_out_{world_seed}"
+    table.write_csv(folder / f"{name}.csv")
+    shares.write_csv(folder / f"{name}_families.csv")
+    return LeagueReport(
+        table=table,
+        overview=overview(table, over_worlds=True),
+        instances=len(spec.instances),
+        csv=folder / f"{name}.csv",
+        figures=_write_heat_map(shares.rename({"family": "world", "mean_share": "optimum_share"}), folder, name),
+        failed=swept.failed,
+        seconds=swept.seconds,
+        families=shares,
+        leaders=family_leaders(shares, spec.policies, BASELINE),
+    )
+
+
+def _play(
+    spec: Spec,
+    folder: Path,
+    engine: Engine | None,
+    progress: Callable[[str, int, int], None] | None,
+    notify: Callable[[str], None] | None,
+) -> tuple[pl.DataFrame, SweepResult]:
+    """Simulate what the folder's store does not hold yet; return the standings and what was done."""
 
     def show(now: SweepProgress) -> None:
         if progress is not None:
             progress("trials", now.done, now.total)
 
     swept = run(spec, folder / "store", engine, show, notify)
-    table = standings(load(folder / "store"), swept.failed, spec)
-    table.write_csv(folder / "league.csv")
+    return standings(load(folder / "store"), swept.failed, spec), swept
+
+
+def _write_heat_map(table: pl.DataFrame, folder: Path, name: str) -> list[Path]:
+    """Draw a table with the columns ``policy``, ``world`` and ``optimum_share``."""
     shares, policies, columns = as_grid(table)
-    figures = write_figure(heat_figure(shares, policies, columns, "reward, % of LP-Dynamic"), folder, "league")
-    return LeagueReport(
-        table, overview(table), len(spec.instances), folder / "league.csv", figures, swept.failed, swept.seconds
-    )
+    return write_figure(heat_figure(shares, policies, columns, "reward, % of LP-Dynamic"), folder, name)

@@ -110,6 +110,11 @@ class PolicySpec(BaseModel):
         """The name of the policy in tables."""
         return self.name or _default_label(self.policy, self.settings)
 
+    @property
+    def measures(self) -> bool:
+        """Whether a setting is a quantity of the instance."""
+        return bool(self.settings != _resolve(self.settings, dict.fromkeys(QUANTITIES)))
+
     def resolve(self, measured: Mapping[str, Any]) -> dict[str, Any]:
         """Fill in the measured quantities.
 

@@ -1,0 +1,113 @@
+"""Held-out worlds: fresh environments of every family, on which policies are judged after they were developed.
+
+A policy that is developed on some worlds fits them. Draw a development set with one seed, a test set with another that
+is looked at rarely, and say how often. Standard errors are over worlds, since the trials of one world say nothing about
+the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from numpy.random import SeedSequence
+
+from driftsack.core.checks import whole
+from driftsack.instances.families import FAMILIES
+from driftsack.policies import from_spec
+from driftsack.policies.oracles import Oracle
+from driftsack.sweeps.spec import InstanceSpec, PolicySpec
+
+
+def held_out_worlds(seed: int, per_family: int = 4, horizon: int = 10_000) -> dict[str, list[InstanceSpec]]:
+    """Draw fresh worlds of every family.
+
+    The worlds of different families and numbers come from independent streams, and world k of a family does not depend
+    on ``per_family`` or on the other families.
+
+    Args:
+        seed: The seed; another one gives other worlds.
+        per_family: The number of worlds of each family.
+        horizon: The number of rounds of each world.
+
+    Returns:
+        The worlds by family. Each has a ``label`` such as ``"bursts 2"``, and ``build()`` makes the instance.
+
+    >>> worlds = held_out_worlds(seed=1, per_family=2, horizon=1_000)
+    >>> len(worlds), worlds["bursts"][1].label, worlds["many arms"][0].build().arms
+    (15, 'bursts 2', 20)
+    """
+    whole(seed, "seed", 0)
+    whole(horizon, "horizon", 1)
+    numbers = range(1, whole(per_family, "per_family", 1) + 1)
+    return {
+        family: [
+            InstanceSpec.model_validate(
+                {"name": f"{family} {k}", "seed": _world_seed(seed, family, k), "horizon": horizon, **settings}
+            )
+            for k in numbers
+        ]
+        for family, settings in FAMILIES.items()
+    }
+
+
+def _world_seed(seed: int, family: str, number: int) -> int:
+    """A seed of its own for each world; families are told apart by their names, so adding one changes no other."""
+    state = SeedSequence([seed, *family.encode(), number]).generate_state(2)
+    return int(state[0]) << 32 | int(state[1])
+
+
+def family_shares(table: pl.DataFrame, worlds: Mapping[str, Sequence[InstanceSpec]]) -> pl.DataFrame:
+    """Average the standings over the worlds of each family.
+
+    Args:
+        table: The table that :func:`driftsack.sweeps.league.standings` returns.
+        worlds: The worlds by family, as :func:`held_out_worlds` returns them.
+
+    Returns:
+        One row per policy and family, the best policy first: the mean share of LP-Dynamic, its standard error over
+        worlds (null for a single world), and the number of worlds that the policy could be run on.
+    """
+    families = {world.label: family for family, some in worlds.items() for world in some}
+    share = pl.col("optimum_share")
+    return (
+        table.with_columns(family=pl.col("world").replace_strict(families))
+        .group_by("policy", "family", maintain_order=True)
+        .agg(mean_share=share.mean(), mean_share_se=share.std() / share.count().sqrt(), worlds=share.count())
+    )
+
+
+def needs_nothing(policy: PolicySpec) -> bool:
+    """Whether a policy is started without any quantity of the world, as it would be in practice."""
+    return not policy.measures and not isinstance(from_spec(policy.resolve({})), Oracle)
+
+
+def family_leaders(shares: pl.DataFrame, policies: Sequence[PolicySpec], baseline: str) -> list[dict[str, Any]]:
+    """The two best policies of each family among those that need nothing, and a baseline.
+
+    Args:
+        shares: The table that :func:`family_shares` returns.
+        policies: The policies of the league.
+        baseline: Label of the baseline.
+
+    Returns:
+        One row per family: ``family``, and ``policy``, ``share`` and ``share_se`` of the ``first`` and ``second``, and
+        ``share`` and ``share_se`` of the ``baseline``, as in ``first_policy``.
+    """
+    allowed = [policy.label for policy in policies if needs_nothing(policy)]
+    rows = []
+    for family in shares["family"].unique(maintain_order=True):
+        ranked = shares.filter((pl.col("family") == family) & pl.col("policy").is_in(allowed)).sort(
+            "mean_share", descending=True, nulls_last=True
+        )
+        row: dict[str, Any] = {"family": family}
+        chosen = [*ranked.head(2).to_dicts(), *ranked.filter(pl.col("policy") == baseline).to_dicts()]
+        for place, entry in zip(("first", "second", "baseline"), chosen, strict=True):
+            row |= {
+                f"{place}_policy": entry["policy"],
+                f"{place}_share": entry["mean_share"],
+                f"{place}_share_se": entry["mean_share_se"],
+            }
+        rows.append(row)
+    return rows

@@ -1,0 +1,146 @@
+"""The league tells policies apart, and held-out worlds are fresh, independent and averaged over worlds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import driftsack as ds
+from driftsack.cli import app
+from driftsack.core.errors import DriftsackError
+from driftsack.instances.families import FAMILIES
+from driftsack.sweeps import held_out_worlds, make_spec
+from driftsack.sweeps import league as the_league
+from driftsack.sweeps.held_out import family_leaders, family_shares, needs_nothing
+from driftsack.sweeps.league import entries, league_spec, overview
+from driftsack.sweeps.spec import InstanceSpec, PolicySpec
+
+HORIZON, TRIALS = 2_000, 8
+LEARNERS = [
+    ds.Adaptive(),
+    ds.policies.PriceController(),
+    ds.policies.EpsilonGreedy(),
+    ds.NaiveUCB(scale=0.1, budget_rule="remaining"),
+]
+
+
+def lead(world: ds.Instance) -> float:
+    """Share of LP-Dynamic by which the best learner is ahead of uniform random choice, less 4 standard errors."""
+    optimum = ds.benchmarks.lp_dynamic(world).value
+    uniform, *rest = (
+        ds.simulate(world, policy, trials=TRIALS, seed=0).reward / optimum
+        for policy in (ds.policies.UniformRandom(), *LEARNERS)
+    )
+    best = max(rest, key=np.mean)
+    error = np.sqrt((best.var(ddof=1) + uniform.var(ddof=1)) / TRIALS)
+    return float(best.mean() - uniform.mean() - 4 * error)
+
+
+@pytest.mark.parametrize("world", league_spec(1, HORIZON, 0).instances, ids=lambda world: world.label)
+def test_learning_pays_in_every_world_of_the_league(world: InstanceSpec) -> None:
+    assert lead(world.build()) > 0.03
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        ds.instances.budget_trap(better=False, w1=100.0, w2=100.0, horizon=HORIZON),
+        ds.instances.reward_switching(arms=3, horizon=HORIZON),
+        ds.instances.adversarial_order(best_last=False, horizon=HORIZON),
+        ds.instances.example_3(alpha=0.5, horizon=HORIZON),
+    ],
+)
+def test_worlds_that_left_the_league_are_rejected(world: ds.Instance) -> None:
+    """Uniform random choice scores like everyone there, or better."""
+    assert lead(world) < 0.03
+
+
+def test_all_families_the_examples_and_the_flagship_take_part() -> None:
+    worlds = [world.label for world in league_spec(1, 100, 0).instances]
+    assert set(FAMILIES) <= set(worlds)
+    assert [name.split(",")[0] for name in worlds[:4]] == ["Example 1", "Example 2", "Example 3", "Example 4"]
+    names = {entry["name"]: entry for entry in entries()}
+    assert names["Adaptive"] == {"policy": "Adaptive", "name": "Adaptive"}  # with its defaults
+    assert {"EpsilonGreedy", "PriceController", "RecentMeansLP", "UniformRandom"} <= set(names)
+
+
+def test_held_out_worlds_are_fresh_and_independent() -> None:
+    one, more, other = (held_out_worlds(seed, n, 200) for seed, n in ((1, 1), (1, 3), (2, 3)))
+    built = {world.label: world.build() for some in more.values() for world in some}
+    assert len(built) == 45 == len(set(built.values()))
+    for family in FAMILIES:
+        assert one[family][0].build() == built[f"{family} 1"]  # it does not depend on how many are drawn
+        assert other[family][0].build() not in built.values()
+    first = np.array([built[f"{family} 1"].rewards[0, 0] for family in ("stationary", "piecewise", "linear trend")])
+    unit = (first - [0.1, 0.05, 0.1]) / [0.8, 0.9, 0.8]
+    assert np.ptp(unit) > 1e-3  # one stream for all families would give three times the same number
+    with pytest.raises(DriftsackError, match="per_family must be at least 1, got 0"):
+        held_out_worlds(1, per_family=0)
+
+
+def test_standard_errors_are_over_worlds() -> None:
+    """Against NumPy; the standard errors over trials, which are zero here, would be the planted fault."""
+    worlds = held_out_worlds(3, per_family=3, horizon=100)
+    rng = np.random.default_rng(0)
+    labels = [world.label for some in worlds.values() for world in some]
+    shares = rng.random((2, len(labels)))
+    table = pl.DataFrame(
+        [
+            {"policy": policy, "world": label, "optimum_share": share, "optimum_share_se": 0.0}
+            for policy, row in zip(("NaiveUCB", "UniformRandom"), shares, strict=True)
+            for label, share in zip(labels, row, strict=True)
+        ]
+    )
+    found = family_shares(table, worlds).filter(pl.col("family") == "bursts")
+    place = labels.index("bursts 1")
+    np.testing.assert_allclose(found["mean_share"], shares[:, place : place + 3].mean(axis=1))
+    np.testing.assert_allclose(found["mean_share_se"], shares[:, place : place + 3].std(axis=1, ddof=1) / np.sqrt(3))
+    total = overview(table, over_worlds=True)
+    np.testing.assert_allclose(total["mean_share_se"], shares.std(axis=1, ddof=1) / np.sqrt(45))
+    assert overview(table)["mean_share_se"].to_list() == [0.0, 0.0]
+    policies = [PolicySpec(policy="NaiveUCB"), PolicySpec(policy="UniformRandom")]
+    rows = family_leaders(family_shares(table, worlds), policies, "UniformRandom")
+    assert all(row["first_share"] >= row["second_share"] for row in rows)
+    assert [row["family"] for row in rows] == list(FAMILIES)
+
+
+def test_informed_policies_are_not_leaders() -> None:
+    informed = [
+        {"policy": "SlidingWindowUCB", "variation": "measured:variation"},
+        {"policy": "SpendingPlan", "base": {"policy": "NaiveUCB"}, "curve": "measured:spending"},
+        {"policy": "DynamicOracle"},
+    ]
+    assert not any(needs_nothing(PolicySpec.model_validate(one)) for one in informed)
+    assert needs_nothing(PolicySpec.model_validate({"policy": "DetectAndRestart", "base": {"policy": "NaiveUCB"}}))
+
+
+def test_the_command_draws_worlds_and_reports_families(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = [{"name": name, "policy": name} for name in ("NaiveUCB", "EpsilonGreedy", "UniformRandom")]
+    monkeypatch.setattr(the_league, "entries", lambda: few)
+    command = ["league", "--trials", "1", "--horizon", "100", "--out", str(tmp_path)]
+    held_out = [*command, "--held-out", "5", "--per-family", "2"]
+    done: dict[str, Any] = json.loads(CliRunner().invoke(app, [*held_out, "--json"]).stdout)
+    assert len(done["table"]) == 3 * 30
+    assert len(done["families"]) == 3 * 15
+    assert all(row["worlds"] == 2 and row["mean_share_se"] is not None for row in done["families"])
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"held_out_5.csv", "held_out_5_families.csv", "held_out_5.png", "store"} <= names
+    shown = CliRunner().invoke(app, held_out)
+    assert shown.exit_code == 0
+    assert all(word in shown.stdout for word in ("EpsilonGreedy", "piecewise", "uniform"))
+    refused = CliRunner().invoke(app, [*command, "--per-family", "2"])
+    assert refused.exit_code == 1
+    assert "--per-family needs --held-out SEED" in " ".join(refused.stderr.split())
+
+
+def test_a_held_out_spec_is_a_valid_sweep() -> None:
+    worlds = held_out_worlds(0, per_family=1, horizon=100)
+    spec = the_league.held_out_spec(worlds, trials=1, seed=0)
+    again = make_spec(json.loads(spec.model_dump_json(exclude_none=True)))
+    assert [one.build() for one in again.instances] == [one.build() for some in worlds.values() for one in some]
