@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -24,25 +25,64 @@ def refined_bounds(
     history: list[Round], arms: int, resources: int, horizon: int, windows: tuple[int, int], scale: float = 1.0
 ) -> tuple[Floats, Floats]:
     """The same as :func:`bounds` with the radii of the paper's last appendix."""
+
+    def width(values: list[float], size: int) -> float:
+        gamma, n, mean = math.log(arms * size * horizon**2), len(values), sum(values) / len(values)
+        return 2 * (math.sqrt(gamma * mean / n) + gamma / n)
+
+    return bounds_with(width, history, arms, resources, windows, (scale, scale))
+
+
+def bernstein_bounds(
+    history: list[Round],
+    arms: int,
+    resources: int,
+    horizon: int,
+    windows: tuple[int, int],
+    scale: float = 1.0,
+    cost_scale: float | None = None,
+) -> tuple[Floats, Floats]:
+    """The same as :func:`bounds` with empirical Bernstein radii."""
+
+    def width(values: list[float], size: int) -> float:
+        log, n = math.log(12 * arms * size * horizon**3), len(values)
+        return math.sqrt(2 * float(np.var(values)) * log / n) + 3 * log / n
+
+    return bounds_with(width, history, arms, resources, windows, (scale, scale if cost_scale is None else cost_scale))
+
+
+def bounds_with(
+    width: Callable[[list[float], int], float],
+    history: list[Round],
+    arms: int,
+    resources: int,
+    windows: tuple[int, int],
+    scales: tuple[float, float],
+) -> tuple[Floats, Floats]:
+    """UCB (m,) and LCB (d, m) with radii from the outcomes in the window and one outcome of 0.
+
+    ``width`` is given these outcomes and the number of resources in the logarithm, which is 1 for rewards.
+    """
     t = len(history) + 1
     upper, lower = np.zeros(arms), np.zeros((resources, arms))
-    gammas = [math.log(arms * horizon**2), math.log(arms * resources * horizon**2)]
     for i in range(arms):
-        for k, (window, gamma) in enumerate(zip(windows, gammas, strict=True)):
-            observed = [history[s - 1] for s in range(max(1, t - window), t) if history[s - 1].arm == i]
-            n = len(observed) + 1
-            for j in range(resources if k else 1):
-                mean = sum(r.costs[j] if k else r.reward for r in observed) / n
-                rad = math.sqrt(gamma * mean / n) + gamma / n
-                if k:
-                    lower[j, i] = mean - scale * 2 * rad
-                else:
-                    upper[i] = mean + scale * 2 * rad
+        first, second = ([r for r in history[max(0, t - 1 - w) :] if r.arm == i] for w in windows)
+        values = [*(r.reward for r in first), 0.0]
+        upper[i] = sum(values) / len(values) + scales[0] * width(values, 1)
+        for j in range(resources):
+            values = [*(float(r.costs[j]) for r in second), 0.0]
+            lower[j, i] = sum(values) / len(values) - scales[1] * width(values, resources)
     return upper, lower
 
 
 def bounds(
-    history: list[Round], arms: int, resources: int, horizon: int, windows: tuple[int, int], scale: float = 1.0
+    history: list[Round],
+    arms: int,
+    resources: int,
+    horizon: int,
+    windows: tuple[int, int],
+    scale: float = 1.0,
+    cost_scale: float | None = None,
 ) -> tuple[Floats, Floats]:
     """UCB (m,) and LCB (d, m) of Algorithm 1 before the next round, from the full history."""
     t = len(history) + 1  # the paper's round number
@@ -53,8 +93,9 @@ def bounds(
         upper[i] = sum(r.reward for r in observed) / (len(observed) + 1) + scale * radius
         observed = [history[s - 1] for s in range(max(1, t - windows[1]), t) if history[s - 1].arm == i]
         radius = math.sqrt(2 / (len(observed) + 1) * math.log(12 * arms * resources * horizon**3))
+        factor = scale if cost_scale is None else cost_scale
         for j in range(resources):
-            lower[j, i] = sum(r.costs[j] for r in observed) / (len(observed) + 1) - scale * radius
+            lower[j, i] = sum(r.costs[j] for r in observed) / (len(observed) + 1) - factor * radius
     return upper, lower
 
 

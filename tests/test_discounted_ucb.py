@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import driftsack as ds
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import OutOfRangeError
 from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
@@ -15,13 +17,21 @@ from driftsack.lp import certificate
 PROBLEM = ds.Problem(horizon=150, arms=3, budget=[14.0, 16.0])
 
 
-def disagreement(discount: float, twin_discount: float) -> float:
+def printed(values: Floats, weights: Floats, log: float) -> float:  # noqa: ARG001
+    """The printed radius."""
+    return math.sqrt(2 * log / weights.sum())
+
+
+def bernstein(values: Floats, weights: Floats, log: float) -> float:
+    """The empirical Bernstein radius with a weighted variance."""
+    variance = np.average((values - np.average(values, weights=weights)) ** 2, weights=weights)
+    return math.sqrt(2 * variance * log / weights.sum()) + 3 * log / float(weights.sum())
+
+
+def disagreement(policy: ds.policies.DiscountedUCB, twin_discount: float, width: Any = printed) -> float:
     """Ask, and tell up to five rounds late; return the largest disagreement with the twin's bounds and LP."""
-    scale = 0.02
-    learner, rng = (
-        ds.policies.DiscountedUCB(discount=discount, scale=scale).start(PROBLEM, seed=0),
-        np.random.default_rng(2),
-    )
+    scales = policy.scale, policy.scale if policy.cost_scale is None else policy.cost_scale
+    learner, rng = policy.start(PROBLEM, seed=0), np.random.default_rng(2)
     lp = next(programs(learner.state))
     history: list[tuple[int, int, float, list[float]]] = []
     worst = 0.0
@@ -29,13 +39,13 @@ def disagreement(discount: float, twin_discount: float) -> float:
         t = learner.round + 1
         upper, lower = np.zeros(3), np.zeros((2, 3))
         for i in range(3):
-            known = [(twin_discount ** (t - s), gain, costs) for s, arm, gain, costs in history if arm == i]
-            n = 1 + sum(w for w, _, _ in known)
+            known = [(twin_discount ** (t - s), gain, *costs) for s, arm, gain, costs in history if arm == i]
+            weights, *outcomes = np.array([*known, (1.0, 0.0, 0.0, 0.0)]).T  # with one outcome of 0
+            means = [np.average(values, weights=weights) for values in outcomes]
             log = math.log(12 * 3) + 3 * math.log(150)
-            upper[i] = sum(w * g for w, g, _ in known) / n + scale * math.sqrt(2 * log / n)
+            upper[i] = means[0] + scales[0] * width(outcomes[0], weights, log)
             for j in range(2):
-                radius = scale * math.sqrt(2 * (log + math.log(2)) / n)
-                lower[j, i] = sum(w * c[j] for w, _, c in known) / n - radius
+                lower[j, i] = means[1 + j] - scales[1] * width(outcomes[1 + j], weights, log + math.log(2))
         decision = learner.ask()
         proof = certificate(upper, lower, PROBLEM.rate, decision.mix, decision.prices)
         off = np.abs(lp.objective[:3] - upper).max(), np.abs(lp.columns[:-1, :3] - lower).max()
@@ -50,8 +60,18 @@ def disagreement(discount: float, twin_discount: float) -> float:
 
 
 def test_equals_the_twin_and_the_twin_detects_a_wrong_discount() -> None:
-    assert disagreement(0.95, 0.95) < 1e-9
-    assert disagreement(0.95, 0.96) > 1e-3
+    policy = ds.policies.DiscountedUCB(discount=0.95, scale=0.02)
+    assert disagreement(policy, 0.95) < 1e-9
+    assert disagreement(policy, 0.96) > 1e-3
+
+
+def test_bernstein_radii_and_a_scale_of_their_own_for_costs() -> None:
+    """The printed radius in the twin, and the scale of rewards for costs, are detected."""
+    policy = ds.policies.DiscountedUCB(discount=0.95, scale=0.02, radius="bernstein", cost_scale=0.003)
+    assert disagreement(policy, 0.95, bernstein) < 1e-9
+    assert disagreement(policy, 0.95, printed) > 1e-3
+    policy = ds.policies.DiscountedUCB(discount=0.95, scale=0.02, cost_scale=0.003)
+    assert disagreement(policy, 0.95) < 1e-9
 
 
 def test_weights_decay_by_the_discount() -> None:

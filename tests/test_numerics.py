@@ -17,7 +17,7 @@ from driftsack.game.world import noisy
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.index_set import clear, full_set, insert
 from driftsack.numerics.sampling import draw
-from driftsack.numerics.window import Window, add, expire, open_window, shrunk_mean
+from driftsack.numerics.window import Window, add, expire, open_window, shrunk_mean, shrunk_variance
 
 
 @settings(max_examples=200)
@@ -61,6 +61,20 @@ def test_sums_are_exact_after_ten_million_rounds() -> None:
         if t >= 1_000:
             running -= values[(t - 1_000) % values.size]
     assert running != math.fsum(values[t % values.size] for t in range(99_000, 100_000))  # the planted fault
+
+
+def test_variances_of_a_window_are_exact_for_small_outcomes() -> None:
+    """Outcomes of about 1e-5 in a window of 50, after 5,000 rounds; the variance without the square is a wrong one."""
+    window, values = open_window(50, 10**9, arms=1, outcomes=2), 2e-5 * np.random.default_rng(0).random(5_000)
+    for t, value in enumerate(values):
+        expire(window, t)
+        add(window, t, t, 0, np.array([value, value**2]))
+    expected = np.var([*values[-50:], 0.0])
+    assert shrunk_variance(window, 0, 0) == pytest.approx(expected, rel=1e-3)
+    assert shrunk_mean(window, 0, 1) != pytest.approx(expected, rel=0.1)
+    for t in range(5_000, 5_050):
+        expire(window, t)
+    assert shrunk_variance(window, 0, 0) == 0.0
 
 
 @kernel

@@ -89,6 +89,7 @@ HARD_PROBLEMS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::driftsack.core.errors.LooseCostMaxWarning")  # a budget is below cost_max
 @pytest.mark.parametrize("problem", HARD_PROBLEMS)
 @LEARNERS
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])

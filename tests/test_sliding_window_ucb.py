@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import driftsack as ds
 from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError
@@ -16,19 +20,21 @@ from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
+from driftsack.policies.parts.radius import BERNSTEIN, Radius, lower_bound, upper_bound
 from driftsack.theory import epsilon, window
 from tests import naive
+from tests.late import give_feedback
 
 ARMS, RESOURCES, HORIZON = 3, 2, 160
 
 
 def disagreement(
-    policy: Any, windows: tuple[int, int], seed: int, twin: Any = naive.bounds, kept: float = 1.0
+    policy: Any, windows: tuple[int, int], seed: int, twin: Any = naive.bounds, kept: float = 1.0, late: bool = False
 ) -> tuple[float, int]:
     """Ask and tell under drift; return the largest disagreement with the twin's bounds and the number of skips.
 
     The learner's bounds must equal the twin's, and its mix must be optimal for the twin's LP, which a
-    certificate shows because optima may tie.
+    certificate shows because optima may tie. With ``late``, feedback arrives up to five rounds late.
     """
     rng = np.random.default_rng(seed)
     problem = ds.Problem(horizon=HORIZON, arms=ARMS, budget=[12.0, 14.0])
@@ -43,6 +49,11 @@ def disagreement(
         off = np.abs(lp.objective[:ARMS] - upper).max(), np.abs(lp.columns[:-1, :ARMS] - lower).max()
         worst = max(worst, *map(abs, proof), *off)
         skips += decision.skipped
+        if late:
+            history.append(naive.Round(-1, 0.0, np.zeros(RESOURCES)))
+            for given in give_feedback(learner, rng, most=0.3):
+                history[given.round - 1] = naive.Round(given.arm, given.reward, given.costs)
+            continue
         if decision.skipped or rng.random() < 0.05:  # some feedback never arrives
             history.append(naive.Round(-1, 0.0, np.zeros(RESOURCES)))
             continue
@@ -77,6 +88,41 @@ def test_refined_radii_and_a_rate_held_back() -> None:
     assert disagreement(unwindowed, (HORIZON, HORIZON), 0, naive.refined_bounds, kept=0.7)[0] < 1e-9
     assert disagreement(unwindowed, (HORIZON, HORIZON), 0, naive.refined_bounds, kept=1.0)[0] > 1e-3
     assert disagreement(unwindowed, (HORIZON, HORIZON), 0, naive.bounds, kept=0.7)[0] > 1e-3
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_bernstein_radii_and_a_scale_of_their_own_for_costs(late: bool) -> None:
+    """The bounds equal the twin's; a window that is off by one and the scale of rewards for costs are detected."""
+    settings: Any = {"scale": 0.02, "cost_scale": 0.003}
+    windowed = ds.SlidingWindowUCB(windows=(7, 50), radius="bernstein", **settings)
+    twin = partial(naive.bernstein_bounds, cost_scale=0.003)
+    worst, skips = disagreement(windowed, (7, 50), 0, twin, late=late)
+    assert worst < 1e-9
+    assert skips > 10
+    for wrong in ((8, 50), (7, 49)):
+        assert disagreement(windowed, wrong, 0, twin, late=late)[0] > 1e-3
+    assert disagreement(windowed, (7, 50), 0, naive.bernstein_bounds, late=late)[0] > 1e-3
+    unwindowed = ds.NaiveUCB(radius="bernstein", **settings)
+    assert disagreement(unwindowed, (HORIZON, HORIZON), 0, twin, late=late)[0] < 1e-9
+    printed, twin = ds.NaiveUCB(**settings), partial(naive.bounds, cost_scale=0.003)
+    assert disagreement(printed, (HORIZON, HORIZON), 0, twin, late=late)[0] < 1e-9
+    assert disagreement(printed, (HORIZON, HORIZON), 0, naive.bounds, late=late)[0] > 1e-3
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.1])
+def test_bernstein_radii_cover_the_mean(factor: float) -> None:
+    """The exact probability for Bernoulli outcomes; a tenth of the radius covers too rarely."""
+    excess = []
+    for n, mean, log in itertools.product((5, 20, 100, 1_000), (0.02, 0.1, 0.5, 0.9), (3.0, 6.0)):
+        ones = np.arange(n + 1)
+        shrunk = ones / (n + 1)
+        radius = Radius(log, log, factor, factor, BERNSTEIN, False)
+        cases = list(zip(shrunk, shrunk - shrunk**2, strict=True))
+        low = np.array([lower_bound(radius, estimate, n + 1.0, spread) for estimate, spread in cases])
+        high = np.array([upper_bound(radius, estimate, n + 1.0, spread) for estimate, spread in cases])
+        missed = binom.pmf(ones, n, mean)[(low > mean) | (high < mean)].sum()
+        excess.append(missed - 3 * math.exp(1 / 3 - log))
+    assert (max(excess) <= 0) == (factor == 1.0)
 
 
 def test_shrinkage_by_theory() -> None:
@@ -186,7 +232,10 @@ def test_an_enormous_budget_needs_no_fallback(budget_rule: str) -> None:
         ({"windows": 5.5}, SettingError, "windows must be a pair"),
         ({"variation": (-1.0, 1.0)}, OutOfRangeError, "each variation must be 0 or more"),
         ({"windows": "ab"}, SettingError, "windows must be a pair"),
-        ({"windows": (5, 5), "radius": "small"}, SettingError, "radius must be one of 'printed', 'refined'"),
+        ({"windows": (5, 5), "radius": "small"}, SettingError, "one of 'printed', 'refined', 'bernstein', got 'small'"),
+        ({"windows": (5, 5), "cost_scale": -1.0}, OutOfRangeError, "cost_scale must be 0 or more"),
+        ({"windows": (5, 5), "first_pulls": -1}, OutOfRangeError, "first_pulls must be at least 0, got -1"),
+        ({"windows": (5, 5), "first_pulls": 0.5}, SettingError, "first_pulls must be a whole number"),
         ({"windows": (5, 5), "shrink": 2.0}, OutOfRangeError, r"shrink must lie in \[0, 1\], got 2"),
         ({"windows": (5, 5), "shrink": "theory"}, SettingError, "needs variation="),
         ({"variation": (np.nan, 1.0)}, DriftsackError, "each variation must be finite"),
@@ -205,7 +254,7 @@ def test_bad_settings(settings: dict[str, Any], error: type[DriftsackError], wor
     [
         ({"policy": "Unknown"}, "policy must be one of .*NaiveUCB.*got 'Unknown'"),
         ({"scale": 1.0}, "policy must be one of .*got None"),
-        ({"policy": "NaiveUCB", "size": 1.0}, "NaiveUCB takes scale, clip, budget_rule, got size"),
+        ({"policy": "NaiveUCB", "size": 1.0}, "NaiveUCB takes scale, clip, .*first_pulls, got size"),
     ],
 )
 def test_bad_spec(spec: dict[str, Any], words: str) -> None:

@@ -71,6 +71,10 @@ class MissingExtraError(DriftsackError, ImportError):
     """A package of an optional extra is not installed."""
 
 
+class LooseCostMaxWarning(UserWarning):
+    """A policy was started on a problem whose ``cost_max`` is so large that its confidence radii say nothing."""
+
+
 class LogError(DriftsackError, ValueError):
     """A log cannot be read.
 

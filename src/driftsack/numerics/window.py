@@ -84,3 +84,13 @@ def expire(window: Window, t: int) -> int:
 def shrunk_mean(window: Window, arm: int, i: int) -> float:
     """The sum over n + 1: the paper's estimator (section 3)."""
     return float(window.sums[arm, i] / (window.grid[0] * (window.pulls[arm] + 1)))
+
+
+@kernel
+def shrunk_variance(window: Window, arm: int, i: int) -> float:
+    """The variance of the n outcomes and one outcome of 0, whose mean is the shrunk mean.
+
+    The second half of the columns must hold the squares of the first half.
+    """
+    mean = shrunk_mean(window, arm, i)
+    return max(shrunk_mean(window, arm, window.sums.shape[1] // 2 + i) - mean * mean, 0.0)

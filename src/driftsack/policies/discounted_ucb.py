@@ -31,19 +31,41 @@ from driftsack.game.records import Outcome, Round
 from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
-from driftsack.policies.parts.means import DiscountedMeans, discount_arm, discounted_means, observe_discounted
+from driftsack.policies.parts.first_pulls import (
+    FirstPulls,
+    check_first_pulls,
+    first_pull,
+    new_first_pulls,
+    repeat_if_skipped,
+)
+from driftsack.policies.parts.means import (
+    DiscountedMeans,
+    discount_arm,
+    discounted_means,
+    discounted_variance,
+    observe_discounted,
+)
 from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
-from driftsack.policies.parts.radius import Radius, check_radius_settings, lower_bound, new_radius, upper_bound
+from driftsack.policies.parts.radius import (
+    BERNSTEIN,
+    Radius,
+    check_radius_choice,
+    lower_bound,
+    radius_of,
+    upper_bound,
+    warn_if_loose,
+)
 from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """Discounted estimates, the radii around them, the pace, and the LP of optimistic means."""
+    """Discounted estimates, their radii, the pace, the LP of optimistic means, and the first pulls that are left."""
 
     means: DiscountedMeans
     radius: Radius
     pacer: Pacer
     lp: Simplex
+    first: FirstPulls
 
 
 @kernel
@@ -55,6 +77,9 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
             discount_arm(state.means, i)
             set_bounds(state, i)
         state.lp.counts[STALE] = 1
+        arm = first_pull(state.first, round, mix, prices)
+        if arm != SKIP:
+            return arm
     pace(state.pacer, state.lp, round)
     if solve(state.lp) != OPTIMAL:
         return STUCK
@@ -65,15 +90,23 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 def set_bounds(state: State, arm: int) -> None:
     """Set the UCB of the reward and the LCB of the costs of one arm."""
     sums, n = state.means.sums, state.means.pulls[arm] + 1.0
-    state.lp.objective[arm] = upper_bound(state.radius, sums[arm, 0] / n, n)
-    for j in range(sums.shape[1] - 1):
-        state.lp.columns[j, arm] = lower_bound(state.radius, sums[arm, 1 + j] / n, n)
+    state.lp.objective[arm] = upper_bound(state.radius, sums[arm, 0] / n, n, variance(state, arm, 0))
+    for j in range(state.lp.rhs.size - 1):
+        state.lp.columns[j, arm] = lower_bound(state.radius, sums[arm, 1 + j] / n, n, variance(state, arm, 1 + j))
+
+
+@kernel
+def variance(state: State, arm: int, k: int) -> float:
+    """The empirical variance, which is computed only for radii that use it."""
+    return discounted_variance(state.means, arm, k) if state.radius.kind == BERNSTEIN else 0.0
 
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
     """Add the outcome with its discounted weight."""
-    if outcome.arm != SKIP:
+    if outcome.arm == SKIP:
+        repeat_if_skipped(state.first, outcome.t)
+    else:
         observe_discounted(state.means, outcome)
 
 
@@ -86,6 +119,9 @@ class DiscountedUCB(Policy):
         scale: Factor on both radii; see ``SlidingWindowUCB``.
         clip: Whether bounds are kept in [0, 1].
         budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by the remaining budget per remaining round.
+        radius: ``"printed"``, ``"refined"`` or ``"bernstein"``; see ``SlidingWindowUCB``.
+        cost_scale: Factor on the radii of costs; None for ``scale``.
+        first_pulls: Pulls of each arm before the LP decides.
 
     >>> DiscountedUCB(discount=0.999).to_spec()["discount"]
     0.999
@@ -95,13 +131,17 @@ class DiscountedUCB(Policy):
     scale: float = 1.0
     clip: bool = False
     budget_rule: str = "fixed"
+    radius: str = "printed"
+    cost_scale: float | None = None
+    first_pulls: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", number(self.discount, "discount"))
         if not 0.0 < self.discount < 1.0:
             raise OutOfRangeError(f"discount must lie between 0 and 1, got {self.discount:g}.")
-        check_radius_settings(self)
+        check_radius_choice(self)
         check_budget_rule(self)
+        check_first_pulls(self)
 
     @property
     def forgets(self) -> bool:
@@ -112,11 +152,17 @@ class DiscountedUCB(Policy):
         """Plan with the rate of each round."""
         return replace(self, budget_rule=FIXED)
 
+    def warn_about(self, problem: Problem) -> None:
+        """Warn if ``cost_max`` is so loose that the radii of costs say nothing."""
+        warn_if_loose(problem, radius_of(self, problem), memory=1.0 / (1.0 - self.discount))
+
     def new_state(self, problem: Problem) -> State:
         """The state without observations, in which every arm has its most optimistic bounds."""
+        radius = radius_of(self, problem)
         return State(
-            means=discounted_means(problem, self.discount),
-            radius=new_radius(problem, self.scale, self.clip),
+            means=discounted_means(problem, self.discount, squares=radius.kind == BERNSTEIN),
+            radius=radius,
             pacer=new_pacer(problem.horizon, self.budget_rule),
             lp=new_step_lp(problem.arms, problem.rate),
+            first=new_first_pulls(problem.arms, self.first_pulls),
         )

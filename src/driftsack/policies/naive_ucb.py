@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from driftsack.core.problem import Problem
+from driftsack.policies.parts.first_pulls import check_first_pulls
 from driftsack.policies.parts.pacing import FIXED, check_budget_rule
-from driftsack.policies.parts.radius import check_radius_settings, new_radius
+from driftsack.policies.parts.radius import check_radius_choice, radius_of, warn_if_loose
 from driftsack.policies.policy import Policy
 from driftsack.policies.sliding_window_ucb import State, ucb_state
 
@@ -24,24 +25,35 @@ class NaiveUCB(Policy):
         scale: Factor on both radii; see ``SlidingWindowUCB``.
         clip: Whether bounds are kept in [0, 1].
         budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by the remaining budget per remaining round.
+        radius: ``"printed"``, ``"refined"`` or ``"bernstein"``; see ``SlidingWindowUCB``.
+        cost_scale: Factor on the radii of costs; None for ``scale``.
+        first_pulls: Pulls of each arm before the LP decides.
 
-    >>> NaiveUCB(scale=0.1).to_spec()
-    {'policy': 'NaiveUCB', 'scale': 0.1, 'clip': False, 'budget_rule': 'fixed'}
+    >>> NaiveUCB(scale=0.1, radius="bernstein", first_pulls=3)
+    NaiveUCB(scale=0.1, clip=False, budget_rule='fixed', radius='bernstein', cost_scale=None, first_pulls=3)
     """
 
     scale: float = 1.0
     clip: bool = False
     budget_rule: str = "fixed"
+    radius: str = "printed"
+    cost_scale: float | None = None
+    first_pulls: int = 0
 
     def __post_init__(self) -> None:
-        check_radius_settings(self)
+        check_radius_choice(self)
         check_budget_rule(self)
+        check_first_pulls(self)
 
     def follow_rate(self) -> NaiveUCB:
         """Plan with the rate of each round."""
         return replace(self, budget_rule=FIXED)
 
+    def warn_about(self, problem: Problem) -> None:
+        """Warn if ``cost_max`` is so loose that the radii of costs say nothing."""
+        warn_if_loose(problem, radius_of(self, problem), memory=problem.horizon)
+
     def new_state(self, problem: Problem) -> State:
         """The state without observations, in which every arm has its most optimistic bounds."""
         unlimited = (problem.horizon, problem.horizon)
-        return ucb_state(problem, unlimited, new_radius(problem, self.scale, self.clip), self.budget_rule)
+        return ucb_state(problem, unlimited, radius_of(self, problem), self.budget_rule, first_pulls=self.first_pulls)

@@ -72,6 +72,19 @@ class Policy(abc.ABC):
         """Whether old outcomes cease to affect estimates; None for a policy that learns nothing."""
         return False
 
+    def warn_about(self, problem: Problem) -> None:
+        """Warn about settings that cannot work well on a problem; ``start`` calls it.
+
+        A policy that has nothing to warn about passes the problem on to the policies that it wraps.
+
+        Args:
+            problem: The problem.
+        """
+        for setting in dataclasses.fields(self):
+            wrapped = getattr(self, setting.name)
+            if isinstance(wrapped, Policy):
+                wrapped.warn_about(problem)
+
     def start(self, problem: Problem, seed: Seed = 0, safe: bool = False) -> Learner:
         """Start a learner on a problem.
 
@@ -85,6 +98,7 @@ class Policy(abc.ABC):
             The learner, before its first round.
         """
         of_type(problem, Problem, "problem")
+        self.warn_about(problem)
         from driftsack.policies.learner import Learner  # noqa: PLC0415  (a learner holds its policy)
 
         return Learner(self, problem, seed=seed, safe=safe)
@@ -144,8 +158,8 @@ def from_spec(spec: Mapping[str, Any]) -> Policy:
     Returns:
         The policy.
 
-    >>> from_spec({"policy": "NaiveUCB", "scale": 0.1})
-    NaiveUCB(scale=0.1, clip=False, budget_rule='fixed')
+    >>> from_spec({"policy": "AlwaysArm", "arm": 2})
+    AlwaysArm(arm=2)
     """
     if not isinstance(spec, Mapping):
         raise SettingError(f'a spec must be a mapping such as {{"policy": "NaiveUCB"}}, got {spec!r:.80}.')

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import at_least_zero, one_of, pair, share, whole
+from driftsack.core.checks import at_least_zero, pair, share, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
@@ -36,16 +36,24 @@ from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.index_set import clear
 from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
-from driftsack.numerics.window import shrunk_mean
+from driftsack.numerics.window import Window, shrunk_mean, shrunk_variance
+from driftsack.policies.parts.first_pulls import (
+    FirstPulls,
+    check_first_pulls,
+    first_pull,
+    new_first_pulls,
+    repeat_if_skipped,
+)
 from driftsack.policies.parts.means import WindowedMeans, make_room, observe, set_windows, windowed_means
 from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.parts.radius import (
-    RADII,
+    BERNSTEIN,
     Radius,
-    check_radius_settings,
+    check_radius_choice,
     lower_bound,
-    new_radius,
+    radius_of,
     upper_bound,
+    warn_if_loose,
 )
 from driftsack.policies.policy import Policy
 from driftsack.theory.refined import epsilon
@@ -55,12 +63,13 @@ THEORY: Final = "theory"
 
 
 class State(NamedTuple):
-    """Estimates, the radii around them, the pace, and the LP of optimistic means."""
+    """Estimates, the radii around them, the pace, the LP of optimistic means, and the first pulls that are left."""
 
     means: WindowedMeans
     radius: Radius
     pacer: Pacer
     lp: Simplex
+    first: FirstPulls
 
 
 @kernel
@@ -68,6 +77,10 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Algorithm 1, lines 6 to 9; then make room in the windows for the outcome of the round."""
     stale = state.means.stale
     state.means.latest[0] = round.t
+    arm = first_pull(state.first, round, mix, prices)
+    if arm != SKIP:
+        make_room(state.means, round.t)
+        return arm
     for i in range(stale.size[0]):
         set_bounds(state, stale.members[i])
     clear(stale)
@@ -88,18 +101,29 @@ def solve_and_draw(lp: Simplex, means: WindowedMeans, t: int, rng: Generator, mi
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
     """Add the outcome to both windows."""
-    if outcome.arm != SKIP:
+    if outcome.arm == SKIP:
+        repeat_if_skipped(state.first, outcome.t)
+    else:
         observe(state.means, outcome.t, outcome.arm, outcome.reward, outcome.costs)
 
 
 @kernel
 def set_bounds(state: State, arm: int) -> None:
     """Set the UCB of the reward and the LCB of the costs of one arm (Algorithm 1, line 6)."""
-    rewards, costs = state.means.rewards, state.means.costs
-    state.lp.objective[arm] = upper_bound(state.radius, shrunk_mean(rewards, arm, 0), rewards.pulls[arm] + 1.0)
-    for j in range(costs.sums.shape[1]):
-        state.lp.columns[j, arm] = lower_bound(state.radius, shrunk_mean(costs, arm, j), costs.pulls[arm] + 1.0)
+    rewards, costs, radius = state.means.rewards, state.means.costs, state.radius
+    n = rewards.pulls[arm] + 1.0
+    state.lp.objective[arm] = upper_bound(radius, shrunk_mean(rewards, arm, 0), n, variance(radius, rewards, arm, 0))
+    n = costs.pulls[arm] + 1.0
+    for j in range(state.lp.rhs.size - 1):
+        low = lower_bound(radius, shrunk_mean(costs, arm, j), n, variance(radius, costs, arm, j))
+        state.lp.columns[j, arm] = low
     column_changed(state.lp, arm)
+
+
+@kernel
+def variance(radius: Radius, window: Window, arm: int, i: int) -> float:
+    """The empirical variance, which is computed only for radii that use it."""
+    return shrunk_variance(window, arm, i) if radius.kind == BERNSTEIN else 0.0
 
 
 @kernel
@@ -143,8 +167,12 @@ class SlidingWindowUCB(Policy):
         clip: Whether bounds are kept in [0, 1]; not in the printed algorithm.
         budget_rule: ``"fixed"`` paces by b = B/T, as printed; ``"remaining"`` by the remaining budget per remaining
             round.
-        radius: ``"printed"``, or ``"refined"`` for the last appendix's radii, which shrink with the mean.
+        radius: ``"printed"``, ``"refined"`` for the last appendix's radii, which shrink with the mean, or
+            ``"bernstein"`` for radii that shrink with the empirical variance.
         shrink: Plan with (1 - ε) b: the number ε, or ``"theory"`` for the last appendix's ε, which needs ``variation``.
+        cost_scale: Factor on the radii of costs; None for ``scale``. If budgets are small against ``cost_max``, radii
+            of costs make expensive arms look free; a smaller factor, down to 0, prevents this.
+        first_pulls: Pulls of each arm before the LP decides; 0 as printed.
 
     >>> from driftsack.core import Problem
     >>> policy = SlidingWindowUCB(variation=(0.5, 1.0))
@@ -159,6 +187,8 @@ class SlidingWindowUCB(Policy):
     budget_rule: str = "fixed"
     radius: str = "printed"
     shrink: float | str = 0.0
+    cost_scale: float | None = None
+    first_pulls: int = 0
 
     def __post_init__(self) -> None:
         if (self.windows is None) == (self.variation is None):
@@ -171,13 +201,13 @@ class SlidingWindowUCB(Policy):
         if self.variation is not None:
             drifts = pair(self.variation, "variation")
             object.__setattr__(self, "variation", tuple(at_least_zero(v, "each variation") for v in drifts))
-        one_of(self.radius, "radius", RADII)
         if self.shrink != THEORY:
             object.__setattr__(self, "shrink", share(self.shrink, "shrink"))
         elif self.variation is None:
             raise SettingError('shrink="theory" needs variation=(V1, V2); give ε as a number with windows.')
-        check_radius_settings(self)
+        check_radius_choice(self)
         check_budget_rule(self)
+        check_first_pulls(self)
 
     @property
     def forgets(self) -> bool:
@@ -202,10 +232,14 @@ class SlidingWindowUCB(Policy):
         drifts = cast("tuple[float, float]", self.variation)  # the constructor accepted exactly one of the two
         return windows(problem.horizon, problem.arms, problem.resources, drifts)
 
+    def warn_about(self, problem: Problem) -> None:
+        """Warn if ``cost_max`` is so loose that the radii of costs say nothing."""
+        warn_if_loose(problem, radius_of(self, problem), memory=self.window_lengths(problem)[1])
+
     def new_state(self, problem: Problem) -> State:
         """The state without observations, in which every arm has its most optimistic bounds."""
-        radius = new_radius(problem, self.scale, self.clip, self.radius == "refined")
-        return ucb_state(problem, self.window_lengths(problem), radius, self.budget_rule, self._shrink(problem))
+        lengths, shrink = self.window_lengths(problem), self._shrink(problem)
+        return ucb_state(problem, lengths, radius_of(self, problem), self.budget_rule, shrink, self.first_pulls)
 
     def _shrink(self, problem: Problem) -> float:
         """The ε by which the right-hand side shrinks."""
@@ -222,13 +256,19 @@ def checked_windows(lengths: object) -> tuple[int, int]:
 
 
 def ucb_state(
-    problem: Problem, lengths: tuple[int, int], radius: Radius, budget_rule: str, shrink: float = 0.0
+    problem: Problem,
+    lengths: tuple[int, int],
+    radius: Radius,
+    budget_rule: str,
+    shrink: float = 0.0,
+    first_pulls: int = 0,
 ) -> State:
     """The state of a UCB learner with windows of ``lengths`` rounds; windows of T rounds or more never forget."""
     kept = 1.0 - shrink
     return State(
-        means=windowed_means(problem, lengths),
+        means=windowed_means(problem, lengths, squares=radius.kind == BERNSTEIN),
         radius=radius,
         pacer=new_pacer(problem.horizon, budget_rule, kept),
         lp=new_step_lp(problem.arms, kept * problem.rate),
+        first=new_first_pulls(problem.arms, first_pulls),
     )

@@ -74,5 +74,5 @@ class UCBBwK(Policy):
     def new_state(self, problem: Problem) -> State:
         """The state without observations, in which every arm has its most optimistic bounds."""
         unlimited = (problem.horizon, problem.horizon)
-        radius = new_radius(problem, self.scale, self.clip, refined=True)
+        radius = new_radius(problem, self.scale, self.clip, kind="refined")
         return ucb_state(problem, unlimited, radius, self.budget_rule, self.epsilon(problem))

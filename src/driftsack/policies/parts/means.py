@@ -5,6 +5,8 @@ more never forgets. Only arms that were observed or left a window since the last
 are kept in a set: at most three when feedback is immediate.
 
 *Discount*: before round t an outcome of round s has the weight :math:`\rho^{t-s}`. All estimates change in each round.
+
+With ``squares``, further columns hold the sums of the squared outcomes, for radii that need variances.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ class WindowedMeans(NamedTuple):
         costs: Ring of w2 rounds and per-arm sums of costs.
         stale: Arms whose estimates have changed since they were last used.
         latest: (1,) the latest round chosen, from 0.
-        reward: (1,) scratch.
+        reward: (1,) scratch; (2,) with squares.
+        cost: (d,) scratch; (2d,) with squares.
     """
 
     rewards: Window
@@ -37,13 +40,14 @@ class WindowedMeans(NamedTuple):
     stale: IndexSet
     latest: Ints
     reward: Floats
+    cost: Floats
 
 
 class DiscountedMeans(NamedTuple):
     """Discounted sums of outcomes per arm.
 
     Attributes:
-        sums: (m, 1 + d) discounted sums, rewards first.
+        sums: (m, 1 + d) discounted sums, rewards first; (m, 2 + 2d) with squares, which come last.
         pulls: (m,) discounted pulls.
         latest: (1,) the latest round chosen, from 0.
         discount: The discount ρ per round.
@@ -55,37 +59,40 @@ class DiscountedMeans(NamedTuple):
     discount: float
 
 
-def windowed_means(problem: Problem, lengths: tuple[int, int]) -> WindowedMeans:
+def windowed_means(problem: Problem, lengths: tuple[int, int], squares: bool = False) -> WindowedMeans:
     """Windows of ``lengths`` rounds, for rewards and for costs, without observations.
 
     Args:
         problem: The problem.
         lengths: The windows for rewards and costs, in rounds.
+        squares: Whether to sum the squares of the outcomes, too.
 
     Returns:
         The estimator.
     """
-    horizon, arms, resources = problem.horizon, problem.arms, problem.resources
+    horizon, arms, kinds = problem.horizon, problem.arms, 2 if squares else 1
     return WindowedMeans(
-        rewards=open_window(lengths[0], horizon, arms, outcomes=1),
-        costs=open_window(lengths[1], horizon, arms, outcomes=resources),
+        rewards=open_window(lengths[0], horizon, arms, outcomes=kinds),
+        costs=open_window(lengths[1], horizon, arms, outcomes=kinds * problem.resources),
         stale=full_set(arms),
         latest=np.full(1, -1, dtype=np.int64),
-        reward=np.zeros(1),
+        reward=np.zeros(kinds),
+        cost=np.zeros(kinds * problem.resources),
     )
 
 
-def discounted_means(problem: Problem, discount: float) -> DiscountedMeans:
+def discounted_means(problem: Problem, discount: float, squares: bool = False) -> DiscountedMeans:
     """Discounted sums without observations.
 
     Args:
         problem: The problem.
         discount: The discount ρ per round.
+        squares: Whether to sum the squares of the outcomes, too.
 
     Returns:
         The estimator.
     """
-    sums, pulls = np.zeros((problem.arms, 1 + problem.resources)), np.zeros(problem.arms)
+    sums, pulls = np.zeros((problem.arms, (1 + problem.resources) * (2 if squares else 1))), np.zeros(problem.arms)
     return DiscountedMeans(sums, pulls, np.full(1, -1, dtype=np.int64), discount)
 
 
@@ -101,10 +108,16 @@ def observe(means: WindowedMeans, t: int, arm: int, reward: float, costs: Floats
         costs: (d,) its costs.
     """
     means.reward[0] = reward
+    for j in range(costs.size):
+        means.cost[j] = costs[j]
+    if means.reward.size > 1:
+        means.reward[1] = reward * reward
+        for j in range(costs.size):
+            means.cost[costs.size + j] = costs[j] * costs[j]
     now = means.latest[0]
     if add(means.rewards, now, t, arm, means.reward):
         insert(means.stale, arm)
-    if add(means.costs, now, t, arm, costs):
+    if add(means.costs, now, t, arm, means.cost):
         insert(means.stale, arm)
 
 
@@ -153,3 +166,25 @@ def observe_discounted(means: DiscountedMeans, outcome: Outcome) -> None:
     means.sums[outcome.arm, 0] += weight * outcome.reward
     for j in range(outcome.costs.size):
         means.sums[outcome.arm, 1 + j] += weight * outcome.costs[j]
+    kinds = 1 + outcome.costs.size
+    if means.sums.shape[1] > kinds:
+        means.sums[outcome.arm, kinds] += weight * outcome.reward * outcome.reward
+        for j in range(outcome.costs.size):
+            means.sums[outcome.arm, kinds + 1 + j] += weight * outcome.costs[j] * outcome.costs[j]
+
+
+@kernel
+def discounted_variance(means: DiscountedMeans, arm: int, k: int) -> float:
+    """The variance of the discounted outcomes of column ``k`` and one outcome of 0.
+
+    Args:
+        means: The estimator, with squares.
+        arm: The arm.
+        k: 0 for rewards, 1 + j for the costs of resource j.
+
+    Returns:
+        The variance.
+    """
+    n = means.pulls[arm] + 1.0
+    mean = means.sums[arm, k] / n
+    return float(max(means.sums[arm, means.sums.shape[1] // 2 + k] / n - mean * mean, 0.0))
