@@ -29,7 +29,7 @@ from driftsack.advice.fit import (
     small_sample_variance,
 )
 from driftsack.advice.intervals import window_intervals
-from driftsack.advice.standings import simplest_near_best
+from driftsack.advice.standings import first_near_best
 from driftsack.advice.time_windows import RunningSums, merge_blocks, shuffled_sums, window_means
 from driftsack.benchmarks import reference
 from driftsack.cli import app
@@ -241,7 +241,8 @@ def test_a_short_log_is_reported_and_no_candidate_is_repeated() -> None:
 def test_candidates_and_the_choice_among_them() -> None:
     drifting = ds.instances.example_3(0.5, T)
     families = [candidate.family for candidate in candidates(drifting)]
-    assert families == sorted(families, key=["remembers", "forgets", "restarts", "plans"].index)
+    assert families == sorted(families, key=["adapts", "remembers", "forgets", "restarts", "plans"].index)
+    assert candidates(drifting)[0].policy == ds.Adaptive()
     assert "plans" not in [candidate.family for candidate in candidates(drifting, plans=False)]
     assert "plans" not in [candidate.family for candidate in candidates(STATIONARY)]
     curve = np.array(spending_curve(drifting))
@@ -249,10 +250,10 @@ def test_candidates_and_the_choice_among_them() -> None:
     np.testing.assert_allclose(curve[:, 12], 12 / 25)
     found = ds.advise(ds.gather(STATIONARY, seed=0), STATIONARY.problem.budget, worlds=2, trials=1)
     spoiled = [standing._replace(share=0.9 + 0.004 * k) for k, standing in enumerate(found.standings[:3])]
-    assert simplest_near_best(spoiled) == spoiled[1]  # the simplest within half a percent of the best
+    assert first_near_best(spoiled) == spoiled[1]  # the first within half a percent of the best
     late = [standing._replace(share=0.5 + 0.1 * k) for k, standing in enumerate(found.standings)]
-    assert simplest_near_best(late, ("forgets", "remembers")).candidate.family == "forgets"
-    assert simplest_near_best(late, ("remembers",)) == late[2]
+    assert first_near_best(late, ("forgets", "remembers")).candidate.family == "forgets"
+    assert first_near_best(late, ("remembers",)) == late[3]
 
 
 def test_windows_have_intervals_that_cover() -> None:
@@ -272,7 +273,9 @@ def test_advice_on_a_stationary_instance(tmp_path: Path) -> None:
     assert found.kind == "stationary"
     assert found.summary.startswith("No drift detected in 2,000 rounds (p = ")
     assert found.caution == ""
-    assert found.recommended.candidate.family == "remembers"
+    assert found.recommended == first_near_best(found.standings, ("adapts", "remembers"))
+    favoured = tuple(one._replace(share=0.999 if k == 0 else one.share) for k, one in enumerate(found.standings))
+    assert first_near_best(favoured, ("adapts", "remembers")).candidate.policy == ds.Adaptive()
     found.write(tmp_path / "advice.json")
     assert json.loads((tmp_path / "advice.json").read_text())["kind"] == "stationary"
 
@@ -459,7 +462,7 @@ def test_advise_as_json_and_for_another_horizon(log_of_example_2: Path, tmp_path
     assert document["problem"]["horizon"] == 500
     assert document["kind"] == "which"
     assert document["drift"]["measures"]["w1"]["share"] > 0.5
-    assert {one["family"] for one in document["candidates"]} == {"remembers", "forgets", "restarts"}
+    assert {one["family"] for one in document["candidates"]} == {"adapts", "remembers", "forgets", "restarts"}
     assert ds.policies.from_spec(document["recommended"]["policy"]) in [c.policy for c in candidates(STATIONARY_500)]
     assert len(document["worth"]["prices"]) == 2
 

@@ -65,6 +65,13 @@ def test_what_a_spec_refuses(change: dict[str, Any], words: str) -> None:
         make_spec({**SMALL, **change})
 
 
+def test_a_spec_without_policies_runs_adaptive() -> None:
+    spec = make_spec({"instances": [{"instance": "example_1", "horizon": 50}]})
+    assert [(policy.label, policy.resolve({})) for policy in spec.policies] == [("Adaptive", {"policy": "Adaptive"})]
+    with pytest.raises(SettingError, match="policies: List should have at least 1 item"):
+        make_spec({**SMALL, "policies": []})
+
+
 def test_a_file_that_is_not_toml(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text("trials = = 3")
     with pytest.raises(SettingError, match="must be a TOML file"):

@@ -44,7 +44,8 @@ def main(folder: Path) -> None:
     yesterday, today = world(day(rng)), world(day(rng))
     base = ds.NaiveUCB(scale=0.1)
     by_demand = yesterday.rewards[:, 1]
-    policies = {
+    policies: dict[str, ds.Policy] = {
+        "Adaptive": ds.Adaptive(),
         "even pace": ds.NaiveUCB(scale=0.1, budget_rule="remaining"),
         "window of two hours": ds.SlidingWindowUCB(windows=(720, 720), scale=0.1, budget_rule="remaining"),
         "plan: yesterday's demand": ds.SpendingPlan.by_period(base, by_demand),

@@ -25,7 +25,7 @@ def season(stock: float) -> ds.Instance:
 
 
 def main(folder: Path) -> None:
-    """Print the value of stock, simulate four policies and plot the results."""
+    """Print the value of stock, simulate five policies and plot the results."""
     world = season(STOCK)
     best = ds.benchmarks.lp_dynamic(world)
     print(f"the best plan earns {best.value:,.0f} dollars; one more piece is worth {np.asarray(best.prices)[0]:.2f}")
@@ -33,11 +33,10 @@ def main(folder: Path) -> None:
         other = ds.benchmarks.lp_dynamic(season(STOCK * (1 + change))).value
         print(f"{change:+.0%} stock: {other - best.value:+,.0f} dollars")
     policies: dict[str, ds.Policy] = {
+        "Adaptive": ds.Adaptive(),
+        "the same, paced by last year's plan": ds.SpendingPlan.by_period(ds.Adaptive(), last_year(world)),
+        "Adaptive, even pace": ds.Adaptive(pacing="remaining"),
         "Thompson, window of 3 weeks": ds.ThompsonBwK(windows=1_500, budget_rule="remaining"),
-        "the same, paced by last year's plan": ds.SpendingPlan.by_period(
-            ds.ThompsonBwK(windows=1_500), last_year(world)
-        ),
-        "Thompson, no window": ds.ThompsonBwK(budget_rule="remaining"),
         "always 20 dollars": ds.policies.AlwaysArm(1),
     }
     figure = new_figure(7, 3.6)

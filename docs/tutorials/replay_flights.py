@@ -34,11 +34,11 @@ def main(folder: Path) -> None:
     ):
         print(f"{name} would deliver {best.value:,.0f} of {len(table):,} on time")
     policies: dict[str, ds.Policy] = {
+        "Adaptive": ds.Adaptive(),
         "given the weekly means": ds.PlanWithForecast(weekly, trust=0.9, scale=0.05),
         "no window": ds.NaiveUCB(scale=0.05, budget_rule="remaining"),
         "window of 13 weeks": windowed(13),
         "window of 1 week": windowed(1),
-        "random carrier": ds.policies.UniformRandom(),
     }
     figure = new_figure(9, 3.6)
     earned, used = figure.subplots(1, 2)

@@ -73,9 +73,10 @@ def draw(sent: list[int], path: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Route the requests with six policies and plot the decisions of the first."""
+    """Route the requests with seven policies and plot the decisions of the first."""
     problem = ds.Problem(REQUESTS, arms=3, budget=[DOLLARS, SECONDS], cost_max=[0.06, 6.0])
-    policies = {
+    policies: dict[str, ds.Policy] = {
+        "Adaptive": ds.Adaptive(),
         "Thompson sampling, window 1,000": ds.ThompsonBwK(windows=1_000),
         "Thompson sampling, no window": ds.ThompsonBwK(),
         "sliding-window UCB, scale 0.1": ds.SlidingWindowUCB(
@@ -89,7 +90,7 @@ def main(folder: Path) -> None:
         learner, sent, good = route(policy.start(problem, seed=0, safe=True))
         left = ", ".join(f"{amount:,.2f}" for amount in learner.remaining)
         print(f"{name}: {good:,.0f} good answers, {sent.count(ds.SKIP):,} skipped, remaining [{left}]")
-        if policy == ds.ThompsonBwK(windows=1_000):
+        if policy == ds.Adaptive():
             draw(sent, folder / "routing.png")
 
 

@@ -37,7 +37,7 @@ class Advice:
         kind: What drift changes: ``stationary``, ``harmless``, ``which`` (V-type) or ``when`` (W-type).
         worth: Optima of the fitted instance, prices, and the value of 10% more or less budget.
         ranges: 95% intervals of the optimum and of the value of budget.
-        standings: Simulated performance of every candidate, from simple to involved.
+        standings: Simulated performance of every candidate: Adaptive, then from simple to involved.
         recommended: The recommended candidate.
         steady: The best candidate that does not assume that the timing of the log repeats.
         shifted: Shares of the optimum that ``recommended`` and ``steady`` earn if changes come earlier or later.

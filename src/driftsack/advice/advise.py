@@ -11,14 +11,14 @@ import numpy as np
 
 from driftsack.advice.advice import Advice
 from driftsack.advice.budget_value import BudgetValue, budget_value
-from driftsack.advice.candidates import FAMILIES, PLANS, REMEMBERS, candidates
+from driftsack.advice.candidates import ADAPTS, FAMILIES, PLANS, REMEMBERS, candidates
 from driftsack.advice.drift_detection import LEVEL, SHUFFLES, Drift, detect_drift
 from driftsack.advice.fit import Fit, bootstrap_means, fit, fitted_instance
 from driftsack.advice.intervals import BudgetIntervals, bootstrap_intervals, window_intervals
 from driftsack.advice.standings import (
     Standing,
+    first_near_best,
     shares_with_shifted_timing,
-    simplest_near_best,
     simulate_candidates,
 )
 from driftsack.advice.time_windows import merge_blocks
@@ -171,11 +171,12 @@ def _bootstrap_instances(summary: Survey, fitted: Fit, instance: Instance, count
 def _choose(standings: Sequence[Standing], drift: Drift) -> tuple[Standing, Standing]:
     """Return the recommended candidate, and the one recommended if the timing of the log may not repeat.
 
-    Without drift there is nothing to forget, so only policies that learn from all rounds are eligible.
+    Without drift there is nothing to forget, so only Adaptive, which forgets nothing unless something changes, and
+    policies that learn from all rounds are eligible.
     """
-    eligible = FAMILIES if drift.found else (REMEMBERS,)
+    eligible = FAMILIES if drift.found else (ADAPTS, REMEMBERS)
     without_plans = [family for family in eligible if family != PLANS]
-    return simplest_near_best(standings, eligible), simplest_near_best(standings, without_plans)
+    return first_near_best(standings, eligible), first_near_best(standings, without_plans)
 
 
 def _budget_intervals(

@@ -1,4 +1,4 @@
-"""The candidate policies for an instance, from simple to involved."""
+"""The candidate policies for an instance: Adaptive, then the others from simple to involved."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from driftsack.benchmarks import lp_dynamic
 from driftsack.benchmarks.benchmark import plan_spending
 from driftsack.core.instance import Instance
 from driftsack.policies import (
+    Adaptive,
     DetectAndRestart,
     NaiveUCB,
     PlanWithForecast,
@@ -24,7 +25,7 @@ SCALE: Final = 0.05  # of the radii: with the theorem's constant, policies would
 LARGE_SCALE: Final = 0.15  # of the radii, for logs in which a good arm is easily missed
 PERIODS: Final = 50  # of a spending plan
 
-REMEMBERS, FORGETS, RESTARTS, PLANS = FAMILIES = ("remembers", "forgets", "restarts", "plans")
+ADAPTS, REMEMBERS, FORGETS, RESTARTS, PLANS = FAMILIES = ("adapts", "remembers", "forgets", "restarts", "plans")
 
 
 class Candidate(NamedTuple):
@@ -49,11 +50,12 @@ def candidates(instance: Instance, plans: bool = True) -> list[Candidate]:
         plans: Whether to include policies that assume that the timing of the instance repeats.
 
     Returns:
-        The candidates, from simple to involved.
+        The candidates: Adaptive, which has no setting to choose, then the others from simple to involved.
     """
     horizon = instance.horizon
     ucb = NaiveUCB(scale=SCALE, budget_rule="remaining")
     listed = [
+        Candidate("Adaptive", ADAPTS, Adaptive()),
         Candidate("UCB on all observations", REMEMBERS, ucb),
         Candidate("UCB on all observations, more exploration", REMEMBERS, replace(ucb, scale=LARGE_SCALE)),
         Candidate("Thompson sampling", REMEMBERS, ThompsonBwK(budget_rule="remaining")),

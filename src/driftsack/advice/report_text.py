@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from driftsack.advice.candidates import FORGETS, PLANS, REMEMBERS, RESTARTS
+from driftsack.advice.candidates import ADAPTS, FORGETS, PLANS, REMEMBERS, RESTARTS
 from driftsack.advice.fit import FEW_PULLS
 from driftsack.core.checks import ROUNDING
 from driftsack.core.text import number, percent
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from driftsack.advice.advice import Advice
 
 FAMILY_TEXT: Final = {
+    ADAPTS: "learns how much of the past still applies and when spending pays off",
     REMEMBERS: "learns from all rounds",
     FORGETS: "learns from the most recent rounds only",
     RESTARTS: "learns from the rounds since the last detected change",
@@ -160,8 +161,8 @@ def loose_maximum_caution(advice: Advice) -> str:
     if not loose:
         return ""
     return (
-        f"In the log {', and '.join(loose)}. Exploration is proportional to these maxima: pass a smaller reward_max or "
-        "cost_max if no outcome can exceed it."
+        f"In the log {', and '.join(loose)}. All candidates except Adaptive explore in proportion to these maxima: "
+        "pass a smaller reward_max or cost_max if no outcome can exceed it."
     )
 
 

@@ -13,7 +13,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.simulation import simulate
 
-TOLERANCE: Final = 0.005  # of the best candidate's reward: within it, the simpler candidate is recommended
+TOLERANCE: Final = 0.005  # of the best candidate's reward: within it, the candidate listed first is recommended
 TIME_SHIFT: Final = 0.1  # of the horizon: how much earlier or later changes come when the timing is shifted
 
 
@@ -80,8 +80,8 @@ def _standing(candidate: Candidate, rewards: Floats, optima: Floats) -> Standing
     return Standing(candidate, float(rewards.mean()), float(shares.mean()), float(low), float(high))
 
 
-def simplest_near_best(standings: Sequence[Standing], families: Sequence[str] = FAMILIES) -> Standing:
-    """Return the simplest candidate of these families whose share is within ``TOLERANCE`` of the best."""
+def first_near_best(standings: Sequence[Standing], families: Sequence[str] = FAMILIES) -> Standing:
+    """Return the first candidate of these families whose share is within ``TOLERANCE`` of the best."""
     eligible = [standing for standing in standings if standing.candidate.family in families]
     best = max(standing.share for standing in eligible)
     return next(standing for standing in eligible if standing.share >= (1.0 - TOLERANCE) * best)

@@ -46,8 +46,8 @@ def run(
 ) -> None:
     """Run a sweep: instances × policies × seeds × trials. After an interruption, the same command continues.
 
-    Every finished cell is one file in --store, written atomically. A cell that fails is reported, the others continue,
-    and the exit code is 1.
+    A specification without policies runs Adaptive. Every finished cell is one file in --store, written atomically. A
+    cell that fails is reported, the others continue, and the exit code is 1.
 
     Example: driftsack run sweep.toml --store results
     """

@@ -137,7 +137,7 @@ class Spec(BaseModel):
 
     Attributes:
         instances: The instances; their names must differ.
-        policies: The policies; their names must differ.
+        policies: The policies; their names must differ. Default: ``Adaptive``.
         trials: Trials of each policy on each instance with each seed.
         seeds: The seeds, or a single one. Trial k depends on its seed and on k alone.
         block: Trials per cell; if None, as many as take a few seconds.
@@ -151,7 +151,7 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     instances: list[InstanceSpec] = Field(min_length=1)
-    policies: list[PolicySpec] = Field(min_length=1)
+    policies: list[PolicySpec] = Field(default_factory=lambda: [PolicySpec(policy="Adaptive")], min_length=1)
     trials: int = Field(default=100, ge=1)
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], BeforeValidator(_as_list)] = Field(default=[0], min_length=1)
     block: int | None = Field(default=None, ge=1)
