@@ -162,7 +162,7 @@ def remaining_rate(effort: Effort, planted: bool) -> Finding:
 def even_pace_regret(effort: Effort, planted: bool) -> Finding:
     """Regret of the even pace against the sum of the LPs of single rounds. Planted: a hundredth of the bound."""
     share, margins = 0.01 if planted else 1.0, list[float]()
-    horizon, trials = effort.pick(100, 600), effort.pick(4, 30)
+    horizon, trials = effort.pick(100, 400), effort.pick(4, 16)
     before_and_after, costs_of_both = [[0.8, 0.5, 0.2], [0.2, 0.5, 0.8]], [[[0.7, 0.4, 0.3], [0.3, 0.6, 0.4]]] * 2
     halves = [horizon // 2, horizon - horizon // 2]
     for world in (
