@@ -5,6 +5,7 @@ The seeds are fixed, so results are reproducible; another seed would exceed thre
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from functools import cache
 
@@ -12,8 +13,11 @@ import numpy as np
 import pytest
 
 import driftsack as ds
+from driftsack.core.statistics import standard_error
 from driftsack.sweeps.growth import Growth, growth
 from driftsack.theory import regret_bound
+from driftsack.verify import adaptive_rates
+from driftsack.verify.adaptive_belief import best_partitions, mixture_bound, unpruned_mixture
 
 HORIZONS = (10_000, 31_623, 100_000, 316_228, 1_000_000)
 LATE = slice(2, None)  # 10^5 and beyond
@@ -107,3 +111,66 @@ def test_two_thirds_on_the_switching_family(scale: float) -> None:
     )
     assert abs(fixed.value - 2 / 3) < 3 * fixed.error + 0.02
     assert abs(growing.value - 2 / 3) > 3 * growing.error + 0.1
+
+
+def on_random_worlds(policy: ds.Policy, seed: int = 0) -> Growth:
+    """Mean regret over two random stationary worlds, without the noise of the outcomes."""
+    horizons, sizes = (10_000, 100_000, 1_000_000), (8, 4, 2)
+    samples = [
+        np.mean(
+            [
+                adaptive_rates.stationary_regret(
+                    ds.simulate(adaptive_rates.stationary(horizon, draw), policy, trials=trials, seed=seed + draw)
+                )
+                for draw in range(2)
+            ],
+            axis=0,
+        )
+        for horizon, trials in zip(horizons, sizes, strict=True)
+    ]
+    errors = [standard_error(sample) for sample in samples]
+    return Growth(np.array(horizons), np.array([sample.mean() for sample in samples]), np.array(errors))
+
+
+def test_regret_of_adaptive_grows_no_faster_than_measured() -> None:
+    """An exponent of 0.55 or less up to 10^6 rounds; a policy that does not learn has 1."""
+    slope = on_random_worlds(ds.Adaptive()).slope()
+    assert slope.value <= 0.55
+    assert slope.error < 0.1
+    assert on_random_worlds(ds.policies.UniformRandom()).slope().value > 0.95
+
+
+def test_regret_without_the_noise_of_the_outcomes_has_the_same_mean() -> None:
+    """The paired difference is within three standard errors of 0, and the error is smaller.
+
+    The planted fault: budgets that are a tenth larger, so that the unspent part is wrong.
+    """
+    world = adaptive_rates.stationary(2_000, 0)
+    run = ds.simulate(world, ds.Adaptive(), trials=200, seed=1)
+    estimate, realised = adaptive_rates.stationary_regret(run), adaptive_rates.realised_regret(run)
+    difference = estimate - realised
+    assert abs(difference.mean()) < 3 * standard_error(difference)
+    assert standard_error(estimate) < 0.75 * standard_error(realised)
+    richer = ds.Instance.stationary(world.rewards[0], world.costs[0], 2_000, 1.1 * np.asarray(world.problem.budget))
+    wrong = adaptive_rates.stationary_regret(dataclasses.replace(run, instance=richer)) - realised
+    assert abs(wrong.mean()) > 3 * standard_error(wrong)
+
+
+def test_the_unpruned_mixture_is_that_of_the_policy() -> None:
+    """Until the belief merges or drops a run the weights are equal; with another hazard they are not."""
+    problem = ds.Problem(8, 2, [4.0])
+    level, own = np.vstack([np.ones((1, 2)), np.full((7, 2), 0.5)]), np.ones(8, dtype=bool)
+    mixture, belief = unpruned_mixture(problem, level, own, np.random.default_rng(0))
+    assert belief.live[0] == mixture.weights.size == 8
+    np.testing.assert_allclose(belief.weights[0], mixture.weights, rtol=1e-9)
+    other, _ = unpruned_mixture(dataclasses.replace(problem, arms=5), level, own, np.random.default_rng(0))
+    assert not np.allclose(other.weights, mixture.weights, rtol=1e-6)
+
+
+def test_a_single_run_does_not_have_the_log_loss_of_the_mixture() -> None:
+    """The trivial competitor of the bound: a predictor that never believes in a change, on coins that change twice."""
+    level = np.repeat([[0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], 50, axis=0)
+    own = np.ones(150, dtype=bool)
+    mixture, _ = unpruned_mixture(ds.Problem(150, 2, [75.0]), level, own, np.random.default_rng(0))
+    bound = best_partitions(mixture.losses, 2)[2] + mixture_bound(150, 2, 2, mixture.changes)
+    assert mixture.loss < bound < mixture.losses[0].sum()

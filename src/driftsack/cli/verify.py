@@ -32,7 +32,7 @@ def verify(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the theory: every statement of the paper is tried on instances that could violate it.
+    """Check the theory: every statement of the paper, and on Adaptive, is tried on instances that could violate it.
 
     Prints one row per statement: its verdict, how many cases were tried, and the worst margin. Where a statement is
     wrong as printed, a counterexample is shown and the corrected statement is checked. The exit code is 0 only if every
@@ -63,7 +63,7 @@ def verify(
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     """A table of the verdicts, with the meaning of each margin below its number."""
-    table = Table(title="Statements of the paper", title_justify="left", show_lines=True)
+    table = Table(title="Statements of the paper and on Adaptive", title_justify="left", show_lines=True)
     for name in ("statement", "says", "verdict", "tried", "worst margin and its meaning"):
         table.add_column(name, justify="right" if name == "tried" else "left", overflow="fold")
     for row in rows:

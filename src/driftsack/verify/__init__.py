@@ -1,4 +1,4 @@
-"""Checks of the paper's statements: ``driftsack verify``."""
+"""Checks of the paper's statements, and of those on ``Adaptive``: ``driftsack verify``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 
 from driftsack.core.errors import SettingError
 from driftsack.verify import (
+    adaptive_belief,
+    adaptive_plan,
+    adaptive_rates,
     benchmark_chain,
     concentration,
     lp_inequalities,
@@ -28,6 +31,9 @@ STATEMENTS: tuple[Statement, ...] = (
     *concentration.STATEMENTS,
     *regret_rates.STATEMENTS,
     *online_convex.STATEMENTS,
+    *adaptive_plan.STATEMENTS,
+    *adaptive_belief.STATEMENTS,
+    *adaptive_rates.STATEMENTS,
 )
 
 

@@ -1,0 +1,212 @@
+r"""What ``Adaptive`` believes: checks of propositions 5 to 7 in docs/theory.md, section *Adaptive*.
+
+The mixture over run lengths is compared with the best partition of the pulls into runs, found by dynamic programming,
+and pulls on stale draws are counted where every arm whose draw is stale is pulled, the most that any mix can do.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from scipy.special import logsumexp
+
+from driftsack.core.arrays import Bools, Floats
+from driftsack.core.instance import Instance
+from driftsack.core.problem import Problem
+from driftsack.core.seeding import generator, trial_seeds
+from driftsack.game.ledger import open_ledger
+from driftsack.game.records import new_outcome, new_terms
+from driftsack.game.trial import new_tally, run_trial
+from driftsack.game.world import world_of
+from driftsack.numerics.compiled import kernel
+from driftsack.policies import Adaptive
+from driftsack.policies.parts.run_length import (
+    CONTAGION,
+    EDGE,
+    PRIOR_ROUNDS,
+    RunLengths,
+    changed_unseen,
+    new_run_lengths,
+    observe_outcome,
+)
+from driftsack.verify.statement import HOLDS, Effort, Finding, Statement, judge_margins
+
+SOURCE: Final = "Adaptive"
+
+
+class Mixture(NamedTuple):
+    """The unpruned mixture of one arm, fed with the hazard and the priors of the policy."""
+
+    loss: float  # cumulative log loss of the mixture
+    losses: Floats  # (n, n) loss of the run that began at pull a, at pull b >= a; 0 elsewhere
+    weights: Floats  # (n,) after the last pull, oldest first
+    changes: float  # changes counted
+
+
+def unpruned_mixture(
+    problem: Problem, level: Floats, own: Bools, rng: np.random.Generator
+) -> tuple[Mixture, RunLengths]:
+    """Keep every run of arm 0, with the hazard and the priors of a belief that observes the same outcomes.
+
+    Args:
+        problem: The problem, of two arms.
+        level: (T, 1 + d) means of the outcomes, which are coins.
+        own: (T,) whether arm 0 is pulled, instead of arm 1.
+        rng: Randomness of the outcomes.
+
+    Returns:
+        The mixture of arm 0, and the belief.
+    """
+    belief, terms = new_run_lengths(problem), new_terms(problem)
+    seen, losses, total = list[Floats](), list[Floats](), 0.0
+    logs = np.zeros(0)
+    for t, pulled in enumerate(own):
+        arm, y = (0 if pulled else 1), (rng.random(level.shape[1]) < level[t]).astype(np.float64)
+        changed = changed_unseen(belief, arm, t)
+        fresh, prior, dispersion = belief.observed[0] == 0.0, belief.prior.copy(), belief.dispersion.copy()
+        observe_outcome(belief, new_outcome(terms, t, arm, 0.5, y[0], y[1:]))
+        if not pulled:
+            continue
+        if fresh:
+            prior, dispersion = np.full(level.shape[1], 2.0), belief.largest.copy()
+        past = np.array(seen).reshape(-1, level.shape[1])
+        sums = np.vstack([np.cumsum(past[::-1], axis=0)[::-1], np.zeros(level.shape[1])])
+        counts = np.arange(len(past), -1, -1)[:, None]
+        p = np.clip((sums + prior * belief.start) / (counts + prior) / belief.largest, EDGE, 1.0 - EDGE)
+        u = belief.outcome / belief.largest
+        loss = -(belief.largest / dispersion * (u * np.log(p) + (1.0 - u) * np.log(1.0 - p))).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            logs = np.concatenate([logs + np.log(1.0 - changed), [np.log(changed)]]) - loss
+        step = float(logsumexp(logs))
+        logs, total = logs - step, total - step
+        losses.append(loss)
+        seen.append(belief.outcome.copy())
+    table = np.zeros((len(losses), len(losses)))
+    for b, row in enumerate(losses):
+        table[: b + 1, b] = row
+    return Mixture(total, table, np.exp(logs), float(belief.changes[0])), belief
+
+
+def best_partitions(losses: Floats, most: int) -> Floats:
+    """(most + 1,) the least loss of a partition into 1, 2, ..., most + 1 runs, by dynamic programming."""
+    n = len(losses)
+    run = np.cumsum(losses, axis=1)  # of the run from pull a up to and including pull b
+    best = np.full((most + 1, n), np.inf)
+    best[0] = run[0]
+    for c in range(1, most + 1):
+        for b in range(c, n):
+            best[c, b] = min(best[c - 1, a - 1] + run[a, b] for a in range(c, b + 1))
+    return best[:, -1]
+
+
+def mixture_bound(horizon: int, arms: int, changes: int, counted: float) -> float:
+    """The most that the mixture may lose to a partition with so many changes, if ``counted`` changes were counted."""
+    stays = (1.0 + counted) / arms * math.log(1.0 + arms * horizon / PRIOR_ROUNDS) - counted * math.log(CONTAGION)
+    return changes * math.log(1.0 + PRIOR_ROUNDS + arms * horizon) + stays
+
+
+def mixture_loss(effort: Effort, planted: bool) -> Finding:
+    """Log loss of the unpruned mixture less that of the best partitions. Planted: a change costs one nat."""
+    rng, horizon, most, margins = effort.rng(43), 160, 4, list[float]()
+    problem = Problem(horizon, 2, [0.5 * horizon])
+    for k in range(effort.pick(8, 80)):
+        jumps = k % (most + 1)
+        levels = rng.uniform(0.02, 0.98, (jumps + 1, 2))
+        if k % 2 == 0:
+            levels = np.resize([[0.05, 0.95], [0.95, 0.05]], (jumps + 1, 2))
+        level = levels[np.arange(horizon) * (jumps + 1) // horizon]
+        level[0] = 1.0  # otherwise the largest outcome so far may be 0, and the first positive one has a loss of 10^13
+        own = rng.random(horizon) < (1.0, 0.7)[k // 2 % 2]
+        mixture, _ = unpruned_mixture(problem, level, own, rng)
+        for changes, loss in enumerate(best_partitions(mixture.losses, most)):
+            bound = mixture_bound(horizon, 2, 0 if planted else changes, mixture.changes) + planted * changes
+            margins.append(bound + loss - mixture.loss)
+    return judge_margins(margins, "bound less the excess log loss, for 0 to 4 changes")
+
+
+def constant_mean(effort: Effort, planted: bool) -> Finding:
+    """One run of coins against the best constant mean, with priors that move. Planted: no logarithm."""
+    rng, margins = effort.rng(44), list[float]()
+    for _ in range(effort.pick(300, 5_000)):
+        n, least, most = int(rng.integers(1, 200)), rng.uniform(0.05, 1.0), rng.uniform(2.5, 6.0)
+        prior = rng.uniform(2.2, most, n)
+        start = np.clip(rng.choice([0.0, 1.0, 0.5], n), least / prior, 1.0 - least / prior)
+        y = rng.random(n) < rng.choice([0.0, 0.02, 0.5, 1.0])
+        before = np.concatenate([[0], np.cumsum(y)[:-1]])
+        p = (before + prior * start) / (np.arange(n) + prior)
+        loss = -np.log(np.where(y, p, 1.0 - p)).sum()
+        share = y.mean()
+        best = -n * sum(x * math.log(x) for x in (share, 1.0 - share) if x > 0)
+        terms = 0.0 if planted else (math.ceil(most) + 1) * math.log(n + 1)
+        margins.append(best + 2.0 * math.log(1.0 / least) + terms - loss)
+    return judge_margins(margins, "bound less the excess log loss of a run")
+
+
+@kernel
+def stale_pulls(belief: RunLengths, horizon: int, counted: int, rng: Generator) -> int:
+    """Pull every arm whose draw is stale, the most that any mix can do; changes are counted at even intervals."""
+    pulls = 0
+    for t in range(horizon):
+        if (t + 1) * (counted + 1) // horizon > t * (counted + 1) // horizon and t + 1 < horizon:
+            belief.changes[0] += 1.0
+            for i in range(belief.trust.size):
+                belief.trust[i] *= CONTAGION
+        for i in range(belief.last.size):
+            if rng.random() < changed_unseen(belief, i, t):
+                pulls += 1
+                belief.last[i] = t
+                belief.trust[i] = 1.0
+    return pulls
+
+
+def revisit_bound(horizon: int, arms: int, counted: int) -> float:
+    """The most expected pulls on stale draws while at most ``counted`` changes have been counted."""
+    return 4.0 * math.sqrt(arms * (1 + counted) * horizon) + arms * (1 + counted)
+
+
+def hopeless_pulls(effort: Effort, horizon: int) -> tuple[float, float]:
+    """Mean pulls of the three arms of five that are never worth their price, and mean number of counted changes."""
+    world = Instance.stationary([0.8, 0.6, 0.1, 0.1, 0.1], [[0.6, 0.3, 0.5, 0.5, 0.5]], horizon, 0.4 * horizon)
+    problem, means, terms = world.problem, world_of(world), new_terms(world.problem)
+    pulls, changes = [], []
+    for trial in range(effort.pick(4, 20)):
+        nature, own = (generator(part) for part in trial_seeds(effort.seed, trial))
+        state, tally = Adaptive().new_state(problem), new_tally(problem, np.array([horizon]), np.zeros(1))
+        run_trial(state, open_ledger(problem.unit_budget), terms, means, tally, nature, own)
+        pulls.append(tally.pulls[2:].sum())
+        changes.append(state.belief.changes[0])
+    return float(np.mean(pulls)), float(np.mean(changes))
+
+
+def revisits(effort: Effort, planted: bool) -> Finding:
+    """Pulls on stale draws are at most 4√(m(1+C)T) + m(1+C). Planted: a change is counted every 50 rounds."""
+    margins, largest = list[float](), 0.0
+    for arms in (2, 5, 20):
+        for counted in (0, 4, 30):
+            for horizon in (1_000, effort.pick(10_000, 100_000)):
+                problem = Problem(horizon, arms, [0.5 * horizon])
+                actual = horizon // 50 + 2 * counted if planted else counted
+                pulls = [
+                    stale_pulls(new_run_lengths(problem), horizon, actual, generator(effort.seed + k))
+                    for k in range(effort.pick(3, 20))
+                ]
+                ratio = float(np.mean(pulls)) / revisit_bound(horizon, arms, counted)
+                margins.append(1.0 - ratio)
+                largest = max(largest, ratio)
+    long = effort.pick(10_000, 1_000_000)
+    wasted, changes = hopeless_pulls(effort, long)
+    note = (
+        f"1 less mean pulls / bound; at most {largest:.2f} of the bound. Adaptive itself in a stationary world, "
+        f"T = {long:,}: {wasted:.0f} pulls of three hopeless arms, {changes:.1f} changes counted"
+    )
+    return judge_margins(margins, note)
+
+
+STATEMENTS = (
+    Statement("adaptive-mixture", SOURCE, "log loss near that of the best partition", HOLDS, mixture_loss),
+    Statement("adaptive-constant", SOURCE, "a run's log loss near that of a constant mean", HOLDS, constant_mean),
+    Statement("adaptive-revisits", SOURCE, "pulls on stale draws are O(√(mCT))", HOLDS, revisits),
+)

@@ -1,0 +1,192 @@
+r"""What ``Adaptive`` plans to spend: checks of propositions 1 to 4 in docs/theory.md, section *Adaptive*.
+
+The policy is run round by round, so that what it plans, :math:`\tilde C_t x_t`, can be compared with the true means.
+Costs are in units of the budget rate: the remaining rate :math:`\rho_t` is 1 in the first round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from driftsack.core.arrays import Floats
+from driftsack.core.decision import SKIP
+from driftsack.core.instance import Instance
+from driftsack.core.seeding import generator, trial_seeds
+from driftsack.game.ledger import TOLERANCE, open_ledger
+from driftsack.game.protocol import STUCK, choose, learn
+from driftsack.game.records import new_outcome, new_terms, open_round
+from driftsack.game.state_tree import solve_stuck
+from driftsack.game.world import draw_outcome, world_of
+from driftsack.lp.fallback import rescue
+from driftsack.lp.step import step_lp
+from driftsack.policies import Adaptive
+from driftsack.policies.adaptive import WARM_UP
+from driftsack.verify.concentration import judge_failures
+from driftsack.verify.statement import FAILS, HOLDS, ROUNDING, Effort, Finding, Statement, judge_margins
+
+SOURCE: Final = "Adaptive"
+RESCUED: Final = 7
+DELTA: Final = 0.1  # probability of the deviation
+
+
+class Plan(NamedTuple):
+    """What was planned and what happened in n rounds; costs in units of the budget rate."""
+
+    pace: Floats  # (n, d) the remaining rate
+    planned: Floats  # (n, d) drawn costs of the mix; 0 before the first outcome
+    expected: Floats  # (n, d) true mean costs of the mix
+    spent: Floats  # (n, d) costs of the round
+    reward: Floats  # (n,) true mean reward of the mix
+    overrated: Floats  # (n,) drawn reward of the mix less its true mean
+    pessimism: Floats  # (n,) LP value on the true means, at the remaining rate, less that on the draws, if positive
+    largest: Floats  # (n, d) the largest cost observed before the round
+
+
+def follow(
+    policy: Adaptive, instance: Instance, seed: int, account: bool = False, rescued: bool = False, valued: bool = False
+) -> Plan:
+    """Run a policy until the horizon or until a budget is exceeded.
+
+    Args:
+        policy: The policy.
+        instance: The instance.
+        seed: Seed of the outcomes and of the policy.
+        account: Whether the budgets are charged with what is planned instead of with the costs of the round.
+        rescued: Whether HiGHS solves the program of every seventh round again, as it does when the simplex fails.
+        valued: Whether to compute ``pessimism``, which takes two more step LPs in each round.
+
+    Returns:
+        The rounds; the one that exceeds a budget is the last.
+    """
+    problem, world, rate = instance.problem, world_of(instance), np.asarray(instance.problem.rate)
+    state, terms, ledger = policy.new_state(problem), new_terms(problem), open_ledger(problem.unit_budget)
+    nature, rng = (generator(part) for part in trial_seeds(seed, 0))
+    mix, prices, costs = np.zeros(problem.arms), np.zeros(problem.resources), np.zeros(problem.resources)
+    rows = []
+    for t in range(problem.horizon):
+        largest, pace = state.belief.largest[1:].copy(), (ledger.budget - ledger.spent).clip(0.0) / rate
+        pace /= problem.horizon - t
+        arm = choose(state, open_round(t, ledger, terms), rng, mix, prices)
+        if rescued and arm != STUCK and t % RESCUED == RESCUED - 1:
+            rescue(state.lp)
+            arm = choose(state, open_round(t, ledger, terms), rng, mix, prices)
+        if arm == STUCK:
+            solve_stuck(state)
+            arm = choose(state, open_round(t, ledger, terms), rng, mix, prices)
+        rewards, means = world.rewards[world.phase[t]], world.costs[world.phase[t]]
+        drawn = state.drawn
+        planned, below = mix @ drawn[:, 1:], 0.0
+        if valued:
+            here = step_lp(rewards, means, pace * rate).value
+            below = max(here - step_lp(drawn[:, 0], drawn[:, 1:].T, pace).value, 0.0)
+        costs[:] = 0.0
+        outcome = draw_outcome(world, t, arm, costs, nature) if arm != SKIP else 0.0
+        gain = float(mix @ rewards)
+        rows.append(
+            (pace, planned, means @ mix / rate, costs / rate, gain, float(mix @ drawn[:, 0]) - gain, below, largest)
+        )
+        ledger.spent[:] += planned * rate if account else costs
+        if not account and (ledger.spent > ledger.limit).any():
+            break
+        learn(state, new_outcome(terms, t, arm, 1.0 if arm == SKIP else mix[arm], outcome, costs))
+    return Plan(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def random_worlds(effort: Effort, salt: int, horizon: int) -> Iterator[tuple[Instance, float]]:
+    """Instances of every kind, tiny and loose budgets and rising rewards among them, and a speed for each."""
+    rng = effort.rng(salt)
+    for k in range(effort.pick(12, 60)):
+        arms, resources = int(rng.integers(2, 6)), int(rng.integers(1, 4))
+        rewards = np.tile(rng.uniform(0.1, 0.9, arms), (horizon, 1))
+        if k % 2:
+            rewards *= np.linspace(0.05, 1.0, horizon)[:, None]
+        costs = np.tile(rng.uniform(0.05, 1.0, (resources, arms)), (horizon, 1, 1))
+        budget = horizon * np.exp(rng.uniform(np.log(0.02), np.log(1.5 if k % 5 == 0 else 0.4), resources))
+        noise = ("bernoulli", "uniform", "deterministic")[k % 3]
+        yield Instance.from_arrays(rewards, costs, budget, noise=noise), (1.0, 1.5, 2.0, 3.0)[k % 4]
+
+
+def planned_spending(effort: Effort, planted: bool) -> Finding:
+    """C̃x ≤ θρ in every round, the rescued ones included, and C̃x ≤ ρ in the warm-up. Planted: θ + 0.1."""
+    extra, margins = 0.1 if planted else 0.0, list[float]()
+    for k, (world, speed) in enumerate(random_worlds(effort, 41, effort.pick(100, 400))):
+        plan = follow(Adaptive(speed=speed + extra), world, effort.seed + k, rescued=True)
+        allowed = np.full(len(plan.pace), speed)
+        allowed[: math.ceil(WARM_UP * world.horizon)] = 1.0
+        slack = (allowed[:, None] * plan.pace - plan.planned) / np.maximum(plan.largest, 1e-9)
+        margins += slack[1:].min(axis=1).tolist()
+    return judge_margins(margins, "(θρ - planned spending) / largest cost seen, in each round")
+
+
+def planned_account(effort: Effort, planted: bool) -> Finding:
+    """An account that pays what is planned: with n rounds left it has B Π(1 - θ/r) or more. Planted: θ - 0.5."""
+    horizon, margins = effort.pick(100, 400), list[float]()
+    for k, (world, speed) in enumerate(random_worlds(effort, 42, horizon)):
+        plan = follow(Adaptive(speed=speed), world, effort.seed + k, account=True)
+        claimed = max(speed - 0.5, 1.0) if planted else speed
+        rounds_left = np.arange(horizon, 0, -1)
+        factors = np.concatenate([[1.0], np.cumprod(np.maximum(1.0 - claimed / rounds_left[:-1], 0.0))])
+        left = plan.pace * rounds_left[:, None] / horizon  # as a share of the budget
+        margins += (left - factors[:, None]).min(axis=1).tolist()
+        over = plan.planned.sum(axis=0) - horizon - (1.0 - 1.0 / speed) * plan.largest[-1]
+        margins.append(-float(over.max()) / horizon)
+    return judge_margins(margins, "share of the budget left less the product, and the excess of the last round")
+
+
+def remaining_rate(effort: Effort, planted: bool) -> Finding:
+    """The even pace: b - ρ stays below the errors plus a deviation of probability δ. Planted: a quarter of it."""
+    horizon, last = 100, 10
+    deviation = (0.25 if planted else 1.0) * np.sqrt(np.log(1.0 / DELTA) / (2.0 * (last - 0.5)))
+    world = Instance.stationary([0.8, 0.5], [[0.9, 0.3]], horizon, 0.4 * horizon)
+    trials, failures, worst = effort.pick(40, 1_000), 0, np.inf
+    for trial in range(trials):
+        plan = follow(Adaptive(pacing="remaining"), world, effort.seed + trial)
+        n = min(len(plan.pace), horizon - last)
+        weight = 1.0 / (horizon - 1.0 - np.arange(n))
+        noise = np.cumsum(weight * (plan.spent - plan.expected)[:n, 0])
+        planned = np.concatenate([[1.0], plan.planned[1:n, 0]])  # before the first outcome nothing is planned
+        error = np.cumsum(weight * (plan.expected[:n, 0] - planned))
+        later = plan.pace[1 : n + 1, 0]
+        worst = min(worst, float((later - 1.0 + (noise + error)[: later.size]).min()))
+        failures += bool(noise.max() > deviation / 0.4)
+    finding = judge_failures(failures, trials, DELTA, "trials deviated by more than the bound")
+    if worst < -ROUNDING:
+        return finding._replace(verdict=FAILS, margin=worst, note="the pathwise inequality is violated")
+    return finding
+
+
+def even_pace_regret(effort: Effort, planted: bool) -> Finding:
+    """Regret of the even pace against the sum of the LPs of single rounds. Planted: a hundredth of the bound."""
+    share, margins = 0.01 if planted else 1.0, list[float]()
+    horizon, trials = effort.pick(100, 400), effort.pick(4, 16)
+    before_and_after, costs_of_both = [[0.8, 0.5, 0.2], [0.2, 0.5, 0.8]], [[[0.7, 0.4, 0.3], [0.3, 0.6, 0.4]]] * 2
+    halves = [horizon // 2, horizon - horizon // 2]
+    for world in (
+        Instance.stationary([0.8, 0.5], [[0.9, 0.3]], horizon, 0.3 * horizon),
+        Instance.piecewise(before_and_after, costs_of_both, halves, [0.4 * horizon, 0.3 * horizon]),
+    ):
+        rate = np.asarray(world.problem.rate)
+        rows = zip(world.unit_rewards, world.unit_costs, world.rounds, strict=True)
+        best = sum(rounds * step_lp(rewards, costs, rate).value for rewards, costs, rounds in rows)
+        known = 2.0 + (1.0 + math.sqrt(world.resources * horizon)) / rate.min()
+        regret, bound = [], []
+        for trial in range(trials):
+            plan = follow(Adaptive(pacing="remaining"), world, effort.seed + trial, valued=True)
+            stopped = bool((plan.spent.sum(axis=0) > horizon * (1.0 + TOLERANCE)).any())  # the last round earns nothing
+            regret.append(best - plan.reward[: len(plan.pace) - stopped].sum())
+            dear = np.maximum(plan.expected - plan.planned, 0.0).max(axis=1)
+            bound.append(known + (np.maximum(plan.overrated, 0.0) + dear + plan.pessimism)[1:].sum())
+        margins.append(share - float(np.mean(regret) / np.mean(bound)))
+    return judge_margins(margins, "1 less mean regret / mean bound")
+
+
+STATEMENTS = (
+    Statement("adaptive-plan", SOURCE, "planned spending is at most θρ in every round", HOLDS, planned_spending),
+    Statement("adaptive-account", SOURCE, "an account that pays the plan keeps B Π(1 - θ/r)", HOLDS, planned_account),
+    Statement("adaptive-remaining", SOURCE, "even pace: the remaining rate stays near b", HOLDS, remaining_rate),
+    Statement("adaptive-even-pace", SOURCE, "even pace: regret by estimation errors", HOLDS, even_pace_regret),
+)
