@@ -14,6 +14,7 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.statistics import standard_error
+from driftsack.policies.parts.run_length import RUNS
 from driftsack.sweeps.growth import Growth, growth
 from driftsack.theory import regret_bound
 from driftsack.verify import adaptive_rates
@@ -158,10 +159,10 @@ def test_regret_without_the_noise_of_the_outcomes_has_the_same_mean() -> None:
 
 def test_the_unpruned_mixture_is_that_of_the_policy() -> None:
     """Until the belief merges or drops a run the weights are equal; with another hazard they are not."""
-    problem = ds.Problem(8, 2, [4.0])
-    level, own = np.vstack([np.ones((1, 2)), np.full((7, 2), 0.5)]), np.ones(8, dtype=bool)
+    problem = ds.Problem(RUNS, 2, [4.0])
+    level, own = np.vstack([np.ones((1, 2)), np.full((RUNS - 1, 2), 0.5)]), np.ones(RUNS, dtype=bool)
     mixture, belief = unpruned_mixture(problem, level, own, np.random.default_rng(0))
-    assert belief.live[0] == mixture.weights.size == 8
+    assert belief.live[0] == mixture.weights.size == RUNS
     np.testing.assert_allclose(belief.weights[0], mixture.weights, rtol=1e-9)
     other, _ = unpruned_mixture(dataclasses.replace(problem, arms=5), level, own, np.random.default_rng(0))
     assert not np.allclose(other.weights, mixture.weights, rtol=1e-6)

@@ -13,12 +13,15 @@ drawn from the prior of a new run, otherwise from the belief,
 
 clipped to :math:`[0, M_k]`. So an arm that is not pulled is revisited about every :math:`\sqrt{1/h}` rounds.
 
-*Choice.* The mix solves the two-speed LP on the draws; in the first 2% of the rounds, while the long-run price is not
-yet known, it solves the LP of the even pace. Costs are measured in units of the budget rate and rewards and costs
-relative to the largest ones observed, so nothing that is learnt depends on ``reward_max`` or ``cost_max``.
+*Held draws.* In a round only the arms that were observed since the last one and two others in turn are drawn again. The
+draws of the rest are kept, so that few columns of the LP change and its last basis is a good start.
 
-*Guarantee*: none is proved. In no round is more than :math:`\theta` times the remaining rate planned. docs/policies.md
-has what was measured. A round costs O(md) draws, an LP with 2d + 1 rows, and O(Kd) to learn for K = 8 runs.
+*Choice.* The mix solves the two-speed LP on the draws. Costs are measured in units of the budget rate and rewards and
+costs relative to the largest ones observed, so nothing that is learnt depends on ``reward_max`` or ``cost_max``.
+
+*Guarantee*: no bound on the regret is proved; docs/theory.md proves that in no round more than :math:`\theta` times the
+remaining rate is planned, and bounds the belief's loss and the number of revisits. docs/policies.md has what was
+measured. A round costs O(md), an LP with 2d + 1 rows, and O(Kd) to learn for K = 6 runs.
 
 Late feedback counts for its own round: only the age of the belief when it arrives decides its weight.
 """
@@ -32,7 +35,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.arrays import Floats
+from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.checks import at_least_zero, number, one_of
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
@@ -41,7 +44,7 @@ from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
-from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
+from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, column_changed, solve
 from driftsack.policies.parts.run_length import (
     RunLengths,
     changed_unseen,
@@ -51,55 +54,60 @@ from driftsack.policies.parts.run_length import (
     variance,
 )
 from driftsack.policies.parts.two_speed import (
-    MARGIN,
     TwoSpeed,
+    average_price,
+    charge,
+    is_even,
+    keep_snapshot,
     new_tiered_lp,
     new_two_speed,
-    relative_price,
     set_pace,
     set_tiers,
     update_price,
 )
 from driftsack.policies.policy import Policy
 
-WARM_UP: Final = 0.02  # of the rounds: the even pace, until the long-run price is known
+IN_TURN: Final = 2  # arms that are drawn again in each round, besides those that were observed
 PACES: Final = ("two-speed", "remaining", "fixed")
 
 
 class State(NamedTuple):
-    """The belief, the pacer and the LP of the last draws."""
+    """The belief, the pacer and the LP of the present draws."""
 
     belief: RunLengths
     pacer: TwoSpeed
     lp: Simplex
-    drawn: Floats  # (m, 1 + d) the draws of the round
+    drawn: Floats  # (m, 1 + d) the present draws
+    due: Bools  # (m,) arms that are to be drawn again
+    turn: Ints  # (1,) the arm whose turn is next
+    scale: Floats  # (1 + d,) the largest outcomes when the LP was written
     latest: Floats  # (1,) the latest round for which means were drawn; -1 before the first
     exploration: float  # z
-    warm_up: int  # rounds
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Draw means, price them, solve the LP, draw the arm."""
+    """Draw means, solve the LP, draw the arm."""
     if state.belief.observed[0] == 0.0:
         return any_arm(round, rng, mix, prices)
-    two_speed = state.pacer.speed > 1.0 and round.t >= state.warm_up
+    pacer, largest = state.pacer, state.belief.largest
     if round.t > state.latest[0]:
         state.latest[0] = round.t
-        set_pace(state.pacer, round)
-        update_price(state.pacer, state.belief.mean, largest_reward(state.belief), rng)
+        set_pace(pacer, round)
         draw_means(state, round.t, rng)
-        set_program(state, round, two_speed)
+        keep_snapshot(pacer, state.drawn)
+        if not is_even(pacer):
+            update_price(pacer, state.belief.overall[0])
+        set_program(state, round)
     if solve(state.lp) != OPTIMAL:
         return STUCK
-    largest, unit = state.belief.largest, state.pacer.unit
     for i in range(mix.size):
         mix[i] = state.lp.solution[i]
     for j in range(prices.size):
-        price = state.lp.duals[j]
-        if two_speed:
-            price += (1.0 - MARGIN) * relative_price(state.pacer, largest, j)
-        prices[j] = price * largest[0] / (largest[1 + j] * unit[j])
+        price = (state.lp.duals[j] + charge(pacer, largest, j)) * largest[0] / largest[1 + j]
+        if is_even(pacer):
+            average_price(pacer, j, price)
+        prices[j] = price / pacer.unit[j]
     return draw(mix, rng.random())
 
 
@@ -116,22 +124,15 @@ def any_arm(round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
 
 
 @kernel
-def largest_reward(belief: RunLengths) -> float:
-    """The largest estimated reward; an arm without observations has the overall mean."""
-    best = 0.0
-    for i in range(belief.last.size):
-        if belief.last[i] < 0:
-            for k in range(belief.overall.size):
-                belief.mean[i, k] = belief.overall[k]
-        best = max(best, belief.mean[i, 0])
-    return best
-
-
-@kernel
 def draw_means(state: State, t: int, rng: Generator) -> None:
-    """Thompson sampling over whether each arm has changed, and over its means."""
-    belief = state.belief
-    for i in range(state.drawn.shape[0]):
+    """Thompson sampling over whether each arm that is due has changed, and over its means."""
+    belief, arms = state.belief, state.due.size
+    for _ in range(min(IN_TURN, max(arms - 1, 1))):
+        state.due[state.turn[0]] = True
+        state.turn[0] = (state.turn[0] + 1) % arms
+    for i in range(arms):
+        if not state.due[i]:
+            continue
         stale = rng.random() < changed_unseen(belief, i, t)
         for k in range(state.drawn.shape[1]):
             if stale:
@@ -143,19 +144,28 @@ def draw_means(state: State, t: int, rng: Generator) -> None:
 
 
 @kernel
-def set_program(state: State, round: Round, two_speed: bool) -> None:
-    """Write the draws into the LP, in units of the largest outcomes; closed arms cannot be chosen."""
-    lp, largest, pacer = state.lp, state.belief.largest, state.pacer
-    for i in range(state.drawn.shape[0]):
-        value = state.drawn[i, 0] / largest[0]
-        for j in range(pacer.price.size):
-            cost = state.drawn[i, 1 + j] / largest[1 + j]
-            lp.columns[j, i] = cost if round.open[i] else 0.0
-            if two_speed:
-                value -= (1.0 - MARGIN) * relative_price(pacer, largest, j) * cost
-        lp.objective[i] = value if round.open[i] else -1.0
-    set_tiers(pacer, lp, largest, two_speed)
-    lp.counts[STALE] = 1
+def set_program(state: State, round: Round) -> None:
+    """Write the new draws into the LP, in units of the largest outcomes; closed arms cannot be chosen."""
+    lp, largest, resources = state.lp, state.belief.largest, state.pacer.price.size
+    for k in range(largest.size):
+        if state.scale[k] != largest[k]:
+            state.scale[k] = largest[k]
+            state.due[:] = True
+            lp.counts[STALE] = 1
+    for i in range(state.due.size):
+        lp.objective[i] = state.drawn[i, 0] / largest[0] if round.open[i] else -1.0
+        if state.due[i]:
+            for j in range(resources):
+                lp.columns[j, i] = state.drawn[i, 1 + j] / largest[1 + j]
+    for j in range(resources):
+        price = charge(state.pacer, largest, j)
+        for i in range(state.due.size):
+            lp.objective[i] -= price * lp.columns[j, i]
+    for i in range(state.due.size):
+        if state.due[i]:
+            column_changed(lp, i)
+            state.due[i] = False
+    set_tiers(state.pacer, lp, largest)
 
 
 @kernel
@@ -163,6 +173,7 @@ def learn(state: State, outcome: Outcome) -> None:
     """Update the belief about the arm."""
     if outcome.arm != SKIP:
         observe_outcome(state.belief, outcome)
+        state.due[outcome.arm] = True
 
 
 @dataclass(frozen=True)
@@ -183,7 +194,7 @@ class Adaptive(Policy):
     True
     """
 
-    exploration: float = 0.5
+    exploration: float = 0.7
     pacing: str = "two-speed"
     speed: float = 2.0
 
@@ -211,7 +222,9 @@ class Adaptive(Policy):
             pacer=new_two_speed(problem, speed, self.pacing != "fixed"),
             lp=new_tiered_lp(problem.arms, problem.resources),
             drawn=np.zeros((problem.arms, 1 + problem.resources)),
+            due=np.ones(problem.arms, dtype=np.bool_),
+            turn=np.zeros(1, dtype=np.int64),
+            scale=np.zeros(1 + problem.resources),
             latest=np.full(1, -1.0),
             exploration=self.exploration,
-            warm_up=math.ceil(WARM_UP * problem.horizon),
         )

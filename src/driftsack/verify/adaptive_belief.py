@@ -61,21 +61,19 @@ def unpruned_mixture(
         The mixture of arm 0, and the belief.
     """
     belief, terms = new_run_lengths(problem), new_terms(problem)
-    seen, losses, total = list[Floats](), list[Floats](), 0.0
-    logs = np.zeros(0)
+    kinds = level.shape[1]
+    sums, predictions, logs = np.zeros((0, kinds)), np.zeros((0, kinds)), np.zeros(0)
+    losses, total = list[Floats](), 0.0
     for t, pulled in enumerate(own):
-        arm, y = (0 if pulled else 1), (rng.random(level.shape[1]) < level[t]).astype(np.float64)
+        arm, y = (0 if pulled else 1), (rng.random(kinds) < level[t]).astype(np.float64)
         changed = changed_unseen(belief, arm, t)
-        fresh, prior, dispersion = belief.observed[0] == 0.0, belief.prior.copy(), belief.dispersion.copy()
+        fresh, dispersion = belief.observed[0] == 0.0, belief.dispersion.copy()
         observe_outcome(belief, new_outcome(terms, t, arm, 0.5, y[0], y[1:]))
         if not pulled:
             continue
         if fresh:
-            prior, dispersion = np.full(level.shape[1], 2.0), belief.largest.copy()
-        past = np.array(seen).reshape(-1, level.shape[1])
-        sums = np.vstack([np.cumsum(past[::-1], axis=0)[::-1], np.zeros(level.shape[1])])
-        counts = np.arange(len(past), -1, -1)[:, None]
-        p = np.clip((sums + prior * belief.start) / (counts + prior) / belief.largest, EDGE, 1.0 - EDGE)
+            dispersion = belief.largest.copy()
+        p = np.clip(np.vstack([predictions, belief.start]) / belief.largest, EDGE, 1.0 - EDGE)
         u = belief.outcome / belief.largest
         loss = -(belief.largest / dispersion * (u * np.log(p) + (1.0 - u) * np.log(1.0 - p))).sum(axis=1)
         with np.errstate(divide="ignore"):
@@ -83,7 +81,9 @@ def unpruned_mixture(
         step = float(logsumexp(logs))
         logs, total = logs - step, total - step
         losses.append(loss)
-        seen.append(belief.outcome.copy())
+        sums = np.vstack([sums, np.zeros(kinds)]) + belief.outcome
+        counts = np.arange(len(sums), 0, -1)[:, None]
+        predictions = (sums + belief.prior * belief.start) / (counts + belief.prior)
     table = np.zeros((len(losses), len(losses)))
     for b, row in enumerate(losses):
         table[: b + 1, b] = row

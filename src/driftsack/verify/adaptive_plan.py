@@ -24,7 +24,7 @@ from driftsack.game.world import draw_outcome, world_of
 from driftsack.lp.fallback import rescue
 from driftsack.lp.step import step_lp
 from driftsack.policies import Adaptive
-from driftsack.policies.adaptive import WARM_UP
+from driftsack.policies.parts.two_speed import warm_up_rounds
 from driftsack.verify.concentration import judge_failures
 from driftsack.verify.statement import FAILS, HOLDS, ROUNDING, Effort, Finding, Statement, judge_margins
 
@@ -116,7 +116,7 @@ def planned_spending(effort: Effort, planted: bool) -> Finding:
     for k, (world, speed) in enumerate(random_worlds(effort, 41, effort.pick(100, 400))):
         plan = follow(Adaptive(speed=speed + extra), world, effort.seed + k, rescued=True)
         allowed = np.full(len(plan.pace), speed)
-        allowed[: math.ceil(WARM_UP * world.horizon)] = 1.0
+        allowed[: warm_up_rounds(world.horizon)] = 1.0
         slack = (allowed[:, None] * plan.pace - plan.planned) / np.maximum(plan.largest, 1e-9)
         margins += slack[1:].min(axis=1).tolist()
     return judge_margins(margins, "(θρ - planned spending) / largest cost seen, in each round")

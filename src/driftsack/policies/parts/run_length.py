@@ -12,7 +12,8 @@ change-point detection (Adams and MacKay 2007) with a pruned run length and one 
 
 an outcome with mean q has variance :math:`\varphi_k q (1 - q/M_k)`; above :math:`0.9 M_k` the dispersion is taken to be
 that of a coin, :math:`M_k`. A new run starts from :math:`q^0 = 0.7\,\text{mean} + 0.3\, g` with the weight of
-:math:`\kappa` observations, and a run predicts :math:`q = (S + \kappa q^0)/(n + \kappa)`.
+:math:`\kappa` observations, and a run predicts :math:`q = (S + \kappa q^0)/(n + \kappa)`, with the :math:`q^0` and
+:math:`\kappa` of the arm's last observation.
 
 *Update* with an outcome y of round t, the last one being from round l: with the pooled hazard
 :math:`h = (1 + \text{changes})/(2000 + m t)` and :math:`s = 1 - v e^{-h (t - l)}`,
@@ -40,7 +41,7 @@ from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome
 from driftsack.numerics.compiled import kernel
 
-RUNS: Final = 8
+RUNS: Final = 6
 PRIOR_ROUNDS: Final = 2000.0  # of the hazard
 OWN_SHARE: Final = 0.7  # of the arm's own mean in the prior of a new run
 SMALLEST_DISPERSION: Final = 0.05
@@ -57,14 +58,15 @@ class RunLengths(NamedTuple):
 
     weights: Floats  # (m, K) of the runs, oldest first
     counts: Floats  # (m, K) pulls of each run
-    sums: Floats  # (m, K, p) outcomes of each run
+    sums: Floats  # (m, p, K) outcomes of each run
+    predictions: Floats  # (m, p, K) q
     live: Ints  # (m,) runs in use
     mean: Floats  # (m, p) estimates
     sd: Floats  # (m, p) their standard deviations
     last: Ints  # (m,) the latest round observed, from 0; -1 for an arm without observations
     trust: Floats  # (m,) v
     total: Floats  # (p,) sums over all arms
-    observed: Floats  # (1,) outcomes
+    observed: Floats  # (1,) number of observations
     changes: Floats  # (1,) changes counted
     largest: Floats  # (p,) M
     squares: Floats  # (p,) sum of squared errors
@@ -84,7 +86,8 @@ def new_run_lengths(problem: Problem) -> RunLengths:
     return RunLengths(
         weights=np.zeros((arms, RUNS)),
         counts=np.zeros((arms, RUNS)),
-        sums=np.zeros((arms, RUNS, kinds)),
+        sums=np.zeros((arms, kinds, RUNS)),
+        predictions=np.zeros((arms, kinds, RUNS)),
         live=np.zeros(arms, dtype=np.int64),
         mean=np.zeros((arms, kinds)),
         sd=np.zeros((arms, kinds)),
@@ -145,9 +148,11 @@ def observe_outcome(belief: RunLengths, outcome: Outcome) -> None:
             belief.overall[k] = 0.5 * belief.largest[k]
             belief.dispersion[k] = belief.largest[k]
             belief.prior[k] = 2.0
+        belief.dispersion[k] = max(belief.dispersion[k], SMALLEST_DISPERSION * belief.largest[k])
         belief.start[k] = prior_mean(belief, arm, k)
     add_run(belief, arm)
-    age = reweigh(belief, arm, changed)
+    age = mean_age(belief, arm)
+    reweigh(belief, arm, changed)
     drop_oldest(belief, arm)
     if not first and mean_age(belief, arm) < 0.5 * age:
         belief.changes[0] += 1.0
@@ -155,70 +160,67 @@ def observe_outcome(belief: RunLengths, outcome: Outcome) -> None:
             belief.trust[other] *= CONTAGION
     belief.trust[arm] = 1.0
     belief.last[arm] = max(belief.last[arm], t)
-    update_shared(belief, arm, first)
+    belief.observed[0] += 1.0
     for k in range(belief.outcome.size):
+        update_shared(belief, k, belief.overall[k] if first else belief.mean[arm, k])
         estimate(belief, arm, k)
 
 
 @kernel
 def add_run(belief: RunLengths, arm: int) -> None:
     """Append an empty run of weight 0; without room, merge the two neighbours closest in relative age first."""
-    weights, counts, sums = belief.weights[arm], belief.counts[arm], belief.sums[arm]
-    live = belief.live[arm]
-    if live == weights.size:
-        closest, at = np.inf, 0
-        for r in range(live - 1):
-            ratio = counts[r] / counts[r + 1]
-            if ratio < closest:
-                closest, at = ratio, r
-        heavier = at if weights[at] >= weights[at + 1] else at + 1
-        counts[at] = counts[heavier]
-        for k in range(sums.shape[1]):
-            sums[at, k] = sums[heavier, k]
-        weights[at + 1] += weights[at]
-        merged = weights[at + 1]
-        shift_runs(weights, counts, sums, at + 1, live)
-        weights[at] = merged
+    live, counts = belief.live[arm], belief.counts[arm]
+    if live == counts.size:
+        at = 0
+        for r in range(1, live - 1):
+            if counts[r] * counts[at + 1] < counts[at] * counts[r + 1]:
+                at = r
+        merged = belief.weights[arm, at] + belief.weights[arm, at + 1]
+        remove_run(belief, arm, at + 1 if belief.weights[arm, at] >= belief.weights[arm, at + 1] else at)
+        belief.weights[arm, at] = merged
         live -= 1
-    weights[live] = 0.0
+    belief.weights[arm, live] = 0.0
     counts[live] = 0.0
-    for k in range(sums.shape[1]):
-        sums[live, k] = 0.0
+    for k in range(belief.start.size):
+        belief.sums[arm, k, live] = 0.0
+        belief.predictions[arm, k, live] = belief.start[k]
     belief.live[arm] = live + 1
 
 
 @kernel
-def shift_runs(weights: Floats, counts: Floats, sums: Floats, first: int, live: int) -> None:
-    """Move the runs after ``first`` one place forward, over it."""
-    for r in range(first, live - 1):
-        weights[r] = weights[r + 1]
-        counts[r] = counts[r + 1]
-        for k in range(sums.shape[1]):
-            sums[r, k] = sums[r + 1, k]
+def remove_run(belief: RunLengths, arm: int, removed: int) -> None:
+    """Remove a run and close the gap."""
+    belief.live[arm] -= 1
+    for r in range(removed, belief.live[arm]):
+        belief.weights[arm, r] = belief.weights[arm, r + 1]
+        belief.counts[arm, r] = belief.counts[arm, r + 1]
+        for k in range(belief.start.size):
+            belief.sums[arm, k, r] = belief.sums[arm, k, r + 1]
+            belief.predictions[arm, k, r] = belief.predictions[arm, k, r + 1]
 
 
 @kernel
-def reweigh(belief: RunLengths, arm: int, changed: float) -> float:
-    """Multiply the weights by the likelihood of the outcome and add it to all runs; returns the mean age before."""
-    weights, counts, sums = belief.weights[arm], belief.counts[arm], belief.sums[arm]
-    newest, coins = belief.live[arm] - 1, all_coins(belief)
-    largest, age = -np.inf, 0.0
-    for r in range(newest + 1):
-        age += weights[r] * counts[r]
-        weights[r] = changed if r == newest else (1.0 - changed) * weights[r]
-        belief.likelihood[r] = coin_likelihood(belief, arm, r) if coins else log_likelihood(belief, arm, r)
-        if weights[r] > 0.0:
-            largest = max(largest, belief.likelihood[r])
+def reweigh(belief: RunLengths, arm: int, changed: float) -> None:
+    """Multiply the weights by the likelihood of the outcome, and add the outcome to all runs."""
+    weights, newest = belief.weights[arm], belief.live[arm] - 1
+    for r in range(newest):
+        weights[r] *= 1.0 - changed
+    weights[newest] = changed
+    if all_coins(belief):
+        coin_likelihoods(belief, arm)
+    else:
+        likelihoods(belief, arm)
     total = 0.0
     for r in range(newest + 1):
-        weights[r] *= belief.likelihood[r] if coins else math.exp(min(belief.likelihood[r] - largest, 0.0))
+        weights[r] *= belief.likelihood[r]
         total += weights[r]
+    rescale = 1.0 / total
     for r in range(newest + 1):
-        weights[r] /= total
-        counts[r] += 1.0
-        for k in range(sums.shape[1]):
-            sums[r, k] += belief.outcome[k]
-    return age
+        weights[r] *= rescale
+        belief.counts[arm, r] += 1.0
+    for k in range(belief.outcome.size):
+        for r in range(newest + 1):
+            belief.sums[arm, k, r] += belief.outcome[k]
 
 
 @kernel
@@ -232,33 +234,38 @@ def all_coins(belief: RunLengths) -> bool:
 
 
 @kernel
-def coin_likelihood(belief: RunLengths, arm: int, r: int) -> float:
-    """The likelihood of the present outcome under a run, all of whose outcomes are coins."""
-    total = 1.0
+def coin_likelihoods(belief: RunLengths, arm: int) -> None:
+    """The likelihoods of the present outcome under the runs, if all outcomes are coins."""
+    for r in range(belief.live[arm]):
+        belief.likelihood[r] = 1.0
     for k in range(belief.outcome.size):
-        most, prior = belief.largest[k], belief.prior[k]
-        mean = (belief.sums[arm, r, k] + prior * belief.start[k]) / (belief.counts[arm, r] + prior)
-        p = min(max(mean / most, EDGE), 1.0 - EDGE)
-        total *= p if belief.outcome[k] > 0.0 else 1.0 - p
-    return total
+        scale, positive = 1.0 / belief.largest[k], belief.outcome[k] > 0.0
+        for r in range(belief.live[arm]):
+            p = min(max(scale * belief.predictions[arm, k, r], EDGE), 1.0 - EDGE)
+            belief.likelihood[r] *= p if positive else 1.0 - p
 
 
 @kernel
-def log_likelihood(belief: RunLengths, arm: int, r: int) -> float:
-    """The quasi log-likelihood of the present outcome under a run."""
-    total = 0.0
-    for k in range(belief.outcome.size):
-        most, prior = belief.largest[k], belief.prior[k]
-        mean = (belief.sums[arm, r, k] + prior * belief.start[k]) / (belief.counts[arm, r] + prior)
-        share, p = belief.outcome[k] / most, min(max(mean / most, EDGE), 1.0 - EDGE)
-        if share <= 0.0:
-            value = math.log(1.0 - p)
-        elif share >= 1.0:
-            value = math.log(p)
-        else:
-            value = share * math.log(p) + (1.0 - share) * math.log(1.0 - p)
-        total += most / belief.dispersion[k] * value
-    return total
+def likelihoods(belief: RunLengths, arm: int) -> None:
+    """The quasi-likelihoods of the present outcome under the runs, up to a common factor."""
+    most = -np.inf
+    for r in range(belief.live[arm]):
+        total = 0.0
+        for k in range(belief.outcome.size):
+            scale = 1.0 / belief.largest[k]
+            share = scale * belief.outcome[k]
+            p = min(max(scale * belief.predictions[arm, k, r], EDGE), 1.0 - EDGE)
+            value = 0.0
+            if share > 0.0:
+                value += share * math.log(p)
+            if share < 1.0:
+                value += (1.0 - share) * math.log(1.0 - p)
+            total += belief.largest[k] / belief.dispersion[k] * value
+        belief.likelihood[r] = total
+        if belief.weights[arm, r] > 0.0:
+            most = max(most, total)
+    for r in range(belief.live[arm]):
+        belief.likelihood[r] = math.exp(min(belief.likelihood[r] - most, 0.0))
 
 
 @kernel
@@ -267,8 +274,7 @@ def drop_oldest(belief: RunLengths, arm: int) -> None:
     weights = belief.weights[arm]
     while belief.live[arm] > 1 and weights[0] < NEGLIGIBLE:
         rest = 1.0 - weights[0]
-        shift_runs(weights, belief.counts[arm], belief.sums[arm], 0, belief.live[arm])
-        belief.live[arm] -= 1
+        remove_run(belief, arm, 0)
         for r in range(belief.live[arm]):
             weights[r] /= rest
 
@@ -283,31 +289,31 @@ def mean_age(belief: RunLengths, arm: int) -> float:
 
 
 @kernel
-def update_shared(belief: RunLengths, arm: int, first: bool) -> None:
-    """Update the quantities that all arms share: g, phi and kappa."""
-    belief.observed[0] += 1.0
-    for k in range(belief.outcome.size):
-        most = belief.largest[k]
-        mean = belief.overall[k] if first else belief.mean[arm, k]
-        belief.squares[k] += (belief.outcome[k] - mean) ** 2
-        belief.spread[k] += max(mean * (1.0 - mean / most), 0.0)
-        belief.total[k] += belief.outcome[k]
-        overall = (belief.total[k] + 0.5 * most) / (belief.observed[0] + 1.0)
-        ratio = belief.squares[k] / belief.spread[k] if belief.spread[k] > 0.0 else most
-        belief.overall[k] = overall
-        belief.dispersion[k] = most if ratio > COIN * most else max(ratio, SMALLEST_DISPERSION * most)
-        relative = max(1.0 / overall - 1.0 / most, 1.0 / most)
-        belief.prior[k] = max(3.0 * belief.dispersion[k] * relative - 1.0, SMALLEST_PRIOR)
+def update_shared(belief: RunLengths, k: int, mean: float) -> None:
+    """Update what all arms share, g, phi and kappa, with the outcome whose estimate was ``mean``."""
+    most, scale = belief.largest[k], 1.0 / belief.largest[k]
+    belief.squares[k] += (belief.outcome[k] - mean) ** 2
+    belief.spread[k] += max(mean * (1.0 - scale * mean), 0.0)
+    belief.total[k] += belief.outcome[k]
+    overall = (belief.total[k] + 0.5 * most) / (belief.observed[0] + 1.0)
+    ratio = belief.squares[k] / belief.spread[k] if belief.spread[k] > 0.0 else most
+    belief.overall[k] = overall
+    belief.dispersion[k] = most if ratio > COIN * most else max(ratio, SMALLEST_DISPERSION * most)
+    belief.prior[k] = max(3.0 * belief.dispersion[k] * max(1.0 / overall - scale, scale) - 1.0, SMALLEST_PRIOR)
 
 
 @kernel
 def estimate(belief: RunLengths, arm: int, k: int) -> None:
-    """Mean and standard deviation of the mixture for one outcome of an arm."""
-    first, second, prior = 0.0, 0.0, belief.prior[k]
+    """Predictions of the runs for one outcome of an arm; mean and standard deviation of their mixture."""
+    prior, scale = belief.prior[k], 1.0 / belief.largest[k]
+    weight, first, second = prior * belief.start[k], 0.0, 0.0
     for r in range(belief.live[arm]):
-        count = belief.counts[arm, r]
-        mean = (belief.sums[arm, r, k] + prior * belief.start[k]) / (count + prior)
+        total = belief.counts[arm, r] + prior
+        inverse = 1.0 / (total * (total + 1.0))  # one division for 1/total and 1/(total + 1)
+        mean = (belief.sums[arm, k, r] + weight) * (total + 1.0) * inverse
+        belief.predictions[arm, k, r] = mean
+        within = belief.dispersion[k] * max(mean * (1.0 - scale * mean), 0.0) * total * inverse
         first += belief.weights[arm, r] * mean
-        second += belief.weights[arm, r] * (mean * mean + variance(belief, k, mean, count))
+        second += belief.weights[arm, r] * (mean * mean + within)
     belief.mean[arm, k] = first
     belief.sd[arm, k] = math.sqrt(max(second - first * first, 0.0))

@@ -11,12 +11,20 @@ The first :math:`\rho` units cost :math:`(1 - \epsilon) \lambda`, so they are sa
 next ones cost :math:`(1 + \epsilon) \lambda`, so they are spent if it is higher. In no round is more than
 :math:`\theta \rho` planned.
 
-*Long-run price.* A reservoir keeps snapshots of the estimates, drawn evenly from all rounds so far. In each round one
-of them is taken at random; with a its best response to :math:`\lambda`,
+*Long-run price.* In the first :math:`2\sqrt T` rounds the pace is even, and :math:`\lambda` is the mean of the LP's
+prices. Meanwhile up to 32 *snapshots* :math:`(\mu^s, C^s)` of the means that the policy plans with are kept, evenly
+spaced over all rounds so far. Every 8 rounds, with :math:`a_s` the best response to :math:`\lambda` in snapshot s,
 
-.. math:: \lambda_j \leftarrow \lambda_j \exp\bigl(0.01 \min(C_{ja}/\rho_j - 1,\; 3)\bigr),
+.. math:: \lambda_j \leftarrow \lambda_j \exp\Bigl(\eta_t \min\Bigl(
+          \frac{1}{\rho_j S} \sum_s C^s_{j a_s} - 1,\; 3\Bigr)\Bigr), \qquad \eta_t = \min(12/\sqrt t,\, 0.4),
 
-so that :math:`\lambda` is the price at which spending as in the past would just use up what is left.
+so that :math:`\lambda` tends to the price at which choices as in the past would just use up what is left. The snapshots
+are of sampled means, where a policy samples: at the price of the estimates themselves, a randomised policy would spend
+something else.
+
+Any policy that plans with a linear program can use this part: :func:`set_pace` at the beginning of a round,
+:func:`keep_snapshot` and :func:`update_price` once the means are known, :func:`set_tiers` when the program is written,
+and :func:`average_price` in the first rounds. O(Smd/8) per round for S snapshots; memory O(Smd).
 """
 
 from __future__ import annotations
@@ -25,7 +33,6 @@ import math
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.problem import Problem
@@ -34,22 +41,28 @@ from driftsack.lp.step import LOOSE
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import Simplex, new_simplex
 
-SNAPSHOTS: Final = 64
+SNAPSHOTS: Final = 32
 MARGIN: Final = 0.15  # epsilon
-STEP: Final = 0.01  # of the long-run price
-LARGEST_STEP: Final = 3.0
-RANGE: Final = 1e3  # prices stay within this factor of the largest estimated reward
+EVERY: Final = 8  # rounds between two steps of the long-run price
+STEP: Final = 12.0  # over the root of the number of rounds
+FIRST_STEP: Final = 0.4  # the largest
+LARGEST_EXCESS: Final = 3.0
+RANGE: Final = 1e3  # prices stay within this factor of the mean reward
 TINY: Final = 1e-12
 
 
 class TwoSpeed(NamedTuple):
     """The long-run price and the reservoir behind it."""
 
-    price: Floats  # (d,) lambda, in reward per unit of the budget rate; 0 before the first estimate
+    price: Floats  # (d,) lambda, in reward per unit of the budget rate
     pace: Floats  # (d,) rho of the present round, in units of the budget rate
-    snapshots: Floats  # (S, m, 1 + d) estimates, rewards first
-    taken: Ints  # (1,) estimates that were offered to the reservoir
+    snapshots: Floats  # (S, m, 1 + d) means, rewards first
+    kept: Ints  # (1,) snapshots in use
+    gap: Ints  # (1,) rounds between two snapshots
+    rounds: Ints  # (1,) rounds with means so far
+    used: Floats  # (d,) scratch: what the best responses use
     unit: Floats  # (d,) the budget rate
+    warm_up: int  # rounds at the even pace before the first step of the price
     horizon: int
     speed: float  # theta
     remaining: bool  # pace by what is left, instead of the round's rate
@@ -62,12 +75,21 @@ def new_two_speed(problem: Problem, speed: float, remaining: bool) -> TwoSpeed:
         price=np.zeros(resources),
         pace=np.ones(resources),
         snapshots=np.zeros((SNAPSHOTS, arms, 1 + resources)),
-        taken=np.zeros(1, dtype=np.int64),
+        kept=np.zeros(1, dtype=np.int64),
+        gap=np.ones(1, dtype=np.int64),
+        rounds=np.zeros(1, dtype=np.int64),
+        used=np.zeros(resources),
         unit=np.maximum(problem.rate, TINY),
+        warm_up=warm_up_rounds(problem.horizon),
         horizon=problem.horizon,
         speed=speed,
         remaining=remaining,
     )
+
+
+def warm_up_rounds(horizon: int) -> int:
+    """The rounds at the even pace, before the first step of the price."""
+    return math.ceil(2.0 * math.sqrt(horizon))
 
 
 def new_tiered_lp(arms: int, resources: int) -> Simplex:
@@ -93,20 +115,34 @@ def set_pace(pacer: TwoSpeed, round: Round) -> None:
 
 
 @kernel
-def update_price(pacer: TwoSpeed, estimates: Floats, reward: float, rng: Generator) -> None:
-    """One step of the long-run price; ``reward`` is the largest estimated reward, which sets its scale."""
-    kept = min(pacer.taken[0], pacer.snapshots.shape[0])
-    if kept == 0:
-        for j in range(pacer.price.size):
-            pacer.price[j] = reward
-    else:
-        chosen = min(int(rng.random() * kept), kept - 1)
-        arm = best_response(pacer.snapshots[chosen], pacer.price)
-        for j in range(pacer.price.size):
-            used = pacer.snapshots[chosen, arm, 1 + j] / max(pacer.pace[j], TINY) if arm >= 0 else 0.0
-            price = pacer.price[j] * math.exp(STEP * min(used - 1.0, LARGEST_STEP))
-            pacer.price[j] = min(max(price, reward / RANGE), reward * RANGE)
-    keep_snapshot(pacer, estimates, rng)
+def is_even(pacer: TwoSpeed) -> bool:
+    """Whether the pace is even: always, or until the long-run price is known."""
+    return pacer.speed <= 1.0 or pacer.rounds[0] <= pacer.warm_up
+
+
+@kernel
+def average_price(pacer: TwoSpeed, j: int, price: float) -> None:
+    """The long-run price at the even pace: the mean of the LP's prices of the rounds so far."""
+    pacer.price[j] += (price - pacer.price[j]) / pacer.rounds[0]
+
+
+@kernel
+def update_price(pacer: TwoSpeed, reward: float) -> None:
+    """One step of the long-run price, every few rounds; ``reward`` is the mean reward, which sets its scale."""
+    if pacer.rounds[0] % EVERY != 0:
+        return
+    kept, step = pacer.kept[0], min(STEP / math.sqrt(pacer.rounds[0]), FIRST_STEP)
+    for j in range(pacer.price.size):
+        pacer.used[j] = 0.0
+    for s in range(kept):
+        arm = best_response(pacer.snapshots[s], pacer.price)
+        if arm >= 0:
+            for j in range(pacer.price.size):
+                pacer.used[j] += pacer.snapshots[s, arm, 1 + j]
+    for j in range(pacer.price.size):
+        excess = pacer.used[j] / (kept * max(pacer.pace[j], TINY)) - 1.0
+        price = pacer.price[j] * math.exp(step * min(excess, LARGEST_EXCESS))
+        pacer.price[j] = min(max(price, reward / RANGE), reward * RANGE)
 
 
 @kernel
@@ -123,30 +159,45 @@ def best_response(estimates: Floats, price: Floats) -> int:
 
 
 @kernel
-def keep_snapshot(pacer: TwoSpeed, estimates: Floats, rng: Generator) -> None:
-    """Reservoir sampling: every round so far is kept with the same probability."""
-    taken, size = pacer.taken[0], pacer.snapshots.shape[0]
-    slot = taken if taken < size else int(rng.random() * (taken + 1))
-    if slot < size:
-        for i in range(estimates.shape[0]):
-            for k in range(estimates.shape[1]):
-                pacer.snapshots[slot, i, k] = estimates[i, k]
-    pacer.taken[0] = taken + 1
+def keep_snapshot(pacer: TwoSpeed, means: Floats) -> None:
+    """Count a round and keep its means if it is due; if there is no room, keep every second snapshot from now on."""
+    round, snapshots = pacer.rounds[0], pacer.snapshots
+    pacer.rounds[0] = round + 1
+    if round % pacer.gap[0] != 0:
+        return
+    if pacer.kept[0] == snapshots.shape[0]:
+        pacer.kept[0] //= 2
+        pacer.gap[0] *= 2
+        for s in range(pacer.kept[0]):
+            copy_means(snapshots[2 * s], snapshots[s])
+    copy_means(means, snapshots[pacer.kept[0]])
+    pacer.kept[0] += 1
 
 
 @kernel
-def set_tiers(pacer: TwoSpeed, lp: Simplex, largest: Floats, two_speed: bool) -> None:
+def copy_means(source: Floats, into: Floats) -> None:
+    """Copy the means of all arms."""
+    for i in range(source.shape[0]):
+        for k in range(source.shape[1]):
+            into[i, k] = source[i, k]
+
+
+@kernel
+def set_tiers(pacer: TwoSpeed, lp: Simplex, largest: Floats) -> None:
     """Write u and the right-hand sides; rewards and costs of the LP are in units of ``largest (1 + d,)``."""
     resources = pacer.pace.size
     arms = lp.solution.size - resources
+    even = is_even(pacer)
     for j in range(resources):
         pace = min(pacer.pace[j] / largest[1 + j], LOOSE)
         lp.rhs[j] = pace
-        lp.rhs[resources + 1 + j] = (pacer.speed - 1.0) * pace if two_speed else 0.0
-        lp.objective[arms + j] = -2.0 * MARGIN * relative_price(pacer, largest, j)
+        lp.rhs[resources + 1 + j] = 0.0 if even else (pacer.speed - 1.0) * pace
+        lp.objective[arms + j] = -2.0 * MARGIN * pacer.price[j] * largest[1 + j] / largest[0]
 
 
 @kernel
-def relative_price(pacer: TwoSpeed, largest: Floats, j: int) -> float:
-    """The long-run price of resource ``j`` in the units of the LP."""
-    return float(pacer.price[j] * largest[1 + j] / largest[0])
+def charge(pacer: TwoSpeed, largest: Floats, j: int) -> float:
+    """What a unit of resource ``j`` costs below the even pace, in the units of the LP: 0 at the even pace."""
+    if is_even(pacer):
+        return 0.0
+    return float((1.0 - MARGIN) * pacer.price[j] * largest[1 + j] / largest[0])
