@@ -66,6 +66,13 @@ class Twin:
     def start(self, arm: int) -> Floats:
         return self.overall if self.last[arm] < 0 else 0.7 * self.mean[arm] + 0.3 * self.overall
 
+    def make_room(self, runs: list[Run]) -> None:
+        if len(runs) == RUNS:
+            ages = [len(run.outcomes) for run in runs]
+            at = min(range(RUNS - 1), key=lambda r: ages[r] / ages[r + 1])
+            heavier = max(runs[at : at + 2], key=lambda run: run.weight)
+            runs[at : at + 2] = [Run(runs[at].weight + runs[at + 1].weight, heavier.predicted, heavier.outcomes)]
+
     def observe(self, t: int, arm: int, reward: float, costs: Floats) -> None:
         outcome = np.concatenate([[reward], costs / self.unit])
         first, changed = self.last[arm] < 0, self.changed_unseen(arm, max(t, self.last[arm] + 1))
@@ -78,11 +85,7 @@ class Twin:
             )
         self.dispersion = np.maximum(self.dispersion, 0.05 * self.largest)
         start, runs = self.start(arm).copy(), self.runs[arm]
-        if len(runs) == RUNS:
-            ages = [len(run.outcomes) for run in runs]
-            at = min(range(RUNS - 1), key=lambda r: ages[r] / ages[r + 1])
-            heavier = max(runs[at : at + 2], key=lambda run: run.weight)
-            runs[at : at + 2] = [Run(runs[at].weight + runs[at + 1].weight, heavier.predicted, heavier.outcomes)]
+        self.make_room(runs)
         age = sum(run.weight * len(run.outcomes) for run in runs)
         for run in runs:
             run.weight *= 1 - changed
