@@ -17,7 +17,7 @@ from driftsack.core.errors import DriftsackError
 from driftsack.instances.families import FAMILIES
 from driftsack.sweeps import held_out_worlds, make_spec
 from driftsack.sweeps import league as the_league
-from driftsack.sweeps.held_out import family_leaders, family_shares, needs_nothing
+from driftsack.sweeps.held_out import family_leaders, family_shares, is_rival, leads, needs_nothing
 from driftsack.sweeps.league import entries, league_spec, overview
 from driftsack.sweeps.spec import InstanceSpec, PolicySpec
 
@@ -120,9 +120,41 @@ def test_informed_policies_are_not_leaders() -> None:
     assert needs_nothing(PolicySpec.model_validate({"policy": "DetectAndRestart", "base": {"policy": "NaiveUCB"}}))
 
 
+def test_leads_are_paired_by_world() -> None:
+    """Against NumPy; the standard error of unpaired samples would be the planted fault."""
+    rng = np.random.default_rng(1)
+    shares = rng.random(30) + np.array([[0.0], [-0.01], [-0.03]]) + 0.02 * rng.random((3, 30))
+    names = ("champion", "one", "two")
+    table = pl.DataFrame(
+        [
+            {"policy": name, "world": str(k), "optimum_share": share}
+            for name, row in zip(names, shares, strict=True)
+            for k, share in enumerate(row)
+        ]
+    )
+    found, best = leads(table, "champion", ["two", "one"])
+    lead = shares[0] - shares[1:]
+    assert found["policy"].to_list() == ["one", "two"]
+    np.testing.assert_allclose(found["lead"], lead.mean(axis=1))
+    np.testing.assert_allclose(found["lead_se"], lead.std(axis=1, ddof=1) / np.sqrt(30))
+    assert (found["lead_se"] < 0.2 * shares[0].std() / np.sqrt(30)).all()
+    np.testing.assert_allclose(found["ahead"], (lead > 0).mean(axis=1))
+    relative = shares[0] / shares[1:].max(axis=0) - 1
+    np.testing.assert_allclose(
+        list(best.values()), [relative.mean(), (relative >= -0.01).mean(), (relative >= -0.05).mean()]
+    )
+
+
+def test_only_policies_that_are_told_of_the_future_are_no_rivals() -> None:
+    rivals = {entry["name"] for entry in the_league.entries() if is_rival(PolicySpec.model_validate(entry))}
+    others = {entry["name"] for entry in the_league.entries()} - rivals
+    assert {"DynamicOracle", "StaticOracle", "plan, told ten periods' means", "naive UCB paced by that plan"} == others
+
+
 def test_the_command_draws_worlds_and_reports_families(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = [{"name": name, "policy": name} for name in ("NaiveUCB", "EpsilonGreedy", "UniformRandom")]
+    few = [{"name": name, "policy": name} for name in ("Adaptive", "EpsilonGreedy", "UniformRandom")]
     monkeypatch.setattr(the_league, "entries", lambda: few)
+    monkeypatch.setattr(the_league, "TUNED", ())
     command = ["league", "--trials", "1", "--horizon", "100", "--out", str(tmp_path)]
     held_out = [*command, "--held-out", "5", "--per-family", "2"]
     done: dict[str, Any] = json.loads(CliRunner().invoke(app, [*held_out, "--json"]).stdout)
@@ -131,6 +163,7 @@ def test_the_command_draws_worlds_and_reports_families(tmp_path: Path, monkeypat
     assert all(row["worlds"] == 2 and row["mean_share_se"] is not None for row in done["families"])
     names = {path.name for path in tmp_path.iterdir()}
     assert {"held_out_5.csv", "held_out_5_families.csv", "held_out_5.png", "store"} <= names
+    assert {row["policy"] for row in done["leads"]} == {"EpsilonGreedy", "UniformRandom"}
     shown = CliRunner().invoke(app, held_out)
     assert shown.exit_code == 0
     assert all(word in shown.stdout for word in ("EpsilonGreedy", "piecewise", "uniform"))

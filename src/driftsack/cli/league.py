@@ -95,4 +95,17 @@ def league(
             share_column("baseline_share", "uniform"),
         ]
         results.print(rich_table(found.leaders, columns, "Policies that are told nothing of the instance, by family"))
+    if found.leads is not None and found.against_best is not None:
+        columns = [
+            text_column("policy", "rival"),
+            share_column("lead", "Adaptive leads by", error="lead_se"),
+            share_column("ahead", "ahead in"),
+        ]
+        title = "Lead of Adaptive in % of LP-Dynamic, paired by instance, and the % of instances in which it is ahead"
+        results.print(rich_table(found.leads.head(8).iter_rows(named=True), columns, title))
+        best = {name: 100 * value for name, value in found.against_best.items()}
+        results.print(
+            f"Against the best rival of each instance: {best['mean']:+.1f}% on average; at most 1% below it in "
+            f"{best['within_1']:.0f}% of the instances, at most 5% below it in {best['within_5']:.0f}%."
+        )
     messages.print(f"Table: {found.csv}   Heat map: {found.figures[0]} (and .svg, .pdf)   {found.seconds:.1f} s")

@@ -8,16 +8,20 @@ the next one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 from numpy.random import SeedSequence
 
 from driftsack.core.checks import whole
+from driftsack.core.statistics import standard_error
 from driftsack.instances.families import FAMILIES
 from driftsack.policies import from_spec
 from driftsack.policies.oracles import Oracle
+from driftsack.sweeps.measured import STAND_INS
 from driftsack.sweeps.spec import InstanceSpec, PolicySpec
+
+FORETOLD: Final = ("forecast", "spending")  # quantities that no learner could know beforehand
 
 
 def held_out_worlds(seed: int, per_family: int = 4, horizon: int = 10_000) -> dict[str, list[InstanceSpec]]:
@@ -111,3 +115,38 @@ def family_leaders(shares: pl.DataFrame, policies: Sequence[PolicySpec], baselin
             }
         rows.append(row)
     return rows
+
+
+def is_rival(policy: PolicySpec) -> bool:
+    """Whether a policy is a fair rival: no oracle, and not told the means or the spending of rounds to come."""
+    stand_ins = {**STAND_INS, **dict.fromkeys(FORETOLD)}
+    return policy.resolve(STAND_INS) == policy.resolve(stand_ins) and not isinstance(
+        from_spec(policy.resolve(STAND_INS)), Oracle
+    )
+
+
+def leads(table: pl.DataFrame, champion: str, rivals: Sequence[str]) -> tuple[pl.DataFrame, dict[str, float]]:
+    """Compare one policy with others, world by world.
+
+    Args:
+        table: The table that :func:`driftsack.sweeps.league.standings` returns.
+        champion: Label of the policy.
+        rivals: Labels of the others.
+
+    Returns:
+        One row per rival, the strongest first: the mean ``lead`` of the champion in shares of LP-Dynamic, its standard
+        error over worlds, and the share of the worlds in which the champion is ``ahead``. And the champion against the
+        best rival of each world: the mean of the relative difference, and the shares of the worlds in which the
+        champion is at most 1% and at most 5% below it.
+    """
+    shares = table.pivot("policy", index="world", values="optimum_share")
+    mine = shares[champion]
+    rows = []
+    for rival in rivals:
+        lead = (mine - shares[rival]).drop_nulls()
+        error = standard_error(lead.to_numpy()) if len(lead) > 1 else None
+        rows.append({"policy": rival, "lead": lead.mean(), "lead_se": error, "ahead": (lead > 0).mean()})
+    relative = (mine / shares.select(pl.max_horizontal(rivals)).to_series() - 1.0).to_numpy()
+    within = {f"within_{percent}": float((relative >= -percent / 100).mean()) for percent in (1, 5)}
+    best = {"mean": float(relative.mean()), **within}
+    return pl.DataFrame(rows).sort("lead", nulls_last=True), best

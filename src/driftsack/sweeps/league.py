@@ -69,6 +69,29 @@ ENTRIES: Final[tuple[dict[str, Any], ...]] = (
     },
 )
 
+TUNED: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "name": "SW-UCB, scale 0.05, remaining",
+        "policy": "SlidingWindowUCB",
+        "variation": "measured:variation",
+        "scale": 0.05,
+        "budget_rule": "remaining",
+    },
+    {"name": "window 1,000, scale 0.05", **PACED_UCB, "policy": "SlidingWindowUCB", "windows": 1000, "scale": 0.05},
+    {"name": "naive UCB, scale 0.05", **PACED_UCB, "scale": 0.05},
+    {"name": "discount 0.999, scale 0.05", **PACED_UCB, "policy": "DiscountedUCB", "discount": 0.999, "scale": 0.05},
+    {"name": "Thompson, window 500", "policy": "ThompsonBwK", "windows": 500, "budget_rule": "remaining"},
+    {"name": "GLR restarts, scale 0.05", "policy": "DetectAndRestart", "base": {**PACED_UCB, "scale": 0.05}},
+    {"name": "GLR restarts, scale 0.02", "policy": "DetectAndRestart", "base": {**PACED_UCB, "scale": 0.02}},
+    {
+        "name": "CUSUM restarts, scale 0.05",
+        "policy": "DetectAndRestart",
+        "base": {**PACED_UCB, "scale": 0.05},
+        "detector": "cusum",
+    },
+)
+"""Further settings on held-out worlds, so that ``Adaptive`` is compared with what tuning would have found."""
+
 
 def entries() -> list[dict[str, Any]]:
     """``ENTRIES``, and every other policy of the library that needs no settings."""
@@ -104,7 +127,7 @@ def league_spec(trials: int, horizon: int, seed: int) -> Spec:
 def held_out_spec(worlds: Mapping[str, Sequence[InstanceSpec]], trials: int, seed: int) -> Spec:
     """Make the spec of a held-out league: every entry on the worlds of all families, which have two resources."""
     instances = [world for some in worlds.values() for world in some]
-    policies = [entry for entry in entries() if entry["policy"] != "Exp3BwK"]  # it takes a single resource
+    policies = [entry for entry in [*entries(), *TUNED] if entry["policy"] != "Exp3BwK"]  # it takes a single resource
     return make_spec({"instances": instances, "policies": policies, "trials": trials, "seeds": [seed]})
 
 

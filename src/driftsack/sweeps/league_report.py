@@ -13,13 +13,14 @@ from driftsack.plot import heat_figure, write_figure
 from driftsack.plot.style import make_folder
 from driftsack.sweeps.cells import FailedCell
 from driftsack.sweeps.engines import Engine
-from driftsack.sweeps.held_out import family_leaders, family_shares, held_out_worlds
+from driftsack.sweeps.held_out import family_leaders, family_shares, held_out_worlds, is_rival, leads
 from driftsack.sweeps.league import as_grid, held_out_spec, league_spec, overview, standings
 from driftsack.sweeps.spec import Spec
 from driftsack.sweeps.store import load
 from driftsack.sweeps.sweep import SweepProgress, SweepResult, run
 
 BASELINE: Final = "UniformRandom"
+CHAMPION: Final = "Adaptive"  # the policy that the documentation recommends
 
 
 class LeagueReport(NamedTuple):
@@ -37,6 +38,9 @@ class LeagueReport(NamedTuple):
             league of fixed instances.
         leaders: One row per family: the two best policies that are told nothing of the world, and uniform random
             choice.
+        leads: One row per rival with the lead of ``Adaptive`` over it, paired by world; None for the league of fixed
+            instances. Policies that are told of rounds to come are no rivals.
+        against_best: ``Adaptive`` against the best rival of each world: ``mean``, ``within_1`` and ``within_5``.
     """
 
     table: pl.DataFrame
@@ -48,12 +52,15 @@ class LeagueReport(NamedTuple):
     seconds: float
     families: pl.DataFrame | None = None
     leaders: Sequence[Mapping[str, Any]] = ()
+    leads: pl.DataFrame | None = None
+    against_best: Mapping[str, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""
         return {
             "table": self.table.to_dicts(),
             **({} if self.families is None else {"families": self.families.to_dicts()}),
+            **({} if self.leads is None else {"leads": self.leads.to_dicts(), "against_best": self.against_best}),
             "overview": self.overview.to_dicts(),
             "figures": [str(path) for path in self.figures],
             "failed": [cell.to_dict() for cell in self.failed],
@@ -135,6 +142,8 @@ def run_held_out(
     spec = held_out_spec(worlds, trials, seed)
     table, swept = _play(spec, folder, engine, progress, notify)
     shares = family_shares(table, worlds)
+    rivals = [policy.label for policy in spec.policies if is_rival(policy) and policy.label != CHAMPION]
+    lead, against_best = leads(table, CHAMPION, rivals)
     name = f"held_out_{world_seed}"
     table.write_csv(folder / f"{name}.csv")
     shares.write_csv(folder / f"{name}_families.csv")
@@ -148,6 +157,8 @@ def run_held_out(
         seconds=swept.seconds,
         families=shares,
         leaders=family_leaders(shares, spec.policies, BASELINE),
+        leads=lead,
+        against_best=against_best,
     )
 
 
