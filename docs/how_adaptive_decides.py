@@ -15,7 +15,7 @@ from driftsack.policies.parts.run_length import PRIOR_ROUNDS
 
 FOLDER = Path(__file__).parent / "figures"
 ONE_ARM = (0.25, 0.8, 0.35, 0.85)  # mean rewards of the first world, each for a quarter of the rounds
-BELIEF_SEED, REVISITS_SEED, PACING_SEED = 3, 2, 1
+BELIEF_SEED, REVISITS_SEED, PACING_SEED = 3, 2, 12
 TRIALS, DPI = 40, 130
 MOST = 0.8
 RICH, POOR = 0.8, 0.4  # mean rewards of the third world
