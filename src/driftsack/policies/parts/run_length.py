@@ -50,7 +50,7 @@ SMALLEST_PRIOR: Final = 0.5  # observations
 NEGLIGIBLE: Final = 0.02  # weight below which the oldest run is dropped
 CONTAGION: Final = 0.9  # factor on the trust of the other arms at a change
 EDGE: Final = 1e-6  # probabilities are kept this far from 0 and 1
-TINY: Final = 1e-12
+TINY: Final = 1e-100  # so small that it is lost in any sum with an outcome
 
 
 class RunLengths(NamedTuple):

@@ -48,7 +48,7 @@ STEP: Final = 12.0  # over the root of the number of rounds
 FIRST_STEP: Final = 0.4  # the largest
 LARGEST_EXCESS: Final = 3.0
 RANGE: Final = 1e3  # prices stay within this factor of the mean reward
-TINY: Final = 1e-12
+TINY: Final = 1e-100
 
 
 class TwoSpeed(NamedTuple):
