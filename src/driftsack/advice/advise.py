@@ -22,10 +22,10 @@ from driftsack.advice.standings import (
     simulate_candidates,
 )
 from driftsack.advice.time_windows import merge_blocks
-from driftsack.core.arrays import Floats
 from driftsack.core.checks import flag, vector, whole
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
+from driftsack.core.names import Amounts
 from driftsack.core.seeding import generator
 from driftsack.logs import Log, Survey, survey
 from driftsack.logs.layout import one_per_resource
@@ -36,12 +36,12 @@ MAX_ROUNDS: Final = 2 * 10**8  # of all bootstrapped instances together: about 2
 
 def advise(
     source: Any,
-    budget: Sequence[float] | Floats | float,
+    budget: Amounts,
     horizon: int | None = None,
     resources: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
     reward_max: float = 1.0,
-    cost_max: Sequence[float] | float = 1.0,
+    cost_max: Amounts = 1.0,
     separator: str = ",",
     block: int = 1,
     windows: int | None = None,
@@ -57,12 +57,13 @@ def advise(
 
     Args:
         source: A ``Log``, a .csv or .parquet file, or a Polars DataFrame (see :mod:`driftsack.logs`).
-        budget: Budget for ``horizon`` rounds, one number for all resources or one for each.
+        budget: Budget for ``horizon`` rounds, one number for all resources or one for each, in the order of the log's
+            resources or by name.
         horizon: Rounds that the budget is for; the course of the log is scaled to them. Default: those of the log.
         resources: Columns of the resources. Default: those whose names begin with ``cost``.
         arms: Names of all arms that may occur. Default: those that do.
         reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
         separator: Character that separates the columns of a CSV file.
         block: Rounds that are correlated without any drift, such as those of a day; they count as one outcome.
         windows: Number of windows of time that drift is measured in. Default: chosen by the length of the log.
@@ -75,7 +76,8 @@ def advise(
         progress: Called with the current step, how much of it is done, and of how much.
 
     Returns:
-        The advice.
+        The advice. Its instance and its policy know the names of the log, so the policy may be started on any problem
+        with the same arms and resources, whatever their order.
 
     Raises:
         LogError: If the log cannot be read or any row is bad.
@@ -141,7 +143,7 @@ def _check_not_given_twice(resources: Any, arms: Any, reward_max: Any, cost_max:
 
 
 def _checked_budget_and_horizon(
-    summary: Survey, budget: Sequence[float] | Floats | float, horizon: int | None, worlds: int
+    summary: Survey, budget: Amounts, horizon: int | None, worlds: int
 ) -> tuple[list[float], int]:
     """Return the budget of each resource and the horizon, or raise if they do not fit the log or memory."""
     names = summary.resources

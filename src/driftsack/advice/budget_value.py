@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -9,7 +10,6 @@ import numpy as np
 from driftsack.benchmarks import fixed_distribution, lp_dynamic, single_step
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
-from driftsack.core.problem import Problem
 from driftsack.measures.drift_kind import Optima
 
 BUDGET_STEP: Final = 0.1
@@ -86,5 +86,5 @@ def _with_scaled_budget(instance: Instance, j: int, factor: float) -> Instance:
     problem = instance.problem
     budget = np.array(problem.budget)
     budget[j] *= factor
-    scaled = Problem(problem.horizon, problem.arms, budget, problem.reward_max, problem.cost_max)
+    scaled = replace(problem, budget=tuple(budget.tolist()))
     return Instance(scaled, instance.rewards, instance.costs, instance.phase, instance.noise)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -73,7 +73,9 @@ def planning_candidates(instance: Instance, ucb: NaiveUCB) -> list[Candidate]:
     """List the policies that plan their spending on the fitted instance."""
     window = max(instance.horizon // 8, 1)
     windowed = SlidingWindowUCB(windows=(window, window), scale=SCALE)
-    curve = spending_curve(instance)
+    curve: Any = spending_curve(instance)
+    if instance.problem.named_resources:
+        curve = dict(zip(instance.problem.resource_names, curve, strict=True))
     return [
         Candidate("spending plan, UCB on all observations", PLANS, SpendingPlan(ucb, curve)),
         Candidate(f"spending plan, UCB with a window of {window:,} rounds", PLANS, SpendingPlan(windowed, curve)),

@@ -196,7 +196,7 @@ def fitted_instance(
     Returns:
         The instance.
     """
-    problem = Problem(horizon, len(survey.arms), budget, survey.reward_max, survey.cost_max)
+    problem = Problem(horizon, survey.arms, budget, survey.reward_max, survey.cost_max, resource_names=survey.resources)
     starts = fitted.changes * horizon // survey.rows
     phase = np.searchsorted(starts, np.arange(horizon), side="right").astype(np.int32)
     rewards, costs = fitted.rewards_and_costs(means)

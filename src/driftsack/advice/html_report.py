@@ -107,13 +107,14 @@ def _candidates(advice: Advice) -> list[str]:
 
 def _usage(advice: Advice) -> str:
     """Python code that runs the recommended policy."""
-    problem = advice.world.problem
-    arms = ", ".join(f"{i}: {arm}" for i, arm in enumerate(advice.survey.arms))
+    problem, survey = advice.world.problem, advice.survey
+    budget = dict(zip(survey.resources, problem.budget, strict=True))
+    costs = ", ".join(f"{name!r}: ..." for name in survey.resources)
     return (
-        f"advice = ds.advise({advice.name!r}, budget={list(problem.budget)}, horizon={problem.horizon})\n"
+        f"advice = ds.advise({advice.name!r}, budget={budget!r}, horizon={problem.horizon})\n"
         "learner = advice.policy.start(advice.world.problem, seed=0, safe=True)\n"
-        f"decision = learner.ask()  # decision.arm is an index, {arms}; or decision.skipped\n"
-        "learner.tell(decision, reward=..., costs=[...])  # unless it was skipped"
+        f"decision = learner.ask()  # decision.name is one of {', '.join(survey.arms)}; or decision.skipped\n"
+        f"learner.tell(decision, reward=..., costs={{{costs}}})  # unless it was skipped"
     )
 
 

@@ -20,12 +20,14 @@ class Decision:
         arm: The arm, from 0 to m - 1, or ``SKIP``.
         mix: (m,) probabilities of the arms; ``SKIP`` has the remaining probability.
         prices: (d,) dual prices: reward per unit of each resource, in the problem's units.
+        name: The name of the arm, its number as text if the arms have no names; None for ``SKIP``.
     """
 
     round: int
     arm: int
     mix: Floats
     prices: Floats
+    name: str | None = None
 
     @property
     def skipped(self) -> bool:

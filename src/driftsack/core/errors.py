@@ -27,6 +27,10 @@ class SettingError(DriftsackError, ValueError):
     """A policy or a function was given a setting that it does not know or cannot use."""
 
 
+class NamesError(SettingError):
+    """Names of arms or resources are unknown, missing, repeated, or differ where they must be the same."""
+
+
 class OutcomeError(DriftsackError, ValueError):
     """``tell`` was given an outcome that is impossible for the decision."""
 

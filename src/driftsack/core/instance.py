@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from driftsack.core import file_format
 from driftsack.core.arrays import Floats, Ints, Phase
 from driftsack.core.checks import floats, frozen, one_of, vector, whole, within
 from driftsack.core.errors import FileFormatError, OutOfRangeError, ShapeError
+from driftsack.core.names import Amounts, default_arm_names, default_resource_names, positions
 from driftsack.core.problem import Problem
 
 NOISES = ("deterministic", "bernoulli", "uniform", "beta", "lognormal")
@@ -157,25 +158,67 @@ class Instance:
         cost_max = np.asarray(self.problem.cost_max)
         return self.costs if (cost_max == 1.0).all() else self.costs / cost_max[:, None]
 
+    def arranged_for(self, problem: Problem, name: str = "instance") -> Instance:
+        """Return the instance with its arms and resources in the order of another problem, matched by name.
+
+        Args:
+            problem: The problem whose order is used; it may differ in horizon, budget and units.
+            name: What to call this instance in messages.
+
+        Returns:
+            The instance with its own horizon, budget and units.
+
+        Raises:
+            NamesError: The names are not the same. Without names, arms and resources are matched by their numbers.
+
+        >>> world = Instance.stationary([0.2, 0.8], [[0.1, 0.5]], horizon=9, budget=3, arm_names=["small", "large"])
+        >>> world.arranged_for(Problem(horizon=9, arms=["large", "small"], budget=3)).rewards
+        array([[0.8, 0.2]])
+        """
+        own = self.problem
+        arms, resources = (
+            positions(given, wanted, default, f"the {kind} of the {name} and of the problem")
+            for kind, given, wanted, default in (
+                ("arms", own.arm_names, problem.arm_names, default_arm_names(own.arms)),
+                ("resources", own.resource_names, problem.resource_names, default_resource_names(own.resources)),
+            )
+        )
+        if arms == sorted(arms) and resources == sorted(resources):
+            return self
+        arranged = replace(
+            own,
+            budget=tuple(own.budget[j] for j in resources),
+            cost_max=tuple(own.cost_max[j] for j in resources),
+            arm_names=problem.arm_names,
+            resource_names=problem.resource_names,
+        )
+        costs = self.costs[:, resources][:, :, arms]
+        return Instance(arranged, self.rewards[:, arms], costs, self.phase, self.noise)
+
     @classmethod
     def from_arrays(
         cls,
         rewards: npt.ArrayLike,
         costs: npt.ArrayLike,
-        budget: Sequence[float] | Floats | float,
+        budget: Amounts,
         noise: str = "bernoulli",
         reward_max: float = 1.0,
-        cost_max: Sequence[float] | Floats | float = 1.0,
+        cost_max: Amounts = 1.0,
+        arm_names: Sequence[str] | None = None,
+        resource_names: Sequence[str] | None = None,
     ) -> Instance:
         """Build an instance from one row per round; equal consecutive rows are merged.
 
         Args:
             rewards: (T, m) mean rewards.
             costs: (T, d, m) mean costs.
-            budget: The budget of each resource; one number for all of them.
+            budget: The budget of each resource, by name or in order; one number for all of them.
             noise: How outcomes vary around their means; see the class.
             reward_max: The most that one round can earn.
-            cost_max: The most that one round can use of each resource; one number for all of them.
+            cost_max: The most that one round can use of each resource, by name or in order; one number for all of
+                them.
+            arm_names: The names of the arms, in the order of ``rewards``.
+            resource_names: The names of the resources, in the order of ``costs``. Default: the names in ``budget``.
 
         Returns:
             The instance.
@@ -186,7 +229,17 @@ class Instance:
             raise ShapeError("rewards must hold at least one round, got none.")
         changed = (gains[1:] != gains[:-1]).any(axis=1) | (uses[1:] != uses[:-1]).any(axis=(1, 2))
         first = np.concatenate([[True], changed])
-        return cls._build(gains[first], uses[first], np.cumsum(first) - 1, budget, noise, reward_max, cost_max)
+        return cls._build(
+            gains[first],
+            uses[first],
+            np.cumsum(first) - 1,
+            budget,
+            noise,
+            reward_max,
+            cost_max,
+            arm_names,
+            resource_names,
+        )
 
     @classmethod
     def piecewise(
@@ -194,10 +247,12 @@ class Instance:
         rewards: npt.ArrayLike,
         costs: npt.ArrayLike,
         lengths: Sequence[int],
-        budget: Sequence[float] | Floats | float,
+        budget: Amounts,
         noise: str = "bernoulli",
         reward_max: float = 1.0,
-        cost_max: Sequence[float] | Floats | float = 1.0,
+        cost_max: Amounts = 1.0,
+        arm_names: Sequence[str] | None = None,
+        resource_names: Sequence[str] | None = None,
     ) -> Instance:
         """Build an instance from phases with constant means.
 
@@ -209,6 +264,8 @@ class Instance:
             noise: As in :meth:`from_arrays`.
             reward_max: As in :meth:`from_arrays`.
             cost_max: As in :meth:`from_arrays`.
+            arm_names: As in :meth:`from_arrays`.
+            resource_names: As in :meth:`from_arrays`.
 
         Returns:
             The instance.
@@ -220,7 +277,9 @@ class Instance:
         rounds = np.array([whole(length, "each length", at_least=0) for length in lengths])
         kept = rounds > 0
         phase = np.repeat(np.arange(kept.sum()), rounds[kept])
-        return cls._build(gains[kept], uses[kept], phase, budget, noise, reward_max, cost_max)
+        return cls._build(
+            gains[kept], uses[kept], phase, budget, noise, reward_max, cost_max, arm_names, resource_names
+        )
 
     @classmethod
     def stationary(
@@ -228,10 +287,12 @@ class Instance:
         rewards: npt.ArrayLike,
         costs: npt.ArrayLike,
         horizon: int,
-        budget: Sequence[float] | Floats | float,
+        budget: Amounts,
         noise: str = "bernoulli",
         reward_max: float = 1.0,
-        cost_max: Sequence[float] | Floats | float = 1.0,
+        cost_max: Amounts = 1.0,
+        arm_names: Sequence[str] | None = None,
+        resource_names: Sequence[str] | None = None,
     ) -> Instance:
         """Build a stationary instance.
 
@@ -243,6 +304,8 @@ class Instance:
             noise: As in :meth:`from_arrays`.
             reward_max: As in :meth:`from_arrays`.
             cost_max: As in :meth:`from_arrays`.
+            arm_names: As in :meth:`from_arrays`.
+            resource_names: As in :meth:`from_arrays`.
 
         Returns:
             The instance.
@@ -250,17 +313,21 @@ class Instance:
         gains = floats(rewards, "rewards", (None,))
         uses = floats(costs, "costs", (None, len(gains)))
         whole(horizon, "horizon", at_least=1)
-        return cls.piecewise(gains[None], uses[None], [horizon], budget, noise, reward_max, cost_max)
+        return cls.piecewise(
+            gains[None], uses[None], [horizon], budget, noise, reward_max, cost_max, arm_names, resource_names
+        )
 
     @classmethod
     def from_function(
         cls,
         function: Callable[[int], tuple[npt.ArrayLike, npt.ArrayLike]],
         horizon: int,
-        budget: Sequence[float] | Floats | float,
+        budget: Amounts,
         noise: str = "bernoulli",
         reward_max: float = 1.0,
-        cost_max: Sequence[float] | Floats | float = 1.0,
+        cost_max: Amounts = 1.0,
+        arm_names: Sequence[str] | None = None,
+        resource_names: Sequence[str] | None = None,
     ) -> Instance:
         """Build an instance from a function of the round.
 
@@ -271,6 +338,8 @@ class Instance:
             noise: As in :meth:`from_arrays`.
             reward_max: As in :meth:`from_arrays`.
             cost_max: As in :meth:`from_arrays`.
+            arm_names: As in :meth:`from_arrays`.
+            resource_names: As in :meth:`from_arrays`.
 
         Returns:
             The instance.
@@ -279,7 +348,7 @@ class Instance:
         if any(not isinstance(row, tuple) or len(row) != 2 for row in rows):  # noqa: PLR2004
             raise ShapeError(f"function(t) must return a pair (rewards, costs), got {rows[0]!r:.80}.")
         rewards, costs = [row[0] for row in rows], [row[1] for row in rows]
-        return cls.from_arrays(rewards, costs, budget, noise, reward_max, cost_max)
+        return cls.from_arrays(rewards, costs, budget, noise, reward_max, cost_max, arm_names, resource_names)
 
     @classmethod
     def _build(
@@ -287,13 +356,16 @@ class Instance:
         rewards: Floats,
         costs: Floats,
         phase: npt.NDArray[Any],
-        budget: Sequence[float] | Floats | float,
+        budget: Amounts,
         noise: str,
         reward_max: float,
-        cost_max: Sequence[float] | Floats | float,
+        cost_max: Amounts,
+        arm_names: Sequence[str] | None,
+        resource_names: Sequence[str] | None,
     ) -> Instance:
-        amounts = vector(budget, "budget", costs.shape[1])  # a single number applies to every resource, as in the paper
-        problem = Problem(len(phase), rewards.shape[1], amounts, reward_max, cost_max)
+        if not isinstance(budget, Mapping):
+            budget = vector(budget, "budget", costs.shape[1])  # one number applies to every resource, as in the paper
+        problem = Problem(len(phase), rewards.shape[1], budget, reward_max, cost_max, arm_names, resource_names)
         return cls(problem, rewards, costs, phase, noise)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -98,7 +98,14 @@ def flights_world(means: str = "round") -> Instance:
     rounds = np.bincount(week)
     sums = np.stack([table.table[week == k].sum(axis=0) for k in range(len(rounds))])
     weekly = sums / rounds[:, None, None]
-    return Instance.piecewise(weekly[:, :, 0], weekly[:, :, 1:].transpose(0, 2, 1), rounds.tolist(), budget)
+    return Instance.piecewise(
+        weekly[:, :, 0],
+        weekly[:, :, 1:].transpose(0, 2, 1),
+        rounds.tolist(),
+        budget,
+        arm_names=table.arms,
+        resource_names=table.resources,
+    )
 
 
 def chicago_flights() -> pl.DataFrame:

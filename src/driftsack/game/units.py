@@ -6,6 +6,7 @@ multiplied by ``reward_max`` over ``cost_max`` to convert it back.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import floats, number, vector, within
+from driftsack.core.names import by_name
 from driftsack.core.problem import Problem
 
 
@@ -68,23 +70,26 @@ def normalised_prices(units: Units, prices: Floats) -> Floats:
     return converted
 
 
-def normalised_outcome(problem: Problem, units: Units, reward: object, costs: npt.ArrayLike) -> tuple[float, Floats]:
+def normalised_outcome(
+    problem: Problem, units: Units, reward: object, costs: npt.ArrayLike | Mapping[str, float]
+) -> tuple[float, Floats]:
     """Check an outcome in the problem's units and normalise it.
 
     Args:
         problem: The problem.
         units: Its units.
         reward: The reward, in [0, reward_max].
-        costs: The costs, (d,) or one number for a single resource, in [0, cost_max].
+        costs: The costs, (d,), by name, or one number for a single resource, in [0, cost_max].
 
     Returns:
         The reward and the costs (d,) in [0, 1].
     """
+    amounts = by_name(costs, problem.resource_names, "costs")
     gain = number(reward, "reward")
     if not 0.0 <= gain <= units.reward:
         gain = float(within(np.asarray(gain), 0.0, units.reward, "reward", "; clip it or set reward_max"))
-    single = problem.resources == 1 and np.ndim(costs) == 0
-    uses = vector(costs, "costs", 1) if single else floats(costs, "costs", (problem.resources,))
+    single = problem.resources == 1 and np.ndim(amounts) == 0
+    uses = vector(amounts, "costs", 1) if single else floats(amounts, "costs", (problem.resources,))
     if not ((uses >= 0.0).all() and (uses <= units.costs).all()):
         uses = within(uses, 0.0, units.costs, "costs", "; clip it or set cost_max, the most that one round may cost")
     return gain / units.reward, uses / units.costs

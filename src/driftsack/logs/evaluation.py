@@ -11,11 +11,11 @@ There are three methods, and each refuses with ``CannotAnswerError`` if the log 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import vector
+from driftsack.core.names import Amounts, by_name
 from driftsack.core.problem import Problem
 from driftsack.logs.log import Log
 
@@ -50,7 +50,7 @@ class Evaluation(NamedTuple):
         return self.reward * self.lasts
 
 
-def full_problem(log: Log, budget: Sequence[float] | Floats | float) -> Problem:
-    """Return the problem over all rounds of the log, with checked budgets."""
-    amounts = vector(budget, "budget", len(log.resources))
-    return Problem(len(log), len(log.arms), amounts, log.reward_max, log.cost_max)
+def full_problem(log: Log, budget: Amounts) -> Problem:
+    """Return the problem over all rounds of the log, with its names and checked budgets."""
+    amounts = vector(by_name(budget, log.resources, "budget"), "budget", len(log.resources))
+    return Problem(len(log), log.arms, amounts, log.reward_max, log.cost_max, resource_names=log.resources)

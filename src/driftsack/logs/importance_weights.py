@@ -10,7 +10,7 @@ divided by that size. The log must pass the checks of :mod:`driftsack.logs.prope
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -19,18 +19,21 @@ from driftsack.core.arrays import Floats
 from driftsack.core.checks import floats, of_type, within
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError, OutOfRangeError
+from driftsack.core.names import Amounts, by_name
 from driftsack.logs.evaluation import MIN_SAMPLE_SIZE, Evaluation, full_problem
 from driftsack.logs.log import Log
 from driftsack.logs.propensities import check_propensities, known_propensities
 
 
-def evaluate_mix(log: Log, mix: npt.ArrayLike, budget: Sequence[float] | Floats | float | None = None) -> Evaluation:
+def evaluate_mix(log: Log, mix: npt.ArrayLike | Mapping[str, float], budget: Amounts | None = None) -> Evaluation:
     """Evaluate a fixed mix of the arms by self-normalised importance weights.
 
     Args:
         log: A log with propensities.
-        mix: (m,) Probabilities of the arms; what is left of 1 is the probability of a skip.
-        budget: Budget for as many rounds as the log has, one number or one for each resource; None without budgets.
+        mix: (m,) Probabilities of the arms, in the order of ``log.arms`` or by name; what is left of 1 is the
+            probability of a skip.
+        budget: Budget for as many rounds as the log has, one number or one for each resource, in order or by name;
+            None without budgets.
 
     Returns:
         The estimate, with the effective sample size of the weights.
@@ -46,7 +49,7 @@ def evaluate_mix(log: Log, mix: npt.ArrayLike, budget: Sequence[float] | Floats 
     (True, True, True)
     """
     of_type(log, Log, "log")
-    shares = within(floats(mix, "mix", (len(log.arms),)), 0.0, 1.0, "mix")
+    shares = within(floats(by_name(mix, log.arms, "mix", "arms"), "mix", (len(log.arms),)), 0.0, 1.0, "mix")
     if shares.sum() > 1.0 + 1e-9:
         raise OutOfRangeError(f"mix must sum to at most 1, got {shares.sum():g}.")
     amounts = None if budget is None else np.asarray(full_problem(log, budget).budget)

@@ -16,6 +16,7 @@ import numpy as np
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import above_zero, vector
 from driftsack.core.errors import LogError, OutOfRangeError, SettingError
+from driftsack.core.names import Amounts, by_name, checked_names
 
 TIME: Final = "time"
 ARM: Final = "arm"
@@ -33,13 +34,13 @@ class ReadOptions(NamedTuple):
         resources: Columns of the resources; None for those whose names begin with ``cost``.
         arms: Names of all arms; None for those that occur in the log.
         reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
     """
 
     resources: Sequence[str] | None = None
     arms: Sequence[str] | None = None
     reward_max: float = 1.0
-    cost_max: Sequence[float] | float = 1.0
+    cost_max: Amounts = 1.0
 
 
 class Layout(NamedTuple):
@@ -140,7 +141,8 @@ def _check_present(needed: Sequence[str], columns: Sequence[str], name: str) -> 
 
 
 def one_per_resource(values: Any, setting: str, resources: Sequence[str]) -> Any:
-    """Return ``values`` unchanged if they are one number for all resources or one for each."""
+    """Return ``values`` if they are one number for all resources or one for each, in their order or by name."""
+    values = by_name(values, resources, setting)
     if np.ndim(values) == 1 and len(values) != len(resources):
         count = f"{len(resources)} resource{'s' * (len(resources) > 1)} ({', '.join(resources)})"
         raise SettingError(f"{setting} must be given once for each of the log's {count}, got {len(values)}.")
@@ -151,16 +153,7 @@ def _checked_names(given: Sequence[str] | None, setting: str) -> tuple[str, ...]
     """Check names that the caller passed; empty if there are none."""
     if given is None:
         return ()
-    if isinstance(given, str):
-        raise SettingError(f"{setting} must be a list of names, got the text {given!r}; pass [{given!r}].")
-    names = tuple(str(one) for one in given)
-    if not names:
-        raise SettingError(
-            f"{setting} must name at least one, got an empty list; omit it to use those that occur in the log."
-        )
-    if len(set(names)) != len(names):
-        raise SettingError(f"{setting} must differ from each other, got {', '.join(names)}.")
-    return names
+    return checked_names(given if isinstance(given, str) else [str(one) for one in given], setting)
 
 
 def _resource_columns(columns: Sequence[str], options: ReadOptions, name: str) -> tuple[str, ...]:

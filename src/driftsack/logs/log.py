@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
-from driftsack.core.errors import CannotAnswerError, LogError
+from driftsack.core.errors import CannotAnswerError, LogError, NamesError
 from driftsack.core.instance import Instance
+from driftsack.core.names import Amounts
 from driftsack.logs.layout import ARM, ARM_SEPARATOR, PROPENSITY, REWARD, TIME, ReadOptions
 from driftsack.logs.rows import BadRow, Batch, Reader
 from driftsack.logs.stream import PARQUET, Stream
@@ -66,14 +67,14 @@ class Log:
             f"Log({len(self):,} rounds, arms {', '.join(self.arms)}, resources {', '.join(self.resources)}: a {kind})"
         )
 
-    def as_instance(self, budget: Sequence[float] | Floats | float) -> Instance:
+    def as_instance(self, budget: Amounts) -> Instance:
         """Replay a full-information table: in round t, each arm has exactly the outcome of row t, without noise.
 
         Args:
-            budget: Budget of the whole log, one number for all resources or one for each.
+            budget: Budget of the whole log, one number for all resources or one for each, in their order or by name.
 
         Returns:
-            An instance with deterministic outcomes.
+            An instance with deterministic outcomes and the names of the log.
 
         Raises:
             CannotAnswerError: If the log has only the outcomes of the arms that were played.
@@ -91,16 +92,28 @@ class Log:
                 f"were played; add the columns {names}, or use ds.logs.evaluate."
             )
         rewards, costs = self.table[:, :, 0], self.table[:, :, 1:].transpose(0, 2, 1)
-        return Instance.from_arrays(rewards, costs, budget, "deterministic", self.reward_max, self.cost_max)
+        return Instance.from_arrays(
+            rewards, costs, budget, "deterministic", self.reward_max, self.cost_max, self.arms, self.resources
+        )
 
     def to_frame(self) -> pl.DataFrame:
         """Convert the log to a DataFrame with the columns that ``read`` expects.
 
         Returns:
             One row per round.
+
+        Raises:
+            NamesError: A resource has the name of another column.
         """
         import polars as pl  # noqa: PLC0415
 
+        taken = [name for name in self.resources if name in (TIME, ARM, REWARD, PROPENSITY) or ARM_SEPARATOR in name]
+        if taken:
+            raise NamesError(
+                f"the resources of a log must not be called {TIME}, {ARM}, {REWARD} or {PROPENSITY} or contain "
+                f"{ARM_SEPARATOR!r}, which have another meaning in its columns, got {', '.join(taken)}; rename them, "
+                "for example with dataclasses.replace(log, resources=(...))."
+            )
         columns: dict[str, Any] = {TIME: self.time}
         if self.table is None or (self.arm != SKIP).any():
             names = np.array([*self.arms, None], dtype=object)
@@ -129,7 +142,7 @@ def read(
     resources: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
     reward_max: float = 1.0,
-    cost_max: Sequence[float] | float = 1.0,
+    cost_max: Amounts = 1.0,
     separator: str = ",",
 ) -> Log:
     """Read and check a log.
@@ -139,7 +152,7 @@ def read(
         resources: Columns of the resources. Default: those whose names begin with ``cost``.
         arms: Names of all arms that may occur. Default: those that do.
         reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
         separator: Character that separates the columns of a CSV file.
 
     Returns:
@@ -158,7 +171,7 @@ def check(
     resources: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
     reward_max: float = 1.0,
-    cost_max: Sequence[float] | float = 1.0,
+    cost_max: Amounts = 1.0,
     separator: str = ",",
 ) -> tuple[BadRow, ...]:
     """List every bad row of a log, with its line and the reason.
@@ -168,7 +181,7 @@ def check(
         resources: Columns of the resources. Default: those whose names begin with ``cost``.
         arms: Names of all arms that may occur. Default: those that do.
         reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
         separator: Character that separates the columns of a CSV file.
 
     Returns:

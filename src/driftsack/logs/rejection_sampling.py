@@ -21,7 +21,6 @@ the first outcomes matter much to a learner. The standard error is therefore tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -31,6 +30,7 @@ from driftsack.core.arrays import Bools, Floats
 from driftsack.core.checks import of_type, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError
+from driftsack.core.names import Amounts
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.game.ledger import charge_or_stop, open_ledger, reported_spending
@@ -59,15 +59,14 @@ class ThinnedGame(NamedTuple):
     requested: Bools
 
 
-def evaluate(
-    log: Log, policy: Policy, budget: Sequence[float] | Floats | float, trials: int = 20, seed: int = 0
-) -> Evaluation:
+def evaluate(log: Log, policy: Policy, budget: Amounts, trials: int = 20, seed: int = 0) -> Evaluation:
     """Evaluate a policy, learning or not, by rejection sampling.
 
     Args:
         log: A log with propensities.
-        policy: The policy to evaluate.
-        budget: Budget for as many rounds as the log has, one number for all resources or one for each.
+        policy: The policy to evaluate. Arms and resources that it names are matched with those of the log by name.
+        budget: Budget for as many rounds as the log has, one number for all resources or one for each, in their order
+            or by name.
         trials: Number of games, which differ in the accepted rounds and in the policy's own randomness.
         seed: Seed; the same seed gives the same estimate.
 
@@ -118,7 +117,7 @@ def _shortened(log: Log, whole_log: Problem, smallest: float) -> Problem:
             f"accepted, and {MIN_SAMPLE_SIZE} are needed; gather a longer log, or one that plays every arm more often."
         )
     budget = np.asarray(whole_log.budget) * (horizon / len(log))
-    return Problem(horizon, len(log.arms), budget, log.reward_max, log.cost_max)
+    return replace(whole_log, horizon=horizon, budget=tuple(budget.tolist()))
 
 
 def _play_thinned(log: Log, policy: Policy, problem: Problem, smallest: float, seed: int, trial: int) -> ThinnedGame:

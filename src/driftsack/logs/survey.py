@@ -19,6 +19,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError
+from driftsack.core.names import Amounts
 from driftsack.logs.layout import ReadOptions
 from driftsack.logs.log import Log, arm_order
 from driftsack.logs.stream import Stream
@@ -157,7 +158,7 @@ def survey(
     resources: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
     reward_max: float = 1.0,
-    cost_max: Sequence[float] | float = 1.0,
+    cost_max: Amounts = 1.0,
     separator: str = ",",
     most_cells: int = MAX_CELLS,
 ) -> Survey:
@@ -168,7 +169,7 @@ def survey(
         resources: Columns of the resources. Default: those whose names begin with ``cost``.
         arms: Names of all arms that may occur. Default: those that do.
         reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
         separator: Character that separates the columns of a CSV file.
         most_cells: Maximum number of cells that each arm's outcomes are summed in.
 

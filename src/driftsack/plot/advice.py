@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.plot.drift import arm_style
-from driftsack.plot.style import BLUE, GREY, ORANGE, SETTINGS, THOUSANDS, new_figure
+from driftsack.plot.style import BLUE, GREY, ORANGE, SETTINGS, THOUSANDS, new_figure, without_mathtext
 
 
 def windows_figure(
@@ -56,11 +56,6 @@ def windows_figure(
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 6), fontsize=8)
     return figure
-
-
-def without_mathtext(name: str) -> str:
-    """Escape dollar signs, which Matplotlib would otherwise read as mathematics."""
-    return name.replace("$", r"\$")
 
 
 def floors_figure(measures: Sequence[tuple[str, float, float, float]]) -> Figure:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +13,7 @@ from driftsack.benchmarks import Benchmark
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.core.text import number
-from driftsack.plot.style import GREY, PALETTE, SETTINGS, THOUSANDS, new_figure
+from driftsack.plot.style import GREY, PALETTE, SETTINGS, THOUSANDS, new_figure, without_mathtext
 
 POINTS = 2000  # rounds that are drawn; more would not be visible
 DASHES = ("-", "--", "-.", ":")
@@ -30,14 +32,17 @@ def drift_figure(instance: Instance, best: Benchmark) -> Figure:
     rounds = np.unique(np.linspace(0, instance.horizon - 1, POINTS).astype(np.int64))
     rows = instance.phase[rounds]
     prices = np.zeros(instance.resources) if best.prices is None else best.prices
+    problem = instance.problem
+    arms = [without_mathtext(name) for name in problem.arm_names]
+    kinds = problem.resource_names if problem.named_resources else [str(j) for j in range(problem.resources)]
     with mpl.rc_context(SETTINGS):
         figure = new_figure(7.5, 1.75 * (instance.resources + 2))
         panels = figure.subplots(instance.resources + 2, 1, sharex=True, squeeze=False)[:, 0]
-        draw_means(panels[0], rounds, instance.rewards[rows])
+        draw_means(panels[0], rounds, instance.rewards[rows], arms)
         panels[0].set_ylabel("mean reward")
         for j, axes in enumerate(panels[1:-1]):
-            draw_means(axes, rounds, instance.costs[rows, j])
-            axes.set_ylabel(f"mean cost,\nresource {j}")
+            draw_means(axes, rounds, instance.costs[rows, j], arms)
+            axes.set_ylabel(f"mean cost,\nresource {without_mathtext(kinds[j])}")
             axes.set_title(f"price in the best plan: {number(float(prices[j]))}", fontsize=8, color=GREY, loc="right")
         draw_mix(panels[-1], rounds, np.asarray(best.plan)[rows])
         panels[-1].set_xlabel("round")
@@ -53,11 +58,12 @@ def arm_style(i: int) -> tuple[str, str]:
     return PALETTE[i % len(PALETTE)], DASHES[i % len(DASHES)]
 
 
-def draw_means(axes: Axes, rounds: Ints, means: Floats) -> None:
+def draw_means(axes: Axes, rounds: Ints, means: Floats, arms: Sequence[str]) -> None:
     """Draw one line per arm."""
-    for i in range(means.shape[1]):
+    for i, arm in enumerate(arms):
         colour, dash = arm_style(i)
-        axes.plot(rounds + 1, means[:, i], dash, color=colour, label=f"arm {i}", linewidth=1.4, drawstyle="steps-post")
+        label = f"arm {arm}"
+        axes.plot(rounds + 1, means[:, i], dash, color=colour, label=label, linewidth=1.4, drawstyle="steps-post")
     most = means.max() or 1.0
     axes.set_ylim(-0.04 * most, 1.06 * most)
 

@@ -94,3 +94,8 @@ def write_figure(figure: Figure, folder: str | os.PathLike[str], name: str) -> l
         for path in paths:
             figure.savefig(path, dpi=160)
     return paths
+
+
+def without_mathtext(name: str) -> str:
+    """Escape dollar signs, which Matplotlib would otherwise read as mathematics."""
+    return name.replace("$", r"\$")

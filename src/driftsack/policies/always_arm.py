@@ -14,6 +14,7 @@ from numpy.random import Generator
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import frozen, whole
 from driftsack.core.errors import OutOfRangeError
+from driftsack.core.names import position
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
@@ -45,17 +46,18 @@ class AlwaysArm(Policy):
     """One arm in every round.
 
     Attributes:
-        arm: The arm, from 0.
+        arm: The arm, from 0, or its name.
 
     >>> learner = AlwaysArm(2).start(Problem(horizon=10, arms=4, budget=[3]), seed=0)
     >>> learner.ask().arm
     2
     """
 
-    arm: int = 0
+    arm: int | str = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arm", whole(self.arm, "arm", at_least=0))
+        if not isinstance(self.arm, str):
+            object.__setattr__(self, "arm", whole(self.arm, "arm", at_least=0))
 
     @property
     def forgets(self) -> None:
@@ -63,6 +65,7 @@ class AlwaysArm(Policy):
 
     def new_state(self, problem: Problem) -> State:
         """The state, after a check that the problem has the arm."""
-        if self.arm >= problem.arms:
-            raise OutOfRangeError(f"arm must lie in [0, {problem.arms - 1}] on this problem, got {self.arm}.")
-        return State(frozen(np.array([self.arm])))
+        arm = position(self.arm, problem.arm_names, "arm") if isinstance(self.arm, str) else self.arm
+        if arm >= problem.arms:
+            raise OutOfRangeError(f"arm must lie in [0, {problem.arms - 1}] on this problem, got {arm}.")
+        return State(frozen(np.array([arm])))

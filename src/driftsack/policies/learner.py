@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,17 @@ class Learner:
     >>> learner.tell(decision, reward=0.7, costs=[0.5, 0.25])
     >>> learner.round, learner.remaining
     (1, array([19.5 , 29.75]))
+
+    With names:
+
+    >>> named = Problem(horizon=100, arms=["small", "large"], budget={"usd": 20, "seconds": 30})
+    >>> learner = NaiveUCB().start(named, seed=0)
+    >>> decision = learner.ask()
+    >>> decision.arm, decision.name
+    (0, 'small')
+    >>> learner.tell(decision, reward=0.7, costs={"usd": 0.5, "seconds": 0.25})
+    >>> learner
+    Learner(NaiveUCB(...), round 1 of 100, remaining [usd 19.5, seconds 29.75])
     """
 
     def __init__(self, policy: Policy, problem: Problem, seed: Seed = 0, safe: bool = False) -> None:
@@ -77,6 +89,7 @@ class Learner:
         self._state = policy.new_state(problem)
         self._choose, self._learn = callable_kernel(self._state, "choose"), callable_kernel(self._state, "learn")
         self._ledger, self._terms, self._units = open_ledger(problem.unit_budget), new_terms(problem), units_of(problem)
+        self._names = (*problem.arm_names, None)  # the last is that of SKIP
         self._round = 0
         self._fallbacks = 0
         self._pending: dict[int, Decision] = {}  # decisions whose outcome has not arrived, by round
@@ -105,9 +118,11 @@ class Learner:
         return self._round >= self.problem.horizon or is_broken(self._ledger)
 
     def __repr__(self) -> str:
-        left = ", ".join(f"{amount:g}" for amount in self.remaining)
+        problem = self.problem
+        names = [f"{name} " if problem.named_resources else "" for name in problem.resource_names]
+        left = ", ".join(f"{name}{amount:g}" for name, amount in zip(names, self.remaining, strict=True))
         pending = f", {len(self._pending)} pending" if self._pending else ""
-        return f"Learner({self.policy}, round {self._round} of {self.problem.horizon}, remaining [{left}]{pending})"
+        return f"Learner({self.policy}, round {self._round} of {problem.horizon}, remaining [{left}]{pending})"
 
     @property
     def state(self) -> Any:
@@ -153,7 +168,7 @@ class Learner:
             skipped = _new_outcome(self._terms, self._round, SKIP, float(1.0 - mix.sum()), 0.0, no_costs)
             self._learn(self._state, skipped)
         self._round += 1
-        decision = Decision(self._round, arm, mix, prices_in_units(self._units, unit_prices))
+        decision = Decision(self._round, arm, mix, prices_in_units(self._units, unit_prices), self._names[arm])
         if arm != SKIP:
             reserve(self._ledger)
             self._pending[self._round] = decision
@@ -174,13 +189,14 @@ class Learner:
             )
         return arm
 
-    def tell(self, decision: Decision, reward: float, costs: npt.ArrayLike) -> None:
+    def tell(self, decision: Decision, reward: float, costs: npt.ArrayLike | Mapping[str, float]) -> None:
         """Report the outcome of a decision; once for each decision, in any order.
 
         Args:
             decision: What ``ask`` returned.
             reward: The reward in the problem's units, between 0 and ``reward_max``.
-            costs: (d,) what was used of each resource, between 0 and ``cost_max``; one number for a single resource.
+            costs: (d,) what was used of each resource, between 0 and ``cost_max``, in the order of the budget or by
+                name; one number for a single resource.
 
         Raises:
             AlreadyToldError: The outcome of the decision was reported before.
@@ -188,6 +204,7 @@ class Learner:
             OutcomeError: A skipped round is given a reward or a cost.
             OutOfRangeError: The reward or a cost is negative or above its maximum.
             ShapeError: The costs are not one number per resource.
+            NamesError: The costs have other names than the resources.
             NotFiniteError: The reward or a cost is NaN or infinite.
         """
         gain, uses = normalised_outcome(self.problem, self._units, reward, costs)
@@ -204,12 +221,13 @@ class Learner:
             self._learn(self._state, _new_outcome(self._terms, own.round - 1, own.arm, probability, gain, uses))
             self._settle(own, uses)
 
-    def cancel(self, decision: Decision, costs: npt.ArrayLike | None = None) -> None:
+    def cancel(self, decision: Decision, costs: npt.ArrayLike | Mapping[str, float] | None = None) -> None:
         """Cancel a decision whose outcome will never arrive; the policy does not learn from it.
 
         Args:
             decision: What ``ask`` returned.
-            costs: (d,) its costs, if they are known, which are charged. Nothing is charged if they are omitted.
+            costs: (d,) its costs, if they are known, which are charged, as in :meth:`tell`. Nothing is charged if they
+                are omitted.
 
         Raises:
             AlreadyToldError: The outcome of the decision was reported before.
@@ -308,7 +326,7 @@ class Learner:
             learner = cls(from_spec(content["policy"]), Problem(**content["problem"]), safe=content["safe"])
             learner._round, learner._fallbacks = int(content["round"]), int(content["fallbacks"])
             waiting = PendingArrays(*(stored.pop(f"pending.{field}") for field in PendingArrays._fields))
-            learner._pending = {d.round: d for d in waiting.decisions()}
+            learner._pending = {d.round: d for d in waiting.decisions(learner.problem.arm_names)}
             learner._check_progress()
             learner._ledger.reserved[:] = float(len(learner._pending))
             learner._rng.bit_generator.state = content["rng"]

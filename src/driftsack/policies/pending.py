@@ -30,7 +30,8 @@ class PendingArrays(NamedTuple):
             np.array([d.prices for d in decisions]).reshape(-1, problem.resources),
         )
 
-    def decisions(self) -> Iterator[Decision]:
-        """Convert the arrays back to decisions."""
+    def decisions(self, names: tuple[str, ...]) -> Iterator[Decision]:
+        """Convert the arrays back to decisions on arms with these names."""
+        by_arm = dict(enumerate(names))
         for t, arm, mix, prices in zip(*self, strict=True):
-            yield Decision(int(t), int(arm), mix, prices)
+            yield Decision(int(t), int(arm), mix, prices, by_arm.get(int(arm)))

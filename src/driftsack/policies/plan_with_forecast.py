@@ -149,7 +149,8 @@ class PlanWithForecast(Policy):
     """Spend by the plan of a forecast and learn its errors.
 
     Attributes:
-        forecast: An instance whose means are the forecast.
+        forecast: An instance whose means are the forecast. Its arms and resources are matched with those of the problem
+            by name.
         trust: The weight λ in [0, 1] of the forecast; 0 is sliding-window UCB, 1 never learns.
         windows: Rounds to remember: (w1, w2) for rewards and costs, or one number for both; None remembers everything.
         scale: Factor on both radii; see ``SlidingWindowUCB``.
@@ -216,7 +217,7 @@ class PlanWithForecast(Policy):
                 f"the forecast must have the problem's {problem.horizon} rounds, {problem.arms} arms and "
                 f"{problem.resources} resources, got {sizes[0]}, {sizes[1]} and {sizes[2]}."
             )
-        world = self.forecast
+        world = self.forecast.arranged_for(problem, "forecast")
         if world.problem != problem:  # another budget or other units
             world = Instance(problem, world.rewards, world.costs, world.phase)
         planned = plan_spending(world.unit_costs, np.asarray(lp_dynamic(world).plan))

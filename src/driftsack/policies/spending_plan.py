@@ -18,6 +18,7 @@ the base, plus O(d).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.checks import at_least_zero, floats, frozen
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
+from driftsack.core.names import checked_names, default_resource_names, positions
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
 from driftsack.game.protocol import choose as choose_base
@@ -40,7 +42,8 @@ from driftsack.policies.parts.memory import check_base
 from driftsack.policies.parts.pacing import REMAINING, check_budget_rule
 from driftsack.policies.policy import Policy
 
-Curve = tuple[float, ...] | tuple[tuple[float, ...], ...]
+Row = tuple[float, ...]
+Curve = Row | tuple[Row, ...] | tuple[tuple[str, Row], ...]
 
 
 class State(NamedTuple):
@@ -99,6 +102,18 @@ def is_nested(value: Any) -> bool:
         return True
 
 
+def without_names(curve: Any) -> tuple[tuple[str, ...], Any]:
+    """Split curves that are given by name, in a mapping or in pairs, into the names, if any, and the curves."""
+    pairs = list(curve.items()) if isinstance(curve, Mapping) else curve
+    named = isinstance(pairs, (list, tuple)) and any(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str)  # noqa: PLR2004
+        for pair in pairs
+    )
+    if not (named or isinstance(curve, Mapping)):
+        return (), curve
+    return checked_names([pair[0] for pair in pairs], "curve"), [pair[1] for pair in pairs]
+
+
 @dataclass(frozen=True)
 class SpendingPlan(Policy):
     """Pace a base policy along a curve.
@@ -106,7 +121,8 @@ class SpendingPlan(Policy):
     Attributes:
         base: The policy that is paced.
         curve: Shares of the budget that may be spent by evenly spaced times, from 0 at the start: one curve for every
-            resource, or a tuple of one for each. :meth:`by_period` builds it from amounts, such as hourly traffic.
+            resource, a tuple of one for each, or a mapping from the names of the resources to their curves, which is
+            kept as pairs. :meth:`by_period` builds it from amounts, such as hourly traffic.
         budget_rule: ``"fixed"`` uses the slope of the curve; ``"remaining"`` corrects it by the remaining
             budget.
         slack: Share of a budget by which spending may be ahead of the curve before rounds are skipped.
@@ -126,16 +142,17 @@ class SpendingPlan(Policy):
         self.base.follow_rate()  # raises if the base cannot follow a rate
         check_budget_rule(self)
         object.__setattr__(self, "slack", at_least_zero(self.slack, "slack"))
-        nested = is_nested(self.curve)
-        points = floats(self.curve, "curve", (None, None) if nested else (None,))
+        names, curves = without_names(self.curve)
+        nested = is_nested(curves)
+        points = floats(curves, "curve", (None, None) if nested else (None,))
         rows = np.atleast_2d(points)
         if rows.shape[1] < 2 or rows[:, 0].any() or (np.diff(rows) < 0).any() or (rows > 1).any():  # noqa: PLR2004
             raise SettingError(
                 "curve must begin with 0, never decrease and not exceed 1, such as (0.0, 0.2, 1.0), "
                 f"got {self.curve!r:.80}."
             )
-        plain = tuple(map(tuple, rows.tolist())) if nested else tuple(points.tolist())
-        object.__setattr__(self, "curve", plain)
+        plain: Any = tuple(map(tuple, rows.tolist())) if nested else tuple(points.tolist())
+        object.__setattr__(self, "curve", tuple(zip(names, plain, strict=True)) if names else plain)
 
     @classmethod
     def by_period(
@@ -175,7 +192,12 @@ class SpendingPlan(Policy):
 
     def new_state(self, problem: Problem) -> State:
         """The initial state of the base, with its own pacing turned off."""
-        rows = np.atleast_2d(np.asarray(self.curve))
+        names, curves = without_names(self.curve)
+        rows = np.atleast_2d(np.asarray(curves))
+        if names:
+            default = default_resource_names(len(names))
+            what = "the resources of the curve and of the problem"
+            rows = rows[positions(names, problem.resource_names, default, what)]
         if len(rows) not in (1, problem.resources):
             raise SettingError(
                 f"curve must be one curve, or one for each of {problem.resources} resources, got {len(rows)} curves."

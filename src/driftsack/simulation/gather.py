@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,6 @@ from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
 from driftsack.core.decision import SKIP
 from driftsack.core.instance import Instance
-from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import choose as choose_base
@@ -56,7 +56,7 @@ def gather(instance: Instance, policy: Policy | None = None, seed: int = 0) -> L
     """Simulate a policy for all T rounds and return the log; budgets do not end the game.
 
     Args:
-        instance: The instance. Its arms are named by their numbers in the log.
+        instance: The instance, whose names the log has. Without names, arms are called by their numbers in the log.
         policy: The policy that chooses; None for uniformly random arms. It is given budgets that suffice for every
             round.
         seed: The same seed gives the same log.
@@ -71,7 +71,7 @@ def gather(instance: Instance, policy: Policy | None = None, seed: int = 0) -> L
     """
     of_type(instance, Instance, "instance")
     problem, most = instance.problem, np.asarray(instance.problem.cost_max)
-    free = Problem(problem.horizon, problem.arms, most * (problem.horizon + 1), problem.reward_max, most)
+    free = replace(problem, budget=tuple((most * (problem.horizon + 1)).tolist()))
     nature, own = (generator(part) for part in trial_seeds(seed, 0))
     state = State(
         base=(policy or UniformRandom()).new_state(free),
@@ -82,8 +82,8 @@ def gather(instance: Instance, policy: Policy | None = None, seed: int = 0) -> L
     tally = new_tally(free, np.zeros(0, dtype=np.int64), np.zeros(0))
     run_trial(state, open_ledger(free.unit_budget), new_terms(free), world_of(instance), tally, nature, own)
     return Log(
-        arms=tuple(str(i) for i in range(problem.arms)),
-        resources=tuple(f"cost_{j}" for j in range(problem.resources)),
+        arms=problem.arm_names,
+        resources=problem.resource_names,
         time=np.arange(1.0, problem.horizon + 1),
         arm=state.arm,
         reward=state.outcomes[:, 0] * problem.reward_max,

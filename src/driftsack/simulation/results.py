@@ -71,7 +71,7 @@ class Run:
         """Summarise the trials.
 
         Returns:
-            Means and standard errors as plain numbers.
+            Means and standard errors as plain numbers, with the names of the arms and resources in their order.
         """
         return {
             "policy": str(self.policy),
@@ -79,6 +79,8 @@ class Run:
             "horizon": self.instance.horizon,
             "noise": self.instance.noise,
             "seed": self.seed,
+            "arms": list(self.instance.problem.arm_names),
+            "resources": list(self.instance.problem.resource_names),
             "reward": float(self.reward.mean()),
             "reward_se": standard_error(self.reward),
             "stopping_time": float(self.stopping_time.mean()),
@@ -92,17 +94,20 @@ class Run:
         return f"Run({self.policy}, {self.trials} trials of {self.instance.horizon:,} rounds, seed {self.seed})"
 
     def __str__(self) -> str:
-        summary = self.summary()
+        summary, problem = self.summary(), self.instance.problem
+        resources = [f"{name} " if problem.named_resources else "" for name in problem.resource_names]
+        arms = [f"{name} " if problem.named_arms else "" for name in problem.arm_names]
         spent = ", ".join(
-            f"{used:,.1f} of {budget:,.1f}"
-            for used, budget in zip(summary["spent"], self.instance.problem.budget, strict=True)
+            f"{name}{used:,.1f} of {budget:,.1f}"
+            for name, used, budget in zip(resources, summary["spent"], problem.budget, strict=True)
         )
+        pulls = ", ".join(f"{name}{count:,.1f}" for name, count in zip(arms, summary["pulls"], strict=True))
         return (
             f"{summary['policy']}: {self.trials} trials of {self.instance.horizon:,} rounds, "
             f"{summary['noise']} outcomes, seed {self.seed}\n"
             f"  reward        {summary['reward']:,.1f} ± {summary['reward_se']:,.1f} (mean ± standard error)\n"
             f"  stopping time {summary['stopping_time']:,.1f} ± {summary['stopping_time_se']:,.1f}\n"
             f"  spent         {spent}\n"
-            f"  pulls         {', '.join(f'{count:,.1f}' for count in summary['pulls'])}\n"
+            f"  pulls         {pulls}\n"
             f"  LP fallbacks  {summary['fallbacks']}"
         )

@@ -1,0 +1,123 @@
+"""Names of arms and resources, by which amounts, tables and forecasts are matched whatever their order.
+
+Arms without names are called ``"0"``, ``"1"``, ... and resources without names ``"cost_0"``, ``"cost_1"``, ..., so a
+problem without names and a log that was gathered on it agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from driftsack.core.arrays import Floats
+from driftsack.core.errors import NamesError
+
+Amounts = Mapping[str, float] | Sequence[float] | Floats | float
+"""One number for each resource, by name or in order, or one number."""
+MAX_LISTED: Final = 10  # names in an error message
+
+
+def default_arm_names(count: int) -> tuple[str, ...]:
+    """Return the names of arms that were given no names."""
+    return tuple(str(i) for i in range(count))
+
+
+def default_resource_names(count: int) -> tuple[str, ...]:
+    """Return the names of resources that were given no names."""
+    return tuple(f"cost_{j}" for j in range(count))
+
+
+def checked_names(given: Any, setting: str, count: int | None = None) -> tuple[str, ...]:
+    """Return names as a tuple if they are different, non-empty texts, and ``count`` of them if that is given.
+
+    >>> checked_names(["small", "large"], "arms")
+    ('small', 'large')
+    """
+    if isinstance(given, (str, bytes)):
+        raise NamesError(f"{setting} must be a list of names, got the text {given!r}; pass [{given!r}].")
+    if not isinstance(given, Iterable) or isinstance(given, (set, frozenset)):
+        raise NamesError(f"{setting} must be a list of names, in order, got {given!r:.80}; pass a list.")
+    names = tuple(given)
+    if not names:
+        raise NamesError(f"{setting} must name at least one, got an empty list; omit it if there are no names to give.")
+    for name in names:
+        if not isinstance(name, str) or not name or name != name.strip():
+            raise NamesError(
+                f"{setting} must be texts that are not empty and do not begin or end with spaces, got {name!r:.80}; "
+                "rename it."
+            )
+    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    if repeated:
+        raise NamesError(
+            f"{setting} must differ from each other, got {_listed(repeated)} more than once; rename the others."
+        )
+    if count is not None and len(names) != count:
+        raise NamesError(f"{setting} must be {count} names, got {len(names)}: {_listed(names)}.")
+    return tuple(str(name) for name in names)  # plain text instead of NumPy's
+
+
+def by_name(values: Any, names: Sequence[str], setting: str, kind: str = "resources") -> Any:
+    """Return the values of a mapping in the order of ``names``; anything but a mapping is returned as it is.
+
+    >>> by_name({"seconds": 3.5, "usd": 0.02}, ("usd", "seconds"), "costs")
+    [0.02, 3.5]
+    """
+    if not isinstance(values, Mapping):
+        return values
+    missing = [name for name in names if name not in values]
+    unknown = [name for name in values if name not in names]
+    if missing or unknown:
+        parts = [f"{_listed(part)} {what}" for part, what in ((missing, "missing"), (unknown, "unknown")) if part]
+        raise NamesError(
+            f"{setting} must have one entry for each of the {kind} {_listed(names)}, got {_listed(values) or 'none'} "
+            f"({', '.join(parts)}); use exactly these names."
+        )
+    return [values[name] for name in names]
+
+
+def position(name: str, names: Sequence[str], setting: str) -> int:
+    """Return the position of a name.
+
+    >>> position("large", ("small", "large"), "arm")
+    1
+    """
+    if name not in names:
+        raise NamesError(f"{setting} must be one of {_listed(names)}, got {name!r:.80}; use one of these names.")
+    return list(names).index(name)
+
+
+def positions(given: Sequence[str], wanted: Sequence[str], default: Sequence[str], what: str) -> list[int]:
+    """Return the position in ``given`` of each name in ``wanted``; raise if the two are not the same names.
+
+    A single name matches any other one if one of the two is the default: there is only one order.
+
+    Args:
+        given: The names of what is arranged.
+        wanted: The names in the order that is needed.
+        default: The names that are used where none were given.
+        what: What is arranged and for what, for messages, such as ``"the arms of the forecast and of the problem"``.
+
+    Returns:
+        The positions.
+    """
+    if set(given) == set(wanted):
+        place = {name: k for k, name in enumerate(given)}
+        return [place[name] for name in wanted]
+    if len(given) == len(wanted) == 1 and tuple(default) in (tuple(given), tuple(wanted)):
+        return [0]
+    raise NamesError(
+        f"{what} must have the same names, so that they can be matched, got {_described(given, default)} and "
+        f"{_described(wanted, default)}; give both the same names, such as "
+        'Problem(arms=["small", "large"], budget={"usd": 200, "seconds": 50_000}).'
+    )
+
+
+def _described(names: Sequence[str], default: Sequence[str]) -> str:
+    return f"no names ({_listed(names)})" if tuple(names) == tuple(default) else _listed(names)
+
+
+def _listed(names: Iterable[Any]) -> str:
+    """Names in quotes, the first few of many."""
+    quoted = [f"{name!r:.40}" for name in names]
+    more = [f"... ({len(quoted)} in all)"] if len(quoted) > MAX_LISTED else []
+    return ", ".join(quoted[:MAX_LISTED] + more)
