@@ -235,7 +235,7 @@ def test_a_short_log_is_reported_and_no_candidate_is_repeated() -> None:
     assert "If the next 60 rounds follow the course of the log's 6 rounds, scaled" in longer.summary
     assert "scaled from 6 to 60 rounds" in longer.html()
     assert "scaled from" not in advice.html()
-    assert "decision.arm is an index, 0: a, 1: b" in longer.html()
+    assert "decision.name is one of a, b" in longer.html()
 
 
 def test_candidates_and_the_choice_among_them() -> None:

@@ -211,7 +211,7 @@ def test_by_period() -> None:
     assert plan == ds.SpendingPlan(FAST, (0.0, 0.25, 0.25, 1.0), "fixed", 0.5)
     each = ds.SpendingPlan.by_period(FAST, [[1, 3], [1, 1]])
     assert each == ds.SpendingPlan(FAST, ((0.0, 0.5, 1.0), (0.0, 0.75, 1.0)))
-    assert ds.SpendingPlan.by_period(FAST, np.full(7, 0.1)).curve[-1] == 1.0
+    assert tuple(ds.SpendingPlan.by_period(FAST, np.full(7, 0.1)).curve)[-1] == 1.0
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from driftsack.policies import (
     SpendingPlan,
     ThompsonBwK,
 )
+from driftsack.policies.spending_plan import Curve, NamedCurves
 
 SCALE: Final = 0.05  # of the radii: with the theorem's constant, policies would only explore at the length of most logs
 LARGE_SCALE: Final = 0.15  # of the radii, for logs in which a good arm is easily missed
@@ -73,9 +74,7 @@ def planning_candidates(instance: Instance, ucb: NaiveUCB) -> list[Candidate]:
     """List the policies that plan their spending on the fitted instance."""
     window = max(instance.horizon // 8, 1)
     windowed = SlidingWindowUCB(windows=(window, window), scale=SCALE)
-    curve: Any = spending_curve(instance)
-    if instance.problem.named_resources:
-        curve = dict(zip(instance.problem.resource_names, curve, strict=True))
+    curve = spending_curve(instance)
     return [
         Candidate("spending plan, UCB on all observations", PLANS, SpendingPlan(ucb, curve)),
         Candidate(f"spending plan, UCB with a window of {window:,} rounds", PLANS, SpendingPlan(windowed, curve)),
@@ -84,12 +83,17 @@ def planning_candidates(instance: Instance, ucb: NaiveUCB) -> list[Candidate]:
     ]
 
 
-def spending_curve(instance: Instance) -> tuple[tuple[float, ...], ...]:
-    """Return the shares of each budget that the best plan has spent at evenly spaced times; the last is 1."""
+def spending_curve(instance: Instance) -> Curve | NamedCurves:
+    """Return the shares of each budget that the best plan has spent at evenly spaced times; the last is 1.
+
+    The curves are by name if the resources have names.
+    """
     plan = np.asarray(lp_dynamic(instance).plan)
     used = plan_spending(instance.unit_costs, plan)[instance.phase]  # (T, d)
     spent = np.vstack([np.zeros(instance.resources), np.cumsum(used, axis=0)])
     times = np.arange(PERIODS + 1) * instance.horizon // PERIODS
     total = np.maximum(spent[-1], 1e-12)
     curve = np.where(spent[-1] > 0, spent[times] / total, times[:, None] / instance.horizon)
-    return tuple(map(tuple, np.minimum(curve, 1.0).T.tolist()))
+    curves = tuple(map(tuple, np.minimum(curve, 1.0).T.tolist()))
+    problem = instance.problem
+    return dict(zip(problem.resource_names, curves, strict=True)) if problem.named_resources else curves

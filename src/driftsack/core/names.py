@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import NamesError
 
@@ -62,7 +64,7 @@ def by_name(values: Any, names: Sequence[str], setting: str, kind: str = "resour
     >>> by_name({"seconds": 3.5, "usd": 0.02}, ("usd", "seconds"), "costs")
     [0.02, 3.5]
     """
-    if not isinstance(values, Mapping):
+    if isinstance(values, (np.ndarray, list, tuple, float)) or not isinstance(values, Mapping):  # the first is fast
         return values
     missing = [name for name in names if name not in values]
     unknown = [name for name in values if name not in names]

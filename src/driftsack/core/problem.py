@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import above_zero, vector, whole
@@ -59,7 +60,7 @@ class Problem:
     def __init__(
         self,
         horizon: int,
-        arms: int | Sequence[str],
+        arms: int | Sequence[str] | npt.NDArray[np.str_],
         budget: Amounts,
         reward_max: float = 1.0,
         cost_max: Amounts = 1.0,

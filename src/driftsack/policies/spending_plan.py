@@ -43,7 +43,8 @@ from driftsack.policies.parts.pacing import REMAINING, check_budget_rule
 from driftsack.policies.policy import Policy
 
 Row = tuple[float, ...]
-Curve = Row | tuple[Row, ...] | tuple[tuple[str, Row], ...]
+Curve = Row | tuple[Row, ...]
+NamedCurves = Mapping[str, Row] | tuple[tuple[str, Row], ...]
 
 
 class State(NamedTuple):
@@ -102,6 +103,17 @@ def is_nested(value: Any) -> bool:
         return True
 
 
+def curve_by_period(amounts: npt.ArrayLike) -> Curve:
+    """Return the curve that spends in proportion to the amounts (n,) or (n, d) of equal periods."""
+    nested = is_nested(amounts)
+    parts = floats(amounts, "amounts", (None, None) if nested else (None,))
+    if parts.size == 0 or (parts < 0).any() or (parts.sum(axis=0) <= 0).any():
+        raise SettingError(f"amounts must be 0 or more and not all 0, got {amounts!r:.80}.")
+    shares = np.vstack([np.zeros((1, *parts.shape[1:])), np.cumsum(parts, axis=0)]) if nested else np.cumsum(parts)
+    curve = shares / shares[-1]
+    return tuple(map(tuple, curve.T.tolist())) if nested else (0.0, *curve.tolist())
+
+
 def without_names(curve: Any) -> tuple[tuple[str, ...], Any]:
     """Split curves that are given by name, in a mapping or in pairs, into the names, if any, and the curves."""
     pairs = list(curve.items()) if isinstance(curve, Mapping) else curve
@@ -133,7 +145,7 @@ class SpendingPlan(Policy):
     """
 
     base: Policy = field(default_factory=lambda: NaiveUCB(scale=0.1))
-    curve: Curve = (0.0, 1.0)
+    curve: Curve | NamedCurves = (0.0, 1.0)
     budget_rule: str = "remaining"
     slack: float = 0.01
 
@@ -169,14 +181,7 @@ class SpendingPlan(Policy):
         Returns:
             The plan.
         """
-        nested = is_nested(amounts)
-        parts = floats(amounts, "amounts", (None, None) if nested else (None,))
-        if parts.size == 0 or (parts < 0).any() or (parts.sum(axis=0) <= 0).any():
-            raise SettingError(f"amounts must be 0 or more and not all 0, got {amounts!r:.80}.")
-        shares = np.vstack([np.zeros((1, *parts.shape[1:])), np.cumsum(parts, axis=0)]) if nested else np.cumsum(parts)
-        curve = shares / shares[-1]
-        plain: Curve = tuple(map(tuple, curve.T.tolist())) if nested else (0.0, *curve.tolist())
-        return cls(base, plain, budget_rule, slack)
+        return cls(base, curve_by_period(amounts), budget_rule, slack)
 
     @property
     def forgets(self) -> bool | None:

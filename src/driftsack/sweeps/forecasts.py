@@ -9,8 +9,7 @@ import numpy as np
 from driftsack.benchmarks import lp_dynamic
 from driftsack.benchmarks.benchmark import plan_spending
 from driftsack.core.instance import Instance
-from driftsack.policies import NaiveUCB, SpendingPlan
-from driftsack.policies.spending_plan import Curve
+from driftsack.policies.spending_plan import Curve, curve_by_period
 
 PERIODS: Final = 10
 
@@ -38,4 +37,4 @@ def spending(predicted: Instance) -> Curve:
     """
     plan = np.asarray(lp_dynamic(predicted).plan)
     amounts = predicted.rounds[:, None] * plan_spending(predicted.costs, plan)
-    return SpendingPlan.by_period(NaiveUCB(), np.where(amounts.sum(axis=0) > 0, amounts, 1.0)).curve
+    return curve_by_period(np.where(amounts.sum(axis=0) > 0, amounts, 1.0))
