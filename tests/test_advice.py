@@ -454,12 +454,14 @@ def test_advise_writes_one_page_that_needs_nothing_else(log_of_example_2: Path, 
 
 
 def test_advise_as_json_and_for_another_horizon(log_of_example_2: Path, tmp_path: Path) -> None:
-    arguments = ["advise", str(log_of_example_2), "--budget", "250", "--budget", "250", "--horizon", "500", "--json"]
+    budget = ["--budget", "cost_1=250", "--budget", "cost_0=251"]
+    arguments = ["advise", str(log_of_example_2), *budget, "--horizon", "500", "--json"]
     arguments += ["--worlds", "2", "--trials", "1", "--no-plans", "--out", str(tmp_path / "page.html")]
     documents = [CliRunner().invoke(app, arguments).stdout for _ in range(2)]
     assert documents[0] == documents[1]
     document = json.loads(documents[0])
     assert document["problem"]["horizon"] == 500
+    assert document["problem"]["budget"] == [251.0, 250.0]
     assert document["kind"] == "which"
     assert document["drift"]["measures"]["w1"]["share"] > 0.5
     assert {one["family"] for one in document["candidates"]} == {"adapts", "remembers", "forgets", "restarts"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import driftsack as ds
+from driftsack.cli import app
 from driftsack.core.errors import NamesError
 from driftsack.plot.advice import as_data_uri
 from driftsack.plot.drift import drift_figure
@@ -317,6 +320,26 @@ def test_logs_keep_names(tmp_path: Path) -> None:
     for name in ("time", "cost:usd"):
         with pytest.raises(NamesError, match=f"must not be called time, arm, .* got {name}; rename them"):
             dataclasses.replace(log, resources=(name, "cost")).to_frame()
+
+
+@pytest.mark.parametrize(
+    ("budget", "code", "words"),
+    [
+        (["cost_usd=1", "2"], 1, "--budget must be given once for each resource, all in order or all by name, got"),
+        (["cost_usd=1", "cost_usd=2"], 1, "all by name, got cost_usd=1, cost_usd=2."),
+        (["usd=1", "cost_$ [s]=2"], 1, "('cost_usd' missing, 'usd' unknown); use exactly these names."),
+        (["cost_usd=many"], 2, "expected a number or NAME=NUMBER, such as 500 or usd=500, got 'cost_usd=many'."),
+    ],
+)
+def test_the_command_refuses_budgets_that_cannot_be_matched(
+    budget: list[str], code: int, words: str, tmp_path: Path
+) -> None:
+    played_log().write_csv(tmp_path / "log.csv")
+    options = [part for one in budget for part in ("--budget", one)]
+    paths = [str(tmp_path / "log.csv"), "--out", str(tmp_path / "page.html")]
+    result = CliRunner().invoke(app, ["advise", *paths, *options])
+    assert result.exit_code == code
+    assert words in " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
 
 
 def test_results_and_figures_show_names() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import polars as pl
 import typer
@@ -26,7 +26,8 @@ from driftsack.cli.console import (
     rich_table,
     share_column,
 )
-from driftsack.core.errors import LogError
+from driftsack.core.errors import LogError, SettingError
+from driftsack.core.names import Amounts
 from driftsack.core.text import percent
 
 if TYPE_CHECKING:
@@ -50,8 +51,32 @@ ResourceOption = Annotated[
     list[str] | None,
     typer.Option(help="Column of a resource; repeat for each. Default: those whose names begin with cost."),
 ]
+
+
+def amount(text: str) -> tuple[str, float]:
+    """A number with the name of a resource before it, which may be empty."""
+    name, _, value = text.rpartition("=")
+    try:
+        return name, float(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"expected a number or NAME=NUMBER, such as 500 or usd=500, got {text!r}.") from error
+
+
+BudgetOption = Annotated[
+    list[Any],
+    typer.Option(
+        parser=amount,
+        metavar="[NAME=]NUMBER",
+        help="Budget of a resource; repeat for each, in their order or as NAME=NUMBER.",
+    ),
+]
 CostMaxOption = Annotated[
-    list[float] | None, typer.Option(help="The largest cost of a round; repeat for each resource. Default: 1.")
+    list[Any] | None,
+    typer.Option(
+        parser=amount,
+        metavar="[NAME=]NUMBER",
+        help="The largest cost of a round; repeat for each resource, in their order or as NAME=NUMBER. Default: 1.",
+    ),
 ]
 BlockOption = Annotated[
     int, typer.Option(min=1, help="Consecutive rounds that depend on each other, such as those of a day.")
@@ -64,7 +89,7 @@ WorldsOption = Annotated[
 
 def advise(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A .csv or .parquet file with one row per round.")],
-    budget: Annotated[list[float], typer.Option(help="Budget of a resource; repeat for each, in their order.")],
+    budget: BudgetOption,
     horizon: HorizonOption = None,
     resource: ResourceOption = None,
     arm: Annotated[list[str] | None, typer.Option(help="An arm that may occur; repeat for each. Default: any.")] = None,
@@ -97,12 +122,12 @@ def advise(
     with plain_errors(), bad_rows_saved(bad_rows), progress_bar() as bar:
         advice = compute(
             log,
-            budget,
+            in_order_or_by_name(budget, "--budget"),
             horizon,
             resources=resource,
             arms=arm,
             reward_max=reward_max,
-            cost_max=cost_max or 1.0,
+            cost_max=in_order_or_by_name(cost_max, "--cost-max") if cost_max else 1.0,
             separator=separator,
             block=block,
             windows=windows,
@@ -120,6 +145,17 @@ def advise(
         print_json({**advice.to_dict(), "page": str(out)})
     else:
         print_advice(advice, f"Candidates on {worlds} instances fitted to {log.name}", out)
+
+
+def in_order_or_by_name(amounts: list[tuple[str, float]], option: str) -> Amounts:
+    """The amounts as a list, or by name if every one has a name of its own."""
+    named = dict(amounts)
+    if set(named) == {""}:
+        return [value for _, value in amounts]
+    if "" in named or len(named) < len(amounts):
+        given = ", ".join(f"{name}={value:g}" if name else f"{value:g}" for name, value in amounts)
+        raise SettingError(f"{option} must be given once for each resource, all in order or all by name, got {given}.")
+    return named
 
 
 def print_advice(advice: Advice, title: str, page: Path) -> None:

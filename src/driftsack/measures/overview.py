@@ -17,7 +17,7 @@ class Overview(NamedTuple):
     """What ``driftsack measure`` shows.
 
     Attributes:
-        instance: Size, rate and noise of the instance.
+        instance: Size, names, rate and noise of the instance.
         measures: Each measure of variation; None where it would take too long.
         benchmarks: Value, certified gap and prices of each optimum.
         windows: The paper's windows.
@@ -76,11 +76,13 @@ def measure(instance: Instance, progress: Callable[[str], None] = lambda _: None
 
 
 def _about(instance: Instance) -> dict[str, Any]:
-    """Size, rate and noise of an instance."""
+    """Size, names, rate and noise of an instance."""
     return {
         "horizon": instance.horizon,
         "arms": instance.arms,
+        "arm_names": list(instance.problem.arm_names),
         "resources": instance.resources,
+        "resource_names": list(instance.problem.resource_names),
         "distinct_rows": len(instance.rewards),
         "rate": instance.problem.rate.tolist(),
         "noise": instance.noise,
