@@ -25,7 +25,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import at_least_zero
+from driftsack.core.checks import Ranges, at_least_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
@@ -48,6 +48,10 @@ class State(NamedTuple):
     radius: float  # C
     time_cost: float  # B / T
     reward: Floats  # (1,) scratch
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"scale": (self.scale, self.scale)}
 
 
 @kernel

@@ -232,6 +232,10 @@ class SlidingWindowUCB(Policy):
         drifts = cast("tuple[float, float]", self.variation)  # the constructor accepted exactly one of the two
         return windows(problem.horizon, problem.arms, problem.resources, drifts)
 
+    def rounds_kept(self, problem: Problem) -> int:
+        """The rounds of both windows; one that never forgets keeps none."""
+        return sum(length for length in self.window_lengths(problem) if length < problem.horizon)
+
     def warn_about(self, problem: Problem) -> None:
         """Warn if ``cost_max`` is so loose that the radii of costs say nothing."""
         warn_if_loose(problem, radius_of(self, problem), memory=self.window_lengths(problem)[1])

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import LARGEST_FLOAT, Ranges
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome
 from driftsack.numerics.compiled import kernel
@@ -42,6 +43,10 @@ class WindowedMeans(NamedTuple):
     reward: Floats
     cost: Floats
 
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds."""
+        return {"latest": (-1, rounds)}
+
 
 class DiscountedMeans(NamedTuple):
     """Discounted sums of outcomes per arm.
@@ -57,6 +62,10 @@ class DiscountedMeans(NamedTuple):
     pulls: Floats
     latest: Ints
     discount: float
+
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds."""
+        return {"latest": (-1, rounds), "pulls": (0.0, LARGEST_FLOAT)}
 
 
 def windowed_means(problem: Problem, lengths: tuple[int, int], squares: bool = False) -> WindowedMeans:
