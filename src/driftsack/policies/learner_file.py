@@ -27,6 +27,7 @@ from driftsack.policies.policy import Policy, from_spec
 LAYOUT: Final = 3
 KIND: Final = "learner"
 LARGEST_HORIZON: Final = 2**53
+LARGEST_SPENDING: Final = 1e300
 SMALL: Final = 10**5  # entries of a table of arms and resources that are allocated whatever the length of the file
 
 
@@ -161,8 +162,9 @@ def _check_ledger(ledger: Ledger, new: Ledger) -> None:
     for name in ("budget", "limit"):
         fixed = getattr(new, name)
         check_array(f"ledger.{name}", getattr(ledger, name), (fixed, fixed))
-    check_array("ledger.spent", ledger.spent, (0.0, LARGEST_FLOAT))
-    check_array("ledger.carry", ledger.carry, (-LARGEST_FLOAT, LARGEST_FLOAT))
+    check_array("ledger.spent", ledger.spent, (0.0, LARGEST_SPENDING))
+    rounding = ROUNDING * np.maximum(ledger.spent, 1.0)
+    check_array("ledger.carry", ledger.carry, (-rounding, rounding))
 
 
 def _check_pending(waiting: PendingArrays, problem: Problem, rounds: int) -> None:
