@@ -68,9 +68,9 @@ def crafted(path: Path, content: dict[str, Any] | None = None, **arrays: Any) ->
 
 def test_no_damaged_or_crafted_file_is_loaded_wrongly() -> None:
     """``driftsack bench --files`` does the same at length."""
-    report = attack_apart(700, seed=11)
+    report = attack_apart(1_000, seed=11)
     assert report.failures == ()
-    assert report.refused + report.loaded == report.files == 700
+    assert report.refused + report.loaded == report.files == 1_000
     assert report.refused > 400
     assert report.loaded > 20
 

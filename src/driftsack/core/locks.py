@@ -51,6 +51,18 @@ def thread_lock() -> threading.RLock:
     return lock
 
 
+def has_taken(lock: threading.RLock) -> bool:
+    """Return whether the current thread has taken a lock.
+
+    Args:
+        lock: The lock.
+
+    Returns:
+        Whether it has; then a signal handler may be running in the middle of what the lock protects.
+    """
+    return bool(lock._is_owned())  # type: ignore[attr-defined]  # noqa: SLF001  (as threading.Condition does)
+
+
 def _before_fork() -> None:
     _register.acquire()
     _taken[:] = [lock for lock in _locks if lock.acquire(timeout=PATIENCE)]

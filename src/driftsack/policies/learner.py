@@ -25,7 +25,7 @@ from driftsack.core.errors import (
     UnknownDecisionError,
 )
 from driftsack.core.file_format import atomic_write, check_target, read_bytes
-from driftsack.core.locks import HeldFile, hold, thread_lock
+from driftsack.core.locks import HeldFile, has_taken, hold, thread_lock
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
 from driftsack.game.ledger import admits, is_broken, open_ledger, release, reported_spending, reserve
@@ -139,8 +139,9 @@ class Learner:
             HorizonReachedError: All rounds have begun.
             BudgetExhaustedError: A budget is exceeded.
         """
+        nested = has_taken(self._lock)
         with self._lock:
-            self._refuse_nested("ask")
+            self._refuse(nested, "ask")
             try:
                 self._busy = True
                 return self._ask()
@@ -150,9 +151,9 @@ class Learner:
             finally:
                 self._busy = False
 
-    def _refuse_nested(self, method: str) -> None:
+    def _refuse(self, nested: bool, method: str) -> None:
         """Raise if a signal handler calls a method that would change what the interrupted call is changing."""
-        if self._busy:
+        if nested and self._busy:
             raise ReentrantCallError(
                 f"{method} was called by a signal handler that interrupted a call of this learner; a handler may "
                 "save the learner, or set a flag after which the interrupted code continues."
@@ -233,8 +234,9 @@ class Learner:
             NotFiniteError: The reward or a cost is NaN or infinite.
         """
         gain, uses = normalised_outcome(self.problem, self._units, reward, costs)
+        nested = has_taken(self._lock)
         with self._lock:
-            self._refuse_nested("tell")
+            self._refuse(nested, "tell")
             own = self._own(decision)
             if own is None:
                 if gain != 0.0 or uses.any():
@@ -262,8 +264,9 @@ class Learner:
         """
         known = np.zeros(self.problem.resources) if costs is None else costs
         _, uses = normalised_outcome(self.problem, self._units, 0.0, known)
+        nested = has_taken(self._lock)
         with self._lock:
-            self._refuse_nested("cancel")
+            self._refuse(nested, "cancel")
             own = self._own(decision)
             if own is not None:
                 self._settle_once(own, settle_unlearnt, (self._ledger, own.round - 1, uses, self._settled))
