@@ -84,9 +84,9 @@ damaged_files.victims = lambda: [damaged_files.NaiveUCB(scale=0.1), damaged_file
 for name in ("check_state", "_check_pending", "_check_ledger"):
     check = getattr(file, name)
     setattr(file, name, lambda *_: None)
-    print(len(damaged_files.attack(80).failures))
+    print(len(damaged_files.attack(120).failures))
     setattr(file, name, check)
-print(len(damaged_files.attack(80).failures))
+print(len(damaged_files.attack(120).failures))
 """
     *without, complete = (int(count) for count in run_python(code, NUMBA_DISABLE_JIT="1").stdout.split())
     assert min(without) > 0 == complete

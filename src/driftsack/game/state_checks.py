@@ -6,7 +6,7 @@ of a state, or of a part of one, may have three methods that say what is possibl
 - ``ranges(rounds)``, called on the *new* state, returns the lowest and highest values of fields after some rounds:
   numbers or arrays, or None for a field that may hold anything because it is written before it is read. A field
   without a range may hold any number, but a float must be finite. Every integer that a kernel uses as an index or a
-  size needs a range.
+  size needs a range. A name with dots is that of a field of a part, about which the whole knows more.
 - ``check()`` raises ``ValueError`` if fields within their ranges do not fit each other.
 - ``nested()`` iterates over further states, like the field ``base``, that the part keeps in some other form.
 """
@@ -35,7 +35,7 @@ def check_state(state: Any, new: Any, rounds: int) -> None:
     """
     pairs = [(path, part, origin) for (path, part), (_, origin) in zip(parts(state), parts(new), strict=True)]
     ranges: dict[str, Any] = {}
-    for path, _, origin in pairs:
+    for path, _, origin in reversed(pairs):  # what an outer part says about an inner one counts
         if hasattr(type(origin), "ranges"):
             ranges |= {f"{path}.{field}": bounds for field, bounds in origin.ranges(rounds).items()}
     for path, part, _ in pairs:

@@ -85,7 +85,14 @@ class Simplex(NamedTuple):
     counts: Ints
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds; what ``solve`` computes before it reads it may be anything."""
+        """What the fields may hold; what ``solve`` computes before it reads it may be anything.
+
+        Args:
+            rounds: The number of rounds.
+
+        Returns:
+            The lowest and highest values by field.
+        """
         scratch = dict.fromkeys(("levels", "reduced", "slopes", "work", "square"))
         return {
             "rhs": (0.0, LARGEST_FLOAT),

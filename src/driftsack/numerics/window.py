@@ -13,7 +13,7 @@ not depend on the order in which feedback arrives.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import LARGEST_INT, Ranges
 from driftsack.core.decision import SKIP
 from driftsack.numerics.compiled import kernel
+
+LARGEST_SUM: Final = 2**62
 
 
 class Window(NamedTuple):
@@ -37,6 +39,7 @@ class Window(NamedTuple):
         """What the fields may hold after some rounds."""
         return {
             "arms": (SKIP, self.pulls.size - 1),
+            "sums": (-LARGEST_SUM, LARGEST_SUM),
             "pulls": (0, LARGEST_INT),
             "grid": (self.grid, self.grid),
             "length": (0, self.arms.size),

@@ -82,12 +82,11 @@ class State(NamedTuple):
 
     def check(self) -> None:
         """Raise unless the block has one of the windows and its learner uses it."""
-        block, means = self.block, self.base.means
+        block = self.block
         if not (0 <= block.window[0] < self.windows.size and 0 <= block.missing[0] < self.length):
             raise ValueError("the block has a window or a length that does not exist")
-        longest = means.rewards.arms.size
-        used = self.windows[block.window[0]] if block.first[0] >= 0 else longest
-        if means.rewards.length[0] != used or means.costs.length[0] != used:
+        length = int(self.windows[block.window[0]]) if block.first[0] >= 0 else None
+        if not ucb.uses_windows(self.base, length):
             raise ValueError("the learner of the block does not use its window")
 
 

@@ -31,7 +31,7 @@ from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import softmax
-from driftsack.numerics.window import Window, add, open_window
+from driftsack.numerics.window import LARGEST_SUM, Window, add, open_window
 from driftsack.policies.parts.radius import rad
 from driftsack.policies.policy import Policy, renamed_settings
 
@@ -51,7 +51,8 @@ class State(NamedTuple):
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
         """What the fields may hold after some rounds."""
-        return {"scale": (self.scale, self.scale)}
+        sums = (0, LARGEST_SUM)
+        return {"scale": (self.scale, self.scale), "rewards.sums": sums, "costs.sums": sums}
 
 
 @kernel

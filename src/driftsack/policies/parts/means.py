@@ -44,7 +44,14 @@ class WindowedMeans(NamedTuple):
     cost: Floats
 
     def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds."""
+        """What the fields may hold after some rounds.
+
+        Args:
+            rounds: The number of rounds.
+
+        Returns:
+            The lowest and highest values by field.
+        """
         return {"latest": (-1, rounds)}
 
 
@@ -64,8 +71,16 @@ class DiscountedMeans(NamedTuple):
     discount: float
 
     def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds."""
-        return {"latest": (-1, rounds), "pulls": (0.0, LARGEST_FLOAT)}
+        """What the fields may hold after some rounds.
+
+        Args:
+            rounds: The number of rounds.
+
+        Returns:
+            The lowest and highest values by field.
+        """
+        least_zero = (0.0, LARGEST_FLOAT)
+        return {"latest": (-1, rounds), "pulls": least_zero, "sums": least_zero}
 
 
 def windowed_means(problem: Problem, lengths: tuple[int, int], squares: bool = False) -> WindowedMeans:
