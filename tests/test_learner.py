@@ -383,7 +383,11 @@ def test_reservations_follow_from_the_pending_decisions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"round": 99}, "round must lie in"), ({"arm": -3}, "cannot be pending"), ({"arm": 7}, "cannot be pending")],
+    [
+        ({"round": 99}, "round must be at least 0 and at most 60, got 99"),
+        ({"arm": -3}, r"pending.arms must lie in \[0, 2\]"),
+        ({"arm": 7}, r"pending.arms must lie in \[0, 2\]"),
+    ],
 )
 def test_a_file_with_an_impossible_course_is_refused(tmp_path: Path, change: dict[str, int], words: str) -> None:
     learner = started()

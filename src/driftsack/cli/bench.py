@@ -29,6 +29,9 @@ def bench(
     against: Annotated[
         Path | None, typer.Option(help="Compare this version with the one in this folder (src of another checkout).")
     ] = None,
+    files: Annotated[
+        int | None, typer.Option(min=1, help="Instead, read this many damaged and crafted files of learners.")
+    ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Also write the tables to this Markdown file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,7 +42,11 @@ def bench(
 
     Example: driftsack bench --quick
     Example: driftsack bench --against ../main/src
+    Example: driftsack bench --files 100000
     """
+    if files is not None:
+        read_damaged_files(files, as_json)
+        return
     from driftsack.bench.tables import run_bench  # noqa: PLC0415  (SciPy and highspy load only where they are used)
 
     if markdown is not None and not markdown.parent.is_dir():
@@ -55,3 +62,22 @@ def bench(
     for title, rows in measured.tables.items():
         results.print(rich_table(rows, columns_of(rows)[:SHOWN], title))
     messages.print("More columns: --markdown FILE or --json.")
+
+
+def read_damaged_files(files: int, as_json: bool) -> None:
+    """Read damaged and crafted files; fail if one crashes the process, is loaded wrongly or raises another error."""
+    from driftsack.bench.damaged_files import attack_apart  # noqa: PLC0415
+
+    with plain_errors(), messages.status(f"reading {files:,} files, about a minute for 5,000"):
+        report = attack_apart(files)
+    if as_json:
+        print_json(report._asdict())
+    else:
+        results.print(
+            f"{report.files:,} files: {report.refused:,} refused, {report.loaded:,} loaded and usable, "
+            f"{len(report.failures):,} failures"
+        )
+        for failure in report.failures[:SHOWN]:
+            results.print(failure, markup=False)
+    if report.failures:
+        raise typer.Exit(1)

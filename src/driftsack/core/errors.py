@@ -59,6 +59,14 @@ class FileFormatError(DriftsackError):
     """A file is truncated, was written by another program, or has a version that this release cannot read."""
 
 
+class FileInUseError(DriftsackError):
+    """A file is open for writing in another process."""
+
+
+class ReentrantCallError(DriftsackError):
+    """A signal handler called a method of a learner that it had interrupted."""
+
+
 class EmptyDomainError(DriftsackError, ValueError):
     """A domain has no points."""
 

@@ -1,16 +1,24 @@
-"""The file format of saved objects: an ``.npz`` file of arrays with a JSON header."""
+"""The file format of saved objects: an ``.npz`` file of arrays with a JSON header.
+
+A file is not trusted. Members are stored without compression and each must be exactly as long as its header says, so no
+more memory is allocated than the file is long. The digest in the header notices accidents, not intent: whoever reads
+the content must also check that it is possible.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
+import itertools
 import json
+import math
 import os
-import threading
+import stat
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,23 +26,18 @@ import numpy.typing as npt
 from driftsack.core.errors import FileFormatError
 from driftsack.core.release import __version__
 
-_HEADER = "driftsack"
-BROKEN = (  # what NumPy, zipfile and json raise on files that they cannot read
-    EOFError,
-    RuntimeError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    zipfile.BadZipFile,
-)
+_HEADER: Final = "driftsack"
+_MOST_ARRAYS: Final = 10_000
+_MOST_AXES: Final = 8
+_writes = itertools.count()  # a signal handler may write while the same thread does
 
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces ``path`` once it is written and flushed to disk.
 
-    If writing fails at any point, ``path`` keeps its previous content.
+    If writing fails at any point, ``path`` keeps its previous content. A symbolic link is followed, so the file that it
+    points to is replaced. The permissions of an existing file are kept.
 
     Args:
         path: The file to write.
@@ -42,16 +45,30 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     Yields:
         The stream to write to.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{next(_writes)}.part")
     try:
         with temporary.open("wb") as stream:
+            with contextlib.suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(path)
+        temporary.replace(target)
+        _sync_folder(target.parent)
     finally:
         with contextlib.suppress(OSError):  # the first error is the one to report
             temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush a folder to disk, so that a replaced file stays replaced after a power failure."""
+    with contextlib.suppress(OSError):  # some systems and file systems cannot open or flush a folder
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write(
@@ -62,50 +79,101 @@ def write(
     arrays: Mapping[str, npt.NDArray[Any]],
 ) -> None:
     """Write header and arrays; if that fails, ``path`` keeps its previous content."""
+    check_target(path)
+    data = encode(kind, layout, content, arrays)
+    with atomic_write(Path(path)) as stream:
+        stream.write(data)
+
+
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Raise unless ``path`` can be a file: it is no folder, and its own folder exists."""
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         problem = "is a folder" if target.is_dir() else f"cannot be written: the folder {target.parent} does not exist"
         raise FileNotFoundError(f"{target} {problem}; name a file in a folder that exists.")
-    seal = _digest(content, arrays)
+
+
+def encode(kind: str, layout: int, content: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """Header and arrays as the bytes of a file; equal content gives equal bytes."""
+    seal = digest(content, arrays)
     header = json.dumps({"kind": kind, "version": layout, "release": __version__, "content": content, "digest": seal})
-    with atomic_write(target) as stream:
-        np.savez(stream, allow_pickle=False, **{_HEADER: np.array(header)}, **arrays)
+    stream = io.BytesIO()
+    np.savez(stream, allow_pickle=False, **{_HEADER: np.array(header)}, **arrays)
+    return stream.getvalue()
 
 
 def read(path: str | os.PathLike[str], kind: str, layout: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Read a file that :func:`write` wrote; raise an error if it is damaged or of another kind or version."""
+    return decode(read_bytes(path, kind), kind, layout, str(path))
+
+
+def read_bytes(path: str | os.PathLike[str], kind: str) -> bytes:
+    """The bytes of a file; a missing file is named with what it should hold."""
     try:
-        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        header = json.loads(str(arrays.pop(_HEADER)))
-        stored_kind, stored_layout, content = header["kind"], header["version"], dict(header["content"])
-        writer, seal = header["release"], header.get("digest")
+        return Path(path).read_bytes()
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"{path} does not exist; pass a driftsack {kind} file that was written by save."
         ) from error
-    except OSError:
-        raise
-    except BROKEN as error:
+
+
+def decode(data: bytes, kind: str, layout: int, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Content and arrays of the bytes that :func:`encode` returned; ``name`` is what errors call them."""
+    try:
+        arrays = _stored_arrays(data)
+        header = json.loads(arrays.pop(_HEADER).item())
+        stored_kind, stored_layout, content = header["kind"], header["version"], dict(header["content"])
+        writer, seal = header["release"], header.get("digest")
+    except Exception as error:  # zipfile, NumPy and json raise errors of many kinds on damaged files
         raise FileFormatError(
-            f"{path} is not a complete driftsack {kind} file: it is truncated, or another program wrote it; "
+            f"{name} is not a complete driftsack {kind} file: it is truncated, or another program wrote it; "
             "save it again or pass another file."
         ) from error
     if stored_kind != kind:
-        raise FileFormatError(f"{path} must hold a driftsack {kind}, got a file of kind {stored_kind!r}.")
+        raise FileFormatError(f"{name} must hold a driftsack {kind}, got a file of kind {stored_kind!r:.80}.")
     if stored_layout != layout:
         raise FileFormatError(
-            f"{path} must be of {kind} version {layout}, got version {stored_layout}; read it with driftsack {writer}."
+            f"{name} must be of {kind} version {layout}, got version {stored_layout!r:.80}; "
+            f"read it with driftsack {writer!s:.80}."
         )
-    if seal is not None and seal != _digest(content, arrays):  # files of earlier releases have none
-        raise FileFormatError(f"{path} is not as it was written: its content has changed; save it again.")
+    if seal is not None and seal != digest(content, arrays):  # files of earlier releases have none
+        raise FileFormatError(f"{name} is not as it was written: its content has changed; save it again.")
     return content, arrays
 
 
-def _digest(content: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> str:
-    """A digest of everything in a file, so that an altered one is noticed before a kernel reads it."""
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
+def _stored_arrays(data: bytes) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an ``.npz`` file by their names."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = archive.infolist()
+        if len(members) > _MOST_ARRAYS or sum(member.file_size for member in members) > len(data):
+            raise ValueError("the members are larger than the file")
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+            raise ValueError("a member is compressed")
+        arrays = {member.filename.removesuffix(".npy"): _stored_array(archive.read(member)) for member in members}
+    if len(arrays) != len(members):
+        raise ValueError("two members have the same name")
+    return arrays
+
+
+def _stored_array(data: bytes) -> npt.NDArray[Any]:
+    """The array of an ``.npy`` member, whose length must be what its header says."""
+    stream = io.BytesIO(data)
+    if np.lib.format.read_magic(stream) == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    else:
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+    count, start = math.prod(shape), stream.tell()
+    if dtype.kind not in "biufU" or len(shape) > _MOST_AXES or min(shape, default=0) < 0:
+        raise ValueError("an array is of a kind that is never written")
+    if count * dtype.itemsize != len(data) - start:
+        raise ValueError("an array is not as long as its header says")
+    return np.frombuffer(data, dtype, count, start).reshape(shape, order="F" if fortran else "C").copy()
+
+
+def digest(content: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    """A digest of everything in a file, so that damage is noticed."""
+    found = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name}:{array.dtype}:{array.shape};".encode() + array.tobytes())
-    return digest.hexdigest()
+        found.update(f"{name}:{array.dtype}:{array.shape};".encode() + array.tobytes())
+    return found.hexdigest()

@@ -18,6 +18,7 @@ from driftsack.core.names import Amounts, default_arm_names, default_resource_na
 from driftsack.core.problem import Problem
 
 NOISES = ("deterministic", "bernoulli", "uniform", "beta", "lognormal")
+MOST_ROUNDS = 2**28  # of an instance that is given by its runs
 _VERSION = 1
 
 
@@ -96,6 +97,10 @@ class Instance:
         arrays = (self.rewards, self.costs, self.phase)
         return (self.problem, self.noise, *((array.shape, array.tobytes()) for array in arrays))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle through the constructor, which checks everything and makes the arrays read-only."""
+        return type(self), (self.problem, self.rewards, self.costs, self.phase, self.noise)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers that :meth:`from_dict` reads.
 
@@ -128,8 +133,11 @@ class Instance:
         runs = pairs.astype(np.int32)
         if (runs != pairs).any():
             raise OutOfRangeError(f"runs must be whole numbers, got {content['runs']!r:.80}.")
+        problem, rounds = Problem(**content["problem"]), int(runs[:, 1].sum(dtype=np.int64))
+        if rounds != problem.horizon or rounds > MOST_ROUNDS:
+            raise ShapeError(f"runs must be {min(problem.horizon, MOST_ROUNDS)} rounds together, got {rounds}.")
         phase = np.repeat(runs[:, 0], runs[:, 1])
-        return cls(Problem(**content["problem"]), content["rewards"], content["costs"], phase, content["noise"])
+        return cls(problem, content["rewards"], content["costs"], phase, content["noise"])
 
     @property
     def horizon(self) -> int:
@@ -391,5 +399,5 @@ class Instance:
         content, arrays = file_format.read(path, "instance", _VERSION)
         try:
             return cls(Problem(**content["problem"]), noise=content["noise"], **arrays)
-        except (KeyError, TypeError, ValueError) as error:
+        except Exception as error:  # a value of a wrong type raises an error of any kind
             raise FileFormatError(f"{path} holds an instance that is inconsistent: {error}") from error

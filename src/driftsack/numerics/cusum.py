@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import LARGEST_INT, Ranges
 from driftsack.numerics.compiled import kernel
 
 
@@ -43,6 +44,10 @@ class CUSUM(NamedTuple):
     settled: int  # S
     drift: float  # epsilon
     threshold: float  # h
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"reference_counts": (0, LARGEST_INT), "recent_counts": (0, LARGEST_INT)}
 
 
 def new_cusum(streams: int, longest: int, delta: float, change: float) -> CUSUM:

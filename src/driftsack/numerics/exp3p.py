@@ -13,12 +13,15 @@ factor :math:`\exp((\alpha\gamma/3)\sqrt{T/K})` cancels). Weights are kept as lo
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Floats
+from driftsack.core.checks import ROUNDING, Ranges
 from driftsack.numerics.compiled import kernel
+
+SMALLEST: Final = 1e-300  # a probability, by which payoffs are divided
 
 
 class Exp3P(NamedTuple):
@@ -28,6 +31,10 @@ class Exp3P(NamedTuple):
     probabilities: Floats  # (K,)
     explore: float  # gamma
     bonus: float  # alpha / sqrt(K T)
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"probabilities": (SMALLEST, 1.0 + ROUNDING)}
 
 
 def new_exp3p(actions: int, rounds: int, delta: float) -> Exp3P:

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import LARGEST_INT, Ranges
 from driftsack.numerics.compiled import kernel
 
 
@@ -37,6 +38,10 @@ class GLR(NamedTuple):
     kept: Floats  # (S, levels, 2) sums of the first j 2^k outcomes, for the last two j, at j mod 2
     heads: Floats  # (S, levels) sums of the first 2^k outcomes
     log_confidence: float  # ln(3 / delta)
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"counts": (0, LARGEST_INT)}
 
 
 def new_glr(streams: int, longest: int, delta: float) -> GLR:

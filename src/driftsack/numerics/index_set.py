@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Bools, Ints
+from driftsack.core.checks import Ranges
 from driftsack.numerics.compiled import kernel
 
 
@@ -16,6 +17,20 @@ class IndexSet(NamedTuple):
     members: Ints  # (m,) the first size[0] entries are the set
     present: Bools  # (m,)
     size: Ints  # (1,)
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"members": (0, self.members.size - 1), "size": (0, self.members.size)}
+
+    def check(self) -> None:
+        """Raise unless the flags are those of the members and no member occurs twice."""
+        members = self.members[: self.size[0]]
+        if (
+            not self.present[members].all()
+            or self.present.sum() != members.size
+            or np.unique(members).size < members.size
+        ):
+            raise ValueError("the members of a set are not those that are marked as present")
 
 
 def full_set(size: int) -> IndexSet:

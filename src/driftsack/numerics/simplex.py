@@ -27,6 +27,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, Ranges
 from driftsack.numerics.compiled import kernel, source
 
 OPTIMAL: Final = 0
@@ -82,6 +83,34 @@ class Simplex(NamedTuple):
     square: Floats
     solution: Floats
     counts: Ints
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold; what ``solve`` computes before it reads it may be anything.
+
+        Args:
+            rounds: The number of rounds.
+
+        Returns:
+            The lowest and highest values by field.
+        """
+        scratch = dict.fromkeys(("levels", "reduced", "slopes", "work", "square"))
+        return {
+            "rhs": (0.0, LARGEST_FLOAT),
+            "basis": (0, self.position.size - 1),
+            "position": (-1, self.basis.size - 1),
+            "solution": (0.0, LARGEST_FLOAT),
+            "counts": (0, np.array([GIVEN, 1, LARGEST_INT, LARGEST_INT, LARGEST_INT])),
+            **scratch,
+        }
+
+    def check(self) -> None:
+        """Raise unless every basic column is at the position that it claims and slacks are unit vectors."""
+        rows = self.rhs.size
+        if (self.position[self.basis] != np.arange(rows)).any() or (self.position >= 0).sum() != rows:
+            raise ValueError("the basis of a linear program is not one of its columns in each position")
+        slacks = self.columns[:, self.solution.size :]
+        if (slacks != np.eye(rows)).any() or self.objective[self.solution.size :].any():
+            raise ValueError("the slacks of a linear program are not unit vectors")
 
 
 def new_simplex(rows: int, variables: int) -> Simplex:

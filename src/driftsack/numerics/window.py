@@ -13,13 +13,16 @@ not depend on the order in which feedback arrives.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import LARGEST_INT, Ranges
 from driftsack.core.decision import SKIP
 from driftsack.numerics.compiled import kernel
+
+LARGEST_SUM: Final = 2**62
 
 
 class Window(NamedTuple):
@@ -31,6 +34,27 @@ class Window(NamedTuple):
     pulls: Ints  # (m,) rounds with known outcome, per arm
     grid: Floats  # (1,) steps per unit
     length: Ints  # (1,) w, at most the ring's; 0 when no round ever leaves
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {
+            "arms": (SKIP, self.pulls.size - 1),
+            "sums": (-LARGEST_SUM, LARGEST_SUM),
+            "pulls": (0, LARGEST_INT),
+            "grid": (self.grid, self.grid),
+            "length": (0, self.arms.size),
+        }
+
+    def check(self) -> None:
+        """Raise unless the sums are those of the rounds in the ring."""
+        length = self.length[0]
+        known = np.flatnonzero(self.arms[:length] != SKIP)
+        sums, pulls = np.zeros_like(self.sums), np.zeros_like(self.pulls)
+        np.add.at(sums, self.arms[known], self.outcomes[known])
+        np.add.at(pulls, self.arms[known], 1)
+        differs = (sums != self.sums).any() or (pulls != self.pulls).any()
+        if (self.arms[length:] != SKIP).any() or (length > 0 and differs):
+            raise ValueError("the sums of a window are not those of its rounds")
 
 
 def open_window(length: int, horizon: int, arms: int, outcomes: int) -> Window:

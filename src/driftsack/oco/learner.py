@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from driftsack.core import file_format
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import floats, vector
+from driftsack.core.checks import LARGEST_INT, flag, floats, vector, whole
 from driftsack.core.errors import AlreadyToldError, FileFormatError, HorizonReachedError
 from driftsack.oco import domains
 from driftsack.oco.algorithm import Algorithm, from_spec
@@ -126,14 +126,17 @@ class Learner:
         content, stored = file_format.read(path, "oco learner", _VERSION)
         try:
             domain = domains.from_dict(content["domain"])
-            horizon, constraints = int(content["horizon"]), int(content["constraints"])
+            horizon = whole(content["horizon"], "horizon", at_least=1, at_most=LARGEST_INT)
+            constraints = whole(content["constraints"], "constraints", at_least=0, at_most=stored["prices"].size)
             learner = cls(from_spec(content["algorithm"]), domain, horizon, constraints)
             for name, array in learner._arrays().items():
                 if stored[name].shape != array.shape or stored[name].dtype != array.dtype:
                     raise ValueError(f"array {name} has another shape or type than this learner needs")
                 array[...] = stored[name]
-            learner._asked = bool(content["asked"])
-        except (KeyError, TypeError, ValueError) as error:
+            whole(learner.round, "clock", at_least=0, at_most=horizon)
+            floats(np.concatenate([learner._state.point, learner.prices]), "point and prices", (None,))
+            learner._asked = flag(content["asked"], "asked")
+        except Exception as error:  # domains and algorithms raise errors of many kinds on values that make no sense
             raise FileFormatError(f"{path} holds a learner that is inconsistent: {error}") from error
         return learner
 

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import at_least_zero, number, one_of
+from driftsack.core.checks import LARGEST_FLOAT, Ranges, at_least_zero, number, one_of
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
@@ -83,6 +83,15 @@ class State(NamedTuple):
     scale: Floats  # (1 + d,) the largest outcomes when the LP was written
     latest: Floats  # (1,) the latest round for which means were drawn; -1 before the first
     exploration: float  # z
+
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds."""
+        return {
+            "turn": (0, self.due.size - 1),
+            "latest": (-1, rounds),
+            "drawn": (0.0, LARGEST_FLOAT),
+            "scale": (0.0, LARGEST_FLOAT),
+        }
 
 
 @kernel

@@ -31,14 +31,14 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import whole
+from driftsack.core.checks import ROUNDING, Ranges, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
 from driftsack.game.ledger import Ledger, can_pay, charge, open_ledger, reset_account, set_budget
 from driftsack.game.records import Outcome, Round, with_account, with_time
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.exp3p import mix_uniform, softmax
+from driftsack.numerics.exp3p import SMALLEST, mix_uniform, softmax
 from driftsack.numerics.sampling import draw
 from driftsack.policies import sliding_window_ucb as ucb
 from driftsack.policies.parts.memory import Memory, pack, restore, snapshot
@@ -56,6 +56,10 @@ class Block(NamedTuple):
     earned: Floats  # (1,) reward so far
     rate: Floats  # (d,) the rate when it began
 
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds."""
+        return {"first": (-1, rounds)}
+
 
 class State(NamedTuple):
     """The learner of the block, the block's account, and EXP3 over the windows."""
@@ -71,6 +75,19 @@ class State(NamedTuple):
     explore: float  # gamma
     length: int  # H
     horizon: int
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"windows": (self.windows, self.windows), "probabilities": (SMALLEST, 1.0 + ROUNDING)}
+
+    def check(self) -> None:
+        """Raise unless the block has one of the windows and its learner uses it."""
+        block = self.block
+        if not (0 <= block.window[0] < self.windows.size and 0 <= block.missing[0] < self.length):
+            raise ValueError("the block has a window or a length that does not exist")
+        length = int(self.windows[block.window[0]]) if block.first[0] >= 0 else None
+        if not ucb.uses_windows(self.base, length):
+            raise ValueError("the learner of the block does not use its window")
 
 
 @kernel
@@ -201,6 +218,10 @@ class BanditOverBandit(Policy):
         length = self.block_length(problem)
         steps = max(math.ceil(math.log(length)), 1)
         return [min(math.floor(length ** (k / steps) + 1e-9), length) for k in range(steps + 1)]
+
+    def rounds_kept(self, problem: Problem) -> int:
+        """The rounds of a block."""
+        return self.block_length(problem)
 
     def new_state(self, problem: Problem) -> State:
         """The state before the first block."""

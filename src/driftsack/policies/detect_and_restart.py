@@ -23,7 +23,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import above_zero, one_of, share
+from driftsack.core.checks import LARGEST_INT, Ranges, above_zero, one_of, share
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
@@ -49,6 +49,10 @@ class State(NamedTuple):
     since: Ints  # (1,) the first round since the last restart
     restarts: Ints  # (1,)
     explore: float  # alpha
+
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds."""
+        return {"latest": (-1, rounds), "since": (0, rounds + 1), "restarts": (0, LARGEST_INT)}
 
 
 @kernel

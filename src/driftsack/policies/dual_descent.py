@@ -24,7 +24,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import above_zero
+from driftsack.core.checks import Ranges, above_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.ledger import can_pay
@@ -45,6 +45,10 @@ class State(NamedTuple):
     rate: float  # b
     round_rate: Floats  # (d,) the rate of each scaled resource in the last round chosen
     step: float  # eta
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"scale": (self.scale, self.scale)}
 
 
 @kernel

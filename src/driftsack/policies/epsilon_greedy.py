@@ -26,7 +26,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import share
+from driftsack.core.checks import LARGEST_INT, Ranges, share
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
@@ -46,6 +46,10 @@ class State(NamedTuple):
     horizon: int
     epsilon: float
     step: float
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"pulls": (0, LARGEST_INT)}
 
 
 @kernel

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import above_zero, flag, one_of
+from driftsack.core.checks import Ranges, above_zero, flag, one_of
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
@@ -59,6 +59,10 @@ class State(NamedTuple):
     budget: float  # B
     doublings: int  # a guess is 2^k with k drawn from 0, ..., doublings; negative if there is no guess
     divisor: float  # T0 = guess / divisor
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"scale": (self.scale, self.scale)}
 
 
 @kernel

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core import file_format
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import flag
 from driftsack.core.decision import SKIP, Decision
@@ -22,28 +21,35 @@ from driftsack.core.errors import (
     HorizonReachedError,
     OutcomeError,
     OutOfRangeError,
+    ReentrantCallError,
     UnknownDecisionError,
 )
+from driftsack.core.file_format import atomic_write, check_target, read_bytes
+from driftsack.core.locks import HeldFile, has_taken, hold, thread_lock
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
-from driftsack.game.ledger import admits, charge, is_broken, open_ledger, release, reported_spending, reserve
+from driftsack.game.ledger import admits, is_broken, open_ledger, release, reported_spending, reserve
 from driftsack.game.protocol import STUCK, callable_kernel
 from driftsack.game.records import new_outcome, new_terms, open_round
-from driftsack.game.state_tree import arrays, solve_stuck
+from driftsack.game.settle import settle_kernel, settle_unlearnt
+from driftsack.game.state_tree import solve_stuck
 from driftsack.game.units import normalised_outcome, prices_in_units, units_of
 from driftsack.numerics.compiled import source
-from driftsack.policies.pending import PendingArrays
-from driftsack.policies.policy import Policy, from_spec
+from driftsack.policies import learner_file
+from driftsack.policies.learner_file import Snapshot
+from driftsack.policies.policy import Policy
 
-_LAYOUT = 3  # of the file
 _open_round, _new_outcome = source(open_round), source(new_outcome)  # in Python
 
 
 class Learner:
-    """Ask and tell in the problem's units; safe to share between threads.
+    """Ask and tell in the problem's units; safe to share between threads and to save in a signal handler.
 
     Each ``ask`` begins a round, whether or not the outcomes of earlier rounds have arrived: feedback may arrive late
     and out of order, and counts for the round it belongs to. A ``SKIP`` needs no ``tell``.
+
+    A signal handler may save a learner at any time, also while the thread that it interrupts asks or tells. A child of
+    ``fork`` has a copy of the learner, with a budget of its own. ``copy.deepcopy`` and ``pickle`` make such copies.
 
     Attributes:
         policy: The policy that was started.
@@ -84,10 +90,13 @@ class Learner:
         self.policy = policy
         self.problem = problem
         self.safe = flag(safe, "safe")
-        self._lock = threading.Lock()  # kernels release the GIL, and two threads must not use one state at once
+        self._lock = thread_lock()  # kernels release the GIL, and two threads must not use one state at once
+        self._busy = False  # whether the thread that has the lock is changing the learner
+        self._file: HeldFile | None = None  # the lock of the file that the learner was loaded from or first saved to
         self._rng = generator(seed)
         self._state = policy.new_state(problem)
-        self._choose, self._learn = callable_kernel(self._state, "choose"), callable_kernel(self._state, "learn")
+        self._choose, self._settle = callable_kernel(self._state, "choose"), settle_kernel(self._state)
+        self._settled = np.full(1, -1, dtype=np.int64)  # the latest round that was settled, from 0
         self._ledger, self._terms, self._units = open_ledger(problem.unit_budget), new_terms(problem), units_of(problem)
         self._names = (*problem.arm_names, None)  # the last is that of SKIP
         self._round = 0
@@ -144,10 +153,43 @@ class Learner:
             HorizonReachedError: All rounds have begun.
             BudgetExhaustedError: A budget is exceeded.
         """
+        nested = has_taken(self._lock)
         with self._lock:
-            return self._ask()
+            self._refuse(nested, "ask")
+            try:
+                self._busy = True
+                return self._ask()
+            except BaseException:
+                self._count_reservations()
+                raise
+            finally:
+                self._busy = False
+
+    def _refuse(self, nested: bool, method: str) -> None:
+        """Raise if a signal handler calls a method that would change what the interrupted call is changing."""
+        if nested and self._busy:
+            raise ReentrantCallError(
+                f"{method} was called by a signal handler that interrupted a call of this learner; a handler may "
+                "save the learner, or set a flag after which the interrupted code continues."
+            )
+
+    def _count_reservations(self) -> None:
+        """Set the reservations to those of the pending decisions, after a call that was interrupted."""
+        self._ledger.reserved[:] = float(len(self._pending))
+
+    def _finish_interrupted(self) -> None:
+        """Complete a call that was interrupted after its round had been settled."""
+        self._round = self._begun()
+        own = self._pending.get(int(self._settled[0]) + 1)
+        if own is not None:
+            self._close(own)
+
+    def _begun(self) -> int:
+        """The rounds that have begun, with one whose skip was settled before the call was interrupted."""
+        return self._round + bool(self._settled[0] == self._round)
 
     def _ask(self) -> Decision:
+        self._finish_interrupted()
         problem = self.problem
         if self._round >= problem.horizon:
             raise HorizonReachedError(
@@ -166,7 +208,7 @@ class Learner:
         if arm == SKIP:
             no_costs = np.zeros(problem.resources)
             skipped = _new_outcome(self._terms, self._round, SKIP, float(1.0 - mix.sum()), 0.0, no_costs)
-            self._learn(self._state, skipped)
+            self._settle(self._state, self._ledger, skipped, no_costs, self._settled)
         self._round += 1
         decision = Decision(self._round, arm, mix, prices_in_units(self._units, unit_prices), self._names[arm])
         if arm != SKIP:
@@ -208,7 +250,9 @@ class Learner:
             NotFiniteError: The reward or a cost is NaN or infinite.
         """
         gain, uses = normalised_outcome(self.problem, self._units, reward, costs)
+        nested = has_taken(self._lock)
         with self._lock:
+            self._refuse(nested, "tell")
             own = self._own(decision)
             if own is None:
                 if gain != 0.0 or uses.any():
@@ -218,8 +262,8 @@ class Learner:
                     )
                 return
             probability = float(own.mix[own.arm])
-            self._learn(self._state, _new_outcome(self._terms, own.round - 1, own.arm, probability, gain, uses))
-            self._settle(own, uses)
+            outcome = _new_outcome(self._terms, own.round - 1, own.arm, probability, gain, uses)
+            self._settle_once(own, self._settle, (self._state, self._ledger, outcome, uses, self._settled))
 
     def cancel(self, decision: Decision, costs: npt.ArrayLike | Mapping[str, float] | None = None) -> None:
         """Cancel a decision whose outcome will never arrive; the policy does not learn from it.
@@ -237,20 +281,35 @@ class Learner:
         """
         known = np.zeros(self.problem.resources) if costs is None else costs
         _, uses = normalised_outcome(self.problem, self._units, 0.0, known)
+        nested = has_taken(self._lock)
         with self._lock:
+            self._refuse(nested, "cancel")
             own = self._own(decision)
             if own is not None:
-                self._settle(own, uses)
+                self._settle_once(own, settle_unlearnt, (self._ledger, own.round - 1, uses, self._settled))
             elif uses.any():
                 raise OutcomeError(
                     f"round {decision.round} was skipped: its costs are 0, got {uses * self._units.costs}."
                 )
 
-    def _settle(self, own: Decision, uses: Floats) -> None:
-        """Charge a pending decision and release its reservation."""
-        charge(self._ledger, uses)
-        release(self._ledger)
+    def _settle_once(self, own: Decision, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        """Settle a pending decision, unless a call that was interrupted has done so, and forget it."""
+        try:
+            self._busy = True
+            if self._settled[0] != own.round - 1:
+                self._finish_interrupted()
+                kernel(*arguments)
+            self._close(own)
+        except BaseException:
+            self._count_reservations()
+            raise
+        finally:
+            self._busy = False
+
+    def _close(self, own: Decision) -> None:
+        """Forget a pending decision that was settled, and release its reservation."""
         del self._pending[own.round]
+        release(self._ledger)
 
     def _own(self, decision: Decision) -> Decision | None:
         """This learner's pending decision, or None for a SKIP; raise an error if there is neither."""
@@ -278,65 +337,118 @@ class Learner:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the learner to one file; :meth:`load` continues from there, bit for bit.
 
+        The file's permissions are kept and symbolic links are followed. The first file that a learner is saved to is
+        held for writing, as by :meth:`load`.
+
         Args:
             path: The file to write. If writing fails, it keeps its previous content.
+
+        Raises:
+            FileInUseError: Another process holds the file for writing.
+        """
+        check_target(path)
+        held = hold(path)
+        with self._lock:
+            data = self.to_bytes()
+            with atomic_write(Path(path)) as stream:
+                stream.write(data)
+            if self._file is None:
+                self._file = held
+
+    def to_bytes(self) -> bytes:
+        """Return what :meth:`save` writes; :meth:`from_bytes` reads it.
+
+        Returns:
+            The learner as bytes.
         """
         with self._lock:
-            content = {
-                "policy": self.policy.to_spec(),
-                "problem": self.problem.to_dict(),
-                "safe": self.safe,
-                "round": self._round,
-                "fallbacks": self._fallbacks,
-                "rng": self._rng.bit_generator.state,
-            }
-            pending = PendingArrays.of(self.pending, self.problem)
-            stored = self._arrays() | arrays(pending, "pending")
-            file_format.write(path, "learner", _LAYOUT, content, stored)
+            return learner_file.encode(self._snapshot())
 
-    def _check_progress(self) -> None:
-        """Raise unless the round and the pending decisions that were read are possible."""
-        if not 0 <= self._round <= self.problem.horizon:
-            raise ValueError(f"the round must lie in [0, {self.problem.horizon}], got {self._round}")
-        for decision in self._pending.values():
-            if not (1 <= decision.round <= self._round and 0 <= decision.arm < self.problem.arms):
-                raise ValueError(f"round {decision.round} with arm {decision.arm} cannot be pending")
+    def state_hash(self) -> str:
+        """Return a digest of everything that the learner consists of.
 
-    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Every array that makes up state and ledger; reservations follow from the pending decisions."""
-        found = arrays(self._state, "state") | arrays(self._ledger, "ledger")
-        del found["ledger.reserved"]
-        return found
+        Learners with equal digests decide the same from now on, if they are told the same.
+
+        Returns:
+            The digest, 64 hexadecimal digits.
+        """
+        with self._lock:
+            return learner_file.state_hash(self._snapshot())
+
+    def _snapshot(self) -> Snapshot:
+        """What the learner consists of; a call that a signal interrupted counts once its round is settled."""
+        settled = int(self._settled[0]) + 1
+        pending = tuple(decision for decision in self.pending if decision.round != settled)
+        rng: dict[str, Any] = dict(self._rng.bit_generator.state)
+        return Snapshot(
+            self.policy,
+            self.problem,
+            self.safe,
+            self._begun(),
+            self._fallbacks,
+            rng,
+            pending,
+            self._state,
+            self._ledger,
+        )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Learner:
+    def load(cls, path: str | os.PathLike[str], read_only: bool = False) -> Learner:
         """Read a file that :meth:`save` wrote. The policy's class must have been imported.
+
+        The file is held for writing as long as the learner exists: no other process can load it or save to it
+        meanwhile, since each would spend the whole budget. A lock beside it, ``FILE.lock``, names the process.
 
         Args:
             path: The file.
+            read_only: Whether to read the file without holding it, to inspect it while another process uses it.
 
         Returns:
             A learner that continues where the saved one stopped, bit for bit.
 
         Raises:
             FileFormatError: The file is damaged, of another kind or of another version.
+            FileInUseError: Another process holds the file for writing.
         """
-        content, stored = file_format.read(path, "learner", _LAYOUT)
-        try:
-            learner = cls(from_spec(content["policy"]), Problem(**content["problem"]), safe=content["safe"])
-            learner._round, learner._fallbacks = int(content["round"]), int(content["fallbacks"])
-            waiting = PendingArrays(*(stored.pop(f"pending.{field}") for field in PendingArrays._fields))
-            learner._pending = {d.round: d for d in waiting.decisions(learner.problem.arm_names)}
-            learner._check_progress()
-            learner._ledger.reserved[:] = float(len(learner._pending))
-            learner._rng.bit_generator.state = content["rng"]
-            targets = learner._arrays()
-            if targets.keys() != stored.keys():
-                raise ValueError(f"expected arrays {sorted(targets)}, got {sorted(stored)}")
-            for name, target in targets.items():
-                if stored[name].shape != target.shape or stored[name].dtype != target.dtype:
-                    raise ValueError(f"array {name} has another shape or type than this problem needs")
-                target[...] = stored[name]
-        except (KeyError, TypeError, ValueError) as error:
-            raise FileFormatError(f"{path} holds a learner that is inconsistent: {error}") from error
+        held = None if flag(read_only, "read_only") else hold(path)
+        learner = cls._restored(learner_file.decode(read_bytes(path, learner_file.KIND), str(path)))
+        learner._file = held
         return learner
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Learner:
+        """Read what :meth:`to_bytes` returned. The policy's class must have been imported.
+
+        Args:
+            data: The bytes.
+
+        Returns:
+            A learner that continues where the other one was, bit for bit.
+
+        Raises:
+            FileFormatError: The bytes are damaged, of another kind or of another version.
+        """
+        return cls._restored(learner_file.decode(data, "the data"))
+
+    @classmethod
+    def _restored(cls, snapshot: Snapshot) -> Learner:
+        """A learner from a snapshot that was checked."""
+        learner = cls(snapshot.policy, snapshot.problem, safe=snapshot.safe)
+        learner._round, learner._fallbacks = snapshot.round, snapshot.fallbacks
+        learner._pending = {decision.round: decision for decision in snapshot.pending}
+        learner._rng.bit_generator.state = snapshot.rng
+        learner._state, learner._ledger = snapshot.state, snapshot.ledger
+        learner._count_reservations()
+        return learner
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle through the format of files, which is checked when it is read."""
+        return _unpickled, (type(self), self.policy, self.to_bytes())
+
+
+def _unpickled(cls: type[Learner], policy: Policy, data: bytes) -> Learner:
+    """Restore a learner; ``policy`` is pickled too, so that the module that defines it is imported."""
+    learner = cls.from_bytes(data)
+    if learner.policy != policy:
+        raise FileFormatError(f"the pickled learner must be of {policy}, got {learner.policy}.")
+    return learner

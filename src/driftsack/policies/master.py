@@ -36,21 +36,22 @@ its block, or belongs to a round before the active learner was started, is dropp
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import above_zero
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, Ranges, above_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.policies import sliding_window_ucb as ucb
-from driftsack.policies.parts.memory import Memory, pack, repeat, restore, save, snapshot
+from driftsack.policies.parts.memory import Memory, pack, repeat, restore, save, snapshot, states_in
 from driftsack.policies.parts.pacing import FIXED
 from driftsack.policies.parts.radius import check_radius_settings, new_radius
 from driftsack.policies.policy import Policy
@@ -68,6 +69,26 @@ class Schedule(NamedTuple):
     ends: Ints  # (orders,) the round after its last; at most the current round if there is no learner
     active: Ints  # (1,) the order of the active learner
 
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds."""
+        return {
+            "order": (0, self.ends.size - 1),
+            "first": (0, rounds),
+            "latest": (-1, rounds),
+            "restarts": (0, rounds),
+            "begun": (0, rounds),
+            "ends": (0, LARGEST_INT),
+            "active": (-1, self.ends.size - 1),
+        }
+
+    def check(self) -> None:
+        """Raise unless the learner of the block's order lasts until the block ends."""
+        n = self.order[0]
+        if self.latest[0] >= 0 and not (
+            0 <= self.active[0] <= n and self.first[0] <= self.latest[0] and self.ends[n] == self.first[0] + (1 << n)
+        ):
+            raise ValueError("the schedule has a block without a learner")
+
 
 class Evidence(NamedTuple):
     """The statistics of the tests since the block began."""
@@ -75,6 +96,10 @@ class Evidence(NamedTuple):
     earned: Floats  # (orders, 1 + d) since each learner was started: rewards, and costs minus the rate
     gaps: Floats  # (1 + d,) sums of UCB - r and c - LCB
     least: Floats  # (1 + d,) U_t and the prices of its LP
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds; the least value of an empty block is infinite."""
+        return {"least": (-LARGEST_FLOAT, np.inf)}
 
 
 class State(NamedTuple):
@@ -87,6 +112,10 @@ class State(NamedTuple):
     schedule: Schedule
     evidence: Evidence
     width: float  # rho-hat(L) sqrt(L)
+
+    def nested(self) -> Iterator[Any]:
+        """Iterate over the learners that wait, which are states like ``base``."""
+        return states_in(self.waiting, self.base, self.memory)
 
 
 @kernel

@@ -37,7 +37,7 @@ from numpy.random import Generator
 from driftsack.benchmarks.benchmark import plan_spending
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.core.arrays import Floats, Ints, Phase
-from driftsack.core.checks import at_least_zero, frozen, of_type, share
+from driftsack.core.checks import Ranges, at_least_zero, frozen, of_type, share
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
@@ -76,6 +76,10 @@ class State(NamedTuple):
     even: float  # 1 - lambda
     prior_weight: float  # N
     remaining: bool
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"row": (-1, len(self.forecast.rewards) - 1)}
 
 
 @kernel
@@ -190,6 +194,11 @@ class PlanWithForecast(Policy):
             "base must not have a spending plan of its own, but PlanWithForecast follows the plan of its forecast; "
             "wrap another policy, or use PlanWithForecast alone."
         )
+
+    def rounds_kept(self, problem: Problem) -> int:
+        """The rounds of both windows; one that never forgets keeps none."""
+        lengths = () if self.windows is None else checked_windows(self.windows)
+        return sum(length for length in lengths if length < problem.horizon)
 
     def new_state(self, problem: Problem) -> State:
         """The state with the plan and without observations."""

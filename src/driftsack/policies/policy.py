@@ -72,6 +72,24 @@ class Policy(abc.ABC):
         """Whether old outcomes cease to affect estimates; None for a policy that learns nothing."""
         return False
 
+    def rounds_kept(self, problem: Problem) -> int:
+        """Return how many rounds the state keeps one by one, so that a file can be checked before it is allocated.
+
+        A policy without windows keeps none; one that wraps others keeps theirs.
+
+        Args:
+            problem: The problem.
+
+        Returns:
+            The number of rounds.
+        """
+        return sum(wrapped.rounds_kept(problem) for wrapped in self._wrapped())
+
+    def _wrapped(self) -> Iterator[Policy]:
+        """Iterate over the policies that are settings of this one."""
+        values = (getattr(self, setting.name) for setting in dataclasses.fields(self))
+        return (value for value in values if isinstance(value, Policy))
+
     def warn_about(self, problem: Problem) -> None:
         """Warn about settings that cannot work well on a problem; ``start`` calls it.
 
@@ -80,10 +98,8 @@ class Policy(abc.ABC):
         Args:
             problem: The problem.
         """
-        for setting in dataclasses.fields(self):
-            wrapped = getattr(self, setting.name)
-            if isinstance(wrapped, Policy):
-                wrapped.warn_about(problem)
+        for wrapped in self._wrapped():
+            wrapped.warn_about(problem)
 
     def start(self, problem: Problem, seed: Seed = 0, safe: bool = False) -> Learner:
         """Start a learner on a problem.

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import above_zero, share
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, Ranges, above_zero, share
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
@@ -58,6 +58,10 @@ class State(NamedTuple):
     horizon: int
     epsilon: float
     gain: float  # eta
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"pulls": (0, LARGEST_INT), "rate": (TINY, LARGEST_FLOAT), "price": (0.0, LARGEST_FLOAT)}
 
 
 @kernel

@@ -25,13 +25,13 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import at_least_zero
+from driftsack.core.checks import Ranges, at_least_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import softmax
-from driftsack.numerics.window import Window, add, open_window
+from driftsack.numerics.window import LARGEST_SUM, Window, add, open_window
 from driftsack.policies.parts.radius import rad
 from driftsack.policies.policy import Policy, renamed_settings
 
@@ -48,6 +48,11 @@ class State(NamedTuple):
     radius: float  # C
     time_cost: float  # B / T
     reward: Floats  # (1,) scratch
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        sums = (0, LARGEST_SUM)
+        return {"scale": (self.scale, self.scale), "rewards.sums": sums, "costs.sums": sums}
 
 
 @kernel

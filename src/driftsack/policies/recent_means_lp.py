@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import share, whole
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, Ranges, share, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
@@ -46,6 +46,10 @@ class State(NamedTuple):
     lp: Simplex
     horizon: int
     epsilon: float
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {"pulls": (0, LARGEST_INT), "largest": (TINY, LARGEST_FLOAT)}
 
 
 @kernel
@@ -127,6 +131,10 @@ class RecentMeansLP(Policy):
     def forgets(self) -> bool:
         """An outcome is dropped after ``pulls`` further ones of its arm."""
         return True
+
+    def rounds_kept(self, problem: Problem) -> int:
+        """The last pulls of each arm."""
+        return problem.arms * self.pulls
 
     def new_state(self, problem: Problem) -> State:
         """The state without observations."""

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import at_least_zero, pair, share, whole
+from driftsack.core.checks import Ranges, at_least_zero, pair, share, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
@@ -36,7 +36,7 @@ from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.index_set import clear
 from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
-from driftsack.numerics.window import Window, shrunk_mean, shrunk_variance
+from driftsack.numerics.window import LARGEST_SUM, Window, shrunk_mean, shrunk_variance
 from driftsack.policies.parts.first_pulls import (
     FirstPulls,
     check_first_pulls,
@@ -70,6 +70,10 @@ class State(NamedTuple):
     pacer: Pacer
     lp: Simplex
     first: FirstPulls
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds: rewards and costs are not negative."""
+        return dict.fromkeys(("means.rewards.sums", "means.costs.sums"), (0, LARGEST_SUM))
 
 
 @kernel
@@ -130,6 +134,12 @@ def variance(radius: Radius, window: Window, arm: int, i: int) -> float:
 def use_windows(state: State, length: int) -> None:
     """Use windows of ``length`` rounds, at most those of the rings, or none if it is 0; only without observations."""
     set_windows(state.means, length)
+
+
+def uses_windows(state: State, length: int | None) -> bool:
+    """Whether both windows have ``length`` rounds; None for those of the rings."""
+    windows = (state.means.rewards, state.means.costs)
+    return all(window.length[0] == (window.arms.size if length is None else length) for window in windows)
 
 
 @kernel
@@ -231,6 +241,10 @@ class SlidingWindowUCB(Policy):
             return cast("tuple[int, int]", self.windows)
         drifts = cast("tuple[float, float]", self.variation)  # the constructor accepted exactly one of the two
         return windows(problem.horizon, problem.arms, problem.resources, drifts)
+
+    def rounds_kept(self, problem: Problem) -> int:
+        """The rounds of both windows; one that never forgets keeps none."""
+        return sum(length for length in self.window_lengths(problem) if length < problem.horizon)
 
     def warn_about(self, problem: Problem) -> None:
         """Warn if ``cost_max`` is so loose that the radii of costs say nothing."""

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import whole
+from driftsack.core.checks import Ranges, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
@@ -48,6 +48,16 @@ class State(NamedTuple):
     latest: Ints  # (1,) the latest round chosen, from 0
     key: Ints  # (1,) key of the hash that binarises outcomes; 0 before it is drawn
     ones: Floats  # (1 + d,) scratch
+
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds."""
+        return {"latest": (-1, rounds), "key": (0, 2**32)}
+
+    def check(self) -> None:
+        """Raise unless there are at most as many ones as outcomes; the posteriors would not exist."""
+        sums, grid = self.outcomes.sums, self.outcomes.grid[0]
+        if (sums < 0).any() or (sums > self.outcomes.pulls[:, None] * grid).any():
+            raise ValueError("an arm has more ones than outcomes")
 
 
 @kernel
@@ -121,6 +131,10 @@ class ThompsonBwK(Policy):
     def follow_rate(self) -> ThompsonBwK:
         """Plan with the rate of each round."""
         return replace(self, budget_rule=FIXED)
+
+    def rounds_kept(self, problem: Problem) -> int:
+        """The rounds of the window; one that never forgets keeps none."""
+        return self.windows if self.windows is not None and self.windows < problem.horizon else 0
 
     def new_state(self, problem: Problem) -> State:
         """The state without observations, with uniform posteriors."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import whole
+from driftsack.core.checks import Ranges, whole
 from driftsack.core.decision import SKIP
 from driftsack.game.records import Round
 from driftsack.numerics.compiled import kernel
@@ -29,6 +29,15 @@ class FirstPulls(NamedTuple):
     due: Ints
     left: Ints
     latest: Ints
+
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds."""
+        return {"due": (0, self.due), "left": (0, self.left), "latest": (-1, np.array([rounds, self.due.size - 1]))}
+
+    def check(self) -> None:
+        """Raise unless the number of pulls that are left is their sum and the latest one has an arm."""
+        if self.left[0] != self.due.sum() or (self.latest[0] >= 0) != (self.latest[1] >= 0):
+            raise ValueError("the first pulls that are left do not add up")
 
 
 def new_first_pulls(arms: int, count: int) -> FirstPulls:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import LARGEST_FLOAT, Ranges
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome
 from driftsack.numerics.compiled import kernel
@@ -42,6 +43,17 @@ class WindowedMeans(NamedTuple):
     reward: Floats
     cost: Floats
 
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds.
+
+        Args:
+            rounds: The number of rounds.
+
+        Returns:
+            The lowest and highest values by field.
+        """
+        return {"latest": (-1, rounds)}
+
 
 class DiscountedMeans(NamedTuple):
     """Discounted sums of outcomes per arm.
@@ -57,6 +69,18 @@ class DiscountedMeans(NamedTuple):
     pulls: Floats
     latest: Ints
     discount: float
+
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds.
+
+        Args:
+            rounds: The number of rounds.
+
+        Returns:
+            The lowest and highest values by field.
+        """
+        least_zero = (0.0, LARGEST_FLOAT)
+        return {"latest": (-1, rounds), "pulls": least_zero, "sums": least_zero}
 
 
 def windowed_means(problem: Problem, lengths: tuple[int, int], squares: bool = False) -> WindowedMeans:

@@ -7,13 +7,15 @@ laid out contiguously in one :class:`Memory` (:func:`pack`). Restarting the base
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import frozen, of_type
+from driftsack.core.checks import Ranges, frozen, of_type
 from driftsack.core.errors import SettingError
 from driftsack.game.state_tree import arrays, owner_of, relocate
 from driftsack.numerics.compiled import kernel
@@ -27,6 +29,10 @@ class Memory(NamedTuple):
     floats: Floats  # (n,) or (k, n)
     ints: Ints
     bools: Bools
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """Anything: the states that lie in it are checked."""
+        return {"floats": None, "ints": None}
 
 
 def check_base(base: Any) -> None:
@@ -58,7 +64,7 @@ def pack(state: Any) -> tuple[Any, Memory]:
         pools.append(pool)
     if len(places) < len(owners):
         raise SettingError("the state of a wrapped policy must consist of float64, int64 and bool arrays.")
-    return relocate(state, lambda owner: places[id(owner)]), Memory(*pools)
+    return relocate(state, partial(_place, places)), Memory(*pools)
 
 
 def repeat(memory: Memory, count: int) -> Memory:
@@ -71,6 +77,18 @@ def snapshot(memory: Memory) -> Memory:
     """Return the current content as a single read-only row, which is shared between trials and never saved."""
     frozen_rows: list[Any] = [frozen(part[None]) for part in memory]
     return Memory(*frozen_rows)
+
+
+def states_in(contents: Memory, state: Any, memory: Memory) -> Iterator[Any]:
+    """Iterate over the states in the rows of ``contents``, each like ``state``, which lies in ``memory``."""
+    for row in zip(*contents, strict=True):
+        places = {id(pool): part for pool, part in zip(memory, row, strict=True)}
+        yield relocate(state, partial(_place, places))
+
+
+def _place(places: Mapping[int, npt.NDArray[Any]], owner: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array that takes the place of ``owner``."""
+    return places[id(owner)]
 
 
 @kernel

@@ -37,6 +37,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import LARGEST_FLOAT, ROUNDING, Ranges
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome
 from driftsack.numerics.compiled import kernel
@@ -78,6 +79,27 @@ class RunLengths(NamedTuple):
     outcome: Floats  # (p,) scratch: the present outcome
     start: Floats  # (p,) scratch: q0
     likelihood: Floats  # (K,) scratch
+
+    def ranges(self, rounds: int) -> Ranges:
+        """What the fields may hold after some rounds."""
+        scratch = dict.fromkeys(("outcome", "start", "likelihood"))
+        least_zero = ("counts", "sd", "total", "observed", "changes", "squares", "spread", "overall", "prior")
+        return {
+            **dict.fromkeys(least_zero, (0.0, LARGEST_FLOAT)),
+            "weights": (0.0, 1.0 + ROUNDING),
+            "live": (0, RUNS),
+            "last": (-1, rounds),
+            "trust": (0.0, 1.0),
+            "largest": (TINY, LARGEST_FLOAT),
+            "dispersion": (0.0, LARGEST_FLOAT),
+            "unit": (self.unit, self.unit),
+            **scratch,
+        }
+
+    def check(self) -> None:
+        """Raise unless exactly the arms that were observed have runs."""
+        if ((self.live > 0) != (self.last >= 0)).any():
+            raise ValueError("an arm without observations has a belief, or one with observations has none")
 
 
 def new_run_lengths(problem: Problem) -> RunLengths:

@@ -35,6 +35,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import LARGEST_INT, Ranges
 from driftsack.core.problem import Problem
 from driftsack.game.records import Round
 from driftsack.lp.step import LOOSE
@@ -66,6 +67,21 @@ class TwoSpeed(NamedTuple):
     horizon: int
     speed: float  # theta
     remaining: bool  # pace by what is left, instead of the round's rate
+
+    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
+        """What the fields may hold after some rounds."""
+        return {
+            "kept": (0, SNAPSHOTS),
+            "gap": (1, LARGEST_INT),
+            "rounds": (0, LARGEST_INT),
+            "used": None,
+            "unit": (self.unit, self.unit),
+        }
+
+    def check(self) -> None:
+        """Raise unless there are snapshots once there are rounds."""
+        if (self.kept[0] > 0) != (self.rounds[0] > 0):
+            raise ValueError("the number of snapshots does not fit the number of rounds")
 
 
 def new_two_speed(problem: Problem, speed: float, remaining: bool) -> TwoSpeed:

@@ -1,0 +1,292 @@
+"""Files of learners: no content can hurt, older layouts are read, and one process at a time writes."""
+
+from __future__ import annotations
+
+import copy
+import io
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import driftsack as ds
+from driftsack.bench.damaged_files import attack_apart
+from driftsack.core import file_format
+from driftsack.core.errors import DriftsackError, FileFormatError, FileInUseError, ShapeError
+from driftsack.policies.learner_file import LAYOUT
+
+PROBLEM = ds.Problem(horizon=60, arms=3, budget=[20.0, 25.0])
+POLICY = ds.SlidingWindowUCB(windows=(7, 11), scale=0.2)
+LONG_WINDOW = {
+    "policy": {**POLICY.to_spec(), "windows": [10**11, 7]},
+    "problem": {**PROBLEM.to_dict(), "horizon": 2**50},
+}
+DATA = Path(__file__).parent / "data"
+
+
+def play(learner: ds.Learner, rounds: int, seed: int = 0) -> list[int]:
+    rng = np.random.default_rng(seed)
+    arms = []
+    for _ in range(rounds):
+        decision = learner.ask()
+        arms.append(decision.arm)
+        if decision.arm != ds.SKIP:
+            learner.tell(decision, float(rng.random()), 0.6 * rng.random(2))
+    return arms
+
+
+def started(rounds: int = 20) -> ds.Learner:
+    learner = POLICY.start(PROBLEM, seed=3)
+    play(learner, rounds)
+    learner.ask()
+    return learner
+
+
+def run_python(code: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **environment}, check=False, timeout=120
+    )
+
+
+def crafted(path: Path, content: dict[str, Any] | None = None, **arrays: Any) -> None:
+    """Write a file with other content and a digest that fits."""
+    known, stored = file_format.decode(started().to_bytes(), "learner", LAYOUT, "the original")
+    for name, change in arrays.items():
+        array = stored[name.replace("__", ".")]
+        array.flat[0] = change
+    file_format.write(path, "learner", LAYOUT, {**known, **(content or {})}, stored)
+
+
+def test_no_damaged_or_crafted_file_is_loaded_wrongly() -> None:
+    """``driftsack bench --files`` does the same at length."""
+    report = attack_apart(1_000, seed=11)
+    assert report.failures == ()
+    assert report.refused + report.loaded == report.files == 1_000
+    assert report.refused > 400
+    assert report.loaded > 20
+
+
+def test_the_attack_finds_missing_checks() -> None:
+    code = """
+import driftsack.policies.learner_file as file
+from driftsack.bench import damaged_files
+damaged_files.SPOILERS = damaged_files.SPOILERS[3:5]
+damaged_files.victims = lambda: [damaged_files.NaiveUCB(scale=0.1), damaged_files.AlwaysArm(1)]
+for name in ("check_state", "_check_pending", "_check_ledger"):
+    check = getattr(file, name)
+    setattr(file, name, lambda *_: None)
+    print(len(damaged_files.attack(120).failures))
+    setattr(file, name, check)
+print(len(damaged_files.attack(120).failures))
+"""
+    *without, complete = (int(count) for count in run_python(code, NUMBA_DISABLE_JIT="1").stdout.split())
+    assert min(without) > 0 == complete
+    assert len(without) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"state__means__stale__size": 10**9}, r"stale.size must lie in \[0, 3\]"),
+        ({"pending__arms": 100_000}, r"pending.arms must lie in \[0, 2\]"),
+        ({"pending__rounds": 0}, "pending.rounds must lie in"),
+        ({"pending__mixes": np.nan}, "pending.mixes must lie in"),
+        ({"state__means__rewards__arms": 3}, "rewards.arms must lie in"),
+        ({"state__means__rewards__sums": 1}, "sums of a window"),
+        ({"state__means__stale__present": True}, "marked as present"),
+        ({"state__lp__basis": 99}, "basis must lie in"),
+        ({"state__lp__columns": np.inf}, "columns must lie in"),
+        ({"state__first__latest": 7}, "first pulls that are left"),
+        ({"ledger__spent": np.nan}, "spent must lie in"),
+        ({"ledger__spent": -1.0}, "spent must lie in"),
+        ({"ledger__budget": 1e9}, r"budget must lie in \[\[20. 25.\]"),
+        ({"content": LONG_WINDOW}, "larger than its file"),
+        ({"content": {"problem": {**PROBLEM.to_dict(), "horizon": 2**60}}}, "horizon must be at least 1 and at most"),
+        ({"content": {"problem": {**PROBLEM.to_dict(), "arms": 10**9}}}, "larger than its file"),
+        ({"content": {"round": float("inf")}}, "round must be a whole number"),
+        ({"content": {"rng": {}}}, "inconsistent"),
+    ],
+)
+def test_a_crafted_file_is_refused_with_the_reason(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    crafted(tmp_path / "learner", **change)
+    with pytest.raises(FileFormatError, match=words) as error:
+        ds.Learner.load(tmp_path / "learner")
+    assert str(tmp_path / "learner") in str(error.value)
+
+
+def test_sizes_are_limited_before_anything_is_allocated(tmp_path: Path) -> None:
+    """Headers lie: a bomb of zeros, an array that claims to be long, and runs of 2^31 rounds."""
+    bomb, claim = tmp_path / "bomb", tmp_path / "claim"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("driftsack.npy", bytes(50_000_000))
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**8,)})
+    with zipfile.ZipFile(claim, "w") as archive:
+        archive.writestr("driftsack.npy", header.getvalue())
+    world = ds.Instance.stationary([0.5], [[0.5]], horizon=10, budget=5)
+    tracemalloc.start()
+    for path in (bomb, claim):
+        with pytest.raises(FileFormatError, match="not a complete driftsack learner file"):
+            ds.Learner.load(path)
+    with pytest.raises(ShapeError, match="runs must be 10 rounds together"):
+        ds.Instance.from_dict({**world.to_dict(), "runs": [[0, 2**31 - 1]]})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "arms"),
+    [
+        ("sliding-window-ucb", [0, 1, 1, 1, 2, 1, 0, 2, 1, 1, 0, 1]),
+        ("adaptive", [0] * 12),
+        ("master", [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 2, 2]),
+    ],
+)
+def test_files_of_layout_3_are_read(name: str, arms: list[int]) -> None:
+    """Files that earlier code wrote; what it decided next is repeated."""
+    learner = ds.Learner.load(DATA / "learner-layout-3" / f"{name}.npz", read_only=True)
+    assert (learner.round, len(learner.pending), learner.safe) == (27, 2, True)
+    for decision in learner.pending:
+        learner.tell(decision, 0.5, [0.25, 0.25])
+    assert play(learner, 12, seed=1) == arms
+
+
+def test_bytes_copies_and_pickles_continue_bit_for_bit() -> None:
+    learner = started()
+    others = [ds.Learner.from_bytes(learner.to_bytes()), copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))]  # noqa: S301
+    decision = learner.pending[0]
+    told = pickle.loads(pickle.dumps(decision)), copy.deepcopy(decision), decision  # noqa: S301
+    assert {other.state_hash() for other in others} == {learner.state_hash()}
+    before = learner.state_hash()
+    for other, same in zip(others, told, strict=True):
+        other.tell(same, 0.5, [0.1, 0.2])
+    learner.tell(decision, 0.5, [0.1, 0.2])
+    assert {other.state_hash() for other in others} == {learner.state_hash()} != {before}
+    assert [play(other, 10) for other in others] == [play(copy.copy(learner), 10)] * 3
+    with pytest.raises(FileFormatError, match="the data is not a complete driftsack learner file"):
+        ds.Learner.from_bytes(learner.to_bytes()[:-9])
+
+
+def test_a_copied_instance_is_checked_and_read_only() -> None:
+    world = ds.instances.example_1(horizon=10)
+    for other in (copy.deepcopy(world), copy.copy(world), pickle.loads(pickle.dumps(world))):  # noqa: S301
+        assert other == world
+        assert not other.phase.flags.writeable
+    object.__setattr__(world, "phase", np.full(10, 10**6))
+    with pytest.raises(DriftsackError, match="phase must lie in"):
+        copy.deepcopy(world)
+    with pytest.raises(DriftsackError, match="phase must lie in"):
+        pickle.loads(pickle.dumps(world))  # noqa: S301
+
+
+def test_save_keeps_permissions_and_follows_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    target, link = folder / "learner.npz", tmp_path / "link"
+    learner = started()
+    learner.save(target)
+    target.chmod(0o640)
+    link.symlink_to(target)
+    synced: list[bool] = []
+    sync = os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    play(learner, 1)
+    learner.save(link)
+    assert synced == [False, True]  # the file, and after its replacement the folder
+    assert link.is_symlink()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert ds.Learner.load(target).round == learner.round
+
+    def fail(*_: Any) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    before = target.read_bytes()
+    with pytest.raises(OSError, match="disk is full"):
+        learner.save(link)
+    assert target.read_bytes() == before
+    assert not list(tmp_path.rglob("*.part"))
+
+
+OTHER = """
+import sys
+import driftsack as ds
+from driftsack.core.errors import FileInUseError
+for use in (ds.Learner.load, ds.NaiveUCB().start(ds.Problem(9, 2, [5.0])).save):
+    try:
+        use(sys.argv[1])
+    except FileInUseError as error:
+        print(error)
+print(ds.Learner.load(sys.argv[1], read_only=True).round)
+"""
+
+
+def test_one_process_at_a_time_holds_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "learner"
+    learner = started()
+    learner.save(path)
+    same = ds.Learner.load(path)  # the same process may
+    del learner
+    refusals = run_python(OTHER, str(path), NUMBA_DISABLE_JIT="1").stdout.splitlines()
+    assert len(refusals) == 3
+    for refusal in refusals[:2]:
+        assert f"{path} is open for writing in process {os.getpid()} on " in refusal
+        assert "behind a service" in refusal
+    assert refusals[2] == "21"
+    same.save(tmp_path / "backup")  # a second file is held only while it is written
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["backup", "learner", "learner.lock"]
+    child = os.fork()
+    if child == 0:
+        try:
+            same.save(path)
+        except FileInUseError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    del same
+    assert run_python(OTHER, str(path), NUMBA_DISABLE_JIT="1").stdout.split() == ["0"]  # and was overwritten
+    assert not (tmp_path / "learner.lock").exists()
+
+
+def test_two_workers_with_one_file_do_not_spend_two_budgets(tmp_path: Path) -> None:
+    path = tmp_path / "learner"
+    ds.policies.AlwaysArm(0).start(ds.Problem(horizon=50, arms=1, budget=[5.0]), safe=True).save(path)
+    code = """
+import sys
+import driftsack as ds
+try:
+    learner = ds.Learner.load(sys.argv[1])
+except ds.errors.FileInUseError:
+    sys.exit("in use")
+print("loaded", flush=True)
+sys.stdin.read()
+while not learner.done:
+    decision = learner.ask()
+    if decision.arm != ds.SKIP:
+        learner.tell(decision, 1.0, 1.0)
+print(5.0 - learner.remaining[0])
+"""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    command = [sys.executable, "-c", code, str(path)]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    workers = [subprocess.Popen(command, text=True, env=environment, **pipes) for _ in range(2)]
+    loaded = [worker.stdout is not None and worker.stdout.readline() for worker in workers]
+    ends = [worker.communicate() for worker in workers]
+    assert loaded.count("loaded\n") == 1
+    assert [error for _, error in ends].count("in use\n") == 1
+    assert sum(float(spent or 0.0) for spent, _ in ends) == 5.0
