@@ -238,6 +238,8 @@ def says_the_same(data: bytes, other: bytes) -> bool:
 def _agrees(value: Any, known: Any) -> bool:
     if isinstance(value, dict) and isinstance(known, dict):
         return all(name in known and _agrees(value[name], known[name]) for name in value)
+    if isinstance(known, list) and not isinstance(value, list):  # one number for all
+        return all(_agrees(value, each) for each in known)
     if isinstance(value, (int, float)) and isinstance(known, (int, float)):
         return float(value) == float(known)
     return bool(value == known)
@@ -351,7 +353,7 @@ def change_setting(content: Content, arrays: Arrays, rng: Generator) -> None:  #
     if rng.random() < 0.1 and isinstance(place, dict):  # noqa: PLR2004
         del place[key]
     else:
-        place[key] = SETTINGS[int(rng.integers(len(SETTINGS)))]
+        place[key] = copy.deepcopy(SETTINGS[int(rng.integers(len(SETTINGS)))])
 
 
 def change_much(content: Content, arrays: Arrays, rng: Generator) -> None:
