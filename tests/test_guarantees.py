@@ -164,7 +164,7 @@ def test_the_unpruned_mixture_is_that_of_the_policy() -> None:
     mixture, belief = unpruned_mixture(problem, level, own, np.random.default_rng(0))
     assert belief.live[0] == mixture.weights.size == RUNS
     np.testing.assert_allclose(belief.weights[0], mixture.weights, rtol=1e-9)
-    other, _ = unpruned_mixture(dataclasses.replace(problem, arms=5), level, own, np.random.default_rng(0))
+    other, _ = unpruned_mixture(ds.Problem(RUNS, 5, [4.0]), level, own, np.random.default_rng(0))
     assert not np.allclose(other.weights, mixture.weights, rtol=1e-6)
 
 

@@ -301,7 +301,7 @@ def test_an_instance_is_a_value() -> None:
     ("change", "words"),
     [
         ({"noise": "unknown"}, "noise must be one of"),
-        ({"runs": [[0, 20]]}, r"phase must be whole numbers of shape \(180,\)"),
+        ({"runs": [[0, 20]]}, "runs must be 180 rounds together, got 20"),
         ({"runs": [[9, 180]]}, r"phase must lie in \[0, 4\]"),
         ({"rewards": [[0.1, 0.2]]}, "rewards must be numbers of shape"),
         ({"more": 1}, "an instance needs"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import signal
 import sys
@@ -26,9 +27,10 @@ COST = 0.25  # sums of it are exact
 FILES = ("learner.py", "ledger.py", "settle.py")
 
 
-def started() -> ds.Learner:
+def started(horizon: int = PROBLEM.horizon) -> ds.Learner:
     """A learner that has been asked and told, so that everything is compiled."""
-    learner = ds.policies.EpsilonGreedy().start(PROBLEM, seed=1, safe=True)
+    problem = dataclasses.replace(PROBLEM, horizon=horizon, budget=(float(horizon),))
+    learner = ds.policies.EpsilonGreedy().start(problem, seed=1, safe=True)
     for _ in range(4):
         learner.tell(learner.ask(), 0.5, COST)
     return learner
@@ -37,7 +39,7 @@ def started() -> ds.Learner:
 def told(learner: ds.Learner) -> int:
     """The number of outcomes that were learnt; each must have been charged, and all others must be pending."""
     count = int(learner.state.pulls.sum())
-    assert PROBLEM.budget[0] - learner.remaining[0] == COST * count
+    assert learner.problem.budget[0] - learner.remaining[0] == COST * count
     return count
 
 
@@ -83,7 +85,7 @@ def test_a_child_of_fork_does_not_wait_for_a_thread_that_it_does_not_have(safe: 
 
 
 def test_children_of_a_busy_process_work() -> None:
-    learner = started()
+    learner = started(horizon=10**8)  # more than the threads can play
     stop = threading.Event()
 
     def work() -> None:

@@ -123,6 +123,7 @@ def test_equals_the_twin_and_the_twin_detects_another_memory(policy: ds.Policy, 
     assert largest_difference(policy, faulty) > 1e-3
 
 
+@pytest.mark.filterwarnings("ignore::driftsack.core.errors.LooseCostMaxWarning")  # of UCB, as it should
 @pytest.mark.parametrize(
     "policy", [EpsilonGreedy(), PriceController(), RecentMeansLP()], ids=lambda p: type(p).__name__
 )

@@ -115,6 +115,9 @@ def decode(data: bytes, name: str) -> Snapshot:
 
 def _checked(content: dict[str, Any], stored: dict[str, npt.NDArray[Any]], size: int) -> Snapshot:
     """Build a snapshot from what a file of ``size`` bytes holds, or raise an error."""
+    arms = content["problem"]["arms"]
+    if isinstance(arms, int) and arms > max(SMALL, size):  # before the names of the arms are made
+        raise ValueError("the learner would be larger than its file")
     problem = Problem(**content["problem"])
     policy = from_spec(content["policy"])
     _check_sizes(policy, problem, size)

@@ -27,6 +27,7 @@ from driftsack.policies.parts.run_length import (
     CONTAGION,
     EDGE,
     PRIOR_ROUNDS,
+    SMALLEST_DISPERSION,
     RunLengths,
     changed_unseen,
     new_run_lengths,
@@ -71,8 +72,7 @@ def unpruned_mixture(
         observe_outcome(belief, new_outcome(terms, t, arm, 0.5, y[0], y[1:]))
         if not pulled:
             continue
-        if fresh:
-            dispersion = belief.largest.copy()
+        dispersion = belief.largest if fresh else np.maximum(dispersion, SMALLEST_DISPERSION * belief.largest)
         p = np.clip(np.vstack([predictions, belief.start]) / belief.largest, EDGE, 1.0 - EDGE)
         u = belief.outcome / belief.largest
         loss = -(belief.largest / dispersion * (u * np.log(p) + (1.0 - u) * np.log(1.0 - p))).sum(axis=1)
