@@ -140,7 +140,8 @@ def sums(window: int | None, delay: int, past: float, seed: int = 0) -> list[Any
             if due >= 0:
                 value = past if due < 100 else 0.5
                 learn(state, new_outcome(terms, due, due % 2, 0.5, value, np.array([value])))
-    return [state.outcomes.sums.tolist(), state.outcomes.pulls.tolist()]
+    outcomes = state.posterior.outcomes
+    return [outcomes.sums.tolist(), outcomes.pulls.tolist()]
 
 
 def test_late_feedback_is_binarised_in_the_same_way() -> None:

@@ -45,6 +45,7 @@ from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, column_changed, solve
+from driftsack.policies.parts.pacing import FIXED, REMAINING, TWO_SPEED
 from driftsack.policies.parts.run_length import (
     RunLengths,
     changed_unseen,
@@ -55,20 +56,16 @@ from driftsack.policies.parts.run_length import (
 )
 from driftsack.policies.parts.two_speed import (
     TwoSpeed,
-    average_price,
-    charge,
-    is_even,
-    keep_snapshot,
+    draw_from_tiers,
+    follow,
     new_tiered_lp,
     new_two_speed,
-    set_pace,
     set_tiers,
-    update_price,
 )
 from driftsack.policies.policy import Policy
 
 IN_TURN: Final = 2  # arms that are drawn again in each round, besides those that were observed
-PACES: Final = ("two-speed", "remaining", "fixed")
+PACES: Final = (TWO_SPEED, REMAINING, FIXED)
 
 
 class State(NamedTuple):
@@ -99,25 +96,14 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Draw means, solve the LP, draw the arm."""
     if state.belief.observed[0] == 0.0:
         return any_arm(round, rng, mix, prices)
-    pacer, largest = state.pacer, state.belief.largest
     if round.t > state.latest[0]:
         state.latest[0] = round.t
-        set_pace(pacer, round)
         draw_means(state, round.t, rng)
-        keep_snapshot(pacer, state.drawn)
-        if not is_even(pacer):
-            update_price(pacer, state.belief.overall[0])
+        follow(state.pacer, round, state.drawn, state.belief.overall[0])
         set_program(state, round)
     if solve(state.lp) != OPTIMAL:
         return STUCK
-    for i in range(mix.size):
-        mix[i] = state.lp.solution[i]
-    for j in range(prices.size):
-        price = (state.lp.duals[j] + charge(pacer, largest, j)) * largest[0] / largest[1 + j]
-        if is_even(pacer):
-            average_price(pacer, j, price)
-        prices[j] = price / pacer.unit[j]
-    return draw(mix, rng.random())
+    return draw_from_tiers(state.pacer, state.lp, state.belief.largest, rng, mix, prices)
 
 
 @kernel
@@ -166,12 +152,6 @@ def set_program(state: State, round: Round) -> None:
         if state.due[i]:
             for j in range(resources):
                 lp.columns[j, i] = state.drawn[i, 1 + j] / largest[1 + j]
-    for j in range(resources):
-        price = charge(state.pacer, largest, j)
-        for i in range(state.due.size):
-            lp.objective[i] -= price * lp.columns[j, i]
-    for i in range(state.due.size):
-        if state.due[i]:
             column_changed(lp, i)
             state.due[i] = False
     set_tiers(state.pacer, lp, largest)
@@ -221,14 +201,14 @@ class Adaptive(Policy):
 
     def follow_rate(self) -> Adaptive:
         """Plan with the rate of each round."""
-        return replace(self, pacing="fixed")
+        return replace(self, pacing=FIXED)
 
     def new_state(self, problem: Problem) -> State:
         """No observations."""
-        speed = self.speed if self.pacing == "two-speed" else 1.0
+        speed = self.speed if self.pacing == TWO_SPEED else 1.0
         return State(
             belief=new_run_lengths(problem),
-            pacer=new_two_speed(problem, speed, self.pacing != "fixed"),
+            pacer=new_two_speed(problem, speed, self.pacing != FIXED),
             lp=new_tiered_lp(problem.arms, problem.resources),
             drawn=np.zeros((problem.arms, 1 + problem.resources)),
             due=np.ones(problem.arms, dtype=np.bool_),

@@ -18,6 +18,7 @@ from driftsack.numerics.simplex import Simplex
 
 FIXED: Final = "fixed"
 REMAINING: Final = "remaining"
+TWO_SPEED: Final = "two-speed"  # of the policies that use ``two_speed.py`` in place of this file
 BUDGET_RULES: Final = (FIXED, REMAINING)
 
 
@@ -49,9 +50,9 @@ def new_pacer(horizon: int, budget_rule: str, kept: float = 1.0) -> Pacer:
     return Pacer(budget_rule == REMAINING, horizon, kept)
 
 
-def check_budget_rule(recipe: Any) -> None:
+def check_budget_rule(recipe: Any, rules: tuple[str, ...] = BUDGET_RULES) -> None:
     """Check the setting ``budget_rule`` of a policy."""
-    one_of(recipe.budget_rule, "budget_rule", BUDGET_RULES)
+    one_of(recipe.budget_rule, "budget_rule", rules)
 
 
 @kernel

@@ -22,9 +22,9 @@ so that :math:`\lambda` tends to the price at which choices as in the past would
 are of sampled means, where a policy samples: at the price of the estimates themselves, a randomised policy would spend
 something else.
 
-Any policy that plans with a linear program can use this part: :func:`set_pace` at the beginning of a round,
-:func:`keep_snapshot` and :func:`update_price` once the means are known, :func:`set_tiers` when the program is written,
-and :func:`average_price` in the first rounds. O(Smd/8) per round for S snapshots; memory O(Smd).
+Any policy that plans with a linear program can use this part; ``Adaptive`` and ``ThompsonBwK`` do. In each round it
+calls :func:`follow` with its means, writes them into an LP of :func:`new_tiered_lp`, calls :func:`set_tiers`, solves,
+and calls :func:`draw_from_tiers`. O(Smd/8) per round for S snapshots; memory O(Smd).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import math
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import LARGEST_INT, Ranges
@@ -40,6 +41,7 @@ from driftsack.core.problem import Problem
 from driftsack.game.records import Round
 from driftsack.lp.step import LOOSE
 from driftsack.numerics.compiled import kernel
+from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import Simplex, new_simplex
 
 SNAPSHOTS: Final = 32
@@ -84,8 +86,8 @@ class TwoSpeed(NamedTuple):
             raise ValueError("the number of snapshots does not fit the number of rounds")
 
 
-def new_two_speed(problem: Problem, speed: float, remaining: bool) -> TwoSpeed:
-    """A pacer without a price."""
+def new_two_speed(problem: Problem, speed: float = 2.0, remaining: bool = True) -> TwoSpeed:
+    """A pacer without a price; the even pace is what is left over the rounds left, or else the round's rate."""
     arms, resources = problem.arms, problem.resources
     return TwoSpeed(
         price=np.zeros(resources),
@@ -120,6 +122,18 @@ def new_tiered_lp(arms: int, resources: int) -> Simplex:
 
 
 @kernel
+def follow(pacer: TwoSpeed, round: Round, means: Floats, reward: float) -> None:
+    """Set the pace of a new round, keep its means ``(m, 1 + d)`` if a snapshot is due, and update the long-run price.
+
+    Costs are in units of the budget rate; ``reward`` is the mean reward, which sets the scale of the price.
+    """
+    set_pace(pacer, round)
+    keep_snapshot(pacer, means)
+    if not is_even(pacer):
+        update_price(pacer, reward)
+
+
+@kernel
 def set_pace(pacer: TwoSpeed, round: Round) -> None:
     """What a round may spend on average, in units of the budget rate."""
     ledger = round.ledger
@@ -144,7 +158,7 @@ def average_price(pacer: TwoSpeed, j: int, price: float) -> None:
 
 @kernel
 def update_price(pacer: TwoSpeed, reward: float) -> None:
-    """One step of the long-run price, every few rounds; ``reward`` is the mean reward, which sets its scale."""
+    """One step of the long-run price, every few rounds; it stays within a factor of the mean reward."""
     if pacer.rounds[0] % EVERY != 0:
         return
     kept, step = pacer.kept[0], min(STEP / math.sqrt(pacer.rounds[0]), FIRST_STEP)
@@ -200,11 +214,17 @@ def copy_means(source: Floats, into: Floats) -> None:
 
 @kernel
 def set_tiers(pacer: TwoSpeed, lp: Simplex, largest: Floats) -> None:
-    """Write u and the right-hand sides; rewards and costs of the LP are in units of ``largest (1 + d,)``."""
+    """Turn the rewards in the objective into those of the two-speed LP, and write u and the right-hand sides.
+
+    A reward of 1 in the LP is one of ``largest[0]`` for the pacer, and a cost of 1 is one of ``largest[1 + j]``.
+    """
     resources = pacer.pace.size
     arms = lp.solution.size - resources
     even = is_even(pacer)
     for j in range(resources):
+        price = charge(pacer, largest, j)
+        for i in range(arms):
+            lp.objective[i] -= price * lp.columns[j, i]
         pace = min(pacer.pace[j] / largest[1 + j], LOOSE)
         lp.rhs[j] = pace
         lp.rhs[resources + 1 + j] = 0.0 if even else (pacer.speed - 1.0) * pace
@@ -217,3 +237,16 @@ def charge(pacer: TwoSpeed, largest: Floats, j: int) -> float:
     if is_even(pacer):
         return 0.0
     return float((1.0 - MARGIN) * pacer.price[j] * largest[1 + j] / largest[0])
+
+
+@kernel
+def draw_from_tiers(pacer: TwoSpeed, lp: Simplex, largest: Floats, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """Write the mix and the prices of the solved LP, average the prices at the even pace, and draw an arm or SKIP."""
+    for i in range(mix.size):
+        mix[i] = lp.solution[i]
+    for j in range(prices.size):
+        price = (lp.duals[j] + charge(pacer, largest, j)) * largest[0] / largest[1 + j]
+        if is_even(pacer):
+            average_price(pacer, j, price)
+        prices[j] = price / pacer.unit[j]
+    return draw(mix, rng.random())
