@@ -16,13 +16,12 @@ from driftsack.core.seeding import generator
 from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import choose, learn
 from driftsack.game.records import new_outcome, new_terms, open_round
-from driftsack.lp.fallback import solve_program
 from driftsack.policies import Adaptive
 from driftsack.policies.parts.run_length import new_run_lengths, observe_outcome
+from tests.two_speed import SlowTwoSpeed
 
 PROBLEM = ds.Problem(horizon=400, arms=3, budget=[120.0, 90.0], reward_max=2.0, cost_max=[1.0, 4.0])
 RUNS = 6
-SNAPSHOTS = 32
 
 
 @dataclass
@@ -153,38 +152,12 @@ def test_the_belief_equals_its_twin(late: int) -> None:
     assert not np.allclose(wrong.mean, twin.mean, rtol=1e-6)  # the planted fault: another hazard
 
 
-def program_of(twin: Twin, drawn: Floats, price: Floats, pace: Floats, two_speed: bool) -> tuple[Any, ...]:
-    """The two-speed LP written out: objective, rows and right-hand side over the arms and u."""
-    arms, resources = drawn.shape[0], drawn.shape[1] - 1
-    rewards, costs = drawn[:, 0] / twin.largest[0], (drawn[:, 1:] / twin.largest[1:]).T
-    scaled = price * twin.largest[1:] / twin.largest[0]
-    objective = np.concatenate([rewards - two_speed * 0.85 * scaled @ costs, -0.3 * scaled])
-    above, eye = np.hstack([costs, -np.eye(resources)]), np.eye(resources)
-    rows = np.vstack(
-        [above, np.hstack([np.ones(arms), np.zeros(resources)]), np.hstack([np.zeros((resources, arms)), eye])]
-    )
-    limit = np.minimum(pace / twin.largest[1:], 2.0)
-    return objective, rows, np.concatenate([limit, [1.0], limit * (1.0 if two_speed else 0.0)])
-
-
-def long_run_price(price: Floats, snapshots: list[Floats], pace: Floats, step: float, reward: float) -> Floats:
-    """One step of the price: all snapshots respond to it, and it rises where they use more than the pace."""
-    used = np.zeros(price.size)
-    for kept in snapshots:
-        values = kept[:, 0] - kept[:, 1:] @ price
-        if values.max() > 0:
-            used += kept[values.argmax(), 1:]
-    excess = used / len(snapshots) / pace - 1
-    moved: Floats = np.clip(price * np.exp(step * np.minimum(excess, 3)), reward / 1e3, reward * 1e3)
-    return moved
-
-
 def disagreement(largest_step: float = 0.4) -> tuple[float, int]:
     """The worst difference between the learner's LP value and that of a twin that repeats its draws, and the skips."""
     learner, twin = Adaptive().start(PROBLEM, seed=3), Twin(PROBLEM)
     replay, rng = generator(3), np.random.default_rng(7)
-    price, snapshots, worst, skips, spent = np.zeros(2), list[Floats](), 0.0, 0, np.zeros(2)
-    drawn, observed, turn, rounds, every = np.zeros((3, 3)), {0, 1, 2}, 0, 0, 1
+    pacer, worst, skips, spent = SlowTwoSpeed(PROBLEM.horizon, 2, largest_step), 0.0, 0, np.zeros(2)
+    drawn, observed, turn = np.zeros((3, 3)), {0, 1, 2}, 0
     while not learner.done:
         t = learner.round
         decision = learner.ask()
@@ -202,20 +175,10 @@ def disagreement(largest_step: float = 0.4) -> tuple[float, int]:
                 for k in range(3):
                     mean, sd = (start[k], prior_sd[k]) if stale else (twin.mean[i, k], 0.7 * twin.sd[i, k])
                     drawn[i, k] = np.clip(mean + sd * replay.standard_normal(), 0, twin.largest[k])
-            if rounds % every == 0:
-                if len(snapshots) == SNAPSHOTS:
-                    snapshots, every = snapshots[::2], 2 * every
-                snapshots.append(drawn.copy())
-            rounds, observed = rounds + 1, set()
-            two_speed = rounds > 40  # twice the root of 400
-            if two_speed and rounds % 8 == 0:
-                price = long_run_price(price, snapshots, pace, min(12 / rounds**0.5, largest_step), twin.overall[0])
-            objective, rows, rhs = program_of(twin, drawn, price, pace, two_speed)
-            best, _ = solve_program(objective, rows, rhs)
-            mine = np.concatenate([decision.mix, np.maximum(rows[:2, :3] @ decision.mix - rhs[:2], 0.0)])
-            worst = max(worst, abs(objective @ (best - mine)), (rows @ mine - rhs).max())
-            if not two_speed:
-                price = price + (decision.prices / 2.0 * [1.0, 4.0] * PROBLEM.rate - price) / rounds
+            observed = set()
+            pacer.follow(drawn, pace, twin.overall[0])
+            worst = max(worst, pacer.error(decision.mix, drawn, pace, twin.largest))
+            pacer.average(decision.prices / 2.0 * [1.0, 4.0] * PROBLEM.rate)
             replay.random()
         if decision.skipped:
             skips += 1

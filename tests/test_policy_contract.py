@@ -39,12 +39,19 @@ NEEDED: dict[str, dict[str, Any]] = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class TwoSpeedThompson(ds.ThompsonBwK):
+    """Thompson sampling with the budget rule that has a state of its own."""
+
+    budget_rule: str = "two-speed"
+
+
 def found() -> list[Recipe]:
-    """Every policy of the library, and the one that CONTRIBUTING.md shows."""
+    """Every policy of the library, a second state of one of them, and the policy that CONTRIBUTING.md shows."""
     ours = [recipe for recipe in recipes() if recipe.__module__.startswith("driftsack.policies.")]
     names = {recipe.__name__ for recipe in ours}
     shown = [recipe for recipe in (InTurn,) if recipe.__name__ not in names]  # it may have been pasted into the library
-    return [*shown, *(recipe for recipe in ours if not inspect.isabstract(recipe))]
+    return [*shown, TwoSpeedThompson, *(recipe for recipe in ours if not inspect.isabstract(recipe))]
 
 
 def built(recipe: Recipe, problem: ds.Problem, **settings: Any) -> ds.Policy:

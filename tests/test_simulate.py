@@ -231,21 +231,27 @@ def test_bad_options(options: dict[str, Any], error: type[Exception], words: str
         ds.simulate(ds.instances.example_1(horizon=10), ds.NaiveUCB(), **options)
 
 
-def test_uncertified_programs_fall_back_to_highs_and_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "policy",
+    [ds.SlidingWindowUCB(windows=(20, 30), scale=0.1), ds.ThompsonBwK(budget_rule="two-speed")],
+    ids=["step LP", "two-speed LP"],
+)
+def test_uncertified_programs_fall_back_to_highs_and_are_counted(
+    policy: ds.Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a planted failure in every program, the run continues with HiGHS and reports it."""
     world = ds.instances.example_2(horizon=60)
-    policy = ds.SlidingWindowUCB(windows=(20, 30), scale=0.1)
-    original = ds.SlidingWindowUCB.new_state
+    original = type(policy).new_state
 
-    def failing(self: ds.SlidingWindowUCB, problem: ds.Problem) -> Any:
+    def failing(self: ds.Policy, problem: ds.Problem) -> Any:
         state = original(self, problem)
         for program in programs(state):
-            program.columns[:, problem.arms :] = np.nan  # every basis holds a slack: none can be certified
+            program.columns[:, program.solution.size :] = np.nan  # every basis holds a slack: none can be certified
         return state
 
     right = ds.simulate(world, policy, trials=2, seed=0)
     assert not right.fallbacks.any()
-    monkeypatch.setattr(ds.SlidingWindowUCB, "new_state", failing)
+    monkeypatch.setattr(type(policy), "new_state", failing)
     with pytest.warns(RuntimeWarning, match="could not be certified and were solved by HiGHS"):
         rescued = ds.simulate(world, policy, trials=2, seed=0)
     assert (rescued.fallbacks >= np.minimum(rescued.stopping_time, 60)).all()

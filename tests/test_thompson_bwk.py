@@ -18,8 +18,10 @@ from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.numerics.sampling import hashed_uniform
 from tests.late import Feedback, give_feedback
+from tests.two_speed import SlowTwoSpeed
 
 PROBLEM = ds.Problem(horizon=220, arms=3, budget=[20.0, 46.0], reward_max=2.0, cost_max=[0.5, 1.0])
+TWO_SPEED = "two-speed"
 KEY = 20_240_607
 SIGNIFICANCE = 1e-6  # the probability that a test fails although the hash is random
 
@@ -44,7 +46,13 @@ def posterior_draws(
     return rewards, costs
 
 
-def disagreement(policy: ds.ThompsonBwK, window: int, rule: str = "fixed", by_arrival: bool = False) -> float:
+def disagreement(
+    policy: ds.ThompsonBwK,
+    window: int,
+    rule: str = "fixed",
+    by_arrival: bool = False,
+    pacer: SlowTwoSpeed | None = None,
+) -> float:
     """Ask, and tell late; return the largest disagreement in the LP's data, its solution and the arm (1 if wrong)."""
     learner, rng, replay = policy.start(PROBLEM, seed=4), np.random.default_rng(5), generator(4)
     lp = next(programs(learner.state))
@@ -56,14 +64,21 @@ def disagreement(policy: ds.ThompsonBwK, window: int, rule: str = "fixed", by_ar
         rewards, costs = posterior_draws(known, t, window, key, replay, by_arrival)
         spent = sum((one.costs for one in known), np.zeros(2)) / [0.5, 1.0]
         rate = PROBLEM.rate
-        if rule == "remaining":
+        if rule != "fixed":
             rate = np.maximum(PROBLEM.unit_budget - spent, 0.0) / (PROBLEM.horizon - t + 1)
         decision = learner.ask()
         unit_prices = decision.prices * [0.5, 1.0] / 2.0
-        proof = certificate(rewards, costs, np.minimum(rate, 2.0), decision.mix, unit_prices)
-        off = np.abs(lp.objective[:3] - rewards).max(), np.abs(lp.columns[:-1, :3] - costs).max()
+        if pacer is None:
+            proof = certificate(rewards, costs, np.minimum(rate, 2.0), decision.mix, unit_prices)
+            off = [*map(abs, proof), np.abs(lp.objective[:3] - rewards).max()]
+        else:
+            drawn = np.column_stack([rewards, costs.T / PROBLEM.rate])  # costs in units of the budget rate
+            pacer.follow(drawn, rate / PROBLEM.rate, rewards.mean())
+            off = [pacer.error(decision.mix, drawn, rate / PROBLEM.rate, np.append(1.0, 1.0 / PROBLEM.rate))]
+            pacer.average(unit_prices * PROBLEM.rate)
         index = int(np.searchsorted(np.cumsum(decision.mix), replay.random(), side="right"))
-        worst = max(worst, *map(abs, proof), *off, float(decision.arm != (index if index < 3 else ds.SKIP)))
+        off += [np.abs(lp.columns[:2, :3] - costs).max(), float(decision.arm != (index if index < 3 else ds.SKIP))]
+        worst = max(worst, *off)
         skips += decision.skipped
         given = give_feedback(learner, rng)
         late += sum(learner.round > one.round for one in given)
@@ -89,6 +104,38 @@ def test_the_twin_detects_planted_faults() -> None:
     assert disagreement(policy, 41) > 1e-2
     assert disagreement(policy, 40, rule="remaining") > 1e-2
     assert disagreement(policy, 40, by_arrival=True) > 1e-2
+
+
+@pytest.mark.parametrize("window", [None, 40])
+def test_two_speeds_equal_the_twin(window: int | None) -> None:
+    """Snapshots, long-run price and LP, with late feedback."""
+    policy = ds.ThompsonBwK(windows=window, budget_rule=TWO_SPEED)
+    pacer = SlowTwoSpeed(PROBLEM.horizon, 2)
+    assert disagreement(policy, window or PROBLEM.horizon, TWO_SPEED, pacer=pacer) < 1e-9
+    assert not pacer.even
+
+
+def test_the_twin_of_two_speeds_detects_planted_faults() -> None:
+    """A price step that is a fifth larger; the even pace, for a policy at two speeds and the other way round."""
+    two_speed, even = (ds.ThompsonBwK(budget_rule=rule) for rule in (TWO_SPEED, "remaining"))
+    larger, right = SlowTwoSpeed(PROBLEM.horizon, 2, largest_step=0.48), SlowTwoSpeed(PROBLEM.horizon, 2)
+    assert disagreement(two_speed, PROBLEM.horizon, TWO_SPEED, pacer=larger) > 1e-4
+    assert disagreement(two_speed, PROBLEM.horizon, "remaining") > 1e-2
+    assert disagreement(even, PROBLEM.horizon, TWO_SPEED, pacer=right) > 1e-2
+
+
+def test_two_speeds_earn_more_in_rich_and_poor_times() -> None:
+    """By 8 joint standard errors over the even pace; so do they over uniform random choice, which spends early."""
+    world = ds.instances.rich_and_poor(seed=2)
+    two_speed, even = (ds.ThompsonBwK(windows=500, budget_rule=rule) for rule in (TWO_SPEED, "remaining"))
+    mine = mean_and_error(world, two_speed)
+    for other in (even, ds.policies.UniformRandom()):
+        reward, error = mean_and_error(world, other)
+        assert mine[0] > reward + 8 * np.hypot(mine[1], error)
+
+
+def test_two_speeds_can_be_paced_by_a_plan() -> None:
+    assert ds.ThompsonBwK(windows=9, budget_rule=TWO_SPEED).follow_rate() == ds.ThompsonBwK(windows=9)
 
 
 def test_hashed_numbers_are_uniform() -> None:
@@ -199,7 +246,7 @@ def test_forgets() -> None:
     [
         ({"windows": 0}, OutOfRangeError, "windows must be at least 1, got 0"),
         ({"windows": 2.5}, SettingError, "windows must be a whole number, got 2.5"),
-        ({"budget_rule": "even"}, SettingError, "budget_rule must be one of 'fixed', 'remaining'"),
+        ({"budget_rule": "even"}, SettingError, "budget_rule must be one of 'fixed', 'remaining', 'two-speed'"),
     ],
 )
 def test_bad_settings(settings: dict[str, Any], error: type[DriftsackError], words: str) -> None:

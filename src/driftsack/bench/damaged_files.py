@@ -159,6 +159,7 @@ def victims() -> list[Policy]:
         Adaptive(),
         Adaptive(pacing="fixed"),
         ThompsonBwK(windows=9),
+        ThompsonBwK(budget_rule="two-speed"),
         DiscountedUCB(scale=0.1, first_pulls=1),
         BanditOverBandit(block=20),
         Master(),
