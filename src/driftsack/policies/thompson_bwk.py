@@ -1,6 +1,7 @@
 r"""Thompson sampling for BwK (Ferreira, Simchi-Levi and Wang 2018): solve the LP of a draw from the posterior.
 
-Each round draws :math:`\tilde\mu_i` and :math:`\tilde C_{j,i}` from the posteriors of binarised outcomes
+Each round draws :math:`\tilde\mu_i` and :math:`\tilde C_{j,i}` from their posteriors,
+:math:`\mathrm{Beta}(1 + S, 1 + n - S)` for S ones among n binarised outcomes
 (:mod:`driftsack.policies.parts.beta_posterior`), solves
 
 .. math:: \max_x \; \tilde\mu^\top x \quad \text{s.t. } \tilde C x \le b,\; x \in \Delta_m,
@@ -8,7 +9,8 @@ Each round draws :math:`\tilde\mu_i` and :math:`\tilde C_{j,i}` from the posteri
 and draws the arm from x. ``budget_rule="fixed"`` is their TS-fixed, ``"remaining"`` (the remaining budget per remaining
 round) their TS-update. With ``windows`` the posterior uses the last w rounds only; this variant is not in their paper.
 Nor is ``budget_rule="two-speed"``, which replaces the LP by that of :mod:`driftsack.policies.parts.two_speed`: with
-:math:`\rho` the remaining budget per remaining round and :math:`\lambda` a long-run price of each resource,
+:math:`\rho` the remaining budget per remaining round and :math:`\lambda` a long-run price of each resource, it
+solves, after :math:`2 \sqrt T` rounds at the pace of ``"remaining"``,
 
 .. math:: \max_{x, u} \; \tilde\mu^\top x - 0.85\, \lambda^\top \tilde C x - 0.3\, \lambda^\top u \quad
           \text{s.t. } \tilde C x - u \le \rho,\; 0 \le u \le \rho,\; x \in \Delta_m .
