@@ -139,6 +139,12 @@ def test_leads_are_paired_by_world() -> None:
     np.testing.assert_allclose(found["lead_se"], lead.std(axis=1, ddof=1) / np.sqrt(30))
     assert (found["lead_se"] < 0.2 * shares[0].std() / np.sqrt(30)).all()
     np.testing.assert_allclose(found["ahead"], (lead > 0).mean(axis=1))
+    order = rng.permutation(30).astype(str).tolist()  # a competitor that ignores which world a share belongs to
+    renamed = pl.col("world").replace_strict(table["world"].unique(maintain_order=True).to_list(), order)
+    mixed = table.with_columns(world=pl.when(pl.col("policy") == "champion").then(renamed).otherwise("world"))
+    shuffled, _ = leads(mixed, "champion", ["two", "one"])
+    np.testing.assert_allclose(shuffled.sort("policy")["lead"], found.sort("policy")["lead"])  # the means are the same
+    assert (shuffled["lead_se"] > 5 * found["lead_se"]).all()
     relative = shares[0] / shares[1:].max(axis=0) - 1
     np.testing.assert_allclose(
         list(best.values()), [relative.mean(), (relative >= -0.01).mean(), (relative >= -0.05).mean()]
@@ -172,8 +178,40 @@ def test_the_command_draws_worlds_and_reports_families(tmp_path: Path, monkeypat
     assert "--per-family needs --held-out SEED" in " ".join(refused.stderr.split())
 
 
+def test_the_command_compares_under_harder_conditions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Late outcomes and loose maxima change what a learner earns, and nothing for one that does not learn."""
+    monkeypatch.setattr(
+        the_league, "entries", lambda: [{"name": n, "policy": n} for n in ("Adaptive", "UniformRandom")]
+    )
+    monkeypatch.setattr(the_league, "TUNED", ())
+    command = ["league", "--trials", "1", "--horizon", "200", "--out", str(tmp_path)]
+    held_out = [*command, "--held-out", "5", "--per-family", "1", "--arms", "3", "--resources", "1", "--json"]
+    usual, late, loose = (
+        json.loads(CliRunner().invoke(app, [*held_out, *more]).stdout)
+        for more in ([], ["--delay", "60"], ["--loose", "8"])
+    )
+    assert late["conditions"] == {"delay": 60, "arms": 3, "resources": 1, "loose": 1.0}
+    assert {row["policy"] for row in late["leads"]} == {"UniformRandom"}
+    assert (tmp_path / "held_out_5_delay_60_arms_3_resources_1_families.csv").exists()
+    shares = [
+        {(row["policy"], row["world"]): row["optimum_share"] for row in run["table"]} for run in (usual, late, loose)
+    ]
+    assert shares[0] == pytest.approx(shares[2], rel=1e-9)  # Adaptive does not read the maxima
+    moved = {name for name, world in shares[0] if shares[0][name, world] != shares[1][name, world]}
+    assert moved == {"Adaptive"}
+    worlds = [world for some in held_out_worlds(5, 1, 200, arms=3, resources=1).values() for world in some]
+    assert {(world.build().arms, world.build().resources) for world in worlds} == {(3, 1)}
+    for option in (["--delay", "60"], ["--arms", "3"], ["--resources", "1"], ["--loose", "8"]):
+        refused = CliRunner().invoke(app, [*command, *option])
+        assert refused.exit_code == 1
+        assert f"{option[0]} needs --held-out SEED" in " ".join(refused.stderr.split())
+    shown = CliRunner().invoke(app, [*held_out[:-1], "--loose", "8"])
+    assert "3 arms, 1 resource, maxima 8 times too large" in " ".join(shown.stdout.split())
+
+
 def test_a_held_out_spec_is_a_valid_sweep() -> None:
     worlds = held_out_worlds(0, per_family=1, horizon=100)
-    spec = the_league.held_out_spec(worlds, trials=1, seed=0)
+    spec = the_league.held_out_spec(worlds, trials=1, seed=0, delay=3, loose=2.0)
     again = make_spec(json.loads(spec.model_dump_json(exclude_none=True)))
     assert [one.build() for one in again.instances] == [one.build() for some in worlds.values() for one in some]
+    assert (again.delay, again.loose) == (3, 2.0)

@@ -93,7 +93,17 @@ def test_a_cell_has_a_fixed_number_of_rounds() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"content": "x"}, {"settings": "{}"}, {"seed": 9}, {"first": 9}, {"count": 9}, {"safe": True}, {"policy": "x"}],
+    [
+        {"content": "x"},
+        {"settings": "{}"},
+        {"seed": 9},
+        {"first": 9},
+        {"count": 9},
+        {"safe": True},
+        {"policy": "x"},
+        {"delay": 9},
+        {"loose": 9.0},
+    ],
 )
 def test_the_key_changes_with_everything_that_decides_the_result(change: dict[str, Any]) -> None:
     cell = list_cells(make_spec(SMALL))[0][0]

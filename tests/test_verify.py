@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from driftsack.cli import app
 from driftsack.core.errors import SettingError
 from driftsack.plot import theory_figure
 from driftsack.verify import STATEMENTS, select_statements
+from driftsack.verify.adaptive_plan import Plan
 from driftsack.verify.auditor import audit, window_drift
 from driftsack.verify.concentration import clopper_pearson
 from driftsack.verify.instance_search import random_instance, searched_margins
@@ -39,6 +41,32 @@ def test_the_verdict_is_the_documented_one(statement: Statement) -> None:
 @EVERY
 def test_a_planted_falsehood_is_rejected(statement: Statement) -> None:
     assert statement.check(QUICK, True).verdict == FAILS
+
+
+def idle(_policy: ds.Policy, instance: ds.Instance, _seed: int, valued: bool = False, **_: bool) -> Plan:
+    """A plan that spends nothing and earns nothing: the remaining rate rises, and a round may be worth up to 1."""
+    rounds, resources = instance.horizon, instance.resources
+    pace = np.repeat(rounds / np.arange(rounds, 0, -1.0)[:, None], resources, axis=1)
+    nothing, no_reward = np.zeros((rounds, resources)), np.zeros(rounds)
+    return Plan(pace, nothing, nothing, nothing, no_reward, no_reward, np.full(rounds, float(valued)), nothing)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "competitor"),
+    [
+        ("adaptive-plan", "adaptive_plan.follow", idle),
+        ("adaptive-account", "adaptive_plan.follow", idle),
+        ("adaptive-remaining", "adaptive_plan.follow", idle),
+        ("adaptive-even-pace", "adaptive_plan.follow", idle),
+        ("adaptive-constant", "adaptive_belief.run_means", lambda y, _prior, _start: np.full(y.size, 0.5)),
+        ("adaptive-revisits", "adaptive_belief.stale_pulls", lambda *_: 0),
+    ],
+)
+def test_doing_nothing_is_rejected(name: str, place: str, competitor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that never spends, a belief that never learns and arms that are never revisited do not pass."""
+    monkeypatch.setattr(f"driftsack.verify.{place}", competitor)
+    (statement,) = select_statements(name)
+    assert statement.check(QUICK, False).verdict == FAILS
 
 
 def test_docs_state_every_verdict() -> None:

@@ -42,6 +42,20 @@ def league(
     per_family: Annotated[
         int | None, typer.Option(min=1, help="Worlds of each family, with --held-out only; 4 by default.")
     ] = None,
+    delay: Annotated[
+        int, typer.Option(min=0, help="Rounds by which policies are told of outcomes late, with --held-out only.")
+    ] = 0,
+    arms: Annotated[int | None, typer.Option(min=1, help="Arms of every world, with --held-out only.")] = None,
+    resources: Annotated[
+        int | None, typer.Option(min=1, help="Resources of every world, with --held-out only.")
+    ] = None,
+    loose: Annotated[
+        float,
+        typer.Option(
+            min=1.0,
+            help="How many times too large the maxima are that policies are told, with --held-out only; outcomes stay.",
+        ),
+    ] = 1.0,
     out: Annotated[Path, typer.Option(help="Folder for the tables, the heat map and the trials.")] = Path("out/league"),
     engine: EngineOption = "local",
     workers: WorkersOption = None,
@@ -56,22 +70,29 @@ def league(
 
     A policy that was developed on some instances fits them. To judge it, draw fresh worlds with --held-out and a seed
     that was not used before. The report then has means per family, and standard errors over worlds instead of trials.
+    With --delay, --arms, --resources and --loose it compares policies under harder conditions.
 
     Example: driftsack league --trials 5 --out quick
 
     Example: driftsack league --held-out 7 --per-family 2 --trials 4
+
+    Example: driftsack league --held-out 7 --per-family 2 --trials 4 --delay 200
     """
     from driftsack.sweeps.engines import make_engine  # noqa: PLC0415  (Polars and SciPy load only where used)
+    from driftsack.sweeps.held_out import Conditions  # noqa: PLC0415
     from driftsack.sweeps.league_report import run_held_out, run_league  # noqa: PLC0415
 
+    conditions = Conditions(delay, arms, resources, loose)
     with plain_errors(), progress_bar() as bar:
-        if held_out is None and per_family is not None:
-            raise SettingError("--per-family needs --held-out SEED, since the league's instances are fixed.")
+        if held_out is None:
+            needless = [*(["per-family"] if per_family is not None else []), *conditions.changed]
+            if needless:
+                raise SettingError(f"--{needless[0]} needs --held-out SEED, since the league's instances are fixed.")
         chosen, show = make_engine(engine, workers, address), single_line(bar)
         if held_out is None:
             found = run_league(out, trials, horizon, seed, chosen, show, note)
         else:
-            found = run_held_out(out, held_out, per_family or 4, trials, horizon, seed, chosen, show, note)
+            found = run_held_out(out, held_out, per_family or 4, trials, horizon, seed, chosen, show, note, conditions)
     if as_json:
         print_json(found.to_dict())
         return
@@ -83,7 +104,8 @@ def league(
         number_column("refused"),
     ]
     over = "trials" if held_out is None else "instances"
-    title = f"Share of LP-Dynamic, {found.instances} instances, {trials} trials (± standard error over {over})"
+    under = f", {conditions}" if conditions.changed else ""
+    title = f"Share of LP-Dynamic, {found.instances} instances, {trials} trials{under} (± standard error over {over})"
     results.print(rich_table(found.overview.iter_rows(named=True), columns, title))
     if found.leaders:
         columns = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
@@ -26,6 +27,7 @@ from driftsack.game.units import units_of
 from driftsack.game.world import World, draw_outcome, world_of
 from driftsack.numerics.curves import curve_times
 from driftsack.policies.policy import Policy
+from driftsack.simulation.feedback import loosened, looseness, new_feedback
 from driftsack.simulation.results import Run
 
 
@@ -56,6 +58,8 @@ def simulate(
     safe: bool = False,
     progress: Callable[[int], None] | None = None,
     first: int = 0,
+    delay: int = 0,
+    loose: float = 1.0,
 ) -> Run:
     """Simulate independent trials of a policy; trial k depends only on ``(seed, k)``.
 
@@ -72,6 +76,9 @@ def simulate(
         safe: Whether a trial ends when a remaining budget is below ``cost_max``, so that no budget is overspent.
         progress: Called with the number of trials that are finished.
         first: Index of the first trial, to simulate a block of a larger set of trials.
+        delay: The number of rounds by which outcomes are late: that of round t is told after the decision of round
+            t + ``delay``. The trial still ends in the round whose costs exceed a budget.
+        loose: How many times too large the maxima are that the policy is told. The outcomes stay the same.
 
     Returns:
         The results of all trials.
@@ -87,11 +94,14 @@ def simulate(
     whole(seed, "seed", at_least=0)
     first_trial = whole(first, "first", at_least=0)
     is_safe = flag(safe, "safe")
+    late, factor = whole(delay, "delay", at_least=0), looseness(loose)
     workers = whole(threads, "threads", at_least=1) if threads is not None else cores()
     if isinstance(policy, Policy):
-        one_trial = _compiled_trial(policy, instance)
+        one_trial = _compiled_trial(policy, instance, late, factor, is_safe)
     elif not isinstance(policy, type) and callable(getattr(policy, "start", None)):
-        one_trial, workers = _plain_trial(policy, instance.problem), 1  # threads would only wait for the GIL
+        if is_safe and (late or factor > 1.0):
+            raise SettingError("safe with delay or loose needs a policy of the library, which keeps reservations.")
+        one_trial, workers = _plain_trial(policy, instance, late, factor), 1  # threads would only wait for the GIL
     else:
         hint = f"; did you mean {policy.__name__}()?" if isinstance(policy, type) else "."
         raise SettingError(f"policy must be a driftsack policy or have a start method, got {policy!r:.80}{hint}")
@@ -113,11 +123,14 @@ def simulate(
     return _collect(instance, policy, seed, done, times, curve)
 
 
-def _compiled_trial(policy: Policy, instance: Instance) -> Trial:
+def _compiled_trial(policy: Policy, instance: Instance, delay: int, loose: float, safe: bool) -> Trial:
     """Return a function that runs one trial in the compiled loop."""
-    initial, terms = policy.state_on(instance), new_terms(instance.problem)  # each trial starts from a copy
+    told, terms = loosened(instance, loose), new_terms(instance.problem)
+    initial = policy.state_on(told)  # each trial starts from a copy
     if not hasattr(initial, "_fields"):
         raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {initial!r:.80}.")
+    if delay > 0 or loose > 1.0:
+        initial = new_feedback(initial, told.problem, delay, loose, safe)
 
     def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
         return run_trial(copy_state(initial), ledger, terms, world, tally, nature, generator(seed), safe, str(policy))
@@ -125,12 +138,14 @@ def _compiled_trial(policy: Policy, instance: Instance) -> Trial:
     return trial
 
 
-def _plain_trial(policy: Startable, problem: Problem) -> Trial:
+def _plain_trial(policy: Startable, instance: Instance, delay: int, loose: float) -> Trial:
     """Return a function that runs one trial by ``ask`` and ``tell`` in plain Python, with the same rules."""
+    problem, told = instance.problem, loosened(instance, loose).problem
     units = units_of(problem)
 
     def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
-        learner = policy.start(problem, seed=seed)
+        learner = policy.start(told, seed=seed)
+        pending: deque[tuple[int, Any, float, Floats]] = deque()  # the round in which each outcome arrives comes first
         for t in range(problem.horizon):
             if safe and not admits(ledger):
                 break
@@ -140,7 +155,10 @@ def _plain_trial(policy: Startable, problem: Problem) -> Trial:
                 reward = draw_outcome(world, t, arm, tally.costs, nature)
                 if not book(tally, ledger, t, arm, reward):
                     break
-                learner.tell(decision, reward=reward * units.reward, costs=tally.costs * units.costs)
+                pending.append((t + delay, decision, reward * units.reward, tally.costs * units.costs))
+            while pending and pending[0][0] <= t:
+                _, earlier, gain, costs = pending.popleft()
+                learner.tell(earlier, reward=gain, costs=costs)
             end_round(tally, t + 1)
         end_trial(tally)
         return 0

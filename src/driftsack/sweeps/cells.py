@@ -1,8 +1,9 @@
 """Cells: one instance, one policy, one seed and one block of trials, the smallest unit that a sweep runs and keeps.
 
 A cell's key is a hash of everything that decides its result: the content of the instance, the policy's settings with
-the measured quantities filled in, the seed, the trials, the stop rule, the names under which it is shown, and the code
-that simulates it. A key therefore always names the same result.
+the measured quantities filled in, the seed, the trials, the stop rule, how late and with which maxima the policy is
+told of its outcomes, the names under which it is shown, and the code that simulates it. A key therefore always names
+the same result.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from driftsack.core.instance import Instance
 from driftsack.core.stamp import code_digest
 from driftsack.policies import from_spec
 from driftsack.simulation import simulate
+from driftsack.simulation.feedback import loosened
 from driftsack.sweeps.measured import Measurements
 from driftsack.sweeps.spec import InstanceSpec, Spec
 
@@ -62,6 +64,8 @@ class Cell:
         first: Number of the first trial.
         count: How many trials.
         safe: Whether an arm is only played if its largest possible cost fits into the budget.
+        delay: The number of rounds by which the policy is told of its outcomes late.
+        loose: How many times too large the maxima are that the policy is told.
     """
 
     instance: str
@@ -72,6 +76,8 @@ class Cell:
     first: int
     count: int
     safe: bool
+    delay: int = 0
+    loose: float = 1.0
 
     @cached_property
     def key(self) -> str:
@@ -80,12 +86,15 @@ class Cell:
 
 
 class NamedInstance:
-    """An instance with its name, its hash and the quantities that can be measured of it, each computed when needed."""
+    """An instance with its name, its hash and the quantities that can be measured of it, each computed when needed.
 
-    def __init__(self, spec: InstanceSpec) -> None:
+    The quantities are measured with the maxima that policies are told.
+    """
+
+    def __init__(self, spec: InstanceSpec, loose: float = 1.0) -> None:
         self.label = spec.label
         self.instance = spec.build()
-        self.measured = Measurements(self.instance)
+        self.measured = Measurements(loosened(self.instance, loose))
 
     @cached_property
     def content(self) -> str:
@@ -169,7 +178,7 @@ def _cell_label(cell: FailedCell) -> str:
 
 def list_cells(spec: Spec) -> list[tuple[Cell, NamedInstance]]:
     """List every cell of a spec in order, each with its instance."""
-    return [pair for part in spec.instances for pair in _cells_of_instance(NamedInstance(part), spec)]
+    return [pair for part in spec.instances for pair in _cells_of_instance(NamedInstance(part, spec.loose), spec)]
 
 
 def _cells_of_instance(named: NamedInstance, spec: Spec) -> Iterator[tuple[Cell, NamedInstance]]:
@@ -178,8 +187,21 @@ def _cells_of_instance(named: NamedInstance, spec: Spec) -> Iterator[tuple[Cell,
         settings = canonical(policy.resolve(named.measured))
         for seed in spec.seeds:
             for first, count in spec.blocks(named.instance.horizon):
-                cell = Cell(named.label, named.content, policy.label, settings, seed, first, count, spec.safe)
-                yield cell, named
+                yield (
+                    Cell(
+                        instance=named.label,
+                        content=named.content,
+                        policy=policy.label,
+                        settings=settings,
+                        seed=seed,
+                        first=first,
+                        count=count,
+                        safe=spec.safe,
+                        delay=spec.delay,
+                        loose=spec.loose,
+                    ),
+                    named,
+                )
 
 
 def try_cell(job: Job) -> CellResult:
@@ -194,7 +216,17 @@ def simulate_cell(job: Job) -> pl.DataFrame:
     """Simulate the trials of a cell, one row per trial in the columns of :data:`SCHEMA`."""
     cell, instance = job.cell, job.instance
     policy = from_spec(json.loads(cell.settings))
-    run = simulate(instance, policy, cell.count, cell.seed, threads=1, safe=cell.safe, first=cell.first)
+    run = simulate(
+        instance,
+        policy,
+        cell.count,
+        cell.seed,
+        threads=1,
+        safe=cell.safe,
+        first=cell.first,
+        delay=cell.delay,
+        loose=cell.loose,
+    )
     constant = {
         "instance": cell.instance,
         "policy": cell.policy,

@@ -8,7 +8,7 @@ the next one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 from numpy.random import SeedSequence
@@ -24,7 +24,49 @@ from driftsack.sweeps.spec import InstanceSpec, PolicySpec
 FORETOLD: Final = ("forecast", "spending")  # quantities that no learner could know beforehand
 
 
-def held_out_worlds(seed: int, per_family: int = 4, horizon: int = 10_000) -> dict[str, list[InstanceSpec]]:
+class Conditions(NamedTuple):
+    """Under which conditions policies are compared on held-out worlds.
+
+    Attributes:
+        delay: The number of rounds by which policies are told of their outcomes late.
+        arms: The number of arms of every world; if None, that of its family.
+        resources: The number of resources of every world; if None, that of its family.
+        loose: How many times too large the maxima are that policies are told. The outcomes stay the same.
+
+    >>> print(Conditions(delay=200, loose=10.0))
+    outcomes 200 rounds late, maxima 10 times too large
+    >>> Conditions(arms=20, resources=5).suffix
+    '_arms_20_resources_5'
+    """
+
+    delay: int = 0
+    arms: int | None = None
+    resources: int | None = None
+    loose: float = 1.0
+
+    @property
+    def changed(self) -> dict[str, float]:
+        """The conditions that are not the usual ones, by name."""
+        return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
+
+    @property
+    def suffix(self) -> str:
+        """The end of the names of files; empty under the usual conditions."""
+        return "".join(f"_{name}_{value:g}" for name, value in self.changed.items())
+
+    def __str__(self) -> str:
+        words = {
+            "delay": "outcomes {:g} rounds late",
+            "arms": "{:g} arms" if self.arms != 1 else "{:g} arm",
+            "resources": "{:g} resources" if self.resources != 1 else "{:g} resource",
+            "loose": "maxima {:g} times too large",
+        }
+        return ", ".join(words[name].format(value) for name, value in self.changed.items())
+
+
+def held_out_worlds(
+    seed: int, per_family: int = 4, horizon: int = 10_000, arms: int | None = None, resources: int | None = None
+) -> dict[str, list[InstanceSpec]]:
     """Draw fresh worlds of every family.
 
     The worlds of different families and numbers come from independent streams, and world k of a family does not depend
@@ -34,6 +76,8 @@ def held_out_worlds(seed: int, per_family: int = 4, horizon: int = 10_000) -> di
         seed: The seed; another one gives other worlds.
         per_family: The number of worlds of each family.
         horizon: The number of rounds of each world.
+        arms: The number of arms of each world; if None, that of its family.
+        resources: The number of resources of each world; if None, that of its family.
 
     Returns:
         The worlds by family. Each has a ``label`` such as ``"bursts 2"``, and ``build()`` makes the instance.
@@ -45,10 +89,12 @@ def held_out_worlds(seed: int, per_family: int = 4, horizon: int = 10_000) -> di
     whole(seed, "seed", 0)
     whole(horizon, "horizon", 1)
     numbers = range(1, whole(per_family, "per_family", 1) + 1)
+    given = {"arms": arms, "resources": resources}
+    sizes = {name: whole(size, name, 1) for name, size in given.items() if size is not None}
     return {
         family: [
             InstanceSpec.model_validate(
-                {"name": f"{family} {k}", "seed": _world_seed(seed, family, k), "horizon": horizon, **settings}
+                {"name": f"{family} {k}", "seed": _world_seed(seed, family, k), "horizon": horizon, **settings, **sizes}
             )
             for k in numbers
         ]

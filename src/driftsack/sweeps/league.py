@@ -124,11 +124,33 @@ def league_spec(trials: int, horizon: int, seed: int) -> Spec:
     return make_spec({"instances": worlds, "policies": entries(), "trials": trials, "seeds": [seed]})
 
 
-def held_out_spec(worlds: Mapping[str, Sequence[InstanceSpec]], trials: int, seed: int) -> Spec:
-    """Make the spec of a held-out league: every entry on the worlds of all families, which have two resources."""
+def held_out_spec(
+    worlds: Mapping[str, Sequence[InstanceSpec]], trials: int, seed: int, delay: int = 0, loose: float = 1.0
+) -> Spec:
+    """Make the spec of a held-out league: every entry on the worlds of all families, which have two resources or more.
+
+    Args:
+        worlds: The worlds by family.
+        trials: Trials of each policy on each world.
+        seed: The seed of the trials.
+        delay: The number of rounds by which policies are told of their outcomes late.
+        loose: How many times too large the maxima are that policies are told.
+
+    Returns:
+        The spec.
+    """
     instances = [world for some in worlds.values() for world in some]
     policies = [entry for entry in [*entries(), *TUNED] if entry["policy"] != "Exp3BwK"]  # it takes a single resource
-    return make_spec({"instances": instances, "policies": policies, "trials": trials, "seeds": [seed]})
+    return make_spec(
+        {
+            "instances": instances,
+            "policies": policies,
+            "trials": trials,
+            "seeds": [seed],
+            "delay": delay,
+            "loose": loose,
+        }
+    )
 
 
 def standings(trials: pl.DataFrame, failed: Sequence[FailedCell], spec: Spec) -> pl.DataFrame:

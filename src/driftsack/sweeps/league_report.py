@@ -13,7 +13,7 @@ from driftsack.plot import heat_figure, write_figure
 from driftsack.plot.style import make_folder
 from driftsack.sweeps.cells import FailedCell
 from driftsack.sweeps.engines import Engine
-from driftsack.sweeps.held_out import family_leaders, family_shares, held_out_worlds, is_rival, leads
+from driftsack.sweeps.held_out import Conditions, family_leaders, family_shares, held_out_worlds, is_rival, leads
 from driftsack.sweeps.league import as_grid, held_out_spec, league_spec, overview, standings
 from driftsack.sweeps.spec import Spec
 from driftsack.sweeps.store import load
@@ -41,6 +41,7 @@ class LeagueReport(NamedTuple):
         leads: One row per rival with the lead of ``Adaptive`` over it, paired by world; None for the league of fixed
             instances. Policies that are told of rounds to come are no rivals.
         against_best: ``Adaptive`` against the best rival of each world: ``mean``, ``within_1`` and ``within_5``.
+        conditions: Under which conditions the policies were compared; None for the league of fixed instances.
     """
 
     table: pl.DataFrame
@@ -54,11 +55,13 @@ class LeagueReport(NamedTuple):
     leaders: Sequence[Mapping[str, Any]] = ()
     leads: pl.DataFrame | None = None
     against_best: Mapping[str, float] | None = None
+    conditions: Conditions | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""
         return {
             "table": self.table.to_dicts(),
+            **({} if self.conditions is None else {"conditions": self.conditions._asdict()}),
             **({} if self.families is None else {"families": self.families.to_dicts()}),
             **({} if self.leads is None else {"leads": self.leads.to_dicts(), "against_best": self.against_best}),
             "overview": self.overview.to_dicts(),
@@ -114,11 +117,12 @@ def run_held_out(
     engine: Engine | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     notify: Callable[[str], None] | None = None,
+    conditions: Conditions | None = None,
 ) -> LeagueReport:
     """Play every policy on fresh worlds of every family; write two tables and a heat map.
 
-    The files are named after ``world_seed``: ``held_out_7.csv`` has one row per policy and world,
-    ``held_out_7_families.csv`` one per policy and family.
+    The files are named after ``world_seed`` and the conditions: ``held_out_7.csv`` has one row per policy and world,
+    ``held_out_7_families.csv`` one per policy and family; ``held_out_7_delay_200.csv`` is for late outcomes.
 
     Args:
         out: The folder to write to.
@@ -130,6 +134,7 @@ def run_held_out(
         engine: As in :func:`run_league`.
         progress: As in :func:`run_league`.
         notify: As in :func:`run_league`.
+        conditions: Late outcomes, other sizes or loose maxima; if None, the usual conditions.
 
     Returns:
         The tables and the files that were written; standard errors are over worlds.
@@ -137,14 +142,15 @@ def run_held_out(
     Raises:
         SettingError: If a setting is wrong or ``out`` cannot be written to.
     """
-    worlds = held_out_worlds(world_seed, per_family, horizon)
+    chosen = conditions or Conditions()
+    worlds = held_out_worlds(world_seed, per_family, horizon, chosen.arms, chosen.resources)
+    spec = held_out_spec(worlds, trials, seed, chosen.delay, chosen.loose)
     folder = make_folder(out)
-    spec = held_out_spec(worlds, trials, seed)
     table, swept = _play(spec, folder, engine, progress, notify)
     shares = family_shares(table, worlds)
     rivals = [policy.label for policy in spec.policies if is_rival(policy) and policy.label != CHAMPION]
     lead, against_best = leads(table, CHAMPION, rivals)
-    name = f"held_out_{world_seed}"
+    name = f"held_out_{world_seed}{chosen.suffix}"
     table.write_csv(folder / f"{name}.csv")
     shares.write_csv(folder / f"{name}_families.csv")
     return LeagueReport(
@@ -159,6 +165,7 @@ def run_held_out(
         leaders=family_leaders(shares, spec.policies, BASELINE),
         leads=lead,
         against_best=against_best,
+        conditions=chosen,
     )
 
 

@@ -143,6 +143,8 @@ class Spec(BaseModel):
         block: Trials per cell; if None, as many as take a few seconds.
         safe: Whether an arm is only played if its largest possible cost fits into the budget. If False, a trial ends
             in the round whose cost exceeds a budget, as in the paper.
+        delay: The number of rounds by which policies are told of their outcomes late.
+        loose: How many times too large the maxima are that policies are told, at least 1. The outcomes stay the same.
 
     >>> spec = Spec(instances=[{"instance": "example_1"}], policies=[{"policy": "NaiveUCB"}], trials=1_200)
     >>> spec.blocks(horizon=10_000)
@@ -156,6 +158,8 @@ class Spec(BaseModel):
     seeds: Annotated[list[Annotated[int, Field(ge=0)]], BeforeValidator(_as_list)] = Field(default=[0], min_length=1)
     block: int | None = Field(default=None, ge=1)
     safe: bool = False
+    delay: int = Field(default=0, ge=0)
+    loose: float = Field(default=1.0, ge=1.0, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

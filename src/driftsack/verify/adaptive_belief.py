@@ -36,6 +36,7 @@ from driftsack.policies.parts.run_length import (
 from driftsack.verify.statement import HOLDS, Effort, Finding, Statement, judge_margins
 
 SOURCE: Final = "Adaptive"
+LEAST_REVISITS: Final = 0.05  # of the bound; whoever never revisits an arm would keep any bound. Measured: 0.12 to 0.36
 
 
 class Mixture(NamedTuple):
@@ -127,6 +128,13 @@ def mixture_loss(effort: Effort, planted: bool) -> Finding:
     return judge_margins(margins, "bound less the excess log loss, for 0 to 4 changes")
 
 
+def run_means(y: Bools, prior: Floats, start: Floats) -> Floats:
+    """(n,) what one run predicts before each of n coins, with priors that move."""
+    before = np.concatenate([[0], np.cumsum(y)[:-1]])
+    means: Floats = (before + prior * start) / (np.arange(y.size) + prior)
+    return means
+
+
 def constant_mean(effort: Effort, planted: bool) -> Finding:
     """One run of coins against the best constant mean, with priors that move. Planted: no logarithm."""
     rng, margins = effort.rng(44), list[float]()
@@ -135,8 +143,7 @@ def constant_mean(effort: Effort, planted: bool) -> Finding:
         prior = rng.uniform(2.2, most, n)
         start = np.clip(rng.choice([0.0, 1.0, 0.5], n), least / prior, 1.0 - least / prior)
         y = rng.random(n) < rng.choice([0.0, 0.02, 0.5, 1.0])
-        before = np.concatenate([[0], np.cumsum(y)[:-1]])
-        p = (before + prior * start) / (np.arange(n) + prior)
+        p = run_means(y, prior, start)
         loss = -np.log(np.where(y, p, 1.0 - p)).sum()
         share = y.mean()
         best = -n * sum(x * math.log(x) for x in (share, 1.0 - share) if x > 0)
@@ -183,7 +190,7 @@ def hopeless_pulls(effort: Effort, horizon: int) -> tuple[float, float]:
 
 def revisits(effort: Effort, planted: bool) -> Finding:
     """Pulls on stale draws are at most 4√(m(1+C)T) + m(1+C). Planted: a change is counted every 50 rounds."""
-    margins, largest = list[float](), 0.0
+    margins, ratios = list[float](), list[float]()
     for arms in (2, 5, 20):
         for counted in (0, 4, 30):
             for horizon in (1_000, effort.pick(10_000, 100_000)):
@@ -193,14 +200,13 @@ def revisits(effort: Effort, planted: bool) -> Finding:
                     stale_pulls(new_run_lengths(problem), horizon, actual, generator(effort.seed + k))
                     for k in range(effort.pick(3, 20))
                 ]
-                ratio = float(np.mean(pulls)) / revisit_bound(horizon, arms, counted)
-                margins.append(1.0 - ratio)
-                largest = max(largest, ratio)
+                ratios.append(float(np.mean(pulls)) / revisit_bound(horizon, arms, counted))
+                margins += [1.0 - ratios[-1], ratios[-1] - LEAST_REVISITS]
     long = effort.pick(10_000, 1_000_000)
     wasted, changes = hopeless_pulls(effort, long)
     note = (
-        f"1 less mean pulls / bound; at most {largest:.2f} of the bound. Adaptive itself in a stationary world, "
-        f"T = {long:,}: {wasted:.0f} pulls of three hopeless arms, {changes:.1f} changes counted"
+        f"1 less mean pulls / bound, which are {min(ratios):.2f} to {max(ratios):.2f} of it. Adaptive itself in a "
+        f"stationary world, T = {long:,}: {wasted:.0f} pulls of three hopeless arms, {changes:.1f} changes counted"
     )
     return judge_margins(margins, note)
 

@@ -1,7 +1,8 @@
 """A statement of the paper as a check that runs: what it says, what was measured, and the verdict.
 
 A check is a function of an :class:`Effort`. It also takes ``planted``: if true, it tests a false variant of the
-statement, which it must reject. A check that cannot tell its planted variant from the statement would prove nothing.
+statement, which it must reject. A check that cannot tell its planted variant from the statement would prove nothing,
+and neither would a check that is passed by doing nothing.
 """
 
 from __future__ import annotations
