@@ -248,7 +248,7 @@ def test_loose_maxima_do_not_matter() -> None:
 
 
 def test_closed_arms_are_never_chosen() -> None:
-    state, terms, ledger = Adaptive().new_state(PROBLEM), new_terms(PROBLEM), open_ledger(PROBLEM.unit_budget)
+    state, terms, ledger = Adaptive().new_state(PROBLEM), new_terms(PROBLEM), open_ledger(PROBLEM)
     rng, mix, prices, pulls = generator(0), np.zeros(3), np.zeros(2), np.zeros(3)
     for t in range(200):
         terms.open[:] = [t >= 100, True, t % 2 == 0]

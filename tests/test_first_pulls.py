@@ -27,7 +27,7 @@ POLICIES = pytest.mark.parametrize(
 
 def pulled(policy: ds.Policy, opened: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> list[int]:
     """The arms that are chosen if row t of ``opened`` has the open arms of round t, and every pull earns 1."""
-    state, terms, ledger = policy.new_state(PROBLEM), new_terms(PROBLEM), open_ledger(PROBLEM.unit_budget)
+    state, terms, ledger = policy.new_state(PROBLEM), new_terms(PROBLEM), open_ledger(PROBLEM)
     rng, mix, prices, arms = np.random.default_rng(0), np.zeros(3), np.zeros(2), []
     for t, row in enumerate(opened):
         terms.open[:] = row

@@ -93,7 +93,7 @@ def test_oracles_follow_their_plan() -> None:
         (ds.policies.StaticOracle(), ds.benchmarks.lp_static(world)),
     ):
         state, rng = policy.state_on(world), np.random.default_rng(0)
-        terms, ledger = new_terms(world.problem), open_ledger(world.problem.unit_budget)
+        terms, ledger = new_terms(world.problem), open_ledger(world.problem)
         mix, prices, counts = np.zeros(2), np.zeros(2), np.zeros((2, 3))
         assert best.plan is not None
         assert best.prices is not None

@@ -153,7 +153,7 @@ def test_windows_forget_and_naive_does_not(policy: ds.Policy, forgets: bool) -> 
     bounds = []
     for past in (0.1, 0.9):
         state, rng = policy.new_state(problem), np.random.default_rng(0)
-        terms, ledger = new_terms(problem), open_ledger(problem.unit_budget)
+        terms, ledger = new_terms(problem), open_ledger(problem)
         mix, prices = np.zeros(2), np.zeros(1)
         for t in range(200):
             choose(state, open_round(t, ledger, terms), rng, mix, prices)

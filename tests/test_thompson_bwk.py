@@ -179,7 +179,7 @@ def sums(window: int | None, delay: int, past: float, seed: int = 0) -> list[Any
     """The sums in the state after 300 rounds, the first 100 with outcomes ``past``, reported ``delay`` rounds late."""
     problem = ds.Problem(horizon=400, arms=2, budget=[390.0])
     state, rng = ds.ThompsonBwK(windows=window).new_state(problem), generator(seed)
-    terms, ledger = new_terms(problem), open_ledger(problem.unit_budget)
+    terms, ledger = new_terms(problem), open_ledger(problem)
     mix, prices = np.zeros(2), np.zeros(1)
     for t in range(300):
         choose(state, open_round(t, ledger, terms), rng, mix, prices)

@@ -23,10 +23,10 @@ from driftsack.benchmarks.benchmark import Benchmark
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import SettingError, TooLargeError
 from driftsack.core.instance import Instance
-from driftsack.game.ledger import TOLERANCE
 from driftsack.numerics.compiled import kernel
 
 MOST_RESOURCES: Final = 2
+ROUNDING: Final = 1e-12  # relative, of the product of a budget and the steps of the grid
 LARGEST_DENOMINATOR: Final = 10_000  # of the grid of deterministic costs
 DEFAULT_MEMORY: Final = 2**31  # bytes
 NO_COST, FIRST_ONLY, SECOND_ONLY, BOTH = range(4)  # patterns: bit j is set where resource j is used
@@ -89,7 +89,7 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
         )
     grid, cost_patterns = _grid(instance)
     levels = [
-        math.floor(budget * steps * (1 + TOLERANCE))
+        math.floor(budget * steps * (1 + ROUNDING))
         for budget, steps in zip(instance.problem.unit_budget, grid, strict=True)
     ]
     reach = [min(level, instance.horizon * steps) for level, steps in zip(levels, grid, strict=True)]

@@ -41,5 +41,5 @@ def hard_reward(instance: Instance, mix: Floats, seed: int, trial: int) -> float
     """The normalised reward of one trial of the mix; it depends on ``(seed, trial)`` alone."""
     problem, rng = instance.problem, generator(trial_seeds(seed, trial)[0])
     tally = new_tally(problem, np.zeros(0, dtype=np.int64), np.zeros(0))
-    run_trial(State(mix), open_ledger(problem.unit_budget), new_terms(problem), world_of(instance), tally, rng, rng)
+    run_trial(State(mix), open_ledger(problem), new_terms(problem), world_of(instance), tally, rng, rng)
     return float(tally.reward[0])

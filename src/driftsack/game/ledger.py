@@ -1,140 +1,198 @@
 """The ledger: spending and reservations of each budget, when a round may begin, and when the game ends.
 
-Amounts are normalised: a unit of a resource is ``cost_max``, the most that one round may cost.
+Amounts are whole numbers of grid units (:mod:`driftsack.game.amounts`), so sums and comparisons are exact.
 
 *Stop rule* (the paper's): the round whose costs would exceed a budget is not charged, earns nothing and ends the game.
 
-*Admission* (``safe``): a round begins only if every budget can pay the highest cost of that round and of every
-decision whose outcome is still pending. Then no budget is ever overspent.
-
-A budget is broken when the sum of the costs exceeds it. Sums of decimal fractions have rounding errors (three times 0.1
-is a little more than 0.3), so an excess of one part in 10^12 of the budget is tolerated and not reported. Sums are
-compensated (Kahan), so their error does not grow with the number of rounds.
+*Admission* (``safe``): an arm may be chosen only if every budget can pay the most that the arm may cost, and the
+reservations of all decisions whose outcome is still pending. Then no budget is ever overspent.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from driftsack.core.arrays import Floats
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import frozen
+from driftsack.core.problem import Problem
+from driftsack.game.amounts import cost_units, grid_exponent, grid_factors, in_units_of_problem, whole_units
 from driftsack.numerics.compiled import kernel
-
-TOLERANCE: Final = 1e-12  # relative rounding error that does not count as overspending
 
 
 class Ledger(NamedTuple):
-    """Budgets, spending and reservations of d resources, in units of ``cost_max``.
+    """Budgets, spending and reservations of d resources.
 
     Attributes:
-        budget: (d,) the budgets.
-        limit: (d,) the budgets plus the tolerance for rounding.
-        spent: (d,) spending so far.
-        carry: (d,) compensation: the part of the sum that ``spent`` cannot hold.
-        reserved: (d,) reservations for decisions whose outcome is pending.
+        budget: (d,) the budgets in units of ``cost_max``, for planning; ``granted`` decides.
+        spent: (d,) the spending in units of ``cost_max``, for planning; ``charged`` decides.
+        granted: (d,) the budgets in grid units.
+        charged: (d,) the spending in grid units.
+        reserved: (d,) the reservations for decisions whose outcome is pending, in grid units.
+        most: (d,) the most that a round may cost, in grid units.
+        cost_max: (d,) the most that a round may cost, in the problem's units.
+        fine: (d,) see :func:`driftsack.game.amounts.grid_factors`.
+        coarse: (d,) see there.
+        per_cost: (d,) grid units of ``cost_max``, as a float.
     """
 
     budget: Floats
-    limit: Floats
     spent: Floats
-    carry: Floats
-    reserved: Floats
+    granted: Ints
+    charged: Ints
+    reserved: Ints
+    most: Ints
+    cost_max: Floats
+    fine: Floats
+    coarse: Floats
+    per_cost: Floats
 
 
-def open_ledger(budget: Floats) -> Ledger:
+def open_ledger(problem: Problem) -> Ledger:
     """A ledger without spending and reservations."""
-    budget = np.array(budget, dtype=np.float64)
-    spent, carry, reserved = np.zeros((3, budget.size))
-    return Ledger(budget, budget * (1.0 + TOLERANCE), spent, carry, reserved)
+    exponents = grid_exponents(problem)
+    factors = np.array([grid_factors(k) for k in exponents])
+    granted = [whole_units(amount, k, up=False) for amount, k in zip(problem.budget, exponents, strict=True)]
+    charged, reserved = np.zeros((2, problem.resources), dtype=np.int64)
+    return Ledger(
+        budget=problem.unit_budget,
+        spent=np.zeros(problem.resources),
+        granted=np.array(granted, dtype=np.int64),
+        charged=charged.copy(),
+        reserved=reserved.copy(),
+        most=frozen(most_units(problem)),
+        cost_max=frozen(np.array(problem.cost_max)),
+        fine=frozen(factors[:, 0]),
+        coarse=frozen(factors[:, 1]),
+        per_cost=frozen(factors[:, 0] / factors[:, 1] * problem.cost_max),
+    )
 
 
-def reported_spending(ledger: Ledger) -> Floats:
-    """(d,) spending so far; an excess within the tolerance is not reported, any other excess is."""
-    return np.where(ledger.spent <= ledger.limit, np.minimum(ledger.spent, ledger.budget), ledger.spent)
+def grid_exponents(problem: Problem) -> list[int]:
+    """The exponent of the grid of each resource."""
+    return [grid_exponent(*amounts) for amounts in zip(problem.budget, problem.cost_max, strict=True)]
+
+
+def most_units(problem: Problem) -> Ints:
+    """(d,) the most that a round may cost, in grid units."""
+    pairs = zip(problem.cost_max, grid_exponents(problem), strict=True)
+    return np.array([whole_units(amount, k, up=True) for amount, k in pairs], dtype=np.int64)
+
+
+def exponents_of(ledger: Ledger) -> list[int]:
+    """The exponent of the grid of each resource."""
+    return [round(fine) - round(coarse) for fine, coarse in np.log10([ledger.fine, ledger.coarse]).T]
+
+
+def amounts_of(ledger: Ledger, units: Ints) -> Floats:
+    """(d,) numbers of grid units in the problem's units."""
+    return np.array([in_units_of_problem(n, k) for n, k in zip(units.tolist(), exponents_of(ledger), strict=True)])
+
+
+def spent_amounts(ledger: Ledger) -> Floats:
+    """(d,) the spending in the problem's units."""
+    return amounts_of(ledger, ledger.charged)
 
 
 def is_broken(ledger: Ledger) -> bool:
     """Whether the spending of some resource exceeds its budget."""
-    return bool((ledger.spent > ledger.limit).any())
+    return bool((ledger.charged > ledger.granted).any())
 
 
 @kernel
-def reset_account(ledger: Ledger, j: int, budget: float) -> None:
-    """Begin to spend resource ``j`` again, with a new budget."""
-    ledger.spent[j] = 0.0
-    ledger.carry[j] = 0.0
-    set_budget(ledger, j, budget)
+def units_of_cost(ledger: Ledger, j: int, cost: float) -> int:
+    """A cost of resource ``j``, given in units of ``cost_max``, in grid units."""
+    return cost_units(cost * ledger.cost_max[j], ledger.fine[j], ledger.coarse[j])
+
+
+@kernel
+def planning_units(ledger: Ledger, j: int, units: int) -> float:
+    """Grid units of resource ``j`` in units of ``cost_max``."""
+    return float(units / ledger.per_cost[j])
+
+
+@kernel
+def set_spending(ledger: Ledger, j: int, units: int) -> None:
+    """Set the spending of resource ``j``, in grid units."""
+    ledger.charged[j] = units
+    ledger.spent[j] = planning_units(ledger, j, units)
 
 
 @kernel
 def set_budget(ledger: Ledger, j: int, budget: float) -> None:
-    """Change the budget of resource ``j``."""
+    """Change the budget of resource ``j``, given in units of ``cost_max``; rounded to the grid."""
     ledger.budget[j] = budget
-    ledger.limit[j] = budget * (1.0 + TOLERANCE)
+    ledger.granted[j] = units_of_cost(ledger, j, budget)
 
 
 @kernel
-def breaks_budget(ledger: Ledger, costs: Floats) -> bool:
-    """Whether charging ``costs`` would exceed a budget."""
-    for j in range(costs.size):
-        if ledger.spent[j] + costs[j] > ledger.limit[j]:
-            return True
-    return False
+def reset_account(ledger: Ledger, j: int, budget: float) -> None:
+    """Begin to spend resource ``j`` again, with a new budget in units of ``cost_max``."""
+    set_spending(ledger, j, 0)
+    set_budget(ledger, j, budget)
 
 
 @kernel
 def charge(ledger: Ledger, costs: Floats) -> None:
-    """Add ``costs`` to the spending."""
+    """Add ``costs``, in units of ``cost_max``, to the spending."""
     for j in range(costs.size):
-        step = costs[j] - ledger.carry[j]
-        total = ledger.spent[j] + step
-        ledger.carry[j] = (total - ledger.spent[j]) - step
-        ledger.spent[j] = total
+        set_spending(ledger, j, ledger.charged[j] + units_of_cost(ledger, j, costs[j]))
 
 
 @kernel
 def charge_or_stop(ledger: Ledger, costs: Floats, overshoot: Floats) -> bool:
     """The stop rule: charge a round, or return False and write by how much it would exceed each budget."""
-    if breaks_budget(ledger, costs):
-        for j in range(costs.size):
-            overshoot[j] = max(ledger.spent[j] + costs[j] - ledger.budget[j], 0.0)
-        return False
     charge(ledger, costs)
-    return True
+    breaks = False
+    for j in range(costs.size):
+        breaks = breaks or ledger.charged[j] > ledger.granted[j]
+    if not breaks:
+        return True
+    for j in range(costs.size):
+        overshoot[j] = planning_units(ledger, j, max(ledger.charged[j] - ledger.granted[j], 0))
+        set_spending(ledger, j, ledger.charged[j] - units_of_cost(ledger, j, costs[j]))
+    return False
 
 
 @kernel
-def can_pay(ledger: Ledger, rounds: float) -> bool:
-    """Whether the budgets can pay for ``rounds`` rounds at the highest cost, which is 1 of each resource.
+def can_pay(ledger: Ledger, rounds: int) -> bool:
+    """Whether the budgets can pay for ``rounds`` rounds at the highest cost; reservations are ignored.
 
     Args:
         ledger: The ledger.
         rounds: The number of rounds.
 
     Returns:
-        Whether they can; reservations are ignored.
+        Whether they can.
     """
-    for j in range(ledger.budget.size):
-        if ledger.spent[j] + rounds > ledger.limit[j]:
+    for j in range(ledger.granted.size):
+        if ledger.charged[j] + rounds * ledger.most[j] > ledger.granted[j]:
             return False
     return True
 
 
 @kernel
-def admits(ledger: Ledger) -> bool:
-    """The admission rule of ``safe``: budgets cover all reservations and one more round at the highest cost."""
-    for j in range(ledger.budget.size):
-        if ledger.spent[j] + (ledger.reserved[j] + 1.0) > ledger.limit[j]:
-            return False
-    return True
+def reserve(ledger: Ledger, worst: Ints, arm: int) -> None:
+    """Reserve the most that an arm may cost.
+
+    Args:
+        ledger: The ledger.
+        worst: (d, m) the most that each arm may cost, in grid units.
+        arm: The arm.
+    """
+    for j in range(ledger.reserved.size):
+        ledger.reserved[j] += worst[j, arm]
 
 
-def reserve(ledger: Ledger) -> None:
-    """Reserve the highest cost of one round."""
-    ledger.reserved[:] += 1.0
+@kernel
+def release(ledger: Ledger, worst: Ints, arm: int) -> None:
+    """Release what :func:`reserve` reserved.
 
-
-def release(ledger: Ledger) -> None:
-    """Release the reservation of one round."""
-    ledger.reserved[:] -= 1.0
+    Args:
+        ledger: The ledger.
+        worst: (d, m) the most that each arm may cost, in grid units.
+        arm: The arm.
+    """
+    for j in range(ledger.reserved.size):
+        ledger.reserved[j] -= worst[j, arm]

@@ -6,14 +6,18 @@ and wrappers build records only through the functions of this file.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.arrays import Bools, Floats
+from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
+from driftsack.game.ledger import Ledger, most_units
 from driftsack.numerics.compiled import kernel
+
+MUST_SERVE: Final = 100.0
+"""The cost of skipping a round that must be answered: far above every reward, which is at most 1."""
 
 
 class Terms(NamedTuple):
@@ -21,14 +25,26 @@ class Terms(NamedTuple):
 
     Attributes:
         rate: (d,) average spending allowed per round: b = B/T.
-        open: (m,) arms that may be chosen.
+        end: (1,) the round, from 0, at which the horizon is expected to end: T, unless it is revised.
+        offered: (m,) arms that the driver does not withhold.
+        open: (m,) arms that may be chosen: those offered that every budget can pay for.
+        version: (1,) a number that changes whenever ``open`` does.
+        skip_cost: (1,) what it costs to skip a round, in normalised reward: 0, or ``MUST_SERVE``.
+        fallback: (1,) the arm that answers a request if the policy skips it, or ``SKIP``.
         cost_most: (d, m) the most that each arm may cost.
+        worst: (d, m) the same in grid units, which is reserved.
         context: (n,) features of the round; empty without contexts.
     """
 
     rate: Floats
+    end: Floats
+    offered: Bools
     open: Bools
+    version: Ints
+    skip_cost: Floats
+    fallback: Ints
     cost_most: Floats
+    worst: Ints
     context: Floats
 
 
@@ -36,18 +52,25 @@ class Round(NamedTuple):
     """The information that a policy may use when it chooses.
 
     Attributes:
-        t: The round, from 0.
+        t: The round, from 0. It may exceed the horizon that the policy was started with.
+        rounds_left: The number of rounds that are left, this one included, at least 1; it may be an estimate.
         ledger: Budgets, spending and reservations.
         rate: (d,) average spending allowed in this round: b = B/T, or the rate of a spending plan.
         open: (m,) arms that may be chosen.
+        version: A number that changes whenever ``open`` does, from one round of the learner to the next.
+        skip_cost: What it costs to skip the round, in normalised reward. A policy with a linear program adds it to the
+            reward of every arm.
         cost_most: (d, m) the most that each arm may cost.
         context: (n,) features of the round; empty without contexts.
     """
 
     t: int
+    rounds_left: float
     ledger: Ledger
     rate: Floats
     open: Bools
+    version: int
+    skip_cost: float
     cost_most: Floats
     context: Floats
 
@@ -73,11 +96,18 @@ class Outcome(NamedTuple):
 
 
 def new_terms(problem: Problem) -> Terms:
-    """The terms of a problem: every arm is open and may cost ``cost_max``, and rounds have no context."""
+    """The terms of a problem: every arm is offered and may cost ``cost_max``, and rounds have no context."""
+    arms = problem.arms
     return Terms(
         rate=np.array(problem.rate),
-        open=np.ones(problem.arms, dtype=np.bool_),
-        cost_most=np.ones((problem.resources, problem.arms)),
+        end=np.array([float(problem.horizon)]),
+        offered=np.ones(arms, dtype=np.bool_),
+        open=np.ones(arms, dtype=np.bool_),
+        version=np.zeros(1, dtype=np.int64),
+        skip_cost=np.zeros(1),
+        fallback=np.full(1, SKIP, dtype=np.int64),
+        cost_most=np.ones((problem.resources, arms)),
+        worst=np.repeat(most_units(problem)[:, None], arms, axis=1),
         context=np.zeros(0),
     )
 
@@ -85,7 +115,17 @@ def new_terms(problem: Problem) -> Terms:
 @kernel
 def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
     """The record of round ``t``."""
-    return Round(t, ledger, terms.rate, terms.open, terms.cost_most, terms.context)
+    return Round(
+        t,
+        max(terms.end[0] - t, 1.0),
+        ledger,
+        terms.rate,
+        terms.open,
+        terms.version[0],
+        terms.skip_cost[0],
+        terms.cost_most,
+        terms.context,
+    )
 
 
 @kernel
@@ -105,22 +145,43 @@ def with_rate(round: Round, rate: Floats) -> Round:
     Returns:
         The changed record.
     """
-    return Round(round.t, round.ledger, rate, round.open, round.cost_most, round.context)
+    return Round(
+        round.t,
+        round.rounds_left,
+        round.ledger,
+        rate,
+        round.open,
+        round.version,
+        round.skip_cost,
+        round.cost_most,
+        round.context,
+    )
 
 
 @kernel
-def with_account(round: Round, t: int, account: Ledger) -> Round:
+def with_account(round: Round, t: int, rounds_left: float, account: Ledger) -> Round:
     """The same round with the clock and the ledger of a wrapper.
 
     Args:
         round: The round.
         t: The round on the wrapper's clock, from 0.
+        rounds_left: The rounds left on the wrapper's clock.
         account: The wrapper's ledger.
 
     Returns:
         The changed record.
     """
-    return Round(t, account, round.rate, round.open, round.cost_most, round.context)
+    return Round(
+        t,
+        rounds_left,
+        account,
+        round.rate,
+        round.open,
+        round.version,
+        round.skip_cost,
+        round.cost_most,
+        round.context,
+    )
 
 
 @kernel

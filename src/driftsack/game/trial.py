@@ -11,7 +11,8 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import DriftsackError, OutOfRangeError
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger, admits, charge_or_stop
+from driftsack.game.admission import admit, admits_all, serve
+from driftsack.game.ledger import Ledger, charge_or_stop
 from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import Terms, new_outcome, open_round
 from driftsack.game.state_tree import is_packaged, solve_stuck
@@ -95,13 +96,14 @@ def run_rounds(
 ) -> int:
     """Run rounds until the horizon or the stopping time; ``STUCK`` and ``NO_SUCH_ARM`` interrupt the trial."""
     for t in range(tally.played[0], world.phase.size):
-        if safe and not admits(ledger):
+        if safe and not admits_all(ledger, terms, t) and admit(ledger, terms, t, safe) == 0:
             break  # spending never decreases, so every further round would be skipped
         arm = choose(state, open_round(t, ledger, terms), rng, tally.mix, tally.prices)
         if arm == STUCK:
             return STUCK
         if arm < SKIP or arm >= tally.mix.size:
             return NO_SUCH_ARM
+        arm = serve(terms, arm, tally.mix)
         if arm == SKIP:
             tally.costs[:] = 0.0
             learn(state, new_outcome(terms, t, SKIP, 1.0 - tally.mix.sum(), 0.0, tally.costs))

@@ -103,7 +103,7 @@ class AgentLearner:
     def __init__(self, act: Act, problem: Problem, seed: SeedSequence) -> None:
         self._act = act
         self._problem, self._units = problem, units_of(problem)
-        self._ledger = open_ledger(problem.unit_budget)
+        self._ledger = open_ledger(problem)
         self._round = 0
         self._forget()
         if callable(restart := getattr(act, "reset", None)):

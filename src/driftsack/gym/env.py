@@ -14,7 +14,7 @@ from driftsack.core.errors import BudgetExhaustedError, DriftsackError, HorizonR
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
-from driftsack.game.ledger import charge_or_stop, open_ledger, reported_spending
+from driftsack.game.ledger import charge_or_stop, open_ledger, spent_amounts
 from driftsack.game.units import units_of
 from driftsack.game.world import draw_outcome, world_of
 from driftsack.gym.observation import Observation, arm_of, observe
@@ -62,7 +62,7 @@ class BudgetEnv(Env[Observation, Any]):
 
     def _open(self) -> None:
         """Reset the ledger."""
-        self._ledger = open_ledger(self.problem.unit_budget)
+        self._ledger = open_ledger(self.problem)
         self._overshoot = np.zeros(self.instance.resources)
         self._costs = np.zeros(self.instance.resources)
         self._broken = False
@@ -124,5 +124,5 @@ class BudgetEnv(Env[Observation, Any]):
         return observe(self._ledger, 1.0 - self._round / self.instance.horizon, reward, self._costs)
 
     def _info(self) -> dict[str, Any]:
-        spent = reported_spending(self._ledger) * self._units.costs
+        spent = spent_amounts(self._ledger)
         return {"round": self._round, "spent": spent, "costs": self._costs * self._units.costs}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
-from driftsack.game.ledger import Ledger, reported_spending
+from driftsack.game.ledger import Ledger
 
 Observation = npt.NDArray[np.float32]
 
@@ -20,14 +20,14 @@ def observe(ledger: Ledger, time_left: float, reward: float, costs: Floats) -> O
 
     The remaining share of a budget of 0 is 0.
 
-    >>> import numpy as np
+    >>> from driftsack.core import Problem
     >>> from driftsack.game.ledger import charge, open_ledger
-    >>> ledger = open_ledger(np.array([4.0]))
+    >>> ledger = open_ledger(Problem(horizon=8, arms=2, budget=4))
     >>> charge(ledger, np.array([1.0]))
     >>> observe(ledger, 7 / 8, reward=0.5, costs=np.array([1.0]))
     array([0.75 , 0.875, 0.5  , 1.   ], dtype=float32)
     """
-    left = ledger.budget - reported_spending(ledger)
+    left = ledger.budget - ledger.spent
     shares = np.divide(left, ledger.budget, out=np.zeros(left.size), where=ledger.budget > 0)
     return np.concatenate([shares, [time_left, reward], costs]).astype(np.float32)
 

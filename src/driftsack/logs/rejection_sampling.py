@@ -33,7 +33,7 @@ from driftsack.core.errors import CannotAnswerError
 from driftsack.core.names import Amounts
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
-from driftsack.game.ledger import charge_or_stop, open_ledger, reported_spending
+from driftsack.game.ledger import charge_or_stop, open_ledger, spent_amounts
 from driftsack.game.units import units_of
 from driftsack.logs.evaluation import MIN_SAMPLE_SIZE, Evaluation, full_problem
 from driftsack.logs.log import Log
@@ -123,7 +123,7 @@ def _shortened(log: Log, whole_log: Problem, smallest: float) -> Problem:
 def _play_thinned(log: Log, policy: Policy, problem: Problem, smallest: float, seed: int, trial: int) -> ThinnedGame:
     """Play one game; trials differ in the random numbers for acceptance and for the policy."""
     propensities, units = known_propensities(log), units_of(problem)
-    ledger, overshoot = open_ledger(problem.unit_budget), np.zeros(problem.resources)
+    ledger, overshoot = open_ledger(problem), np.zeros(problem.resources)
     acceptance_seed, learner_seed = trial_seeds(seed, trial)
     uniforms = generator(acceptance_seed).random(len(log))
     learner = policy.start(problem, seed=learner_seed)
@@ -147,7 +147,7 @@ def _play_thinned(log: Log, policy: Policy, problem: Problem, smallest: float, s
         decision = learner.ask()
     else:
         rounds = max(accepted, 1)  # the log ended before the game
-    spent = reported_spending(ledger) * units.costs
+    spent = spent_amounts(ledger)
     return ThinnedGame(reward, spent, accepted, rounds, requested)
 
 

@@ -99,8 +99,10 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
             reward_window(state)
         open_block(state, round, rng)
     follow_rate(state, round)
-    if can_pay(state.account, 1.0):
-        return ucb.choose(state.base, with_account(round, block_time(state, round.t), state.account), rng, mix, prices)
+    if can_pay(state.account, 1):
+        t = block_time(state, round.t)
+        block_round = with_account(round, t, float(state.length - t), state.account)
+        return ucb.choose(state.base, block_round, rng, mix, prices)
     mix[:] = 0.0
     prices[:] = 0.0
     return SKIP
@@ -249,7 +251,7 @@ class BanditOverBandit(Policy):
                 earned=np.zeros(1),
                 rate=problem.rate.copy(),
             ),
-            account=open_ledger(inner.unit_budget),
+            account=open_ledger(inner),
             windows=np.array([w if w < length else 0 for w in windows]),
             log_weights=np.zeros(count),
             probabilities=np.full(count, 1.0 / count),

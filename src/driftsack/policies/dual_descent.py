@@ -56,7 +56,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Draw from the primal's probabilities, or skip if a budget cannot pay for the round."""
     update_probabilities(state.primal)
     uniform = rng.random()
-    affordable = can_pay(round.ledger, 1.0)
+    affordable = can_pay(round.ledger, 1)
     for i in range(mix.size):
         mix[i] = state.primal.probabilities[i] if affordable else 0.0
     for j in range(prices.size):

@@ -28,7 +28,8 @@ from driftsack.core.file_format import atomic_write, check_target, read_bytes
 from driftsack.core.locks import HeldFile, has_taken, hold, thread_lock
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
-from driftsack.game.ledger import admits, is_broken, open_ledger, release, reported_spending, reserve
+from driftsack.game.admission import admit
+from driftsack.game.ledger import amounts_of, is_broken, open_ledger, release, reserve
 from driftsack.game.protocol import STUCK, callable_kernel
 from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.settle import settle_kernel, settle_unlearnt
@@ -97,7 +98,7 @@ class Learner:
         self._state = policy.new_state(problem)
         self._choose, self._settle = callable_kernel(self._state, "choose"), settle_kernel(self._state)
         self._settled = np.full(1, -1, dtype=np.int64)  # the latest round that was settled, from 0
-        self._ledger, self._terms, self._units = open_ledger(problem.unit_budget), new_terms(problem), units_of(problem)
+        self._ledger, self._terms, self._units = open_ledger(problem), new_terms(problem), units_of(problem)
         self._names = (*problem.arm_names, None)  # the last is that of SKIP
         self._round = 0
         self._fallbacks = 0
@@ -111,9 +112,7 @@ class Learner:
     @property
     def remaining(self) -> Floats:
         """(d,) the remaining budget of each resource; negative if it was exceeded."""
-        left: Floats = self._ledger.budget - reported_spending(self._ledger)
-        left *= self._units.costs
-        return left
+        return amounts_of(self._ledger, self._ledger.granted - self._ledger.charged)
 
     @property
     def pending(self) -> tuple[Decision, ...]:
@@ -175,7 +174,9 @@ class Learner:
 
     def _count_reservations(self) -> None:
         """Set the reservations to those of the pending decisions, after a call that was interrupted."""
-        self._ledger.reserved[:] = float(len(self._pending))
+        self._ledger.reserved[:] = 0
+        for decision in self._pending.values():
+            reserve(self._ledger, self._terms.worst, decision.arm)
 
     def _finish_interrupted(self) -> None:
         """Complete a call that was interrupted after its round had been settled."""
@@ -201,10 +202,8 @@ class Learner:
                 "stop here, or start with safe=True so that no budget is exceeded."
             )
         mix, unit_prices = np.zeros(problem.arms), np.zeros(problem.resources)
+        admit(self._ledger, self._terms, self._round, self.safe)
         arm = self._chosen(mix, unit_prices)
-        if self.safe and not admits(self._ledger):
-            arm = SKIP
-            mix[:] = 0.0
         if arm == SKIP:
             no_costs = np.zeros(problem.resources)
             skipped = _new_outcome(self._terms, self._round, SKIP, float(1.0 - mix.sum()), 0.0, no_costs)
@@ -212,7 +211,7 @@ class Learner:
         self._round += 1
         decision = Decision(self._round, arm, mix, prices_in_units(self._units, unit_prices), self._names[arm])
         if arm != SKIP:
-            reserve(self._ledger)
+            reserve(self._ledger, self._terms.worst, arm)
             self._pending[self._round] = decision
         return decision
 
@@ -309,7 +308,7 @@ class Learner:
     def _close(self, own: Decision) -> None:
         """Forget a pending decision that was settled, and release its reservation."""
         del self._pending[own.round]
-        release(self._ledger)
+        release(self._ledger, self._terms.worst, own.arm)
 
     def _own(self, decision: Decision) -> Decision | None:
         """This learner's pending decision, or None for a SKIP; raise an error if there is neither."""

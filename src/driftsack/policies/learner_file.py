@@ -18,6 +18,7 @@ from driftsack.core.decision import Decision
 from driftsack.core.errors import FileFormatError
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator
+from driftsack.game.amounts import MOST_UNITS
 from driftsack.game.ledger import Ledger, open_ledger
 from driftsack.game.state_checks import check_array, check_state
 from driftsack.game.state_tree import arrays, copy_state
@@ -129,7 +130,7 @@ def _checked(content: dict[str, Any], stored: dict[str, npt.NDArray[Any]], size:
         raise ValueError("the state of the randomness is not one of PCG64")
     waiting = PendingArrays(*(stored.pop(f"pending.{field}") for field in PendingArrays._fields))
     _check_pending(waiting, problem, rounds)
-    state, ledger = policy.new_state(problem), open_ledger(problem.unit_budget)
+    state, ledger = policy.new_state(problem), open_ledger(problem)
     new_state, new_ledger = copy_state(state), copy_state(ledger)
     _fill(_targets(state, ledger), stored)
     check_state(state, new_state, rounds)
@@ -162,12 +163,10 @@ def _fill(targets: dict[str, npt.NDArray[Any]], stored: dict[str, npt.NDArray[An
 
 def _check_ledger(ledger: Ledger, new: Ledger) -> None:
     """Raise unless the budgets are the problem's and the spending is possible."""
-    for name in ("budget", "limit"):
+    for name in ("budget", "granted"):
         fixed = getattr(new, name)
         check_array(f"ledger.{name}", getattr(ledger, name), (fixed, fixed))
-    check_array("ledger.spent", ledger.spent, (0.0, LARGEST_SPENDING))
-    rounding = ROUNDING * np.maximum(ledger.spent, 1.0)
-    check_array("ledger.carry", ledger.carry, (-rounding, rounding))
+    check_array("ledger.charged", ledger.charged, (0, MOST_UNITS))
 
 
 def _check_pending(waiting: PendingArrays, problem: Problem, rounds: int) -> None:

@@ -19,8 +19,8 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger, admits, charge, open_ledger
-from driftsack.game.protocol import STUCK
+from driftsack.game.admission import admit, admits_all
+from driftsack.game.ledger import Ledger, charge, open_ledger, release, reserve
 from driftsack.game.protocol import choose as choose_base
 from driftsack.game.protocol import learn as learn_base
 from driftsack.game.records import Outcome, Round, Terms, new_outcome, new_terms, open_round
@@ -44,10 +44,10 @@ class State(NamedTuple):
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Let the policy choose by what it knows; with ``safe``, skip if pending outcomes may use up a budget."""
-    arm: int = choose_base(state.base, open_round(round.t, state.ledger, state.terms), rng, mix, prices)
-    if state.safe and arm != STUCK and not admits(state.ledger):
-        mix[:] = 0.0
-        return SKIP
+    ledger, terms = state.ledger, state.terms
+    if state.safe and not admits_all(ledger, terms, round.t):
+        admit(ledger, terms, round.t, state.safe)
+    arm: int = choose_base(state.base, open_round(round.t, ledger, terms), rng, mix, prices)
     return arm
 
 
@@ -72,7 +72,7 @@ def keep(state: State, row: int, outcome: Outcome) -> None:
     state.reward[row] = outcome.reward / state.loose
     for j in range(outcome.costs.size):
         state.costs[row, j] = outcome.costs[j] / state.loose
-        state.ledger.reserved[j] += 1.0
+    reserve(state.ledger, state.terms.worst, outcome.arm)
 
 
 @kernel
@@ -83,9 +83,8 @@ def pass_on(state: State, row: int, t: int) -> None:
         state.base, new_outcome(state.terms, t, state.arm[row], state.probability[row], state.reward[row], costs)
     )
     charge(state.ledger, costs)
+    release(state.ledger, state.terms.worst, state.arm[row])
     state.arm[row] = SKIP
-    for j in range(costs.size):
-        state.ledger.reserved[j] -= 1.0
 
 
 def new_feedback(base: Any, told: Problem, delay: int, loose: float, safe: bool) -> State:
@@ -104,7 +103,7 @@ def new_feedback(base: Any, told: Problem, delay: int, loose: float, safe: bool)
     rows = min(delay, told.horizon) + 1
     return State(
         base=base,
-        ledger=open_ledger(told.unit_budget),
+        ledger=open_ledger(told),
         terms=new_terms(told),
         loose=loose,
         safe=safe,

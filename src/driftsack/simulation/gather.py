@@ -80,7 +80,7 @@ def gather(instance: Instance, policy: Policy | None = None, seed: int = 0) -> L
         outcomes=np.zeros((problem.horizon, 1 + problem.resources)),
     )
     tally = new_tally(free, np.zeros(0, dtype=np.int64), np.zeros(0))
-    run_trial(state, open_ledger(free.unit_budget), new_terms(free), world_of(instance), tally, nature, own)
+    run_trial(state, open_ledger(free), new_terms(free), world_of(instance), tally, nature, own)
     return Log(
         arms=problem.arm_names,
         resources=problem.resource_names,

@@ -19,7 +19,7 @@ from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
-from driftsack.game.ledger import Ledger, admits, open_ledger, reported_spending
+from driftsack.game.ledger import Ledger, can_pay, open_ledger, spent_amounts
 from driftsack.game.records import new_terms
 from driftsack.game.state_tree import copy_state
 from driftsack.game.trial import Tally, book, end_round, end_trial, new_tally, run_trial
@@ -110,7 +110,7 @@ def simulate(
 
     def job(trial: int) -> Result:
         nature, learner = trial_seeds(seed, first_trial + trial)
-        tally, ledger = new_tally(instance.problem, times, curve[trial]), open_ledger(instance.problem.unit_budget)
+        tally, ledger = new_tally(instance.problem, times, curve[trial]), open_ledger(instance.problem)
         fallbacks = one_trial(world, tally, ledger, generator(nature), learner, is_safe)
         return Result(tally, ledger, fallbacks)
 
@@ -125,7 +125,7 @@ def simulate(
 
 def _compiled_trial(policy: Policy, instance: Instance, delay: int, loose: float, safe: bool) -> Trial:
     """Return a function that runs one trial in the compiled loop."""
-    told, terms = loosened(instance, loose), new_terms(instance.problem)
+    told, problem = loosened(instance, loose), instance.problem
     initial = policy.state_on(told)  # each trial starts from a copy
     if not hasattr(initial, "_fields"):
         raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {initial!r:.80}.")
@@ -133,7 +133,8 @@ def _compiled_trial(policy: Policy, instance: Instance, delay: int, loose: float
         initial = new_feedback(initial, told.problem, delay, loose, safe)
 
     def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
-        return run_trial(copy_state(initial), ledger, terms, world, tally, nature, generator(seed), safe, str(policy))
+        state, terms = copy_state(initial), new_terms(problem)
+        return run_trial(state, ledger, terms, world, tally, nature, generator(seed), safe, str(policy))
 
     return trial
 
@@ -147,7 +148,7 @@ def _plain_trial(policy: Startable, instance: Instance, delay: int, loose: float
         learner = policy.start(told, seed=seed)
         pending: deque[tuple[int, Any, float, Floats]] = deque()  # the round in which each outcome arrives comes first
         for t in range(problem.horizon):
-            if safe and not admits(ledger):
+            if safe and not can_pay(ledger, 1):
                 break
             decision = learner.ask()
             arm = _arm_of(decision, problem.arms, t)
@@ -198,7 +199,7 @@ def _collect(instance: Instance, policy: Any, seed: int, done: list[Result], tim
         seed=seed,
         reward=np.concatenate([tally.reward for tally in tallies]) * units.reward,
         stopping_time=np.concatenate([tally.stopping_time for tally in tallies]),
-        spent=np.array([reported_spending(result.ledger) for result in done]) * units.costs,
+        spent=np.array([spent_amounts(result.ledger) for result in done]),
         overshoot=np.array([tally.overshoot for tally in tallies]) * units.costs,
         pulls=np.array([tally.pulls for tally in tallies]),
         pulls_first_half=np.array([tally.pulls_first_half for tally in tallies]),

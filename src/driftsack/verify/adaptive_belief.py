@@ -182,7 +182,7 @@ def hopeless_pulls(effort: Effort, horizon: int) -> tuple[float, float]:
     for trial in range(effort.pick(4, 20)):
         nature, own = (generator(part) for part in trial_seeds(effort.seed, trial))
         state, tally = Adaptive().new_state(problem), new_tally(problem, np.array([horizon]), np.zeros(1))
-        run_trial(state, open_ledger(problem.unit_budget), terms, means, tally, nature, own)
+        run_trial(state, open_ledger(problem), terms, means, tally, nature, own)
         pulls.append(tally.pulls[2:].sum())
         changes.append(state.belief.changes[0])
     return float(np.mean(pulls)), float(np.mean(changes))

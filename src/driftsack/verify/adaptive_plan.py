@@ -19,7 +19,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator, trial_seeds
-from driftsack.game.ledger import TOLERANCE, open_ledger
+from driftsack.game.ledger import charge, is_broken, open_ledger
 from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state_tree import solve_stuck
@@ -68,7 +68,7 @@ def follow(
         The rounds; the one that exceeds a budget is the last.
     """
     problem, world, rate = instance.problem, world_of(instance), np.asarray(instance.problem.rate)
-    state, terms, ledger = policy.new_state(problem), new_terms(problem), open_ledger(problem.unit_budget)
+    state, terms, ledger = policy.new_state(problem), new_terms(problem), open_ledger(problem)
     nature, rng = (generator(part) for part in trial_seeds(seed, 0))
     mix, prices, costs = np.zeros(problem.arms), np.zeros(problem.resources), np.zeros(problem.resources)
     rows = []
@@ -94,8 +94,8 @@ def follow(
         rows.append(
             (pace, planned, means @ mix / rate, costs / rate, gain, float(mix @ drawn[:, 0]) - gain, below, largest)
         )
-        ledger.spent[:] += planned * rate if account else costs
-        if not account and (ledger.spent > ledger.limit).any():
+        charge(ledger, planned * rate if account else costs)
+        if not account and is_broken(ledger):
             break
         learn(state, new_outcome(terms, t, arm, 1.0 if arm == SKIP else mix[arm], outcome, costs))
     return Plan(*(np.array(column) for column in zip(*rows, strict=True)))
@@ -194,7 +194,7 @@ def even_pace_regret(effort: Effort, planted: bool) -> Finding:
         regret, bound = [], []
         for trial in range(trials):
             plan = follow(Adaptive(pacing="remaining"), world, effort.seed + trial, valued=True)
-            stopped = bool((plan.spent.sum(axis=0) > horizon * (1.0 + TOLERANCE)).any())  # the last round earns nothing
+            stopped = bool((plan.spent.sum(axis=0) > horizon * (1.0 + ROUNDING)).any())  # the last round earns nothing
             regret.append(best - plan.reward[: len(plan.pace) - stopped].sum())
             dear = np.maximum(plan.expected - plan.planned, 0.0).max(axis=1)
             bound.append(known + (np.maximum(plan.overrated, 0.0) + dear + plan.pessimism)[1:].sum())

@@ -102,7 +102,7 @@ def audit(instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: i
         nature, learner = (generator(part) for part in trial_seeds(seed, trial))
         state = copy_state(fresh)
         tally = new_tally(problem, np.array([problem.horizon]), np.zeros(1))
-        run_trial(state, open_ledger(problem.unit_budget), terms, world, tally, nature, learner)
+        run_trial(state, open_ledger(problem), terms, world, tally, nature, learner)
         audits.append(Audit(int(state.missed[0]), state.farthest, int(tally.stopping_time[0])))
     return audits
 

@@ -1,0 +1,110 @@
+"""Admission: which arms are open in a round, and what is reserved for the arm that is chosen.
+
+An arm is *offered* unless the driver withholds it: it was retired, or the request cannot use it. With ``safe`` an
+offered arm is *open* only if every budget can pay
+
+- what was spent and is reserved,
+- the most that the arm may cost in this round, and
+- if every request must be answered, the most that the fallback arm may cost in each of the rounds after this one.
+
+If the last condition holds in a round for the arm that is chosen, the fallback arm is open in the next one: what is
+reserved for it covers it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftsack.core.arrays import Floats
+from driftsack.core.decision import SKIP
+from driftsack.game.ledger import Ledger
+from driftsack.game.records import Terms
+from driftsack.numerics.compiled import kernel
+
+
+@kernel
+def admit(ledger: Ledger, terms: Terms, t: int, safe: bool) -> int:
+    """Open the arms that may be chosen in round ``t`` and return their number.
+
+    Args:
+        ledger: The ledger.
+        terms: The terms; ``open`` is written, and ``version`` changes if ``open`` does.
+        t: The round, from 0.
+        safe: Whether an arm must be covered by every budget.
+
+    Returns:
+        The number of open arms.
+    """
+    after = rounds_after(terms, t)
+    count, changed = 0, False
+    for i in range(terms.open.size):
+        opens = terms.offered[i] and (not safe or fits(ledger, terms, i, after))
+        changed = changed or opens != terms.open[i]
+        terms.open[i] = opens
+        count += opens
+    if changed:
+        terms.version[0] += 1
+    return count
+
+
+@kernel
+def admits_all(ledger: Ledger, terms: Terms, t: int) -> bool:
+    """Whether every budget covers the most expensive arm; then all arms that are offered are open.
+
+    Args:
+        ledger: The ledger.
+        terms: The terms.
+        t: The round, from 0.
+
+    Returns:
+        Whether they do; O(d) instead of O(md).
+    """
+    after = rounds_after(terms, t)
+    for j in range(ledger.granted.size):
+        needed = ledger.most[j] + kept_for_fallback(terms, j, after)
+        if ledger.charged[j] + ledger.reserved[j] + needed > ledger.granted[j]:
+            return False
+    return True
+
+
+@kernel
+def rounds_after(terms: Terms, t: int) -> int:
+    """The rounds after round ``t``, rounded up."""
+    return int(max(math.ceil(terms.end[0]) - t - 1, 0))
+
+
+@kernel
+def kept_for_fallback(terms: Terms, j: int, rounds: int) -> int:
+    """What the fallback arm may use of resource ``j`` in some rounds, in grid units; 0 without one."""
+    if terms.fallback[0] == SKIP:
+        return 0
+    return int(terms.worst[j, terms.fallback[0]] * rounds)
+
+
+@kernel
+def serve(terms: Terms, arm: int, mix: Floats) -> int:
+    """Give the probability of skipping to the fallback arm, if there is one and it is open.
+
+    Args:
+        terms: The terms.
+        arm: The arm that was drawn, or ``SKIP``.
+        mix: (m,) the probabilities; the fallback's is increased.
+
+    Returns:
+        The arm, or the fallback in place of ``SKIP``.
+    """
+    fallback = terms.fallback[0]
+    if fallback == SKIP or not terms.open[fallback]:
+        return arm
+    mix[fallback] += max(1.0 - mix.sum(), 0.0)
+    return fallback if arm == SKIP else arm
+
+
+@kernel
+def fits(ledger: Ledger, terms: Terms, arm: int, after: int) -> bool:
+    """Whether every budget covers an arm, all reservations, and the fallback arm in the rounds after this one."""
+    for j in range(ledger.granted.size):
+        needed = terms.worst[j, arm] + kept_for_fallback(terms, j, after)
+        if ledger.charged[j] + ledger.reserved[j] + needed > ledger.granted[j]:
+            return False
+    return True
