@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, overload
 
-from driftsack.core.arrays import Floats
+import numpy as np
+
+from driftsack.core.arrays import Bools, Floats, Ints
 
 SKIP: Final = -1
 """The null arm: no reward and no cost, always available, never estimated."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class Decision:
     """The choice of one round, with all that identifies it, so that feedback may arrive late and out of order.
 
+    A decision is immutable, and so are its arrays.
+
     Attributes:
-        round: The round, from 1 to T, which identifies the decision.
+        round: The round, from 1.
         arm: The arm, from 0 to m - 1, or ``SKIP``.
         mix: (m,) probabilities of the arms; ``SKIP`` has the remaining probability.
         prices: (d,) dual prices: reward per unit of each resource, in the problem's units.
         name: The name of the arm, its number as text if the arms have no names; None for ``SKIP``.
+        source: Which learner made the decision, and in which of its lives: a learner that is loaded, copied or forked
+            begins a new one, so that decisions made after a snapshot are not confused with those made after loading it.
     """
 
     round: int
@@ -28,8 +35,74 @@ class Decision:
     mix: Floats
     prices: Floats
     name: str | None = None
+    source: str = ""
 
     @property
     def skipped(self) -> bool:
         """Whether the round is spent on ``SKIP``, which needs no ``tell``."""
         return self.arm == SKIP
+
+    @property
+    def id(self) -> str:
+        """A text that identifies the decision among those of all learners."""
+        return f"{self.source}-{self.round}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Decisions(Sequence[Decision]):
+    """The decisions of ``ask_many``, in arrays; indexing gives single decisions, and a mask or a slice some of them.
+
+    Attributes:
+        rounds: (n,) the rounds, from 1.
+        arms: (n,) the arms, ``SKIP`` where a round is skipped.
+        mixes: (n, m) probabilities of the arms.
+        prices: (n, d) dual prices, in the problem's units.
+        arm_names: The names of the arms.
+        source: As in :class:`Decision`.
+    """
+
+    rounds: Ints
+    arms: Ints
+    mixes: Floats
+    prices: Floats
+    arm_names: tuple[str, ...]
+    source: str
+
+    @property
+    def skipped(self) -> Bools:
+        """(n,) whether each round is skipped, which needs no ``tell``."""
+        return np.equal(self.arms, SKIP)
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """The names of the arms that were chosen; None where a round is skipped."""
+        by_arm = (*self.arm_names, None)
+        return tuple(by_arm[arm] for arm in self.arms.tolist())
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def __iter__(self) -> Iterator[Decision]:
+        return (self[k] for k in range(len(self)))
+
+    @overload
+    def __getitem__(self, index: int) -> Decision: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Decisions: ...
+
+    def __getitem__(self, index: int | slice) -> Decision | Decisions:
+        """One decision, or those of a slice, a mask (n,) or positions."""
+        if isinstance(index, (int, np.integer)):
+            arm = int(self.arms[index])
+            name = None if arm == SKIP else self.arm_names[arm]
+            return Decision(int(self.rounds[index]), arm, self.mixes[index], self.prices[index], name, self.source)
+        parts = (read_only(part[index]) for part in (self.rounds, self.arms, self.mixes, self.prices))
+        rounds, arms, mixes, prices = parts
+        return Decisions(rounds, arms, mixes, prices, self.arm_names, self.source)
+
+
+def read_only(array: Any) -> Any:
+    """Return an array after it was made read-only."""
+    array.setflags(write=False)
+    return array

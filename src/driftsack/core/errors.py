@@ -36,7 +36,7 @@ class OutcomeError(DriftsackError, ValueError):
 
 
 class AlreadyToldError(DriftsackError):
-    """``tell`` was called more than once for a decision."""
+    """``tell`` or ``cancel`` was called again for a decision, with other content."""
 
 
 class UnknownDecisionError(DriftsackError):
@@ -81,6 +81,10 @@ class InfeasibleError(DriftsackError):
 
 class MissingExtraError(DriftsackError, ImportError):
     """A package of an optional extra is not installed."""
+
+
+class OverrunWarning(UserWarning):
+    """An outcome cost more than was reserved for it, or its reward was out of range."""
 
 
 class LooseCostMaxWarning(UserWarning):

@@ -133,7 +133,7 @@ class Instance:
         runs = pairs.astype(np.int32)
         if (runs != pairs).any():
             raise OutOfRangeError(f"runs must be whole numbers, got {content['runs']!r:.80}.")
-        problem, rounds = Problem(**content["problem"]), int(runs[:, 1].sum(dtype=np.int64))
+        problem, rounds = Problem.from_dict(content["problem"]), int(runs[:, 1].sum(dtype=np.int64))
         if rounds != problem.horizon or rounds > MOST_ROUNDS:
             raise ShapeError(f"runs must be {min(problem.horizon, MOST_ROUNDS)} rounds together, got {rounds}.")
         phase = np.repeat(runs[:, 0], runs[:, 1])
@@ -398,6 +398,6 @@ class Instance:
         """
         content, arrays = file_format.read(path, "instance", _VERSION)
         try:
-            return cls(Problem(**content["problem"]), noise=content["noise"], **arrays)
+            return cls(Problem.from_dict(content["problem"]), noise=content["noise"], **arrays)
         except Exception as error:  # a value of a wrong type raises an error of any kind
             raise FileFormatError(f"{path} holds an instance that is inconsistent: {error}") from error

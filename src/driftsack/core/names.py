@@ -12,10 +12,13 @@ from typing import Any, Final
 import numpy as np
 
 from driftsack.core.arrays import Floats
+from driftsack.core.checks import floats, vector
 from driftsack.core.errors import NamesError
 
 Amounts = Mapping[str, float] | Sequence[float] | Floats | float
 """One number for each resource, by name or in order, or one number."""
+ArmAmounts = Amounts | Mapping[str, Mapping[str, float]] | Mapping[str, Sequence[float]] | Sequence[Sequence[float]]
+"""One number for each resource, or for each resource and arm, by name or in order, or one number."""
 MAX_LISTED: Final = 10  # names in an error message
 
 
@@ -75,6 +78,23 @@ def by_name(values: Any, names: Sequence[str], setting: str, kind: str = "resour
             f"({', '.join(parts)}); use exactly these names."
         )
     return [values[name] for name in names]
+
+
+def by_resource_and_arm(values: Any, resources: Sequence[str], arms: Sequence[str], setting: str) -> Floats:
+    """Return amounts as (d,), one for each resource, or as (d, m) if some are given by arm.
+
+    >>> by_resource_and_arm({"usd": {"small": 0.1, "large": 0.5}}, ("usd",), ("small", "large"), "cost_max")
+    array([[0.1, 0.5]])
+    """
+    rows = by_name(values, resources, setting)
+    if isinstance(rows, np.ndarray) and rows.ndim == 2:  # noqa: PLR2004
+        return floats(rows, setting, (len(resources), len(arms)))
+    many = (list, tuple, Mapping, np.ndarray)
+    if isinstance(rows, (list, tuple)) and len(rows) == len(resources) and any(isinstance(row, many) for row in rows):
+        labels = [f"{setting} of {name!r}" for name in resources]
+        given = [by_name(row, arms, label, "arms") for row, label in zip(rows, labels, strict=True)]
+        return np.stack([vector(row, label, len(arms)) for row, label in zip(given, labels, strict=True)])
+    return vector(rows, setting, len(resources))
 
 
 def position(name: str, names: Sequence[str], setting: str) -> int:

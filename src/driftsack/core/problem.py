@@ -4,41 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import above_zero, vector, whole
-from driftsack.core.errors import NamesError, NegativeBudgetError, OutOfRangeError
-from driftsack.core.names import Amounts, by_name, checked_names, default_arm_names, default_resource_names
+from driftsack.core.errors import NamesError, NegativeBudgetError, OutOfRangeError, SettingError
+from driftsack.core.names import (
+    Amounts,
+    ArmAmounts,
+    by_name,
+    by_resource_and_arm,
+    checked_names,
+    default_arm_names,
+    default_resource_names,
+    position,
+)
+
+FIRST_GUESS: Final = 10_000  # rounds of a period, if nothing is known
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Problem:
     """Horizon, arms, budgets and units.
 
-    Rewards and costs are given in natural units. Internally they are normalised to [0, 1] by ``reward_max`` and
-    ``cost_max``. Arms and resources may have names: pass ``arms`` as a list of names and ``budget`` as a mapping from
-    names to numbers. What has names is matched by name, whatever its order: costs that are told, logs, forecasts.
+    Rewards and costs are given in natural units. Internally they are normalised by ``reward_max`` and ``cost_max``.
+    Arms and resources may have names: pass ``arms`` as a list of names and ``budget`` as a mapping from names to
+    numbers. What has names is matched by name, whatever its order: costs that are told, logs, forecasts.
 
     Attributes:
-        horizon: The number T of rounds.
+        horizon: The number T of rounds. With ``period``, a first guess of the number of rounds in it, which may be
+            omitted.
         arms: The number m of arms; pass their names to name them.
         budget: The budget of each of d resources; one number for a single resource. Pass a mapping to name them.
         reward_max: The most that one round can earn.
         cost_max: The most that one round can use of each resource, in the order of ``budget`` or by name; one number
-            for all of them.
+            for all of them. Pass (d, m) numbers, or a mapping of mappings by resource and arm, if it differs between
+            arms; the attribute is the largest of each resource. If it is omitted, costs have no known maximum: then
+            nothing is reserved for a decision, ``safe`` needs ``caps`` with every request, and policies that need costs
+            in [0, 1] treat them as if it were 1.
         arm_names: The names of the arms, ``"0"``, ``"1"``, ... if they were given none. As an argument, the names for a
             number of ``arms``.
         resource_names: The names of the resources, ``"cost_0"``, ``"cost_1"``, ... if they were given none. As an
             argument, the names for a ``budget`` in order.
+        fallback: The arm, by name or number, that answers a request where the policy would skip it, so that no request
+            goes unanswered; None if requests may be skipped. The attribute is its number.
+        period: The length of the time for which the budgets are meant, as a ``timedelta``; None if the horizon is a
+            number of rounds. Pass the time of each request to ``ask(at=...)``.
+        slots: Room for arms, at least their number. Arms that are added later fill free slots; constants that depend on
+            the number of arms use it.
+        arm_cost_max: (d, m) the most that each arm can use, if ``cost_max`` was given by arm; otherwise None.
+        bounded: Whether ``cost_max`` was given.
 
     Raises:
         NamesError: Names are repeated or empty, or ``cost_max`` has other names than ``budget``.
         NegativeBudgetError: A budget is below 0.
         OutOfRangeError: The horizon, the number of arms, ``reward_max`` or ``cost_max`` is not positive.
+        SettingError: Neither a horizon nor a period is given.
         ShapeError: There are not as many maxima as budgets.
 
     >>> problem = Problem(horizon=10_000, arms=3, budget=[500, 800], cost_max=[1, 0.5])
@@ -56,16 +81,26 @@ class Problem:
     cost_max: tuple[float, ...]
     arm_names: tuple[str, ...]
     resource_names: tuple[str, ...]
+    fallback: int | None
+    period: timedelta | None
+    slots: int
+    arm_cost_max: tuple[tuple[float, ...], ...] | None
+    bounded: bool
 
     def __init__(
         self,
-        horizon: int,
-        arms: int | Sequence[str] | npt.NDArray[np.str_],
-        budget: Amounts,
+        horizon: int | None = None,
+        arms: int | Sequence[str] | npt.NDArray[np.str_] = 0,
+        budget: Amounts = (),
         reward_max: float = 1.0,
-        cost_max: Amounts = 1.0,
+        cost_max: ArmAmounts | None = None,
         arm_names: Sequence[str] | None = None,
         resource_names: Sequence[str] | None = None,
+        fallback: int | str | None = None,
+        period: timedelta | None = None,
+        slots: int | None = None,
+        arm_cost_max: ArmAmounts | None = None,
+        bounded: bool = True,
     ) -> None:
         count, arm_labels = _count_and_names(arms, arm_names)
         if isinstance(budget, Mapping):
@@ -80,33 +115,43 @@ class Problem:
             resource_labels = default_resource_names(amounts.size)
         else:
             resource_labels = checked_names(resource_names, "resource_names", amounts.size)
-        most = vector(by_name(cost_max, resource_labels, "cost_max"), "cost_max", amounts.size)
-        if (most <= 0).any():
-            raise OutOfRangeError(f"cost_max must be above 0, got {most.min():g}.")
-        gain = above_zero(reward_max, "reward_max")
+        most, by_arm = _maxima(1.0 if cost_max is None else cost_max, resource_labels, arm_labels)
+        known = cost_max is not None and (bounded or by_arm is not None or set(most) != {1.0})
+        if arm_cost_max is not None:  # from dataclasses.replace, which passes every attribute
+            largest, finer = _maxima(arm_cost_max, resource_labels, arm_labels)
+            by_arm = finer if largest == most else by_arm
         values = {
-            "horizon": whole(horizon, "horizon", at_least=1),
+            "horizon": _rounds(horizon, period),
             "arms": count,
             "budget": tuple(amounts.tolist()),
-            "reward_max": gain,
-            "cost_max": tuple(most.tolist()),
+            "reward_max": above_zero(reward_max, "reward_max"),
+            "cost_max": most,
             "arm_names": arm_labels,
             "resource_names": resource_labels,
+            "fallback": _arm(fallback, arm_labels),
+            "period": period,
+            "slots": count if slots is None else whole(slots, "slots", at_least=count),
+            "arm_cost_max": by_arm,
+            "bounded": known,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        """Show names where they were given, in the form in which they may be passed."""
-        budget, cost_max = (
-            dict(zip(self.resource_names, amounts, strict=True)) if self.named_resources else amounts
-            for amounts in (self.budget, self.cost_max)
-        )
+        """Show names where they were given, in the form in which they may be passed, and only what was given."""
         arms = list(self.arm_names) if self.named_arms else self.arms
-        return (
-            f"Problem(horizon={self.horizon!r}, arms={arms!r}, budget={budget!r}, reward_max={self.reward_max!r}, "
-            f"cost_max={cost_max!r})"
-        )
+        shown = {"horizon": self.horizon, "arms": arms, "budget": self._labelled(self.budget)}
+        shown |= {"reward_max": self.reward_max}
+        if self.bounded:
+            shown["cost_max"] = self._labelled(self.cost_max if self.arm_cost_max is None else self.arm_cost_max)
+        if self.fallback is not None:
+            shown["fallback"] = self.arm_names[self.fallback] if self.named_arms else self.fallback
+        shown |= {"period": self.period} if self.period is not None else {}
+        shown |= {"slots": self.slots} if self.slots > self.arms else {}
+        return f"Problem({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
+    def _labelled(self, amounts: tuple[Any, ...]) -> Any:
+        return dict(zip(self.resource_names, amounts, strict=True)) if self.named_resources else amounts
 
     @property
     def named_arms(self) -> bool:
@@ -135,22 +180,50 @@ class Problem:
         rate: Floats = self.unit_budget / self.horizon
         return rate
 
+    @property
+    def cost_max_by_arm(self) -> Floats:
+        """(d, m) the most that each arm can use of each resource."""
+        most = np.asarray(self.cost_max)[:, None] if self.arm_cost_max is None else np.asarray(self.arm_cost_max)
+        return np.broadcast_to(most, (self.resources, self.arms)).copy()
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and names from which ``Problem(**problem.to_dict())`` builds an equal problem.
+        """Return plain numbers and names; :meth:`from_dict` builds an equal problem from them.
 
         Returns:
-            The arguments of the constructor; names only where they were given.
+            The arguments of the constructor; those that were not given are left out.
         """
-        names = {"arm_names": list(self.arm_names)} if self.named_arms else {}
-        names |= {"resource_names": list(self.resource_names)} if self.named_resources else {}
-        return {
+        found: dict[str, Any] = {
             "horizon": self.horizon,
             "arms": self.arms,
             "budget": list(self.budget),
             "reward_max": self.reward_max,
-            "cost_max": list(self.cost_max),
-            **names,
         }
+        if self.arm_cost_max is not None:
+            found["cost_max"] = [list(row) for row in self.arm_cost_max]
+        elif self.bounded:
+            found["cost_max"] = list(self.cost_max)
+        found |= {"arm_names": list(self.arm_names)} if self.named_arms else {}
+        found |= {"resource_names": list(self.resource_names)} if self.named_resources else {}
+        found |= {"fallback": self.fallback} if self.fallback is not None else {}
+        found |= {"period": self.period.total_seconds()} if self.period is not None else {}
+        found |= {"slots": self.slots} if self.slots > self.arms else {}
+        return found
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Problem:
+        """Build a problem from what :meth:`to_dict` returned.
+
+        Args:
+            data: The arguments of the constructor, the period in seconds.
+
+        Returns:
+            The problem.
+        """
+        arguments = dict(data)
+        if "period" in arguments:
+            seconds = above_zero(arguments["period"], "period")
+            arguments["period"] = timedelta(seconds=min(seconds, timedelta.max.total_seconds() / 2))
+        return cls(**arguments)
 
 
 def _count_and_names(arms: Any, arm_names: Any) -> tuple[int, tuple[str, ...]]:
@@ -162,3 +235,35 @@ def _count_and_names(arms: Any, arm_names: Any) -> tuple[int, tuple[str, ...]]:
         return len(names), names
     count = whole(arms, "arms", at_least=1)
     return count, default_arm_names(count) if arm_names is None else checked_names(arm_names, "arm_names", count)
+
+
+def _rounds(horizon: int | None, period: Any) -> int:
+    """The number of rounds, or a first guess if there is a period."""
+    if period is not None and (not isinstance(period, timedelta) or period <= timedelta(0)):
+        raise SettingError(f"period must be a timedelta above 0 such as timedelta(days=30), got {period!r:.80}.")
+    if horizon is None:
+        if period is None:
+            raise SettingError(
+                "give the horizon, a number of rounds, or the period, such as period=timedelta(days=30); got neither."
+            )
+        return FIRST_GUESS
+    return whole(horizon, "horizon", at_least=1)
+
+
+def _maxima(
+    given: Any, resources: tuple[str, ...], arms: tuple[str, ...]
+) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...] | None]:
+    """The largest cost of each resource, and that of each arm if they were given by arm."""
+    values = by_resource_and_arm(given, resources, arms, "cost_max")
+    if (values <= 0).any():
+        raise OutOfRangeError(f"cost_max must be above 0, got {values.min():g}.")
+    if values.ndim == 1:
+        return tuple(values.tolist()), None
+    return tuple(values.max(axis=1).tolist()), tuple(tuple(row) for row in values.tolist())
+
+
+def _arm(arm: int | str | None, names: tuple[str, ...]) -> int | None:
+    """The number of the fallback arm."""
+    if arm is None:
+        return None
+    return position(arm, names, "fallback") if isinstance(arm, str) else whole(arm, "fallback", 0, len(names) - 1)

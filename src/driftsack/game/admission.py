@@ -61,8 +61,7 @@ def admits_all(ledger: Ledger, terms: Terms, t: int) -> bool:
     """
     after = rounds_after(terms, t)
     for j in range(ledger.granted.size):
-        needed = ledger.most[j] + kept_for_fallback(terms, j, after)
-        if ledger.charged[j] + ledger.reserved[j] + needed > ledger.granted[j]:
+        if not covers(ledger, terms, j, ledger.most[j], after):
             return False
     return True
 
@@ -74,25 +73,41 @@ def rounds_after(terms: Terms, t: int) -> int:
 
 
 @kernel
-def kept_for_fallback(terms: Terms, j: int, rounds: int) -> int:
-    """What the fallback arm may use of resource ``j`` in some rounds, in grid units; 0 without one."""
-    if terms.fallback[0] == SKIP:
-        return 0
-    return int(terms.worst[j, terms.fallback[0]] * rounds)
+def covers(ledger: Ledger, terms: Terms, j: int, cost: int, after: int) -> bool:
+    """Whether a budget covers all reservations, a cost, and the fallback arm in the rounds after this one.
+
+    Args:
+        ledger: The ledger.
+        terms: The terms.
+        j: The resource.
+        cost: The cost in grid units.
+        after: The number of rounds after this one.
+
+    Returns:
+        Whether it does. Nothing is multiplied, so that no number overflows.
+    """
+    room = ledger.granted[j] - ledger.charged[j] - ledger.reserved[j] - cost
+    later = terms.fallback_worst[j]
+    if room < 0 or later <= 0:
+        return bool(room >= 0)
+    return bool(after <= room // later)
 
 
 @kernel
 def serve(terms: Terms, arm: int, mix: Floats) -> int:
-    """Give the probability of skipping to the fallback arm, if there is one and it is open.
+    """Skip instead of a closed arm, and give the probability of skipping to the fallback arm, if there is one.
 
     Args:
         terms: The terms.
         arm: The arm that was drawn, or ``SKIP``.
-        mix: (m,) the probabilities; the fallback's is increased.
+        mix: (m,) the probabilities, which may be changed.
 
     Returns:
         The arm, or the fallback in place of ``SKIP``.
     """
+    if arm != SKIP and not terms.open[arm]:  # a policy that ignores which arms are open
+        mix[:] = 0.0
+        arm = SKIP
     fallback = terms.fallback[0]
     if fallback == SKIP or not terms.open[fallback]:
         return arm
@@ -104,7 +119,6 @@ def serve(terms: Terms, arm: int, mix: Floats) -> int:
 def fits(ledger: Ledger, terms: Terms, arm: int, after: int) -> bool:
     """Whether every budget covers an arm, all reservations, and the fallback arm in the rounds after this one."""
     for j in range(ledger.granted.size):
-        needed = terms.worst[j, arm] + kept_for_fallback(terms, j, after)
-        if ledger.charged[j] + ledger.reserved[j] + needed > ledger.granted[j]:
+        if not covers(ledger, terms, j, max(terms.worst[j, arm], 0), after):
             return False
     return True

@@ -1,7 +1,7 @@
 r"""Exact amounts: budgets, costs and reservations as whole numbers of the grid units of their resource.
 
 A grid unit is a power of ten, :math:`10^{-k}` of the problem's unit, chosen once for each resource and so fine that the
-budget has up to :math:`10^{18}` units and the highest cost of a round up to :math:`10^{15}`. Sums of whole numbers have
+budget has up to :math:`10^{18}` units and the highest cost of a round up to :math:`10^{12}`. Sums of whole numbers have
 no rounding errors, so budgets are compared without a tolerance.
 
 A float stands for the decimal number that it was written as: 0.1 is one tenth, and three of them are exactly 0.3. A
@@ -25,7 +25,7 @@ from driftsack.core.errors import OutOfRangeError
 from driftsack.numerics.compiled import kernel
 
 MOST_BUDGET: Final = 10**18  # units of a budget when the grid is chosen
-MOST_COST: Final = 10**15  # units of a cost that is converted exactly
+MOST_COST: Final = 10**12  # units of the highest cost of a round when the grid is chosen
 MOST_UNITS: Final = 8 * 10**18  # units that a sum may reach; int64 ends at 9.2e18
 FINEST: Final = 22  # 10^22 is the largest power of ten that is a float
 _EXACT: Final = Context(prec=400, Emin=-5000, Emax=5000)
@@ -45,13 +45,13 @@ def grid_exponent(budget: float, cost_max: float) -> int:
         OutOfRangeError: The amounts are too large for any grid.
 
     >>> grid_exponent(200.0, 0.25)
-    15
+    12
     """
     largest = max(Decimal(repr(float(budget))) / MOST_BUDGET, Decimal(repr(float(cost_max))) / MOST_COST)
     exponent = FINEST if largest == 0 else min(-_ceil_log10(largest), FINEST)
     if exponent < -FINEST:
         raise OutOfRangeError(
-            f"a budget must be at most 1e40 and cost_max at most 1e37, got {budget:g} and {cost_max:g}; "
+            f"a budget must be at most 1e40 and cost_max at most 1e34, got {budget:g} and {cost_max:g}; "
             "use a larger unit."
         )
     return exponent

@@ -10,7 +10,7 @@ reservations of all decisions whose outcome is still pending. Then no budget is 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from driftsack.core.checks import frozen
 from driftsack.core.problem import Problem
 from driftsack.game.amounts import cost_units, grid_exponent, grid_factors, in_units_of_problem, whole_units
 from driftsack.numerics.compiled import kernel
+
+UNBOUNDED: Final = 1000.0  # without a known highest cost, the grid is chosen as for this part of the budget
 
 
 class Ledger(NamedTuple):
@@ -61,7 +63,7 @@ def open_ledger(problem: Problem) -> Ledger:
         granted=np.array(granted, dtype=np.int64),
         charged=charged.copy(),
         reserved=reserved.copy(),
-        most=frozen(most_units(problem)),
+        most=frozen(worst_units(problem).max(axis=1)),
         cost_max=frozen(np.array(problem.cost_max)),
         fine=frozen(factors[:, 0]),
         coarse=frozen(factors[:, 1]),
@@ -71,13 +73,14 @@ def open_ledger(problem: Problem) -> Ledger:
 
 def grid_exponents(problem: Problem) -> list[int]:
     """The exponent of the grid of each resource."""
-    return [grid_exponent(*amounts) for amounts in zip(problem.budget, problem.cost_max, strict=True)]
+    most = problem.cost_max if problem.bounded else [amount / UNBOUNDED for amount in problem.budget]
+    return [grid_exponent(*amounts) for amounts in zip(problem.budget, most, strict=True)]
 
 
-def most_units(problem: Problem) -> Ints:
-    """(d,) the most that a round may cost, in grid units."""
-    pairs = zip(problem.cost_max, grid_exponents(problem), strict=True)
-    return np.array([whole_units(amount, k, up=True) for amount, k in pairs], dtype=np.int64)
+def worst_units(problem: Problem) -> Ints:
+    """(d, m) the most that each arm may cost, in grid units; that of ``cost_max`` if it was not given."""
+    rows = zip(problem.cost_max_by_arm.tolist(), grid_exponents(problem), strict=True)
+    return np.array([[whole_units(amount, k, up=True) for amount in row] for row, k in rows], dtype=np.int64)
 
 
 def exponents_of(ledger: Ledger) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger, most_units
+from driftsack.game.ledger import Ledger, worst_units
 from driftsack.numerics.compiled import kernel
 
 MUST_SERVE: Final = 100.0
@@ -31,8 +31,9 @@ class Terms(NamedTuple):
         version: (1,) a number that changes whenever ``open`` does.
         skip_cost: (1,) what it costs to skip a round, in normalised reward: 0, or ``MUST_SERVE``.
         fallback: (1,) the arm that answers a request if the policy skips it, or ``SKIP``.
+        fallback_worst: (d,) the most that it may cost in a later round, in grid units; 0 without one.
         cost_most: (d, m) the most that each arm may cost.
-        worst: (d, m) the same in grid units, which is reserved.
+        worst: (d, m) the same in grid units, which is reserved; -1 if it is not known.
         context: (n,) features of the round; empty without contexts.
     """
 
@@ -43,6 +44,7 @@ class Terms(NamedTuple):
     version: Ints
     skip_cost: Floats
     fallback: Ints
+    fallback_worst: Ints
     cost_most: Floats
     worst: Ints
     context: Floats
@@ -97,17 +99,19 @@ class Outcome(NamedTuple):
 
 def new_terms(problem: Problem) -> Terms:
     """The terms of a problem: every arm is offered and may cost ``cost_max``, and rounds have no context."""
-    arms = problem.arms
+    arms, serves = problem.arms, problem.fallback is not None
+    worst = worst_units(problem)
     return Terms(
         rate=np.array(problem.rate),
         end=np.array([float(problem.horizon)]),
         offered=np.ones(arms, dtype=np.bool_),
         open=np.ones(arms, dtype=np.bool_),
         version=np.zeros(1, dtype=np.int64),
-        skip_cost=np.zeros(1),
-        fallback=np.full(1, SKIP, dtype=np.int64),
-        cost_most=np.ones((problem.resources, arms)),
-        worst=np.repeat(most_units(problem)[:, None], arms, axis=1),
+        skip_cost=np.array([MUST_SERVE if serves else 0.0]),
+        fallback=np.array([problem.fallback if serves else SKIP]),
+        fallback_worst=worst[:, problem.fallback].copy() if serves else np.zeros(problem.resources, dtype=np.int64),
+        cost_most=problem.cost_max_by_arm / np.asarray(problem.cost_max)[:, None],
+        worst=worst,
         context=np.zeros(0),
     )
 

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import floats, number, vector, within
+from driftsack.core.checks import floats, number, vector
+from driftsack.core.errors import OutOfRangeError
 from driftsack.core.names import by_name
 from driftsack.core.problem import Problem
 
@@ -70,26 +71,27 @@ def normalised_prices(units: Units, prices: Floats) -> Floats:
     return converted
 
 
-def normalised_outcome(
-    problem: Problem, units: Units, reward: object, costs: npt.ArrayLike | Mapping[str, float]
+def checked_outcome(
+    problem: Problem, reward: object, costs: npt.ArrayLike | Mapping[str, float]
 ) -> tuple[float, Floats]:
-    """Check an outcome in the problem's units and normalise it.
+    """Check an outcome.
 
     Args:
         problem: The problem.
-        units: Its units.
-        reward: The reward, in [0, reward_max].
-        costs: The costs, (d,), by name, or one number for a single resource, in [0, cost_max].
+        reward: The reward, a finite number.
+        costs: The costs, (d,), by name, or one number for a single resource; finite and not negative.
 
     Returns:
-        The reward and the costs (d,) in [0, 1].
+        The reward and the costs (d,), in the problem's units.
     """
     amounts = by_name(costs, problem.resource_names, "costs")
     gain = number(reward, "reward")
-    if not 0.0 <= gain <= units.reward:
-        gain = float(within(np.asarray(gain), 0.0, units.reward, "reward", "; clip it or set reward_max"))
     single = problem.resources == 1 and np.ndim(amounts) == 0
     uses = vector(amounts, "costs", 1) if single else floats(amounts, "costs", (problem.resources,))
-    if not ((uses >= 0.0).all() and (uses <= units.costs).all()):
-        uses = within(uses, 0.0, units.costs, "costs", "; clip it or set cost_max, the most that one round may cost")
-    return gain / units.reward, uses / units.costs
+    if (uses < 0.0).any():
+        j = int(np.argmin(uses))
+        raise OutOfRangeError(
+            f"costs must be 0 or more, got {float(uses[j])!r} for {problem.resource_names[j]!r}; a refund is no cost: "
+            "tell the net cost, or add to the budget with grant."
+        )
+    return gain, uses

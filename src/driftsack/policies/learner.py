@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
+import secrets
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.arrays import Floats
-from driftsack.core.checks import flag
-from driftsack.core.decision import SKIP, Decision
+from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.checks import flag, share, whole
+from driftsack.core.decision import SKIP, Decision, Decisions, read_only
 from driftsack.core.errors import (
     AlreadyToldError,
     BudgetExhaustedError,
@@ -21,26 +25,42 @@ from driftsack.core.errors import (
     HorizonReachedError,
     OutcomeError,
     OutOfRangeError,
+    OverrunWarning,
     ReentrantCallError,
+    SettingError,
     UnknownDecisionError,
 )
 from driftsack.core.file_format import atomic_write, check_target, read_bytes
 from driftsack.core.locks import HeldFile, has_taken, hold, thread_lock
+from driftsack.core.names import Amounts, ArmAmounts
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
-from driftsack.game.admission import admit
-from driftsack.game.ledger import amounts_of, is_broken, open_ledger, release, reserve
-from driftsack.game.protocol import STUCK, callable_kernel
-from driftsack.game.records import new_outcome, new_terms, open_round
-from driftsack.game.settle import settle_kernel, settle_unlearnt
-from driftsack.game.state_tree import solve_stuck
-from driftsack.game.units import normalised_outcome, prices_in_units, units_of
-from driftsack.numerics.compiled import source
-from driftsack.policies import learner_file
-from driftsack.policies.learner_file import Snapshot
+from driftsack.game import desk as steps
+from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD
+from driftsack.game.ledger import amounts_of, is_broken
+from driftsack.game.units import checked_outcome
+from driftsack.policies import learner_file, requests
+from driftsack.policies.engine import Engine
 from driftsack.policies.policy import Policy
+from driftsack.policies.requests import Clock, PastOutcomes
 
-_open_round, _new_outcome = source(open_round), source(new_outcome)  # in Python
+NEGLIGIBLE: Final = 1e-9  # relative: an overrun by less is counted but not warned about
+MOST_FORFEITED: Final = 10_000  # decisions that may still be told after they were forfeited
+Costs = npt.ArrayLike | Mapping[str, float]
+
+
+class Overruns(NamedTuple):
+    """What went beyond the maxima of the problem.
+
+    Attributes:
+        decisions: The number of decisions that cost more than was reserved for them.
+        excess: (d,) by how much they cost more, in total, in the problem's units.
+        rewards: The number of rewards below 0 or above ``reward_max``. They are clipped when they are learnt.
+    """
+
+    decisions: int
+    excess: Floats
+    rewards: int
 
 
 class Learner:
@@ -54,10 +74,9 @@ class Learner:
 
     Attributes:
         policy: The policy that was started.
-        problem: The problem that it was started on.
-        safe: Whether a round is skipped unless every budget covers the highest cost of that round and of all pending
-            decisions. Then no budget is ever overspent: instead of exceeding a budget, the learner skips until the
-            horizon.
+        problem: The problem that it was started on, with the arms that were added since.
+        safe: Whether an arm may be chosen only if every budget covers the most that it may cost, and what is reserved
+            for all pending decisions. If no cost exceeds what was reserved for it, no budget is ever overspent.
 
     >>> from driftsack.core import Problem
     >>> from driftsack.policies import NaiveUCB
@@ -91,75 +110,143 @@ class Learner:
         self.policy = policy
         self.problem = problem
         self.safe = flag(safe, "safe")
+        self._engine = Engine(policy, problem, self.safe, generator(seed))
+        self._clock = Clock(problem)
+        self._lineage = secrets.token_hex(8)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Set what a learner does not share with its copies."""
         self._lock = thread_lock()  # kernels release the GIL, and two threads must not use one state at once
         self._busy = False  # whether the thread that has the lock is changing the learner
         self._file: HeldFile | None = None  # the lock of the file that the learner was loaded from or first saved to
-        self._rng = generator(seed)
-        self._state = policy.new_state(problem)
-        self._choose, self._settle = callable_kernel(self._state, "choose"), settle_kernel(self._state)
-        self._settled = np.full(1, -1, dtype=np.int64)  # the latest round that was settled, from 0
-        self._ledger, self._terms, self._units = open_ledger(problem), new_terms(problem), units_of(problem)
-        self._names = (*problem.arm_names, None)  # the last is that of SKIP
-        self._round = 0
-        self._fallbacks = 0
-        self._pending: dict[int, Decision] = {}  # decisions whose outcome has not arrived, by round
+        self._warned = False
+        self._altered = False  # whether the terms are those of a single request
+        self._sources: dict[int, str] = {}  # where pending decisions of earlier lives come from, by round
+        self._issued: dict[int, Decision] = {}  # pending decisions, by round, as far as they were made in this life
+        self._begin_life()
+        self._find_slots()
+
+    def _begin_life(self) -> None:
+        """Give the decisions that are made from now on another source."""
+        self._process = os.getpid()
+        self._epoch = secrets.randbits(32)
+        self._source = self._source_of(self._epoch)
+
+    def _source_of(self, epoch: int) -> str:
+        return f"{self._lineage}-{epoch:08x}"
+
+    def _find_slots(self) -> None:
+        """Derive from the desk where each decision is kept; also after a call that was interrupted."""
+        awaited = self._engine.desk.awaited
+        used = np.flatnonzero(awaited.status != FREE)
+        self._slots = dict(zip(awaited.number[used].tolist(), used.tolist(), strict=True))
+        self._issued = {number: own for number, own in self._issued.items() if number in self._slots}
+        self._sources = {number: own for number, own in self._sources.items() if number in self._slots}
 
     @property
     def round(self) -> int:
-        """The number of rounds that have begun: 0 before the first ``ask``, T after the last."""
-        return self._round
+        """The number of rounds that have begun: 0 before the first ``ask``."""
+        return int(self._engine.desk.begun[0])
 
     @property
     def remaining(self) -> Floats:
-        """(d,) the remaining budget of each resource; negative if it was exceeded."""
-        return amounts_of(self._ledger, self._ledger.granted - self._ledger.charged)
+        """(d,) the remaining budget of each resource; negative if it was exceeded. Reservations are included."""
+        ledger = self._engine.ledger
+        return amounts_of(ledger, ledger.granted - ledger.charged)
+
+    @property
+    def reserved(self) -> Floats:
+        """(d,) what is reserved for pending decisions of this season."""
+        return amounts_of(self._engine.ledger, self._engine.ledger.reserved)
+
+    @property
+    def rounds_left(self) -> float:
+        """The number of rounds that are expected from now on."""
+        return max(float(self._engine.terms.end[0] - self._engine.desk.clock[0]), 0.0)
 
     @property
     def pending(self) -> tuple[Decision, ...]:
         """The decisions whose outcome has not arrived, oldest first; a loaded learner has them too."""
-        decisions = list(self._pending.values())  # atomic, so other threads may ask and tell meanwhile
-        return tuple(sorted(decisions, key=lambda decision: decision.round))
+        with self._lock:
+            return self._awaited(PENDING)
+
+    @property
+    def forfeited(self) -> tuple[Decision, ...]:
+        """The decisions that were forfeited and may still be told, oldest first."""
+        with self._lock:
+            return self._awaited(FORFEITED)
+
+    def _awaited(self, status: int) -> tuple[Decision, ...]:
+        awaited = self._engine.desk.awaited
+        slots = np.flatnonzero(awaited.status == status)
+        return tuple(self._decision(slot) for slot in slots[np.argsort(awaited.number[slots])].tolist())
+
+    def _decision(self, slot: int) -> Decision:
+        """The decision in a slot."""
+        awaited = self._engine.desk.awaited
+        number, arm = int(awaited.number[slot]), int(awaited.arm[slot])
+        if number in self._issued:
+            return self._issued[number]
+        prices = read_only(awaited.prices[slot] * self._price_unit())
+        mix = read_only(awaited.mixes[slot, : self.problem.arms].copy())
+        source = self._sources.get(number, self._source)
+        return Decision(number, arm, mix, prices, self.problem.arm_names[arm], source)
+
+    def _price_unit(self) -> Floats:
+        """(d,) what a normalised price of 1 is in the problem's units."""
+        return self._engine.desk.scale[0] / self._engine.desk.cost_unit
+
+    @property
+    def overruns(self) -> Overruns:
+        """Costs above what was reserved, and rewards out of range."""
+        found = self._engine.desk.overruns
+        return Overruns(int(found.decisions[0]), amounts_of(self._engine.ledger, found.excess), int(found.clipped[0]))
+
+    @property
+    def open_arms(self) -> tuple[str, ...]:
+        """The names of the arms that are not retired."""
+        return tuple(
+            name for name, offered in zip(self.problem.arm_names, self._engine.offered, strict=False) if offered
+        )
 
     @property
     def done(self) -> bool:
         """Whether ``ask`` would raise: the horizon is reached or a budget is exceeded."""
-        return self._round >= self.problem.horizon or is_broken(self._ledger)
+        last = int(self._engine.desk.last[0])
+        return 0 <= last <= self.round or is_broken(self._engine.ledger)
 
     def __repr__(self) -> str:
         problem = self.problem
         names = [f"{name} " if problem.named_resources else "" for name in problem.resource_names]
         left = ", ".join(f"{name}{amount:g}" for name, amount in zip(names, self.remaining, strict=True))
-        pending = f", {len(self._pending)} pending" if self._pending else ""
-        return f"Learner({self.policy}, round {self._round} of {problem.horizon}, remaining [{left}]{pending})"
+        waiting = np.count_nonzero(self._engine.desk.awaited.status == PENDING)
+        last = int(self._engine.desk.last[0])
+        horizon = f"of {last}" if last >= 0 else f"of about {self.round + self.rounds_left:.0f}"
+        pending = f", {waiting} pending" if waiting else ""
+        return f"Learner({self.policy}, round {self.round} {horizon}, remaining [{left}]{pending})"
 
     @property
     def state(self) -> Any:
         """The state of the policy, for inspection; do not modify it, because kernels use it."""
-        return self._state
+        return self._engine.state
 
     @property
     def fallbacks(self) -> int:
         """The number of step LPs solved by HiGHS because the built-in simplex could not certify its solution."""
-        return self._fallbacks
+        return self._engine.fallbacks
 
-    def ask(self) -> Decision:
-        """Begin the next round and choose an arm or to skip.
-
-        Returns:
-            The decision. Pass it to ``tell`` or ``cancel`` later, unless it is to skip.
-
-        Raises:
-            HorizonReachedError: All rounds have begun.
-            BudgetExhaustedError: A budget is exceeded.
-        """
+    @contextmanager
+    def _changing(self, method: str) -> Iterator[Engine]:
+        """Take the lock for a call that changes the learner; refuse a signal handler that interrupted such a call."""
         nested = has_taken(self._lock)
         with self._lock:
-            self._refuse(nested, "ask")
+            self._refuse(nested, method)
             try:
                 self._busy = True
-                return self._ask()
+                yield self._engine
             except BaseException:
-                self._count_reservations()
+                self._find_slots()
                 raise
             finally:
                 self._busy = False
@@ -172,100 +259,289 @@ class Learner:
                 "save the learner, or set a flag after which the interrupted code continues."
             )
 
-    def _count_reservations(self) -> None:
-        """Set the reservations to those of the pending decisions, after a call that was interrupted."""
-        self._ledger.reserved[:] = 0
-        for decision in self._pending.values():
-            reserve(self._ledger, self._terms.worst, decision.arm)
+    def ask(
+        self,
+        open: Sequence[str] | Sequence[int] | Bools | None = None,  # noqa: A002
+        caps: ArmAmounts | None = None,
+        at: float | datetime | None = None,
+    ) -> Decision:
+        """Begin the next round and choose an arm or to skip.
 
-    def _finish_interrupted(self) -> None:
-        """Complete a call that was interrupted after its round had been settled."""
-        self._round = self._begun()
-        own = self._pending.get(int(self._settled[0]) + 1)
-        if own is not None:
-            self._close(own)
+        Args:
+            open: The arms that this request may use: their names or numbers, or a mask (m,). None for all.
+            caps: The most that this request may cost, by resource, or by resource and arm. Resources that are left out
+                keep their ``cost_max``.
+            at: The time of the request, a ``datetime`` or in seconds; needed if the problem has a ``period``.
 
-    def _begun(self) -> int:
-        """The rounds that have begun, with one whose skip was settled before the call was interrupted."""
-        return self._round + bool(self._settled[0] == self._round)
+        Returns:
+            The decision. Pass it to ``tell`` or ``cancel`` later, unless it is to skip.
 
-    def _ask(self) -> Decision:
-        self._finish_interrupted()
-        problem = self.problem
-        if self._round >= problem.horizon:
-            raise HorizonReachedError(
-                f"the problem has {problem.horizon} rounds and all have begun; start a new learner for a new problem."
-            )
-        if is_broken(self._ledger):
-            raise BudgetExhaustedError(
-                f"a budget is exceeded (remaining: {self.remaining}), so round {self._round + 1} cannot begin; "
-                "stop here, or start with safe=True so that no budget is exceeded."
-            )
-        mix, unit_prices = np.zeros(problem.arms), np.zeros(problem.resources)
-        admit(self._ledger, self._terms, self._round, self.safe)
-        arm = self._chosen(mix, unit_prices)
+        Raises:
+            HorizonReachedError: All rounds have begun.
+            BudgetExhaustedError: A budget is exceeded.
+            SettingError: The learner is safe, and the most that an arm may cost is not known.
+        """
+        nested = has_taken(self._lock)
+        with self._lock:
+            self._refuse(nested, "ask")
+            try:
+                self._busy = True
+                seconds = self._open_request(open, caps, at)
+                return self._made(self._engine.begin(seconds))
+            except BaseException:
+                self._find_slots()
+                raise
+            finally:
+                self._busy = False
+
+    def _open_request(self, open: Any, caps: Any, at: Any) -> float:  # noqa: A002
+        """Set the terms of a request and return its time."""
+        if self._process != os.getpid():
+            self._sources |= dict.fromkeys(self._slots.keys() - self._sources.keys(), self._source)
+            self._begin_life()
+        engine = self._engine
+        if self._altered:
+            engine.restore_terms()
+            self._altered = False
+        if open is not None or caps is not None:
+            self._altered = True
+            requests.set_request(engine, self.problem, open, caps)
+        if self.safe and not (self.problem.bounded or caps is not None):
+            requests.refuse_unbounded(self.problem)
+        if at is None and self.problem.period is None:
+            return math.nan
+        return self._clock.advance(at, engine)
+
+    def _made(self, arm: int) -> Decision:
+        """The decision that the engine just made; raises if it made none."""
+        desk = self._engine.desk
+        if arm < SKIP:
+            self._raise_refusal(arm)
+        number = int(desk.begun[0])
+        mix, prices = desk.mix[: self.problem.arms].copy(), desk.prices * self._price_unit()
+        mix.flags.writeable = prices.flags.writeable = False
         if arm == SKIP:
-            no_costs = np.zeros(problem.resources)
-            skipped = _new_outcome(self._terms, self._round, SKIP, float(1.0 - mix.sum()), 0.0, no_costs)
-            self._settle(self._state, self._ledger, skipped, no_costs, self._settled)
-        self._round += 1
-        decision = Decision(self._round, arm, mix, prices_in_units(self._units, unit_prices), self._names[arm])
-        if arm != SKIP:
-            reserve(self._ledger, self._terms.worst, arm)
-            self._pending[self._round] = decision
+            return Decision(number, arm, mix, prices, None, self._source)
+        decision = Decision(number, arm, mix, prices, self.problem.arm_names[arm], self._source)
+        self._slots[number] = int(desk.slot[0])
+        self._issued[number] = decision
         return decision
 
-    def _chosen(self, mix: Floats, prices: Floats) -> int:
-        """The arm that the policy chooses; HiGHS solves its LP if necessary."""
-        round = _open_round(self._round, self._ledger, self._terms)
-        arm: int = self._choose(self._state, round, self._rng, mix, prices)
-        if arm == STUCK:
-            self._fallbacks += solve_stuck(self._state)
-            warnings.warn(f"the step LP of round {self._round + 1} was solved by HiGHS.", RuntimeWarning, stacklevel=4)
-            arm = self._choose(self._state, round, self._rng, mix, prices)
-        if not SKIP <= arm < self.problem.arms:
-            raise OutOfRangeError(
-                f"choose of {self.policy} must return an arm in [0, {self.problem.arms - 1}] or SKIP (-1), and STUCK "
-                f"(-2) at most once; in round {self._round + 1} it returned {arm}."
+    def _raise_refusal(self, code: int) -> None:
+        """Raise the error of a round that could not begin."""
+        if code == steps.HORIZON:
+            raise HorizonReachedError(
+                f"the problem has {int(self._engine.desk.last[0])} rounds and all have begun; begin a new season with "
+                "renew, extend this one with revise, or start a new learner."
             )
-        return arm
+        if code == steps.EXHAUSTED:
+            raise BudgetExhaustedError(
+                f"a budget is exceeded (remaining: {self.remaining}), so round {self.round + 1} cannot begin; "
+                "stop here, add to it with grant, or start with safe=True so that no budget is exceeded."
+            )
+        raise OutOfRangeError(
+            f"choose of {self.policy} must return an arm in [0, {self._engine.offered.size - 1}] or SKIP (-1), and "
+            f"STUCK (-2) at most once; in round {self.round + 1} it returned another value."
+        )
 
-    def tell(self, decision: Decision, reward: float, costs: npt.ArrayLike | Mapping[str, float]) -> None:
-        """Report the outcome of a decision; once for each decision, in any order.
+    def ask_many(self, count: int, at: float | datetime | None = None) -> Decisions:
+        """Begin several rounds at once; the decisions are those of as many calls of :meth:`ask`.
+
+        Args:
+            count: The number of rounds.
+            at: The time of these requests, as in :meth:`ask`.
+
+        Returns:
+            The decisions; fewer if the horizon or a budget ends.
+
+        Raises:
+            HorizonReachedError: All rounds have begun.
+            BudgetExhaustedError: A budget is exceeded.
+        """
+        number = whole(count, "count", at_least=1)
+        with self._changing("ask_many") as engine:
+            seconds = self._open_request(None, None, at)
+            batch = steps.new_batch(number, engine.desk.mix.size, self.problem.resources)
+            before = int(engine.desk.begun[0])
+            filled = engine.begin_many(batch, seconds)
+            if filled == 0:
+                self._raise_refusal(int(batch.arms[0]))
+            rounds = np.arange(before + 1, before + 1 + filled)
+            kept = batch.slots[:filled] >= 0
+            self._slots.update(zip(rounds[kept].tolist(), batch.slots[:filled][kept].tolist(), strict=True))
+            mixes, prices = batch.mixes[:filled, : self.problem.arms], batch.prices[:filled] * self._price_unit()
+            parts = (read_only(part) for part in (rounds, batch.arms[:filled], mixes, prices))
+            return Decisions(*parts, arm_names=self.problem.arm_names, source=self._source)
+
+    def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
+        """Report the outcome of a decision, in any order. The same call again changes nothing.
+
+        A cost above what was reserved is charged in full and counted in :attr:`overruns`. Rewards out of range are
+        clipped when they are learnt, and so are costs above ``cost_max`` by policies that need costs in [0, 1].
 
         Args:
             decision: What ``ask`` returned.
-            reward: The reward in the problem's units, between 0 and ``reward_max``.
-            costs: (d,) what was used of each resource, between 0 and ``cost_max``, in the order of the budget or by
-                name; one number for a single resource.
+            reward: The reward in the problem's units.
+            costs: (d,) what was used of each resource, 0 or more, in the order of the budget or by name; one number for
+                a single resource.
 
         Raises:
-            AlreadyToldError: The outcome of the decision was reported before.
+            AlreadyToldError: The decision was settled before, with another outcome.
             UnknownDecisionError: This learner did not make the decision.
             OutcomeError: A skipped round is given a reward or a cost.
-            OutOfRangeError: The reward or a cost is negative or above its maximum.
+            OutOfRangeError: A cost is negative.
             ShapeError: The costs are not one number per resource.
             NamesError: The costs have other names than the resources.
             NotFiniteError: The reward or a cost is NaN or infinite.
         """
-        gain, uses = normalised_outcome(self.problem, self._units, reward, costs)
+        gain, uses = self._outcome(reward, costs)
         nested = has_taken(self._lock)
         with self._lock:
             self._refuse(nested, "tell")
-            own = self._own(decision)
-            if own is None:
-                if gain != 0.0 or uses.any():
-                    raise OutcomeError(
-                        f"round {decision.round} was skipped: its reward and costs must be 0, "
-                        f"got reward {reward} and costs {uses}; a SKIP needs no tell."
-                    )
-                return
-            probability = float(own.mix[own.arm])
-            outcome = _new_outcome(self._terms, own.round - 1, own.arm, probability, gain, uses)
-            self._settle_once(own, self._settle, (self._state, self._ledger, outcome, uses, self._settled))
+            self._settle(decision, gain, uses, told=True)
 
-    def cancel(self, decision: Decision, costs: npt.ArrayLike | Mapping[str, float] | None = None) -> None:
+    def _outcome(self, reward: float, costs: Any) -> tuple[float, Any]:
+        """The outcome in the problem's units; the usual types are checked by the kernel."""
+        if type(reward) is float or type(reward) is int:
+            if type(costs) is dict and len(costs) == self.problem.resources:
+                try:
+                    costs = [costs[name] for name in self.problem.resource_names]
+                except KeyError:
+                    return checked_outcome(self.problem, reward, costs)
+            if type(costs) is list and len(costs) == self.problem.resources:
+                if all(type(cost) is float or type(cost) is int for cost in costs):
+                    return reward, costs
+        return checked_outcome(self.problem, reward, costs)
+
+    def _settle(self, decision: Decision, reward: float, costs: Any, told: bool) -> None:
+        """Settle a decision once."""
+        number = decision.round if isinstance(decision, Decision) else -1
+        slot = self._slots.get(number)
+        if slot is None or self._issued.get(number) is not decision:
+            slot = self._found(decision, slot, reward, costs, TOLD if told else CANCELLED)
+            if slot is None:
+                return
+        try:
+            self._busy = True
+            self._engine.desk.given[:] = costs
+            status = self._engine.settle(slot, float(reward), told)
+            if status > steps.OVERRAN:
+                self._raise_invalid(status, reward, costs)
+            self._slots.pop(number, None)
+            self._issued.pop(number, None)
+        except BaseException:
+            self._find_slots()
+            raise
+        finally:
+            self._busy = False
+        if status == steps.OVERRAN and not self._warned:
+            self._warn(decision, costs)
+
+    def _raise_invalid(self, status: int, reward: Any, costs: Any) -> None:
+        """Raise the error of an outcome that could not be settled."""
+        checked_outcome(self.problem, reward, costs)
+        raise OutOfRangeError(
+            f"costs must be amounts that the ledger can hold, got {costs} (code {status}); are they in other units than "
+            "the budget?"
+        )
+
+    def _warn(self, decision: Decision, costs: Any) -> None:
+        """Warn about the first overrun that is not a rounding error."""
+        excess = self.overruns.excess
+        if (excess <= NEGLIGIBLE * np.asarray(self.problem.cost_max)).all():
+            return
+        self._warned = True
+        names = zip(self.problem.resource_names, np.asarray(costs, dtype=np.float64).tolist(), strict=True)
+        paid = ", ".join(f"{name} {cost:g}" for name, cost in names)
+        warnings.warn(
+            f"round {decision.round} cost more than was reserved for it ({paid}). It is charged in full; see "
+            "learner.overruns. Budgets hold only if no cost exceeds cost_max or the caps of its request.",
+            OverrunWarning,
+            stacklevel=4,
+        )
+
+    def _found(self, decision: Any, slot: int | None, reward: Any, costs: Any, kind: int) -> int | None:
+        """The slot of a decision that another object stands for; None if there is nothing to do; raise otherwise."""
+        if not isinstance(decision, Decision):
+            raise UnknownDecisionError(f"tell needs the Decision that ask returned, got {decision!r:.80}.")
+        number = decision.round
+        if not 1 <= number <= self.round:
+            raise UnknownDecisionError(
+                f"this learner has begun rounds 1 to {self.round}, got a decision of round {number}; "
+                "tell the learner that was asked."
+            )
+        if slot is not None:
+            own = self._decision(slot)
+            if own.arm != decision.arm or own.source != decision.source or not np.array_equal(own.mix, decision.mix):
+                raise UnknownDecisionError(
+                    f"round {number} was a decision for arm {own.arm} with id {own.id}, got one for arm {decision.arm} "
+                    f"with id {decision.id}, or with another mix; tell the learner that was asked."
+                )
+            return slot
+        self._check_settled(decision, float(reward), np.asarray(costs, dtype=np.float64), kind)
+        return None
+
+    def _check_settled(self, decision: Decision, reward: float, costs: Floats, kind: int) -> None:
+        """Raise unless a decision without a slot was settled with this content, or skipped and costs nothing."""
+        if decision.arm == SKIP:
+            if reward != 0.0 or costs.any():
+                raise OutcomeError(
+                    f"round {decision.round} was skipped: its reward and costs must be 0, got reward {reward} and costs "
+                    f"{costs}; a SKIP needs no tell."
+                )
+            return
+        settled = self._engine.desk.settled
+        rows = np.flatnonzero(settled.number == decision.round)
+        same = rows.size and settled.kind[rows[0]] == kind and decision.source.startswith(self._lineage)
+        if not (same and np.array_equal(settled.outcome[rows[0]], [reward, *costs])):
+            raise AlreadyToldError(
+                f"round {decision.round} has no pending outcome: it was reported with other content, cancelled, or is "
+                "too long ago to compare; tell each decision once."
+            )
+
+    def tell_many(self, decisions: Decisions, rewards: npt.ArrayLike, costs: npt.ArrayLike) -> None:
+        """Report the outcomes of several decisions, as as many calls of :meth:`tell` would; all of them or none.
+
+        Args:
+            decisions: What :meth:`ask_many` returned, or some of them (``decisions[mask]``). Skipped rounds are ignored.
+            rewards: (n,) the rewards.
+            costs: (n, d) the costs.
+
+        Raises:
+            UnknownDecisionError: This learner did not make a decision, or it was settled before.
+            ShapeError: The arrays do not have one row for each decision.
+            OutOfRangeError: A cost is negative.
+        """
+        if not isinstance(decisions, Decisions):
+            raise UnknownDecisionError(f"tell_many needs the Decisions of ask_many, got {decisions!r:.80}.")
+        gains, uses = requests.checked_outcomes(self.problem, len(decisions), rewards, costs)
+        made = decisions.arms != SKIP
+        with self._changing("tell_many") as engine:
+            rounds = decisions.rounds[made].tolist()
+            slots = np.array([self._slots.get(number, -1) for number in rounds], dtype=np.int64)
+            self._check_batch(decisions, made, slots)
+            requests.settle_batch(engine, slots, gains[made], uses[made])
+            for number in rounds:
+                del self._slots[number]
+                self._issued.pop(number, None)
+
+    def _check_batch(self, decisions: Decisions, made: Bools, slots: Ints) -> None:
+        """Raise unless all decisions of a batch are pending."""
+        awaited = self._engine.desk.awaited
+        known = slots >= 0
+        same = known & (awaited.arm[slots] == decisions.arms[made])
+        if decisions.source != self._source or not same.all() or np.unique(slots).size < slots.size:
+            wrong = decisions.rounds[made][~same]
+            raise UnknownDecisionError(
+                f"every decision must be a pending one of this learner, got {wrong.size or 'some'} that are not"
+                f"{f', the first of round {wrong[0]}' if wrong.size else ''}; nothing was told."
+            )
+
+    def cancel(self, decision: Decision, costs: Costs | None = None) -> None:
         """Cancel a decision whose outcome will never arrive; the policy does not learn from it.
+
+        In safe mode the budgets hold only if the costs are known: a request that was answered has probably been paid
+        for. If that is not known, :meth:`forfeit` it instead.
 
         Args:
             decision: What ``ask`` returned.
@@ -273,65 +549,216 @@ class Learner:
                 are omitted.
 
         Raises:
-            AlreadyToldError: The outcome of the decision was reported before.
+            AlreadyToldError: The decision was settled before, in another way.
             UnknownDecisionError: This learner did not make the decision.
             OutcomeError: A skipped round is given a cost.
-            OutOfRangeError: A cost is negative or above ``cost_max``.
+            OutOfRangeError: A cost is negative.
         """
         known = np.zeros(self.problem.resources) if costs is None else costs
-        _, uses = normalised_outcome(self.problem, self._units, 0.0, known)
+        _, uses = checked_outcome(self.problem, 0.0, known)
         nested = has_taken(self._lock)
         with self._lock:
             self._refuse(nested, "cancel")
-            own = self._own(decision)
-            if own is not None:
-                self._settle_once(own, settle_unlearnt, (self._ledger, own.round - 1, uses, self._settled))
-            elif uses.any():
-                raise OutcomeError(
-                    f"round {decision.round} was skipped: its costs are 0, got {uses * self._units.costs}."
-                )
+            self._settle(decision, 0.0, uses, told=False)
 
-    def _settle_once(self, own: Decision, kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        """Settle a pending decision, unless a call that was interrupted has done so, and forget it."""
-        try:
-            self._busy = True
-            if self._settled[0] != own.round - 1:
-                self._finish_interrupted()
-                kernel(*arguments)
-            self._close(own)
-        except BaseException:
-            self._count_reservations()
-            raise
-        finally:
-            self._busy = False
+    def forfeit(self, decision: Decision) -> None:
+        """Charge what was reserved for a decision whose outcome may never arrive; the policy does not learn from it.
 
-    def _close(self, own: Decision) -> None:
-        """Forget a pending decision that was settled, and release its reservation."""
-        del self._pending[own.round]
-        release(self._ledger, self._terms.worst, own.arm)
+        The outcome may still be told, or the decision cancelled: then the difference is given back. A learner remembers
+        the latest 10,000 forfeited decisions.
 
-    def _own(self, decision: Decision) -> Decision | None:
-        """This learner's pending decision, or None for a SKIP; raise an error if there is neither."""
-        if not isinstance(decision, Decision):
-            raise UnknownDecisionError(f"tell needs the Decision that ask returned, got {decision!r:.80}.")
-        if not 1 <= decision.round <= self._round:
-            raise UnknownDecisionError(
-                f"this learner has begun rounds 1 to {self._round}, got a decision of round {decision.round}; "
-                "tell the learner that was asked."
+        Args:
+            decision: What ``ask`` returned.
+
+        Raises:
+            AlreadyToldError: The decision was told or cancelled before.
+            UnknownDecisionError: This learner did not make the decision.
+            SettingError: Nothing was reserved, because the most that the arm may cost is not known.
+        """
+        with self._changing("forfeit"):
+            slot = self._slots.get(decision.round) if isinstance(decision, Decision) else None
+            slot = self._found(decision, slot, math.nan, [], FORFEITED)
+            if slot is not None:
+                self._forfeit(slot)
+
+    def _forfeit(self, slot: int) -> None:
+        """Forfeit the decision in a slot, unless that was done."""
+        awaited = self._engine.desk.awaited
+        if awaited.status[slot] != PENDING:
+            return
+        if (awaited.reserved[slot] < 0).any():
+            raise SettingError(
+                "forfeit charges the most that an arm may cost, which is not known; set cost_max, pass caps to ask, or "
+                "cancel the decision with the costs that you assume."
             )
-        own = self._pending.get(decision.round)
-        if own is None:
-            if decision.arm == SKIP:
-                return None
-            raise AlreadyToldError(
-                f"round {decision.round} has no pending outcome: it was reported, or skipped; tell each decision once."
+        self._engine.forfeit(slot)
+        lost = np.flatnonzero(awaited.status == FORFEITED)
+        if lost.size > MOST_FORFEITED:
+            self._engine.drop(int(lost[np.argmin(awaited.number[lost])]))
+            self._find_slots()
+
+    def expire(self, older_than: int | timedelta, at: float | datetime | None = None) -> tuple[Decision, ...]:
+        """Forfeit the pending decisions that have waited too long.
+
+        Args:
+            older_than: A number of rounds, or a ``timedelta`` if requests were asked with their time.
+            at: The present time, with a ``timedelta``; None for the time of the latest request.
+
+        Returns:
+            The decisions that were forfeited.
+        """
+        with self._changing("expire") as engine:
+            awaited = engine.desk.awaited
+            if isinstance(older_than, timedelta):
+                late = awaited.at < self._clock.now(at) - older_than.total_seconds()  # NaN is never late
+            else:
+                late = engine.desk.begun[0] - awaited.number > whole(older_than, "older_than", at_least=0)
+            slots = np.flatnonzero(late & (awaited.status == PENDING))
+            found = tuple(self._decision(slot) for slot in slots[np.argsort(awaited.number[slots])].tolist())
+            for slot in slots.tolist():
+                self._forfeit(slot)
+            return found
+
+    def grant(self, amounts: Amounts | None = None, /, **by_resource: float) -> None:
+        """Add to the budgets of this season: ``learner.grant(usd=200)``.
+
+        Args:
+            amounts: The amounts in order or by name; one number for a single resource.
+            **by_resource: The amounts by name; resources that are left out get nothing.
+
+        Raises:
+            NamesError: A resource does not exist.
+            OutOfRangeError: An amount is negative.
+        """
+        added = requests.amounts_to_add(self.problem, amounts, by_resource)
+        with self._changing("grant") as engine:
+            engine.grant(added)
+
+    def renew(
+        self,
+        budget: Amounts | None = None,
+        rollover: float = 0.0,
+        rounds: int | None = None,
+        at: float | datetime | None = None,
+    ) -> None:
+        """Begin a new season with new budgets and what was learnt.
+
+        Decisions that are still pending stay with the season that reserved for them: they are charged to its budgets.
+
+        Args:
+            budget: The new budgets; None for those of the problem.
+            rollover: The share of what is left that is added to the new budgets, from 0 to 1.
+            rounds: The number of rounds of the season; None for the problem's horizon.
+            at: The time at which the season begins, if the problem has a ``period``; None for the end of the last one.
+
+        Raises:
+            SettingError: The policy follows a plan for one horizon.
+        """
+        self._check_open_ended("renew")
+        kept = share(rollover, "rollover")
+        amounts = requests.new_budget(self.problem, budget)
+        count = self.problem.horizon if rounds is None else whole(rounds, "rounds", at_least=1)
+        with self._changing("renew") as engine:
+            engine.renew(amounts, kept)
+            if self.problem.period is not None:
+                self._clock.renew(at, engine)
+            else:
+                self._expect(count)
+            engine.set_rate()
+
+    def revise(self, rounds_left: int) -> None:
+        """Expect another number of rounds from now on.
+
+        Args:
+            rounds_left: The number of rounds that are still to begin.
+
+        Raises:
+            SettingError: The problem has a period, so that this number is estimated, or the policy follows a plan for
+                one horizon.
+        """
+        self._check_open_ended("revise")
+        if self.problem.period is not None:
+            raise SettingError("the rounds left in a period are estimated from the requests so far; ask with at=...")
+        count = whole(rounds_left, "rounds_left", at_least=0)
+        with self._changing("revise") as engine:
+            self._expect(count)
+            engine.set_rate()
+
+    def _expect(self, rounds: int) -> None:
+        """Set the number of rounds that are still to begin."""
+        self._engine.desk.last[0] = self._engine.desk.begun[0] + rounds
+        self._engine.set_rounds_left(float(rounds))
+
+    def _check_open_ended(self, method: str) -> None:
+        if not self.policy.open_ended:
+            raise SettingError(
+                f"{method} changes the horizon, but {type(self.policy).__name__} follows a plan for the horizon that it "
+                "was started with; use a policy without such a plan, or start a new learner."
             )
-        if own is not decision and (own.arm != decision.arm or not np.array_equal(own.mix, decision.mix)):
-            raise UnknownDecisionError(
-                f"round {decision.round} was a decision for arm {own.arm} with mix {own.mix}, "
-                f"got one for arm {decision.arm} with mix {decision.mix}; tell the learner that was asked."
-            )
-        return own
+
+    def add_arm(self, name: str, cost_max: Amounts | None = None) -> int:
+        """Add an arm; what was learnt about the others is kept.
+
+        Args:
+            name: Its name.
+            cost_max: The most that it can use of each resource, in order or by name; None for the problem's.
+
+        Returns:
+            Its number.
+
+        Raises:
+            NamesError: There is an arm of this name.
+        """
+        with self._changing("add_arm") as engine:
+            problem = requests.with_arm(self.problem, name, cost_max)
+            engine.add_arm(problem)
+            self.problem = problem
+            return problem.arms - 1
+
+    def retire_arm(self, arm: str | int) -> None:
+        """Stop to offer an arm; its decisions can still be told, and :meth:`reopen_arm` offers it again.
+
+        Args:
+            arm: Its name or number.
+
+        Raises:
+            SettingError: It is the fallback, which must stay open.
+        """
+        number = requests.arm_number(self.problem, arm)
+        if number == self.problem.fallback:
+            raise SettingError(f"arm {arm!r} is the fallback, which answers every request; it cannot be retired.")
+        with self._changing("retire_arm") as engine:
+            engine.offer(number, offered=False)
+
+    def reopen_arm(self, arm: str | int) -> None:
+        """Offer an arm again that was retired.
+
+        Args:
+            arm: Its name or number.
+        """
+        with self._changing("reopen_arm") as engine:
+            engine.offer(requests.arm_number(self.problem, arm), offered=True)
+
+    def teach(self, log: PastOutcomes, half_life: float | None = None) -> int:
+        """Learn from past outcomes, as if the learner had made those pulls; no budget is charged.
+
+        Arms and resources are matched by name. Importance-weighted policies use the propensities of the log.
+
+        Args:
+            log: A log, as ``ds.logs.read`` returns it, oldest round first.
+            half_life: Rounds of the log after which the share of outcomes that are used halves; None uses all of them.
+
+        Returns:
+            The number of outcomes that were used.
+        """
+        rows = requests.past_outcomes(self.problem, log, half_life)
+        with self._changing("teach") as engine:
+            try:
+                engine.teach(*rows)
+            finally:
+                self._altered = False
+                engine.restore_terms()
+        return len(rows[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the learner to one file; :meth:`load` continues from there, bit for bit.
@@ -364,7 +791,7 @@ class Learner:
             return learner_file.encode(self._snapshot())
 
     def state_hash(self) -> str:
-        """Return a digest of everything that the learner consists of.
+        """Return a digest of everything that decides what the learner does next.
 
         Learners with equal digests decide the same from now on, if they are told the same.
 
@@ -374,22 +801,10 @@ class Learner:
         with self._lock:
             return learner_file.state_hash(self._snapshot())
 
-    def _snapshot(self) -> Snapshot:
-        """What the learner consists of; a call that a signal interrupted counts once its round is settled."""
-        settled = int(self._settled[0]) + 1
-        pending = tuple(decision for decision in self.pending if decision.round != settled)
-        rng: dict[str, Any] = dict(self._rng.bit_generator.state)
-        return Snapshot(
-            self.policy,
-            self.problem,
-            self.safe,
-            self._begun(),
-            self._fallbacks,
-            rng,
-            pending,
-            self._state,
-            self._ledger,
-        )
+    def _snapshot(self) -> learner_file.Snapshot:
+        """What the learner consists of; between any two instructions of Python it is whole."""
+        sources = {number: int(source.rpartition("-")[2], 16) for number, source in self._sources.items()}
+        return learner_file.Snapshot(self.problem, self._engine, self._clock, self._lineage, self._epoch, sources)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], read_only: bool = False) -> Learner:
@@ -430,14 +845,13 @@ class Learner:
         return cls._restored(learner_file.decode(data, "the data"))
 
     @classmethod
-    def _restored(cls, snapshot: Snapshot) -> Learner:
+    def _restored(cls, snapshot: learner_file.Snapshot) -> Learner:
         """A learner from a snapshot that was checked."""
-        learner = cls(snapshot.policy, snapshot.problem, safe=snapshot.safe)
-        learner._round, learner._fallbacks = snapshot.round, snapshot.fallbacks
-        learner._pending = {decision.round: decision for decision in snapshot.pending}
-        learner._rng.bit_generator.state = snapshot.rng
-        learner._state, learner._ledger = snapshot.state, snapshot.ledger
-        learner._count_reservations()
+        learner = cls.__new__(cls)
+        learner._engine, learner._clock, learner._lineage = snapshot.engine, snapshot.clock, snapshot.lineage
+        learner.problem, learner.policy, learner.safe = snapshot.problem, snapshot.engine.policy, snapshot.engine.safe
+        learner._prepare()
+        learner._sources = {number: learner._source_of(epoch) for number, epoch in snapshot.sources.items()}
         return learner
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -119,7 +119,7 @@ def _checked(content: dict[str, Any], stored: dict[str, npt.NDArray[Any]], size:
     arms = content["problem"]["arms"]
     if isinstance(arms, int) and arms > max(SMALL, size):  # before the names of the arms are made
         raise ValueError("the learner would be larger than its file")
-    problem = Problem(**content["problem"])
+    problem = Problem.from_dict(content["problem"])
     policy = from_spec(content["policy"])
     _check_sizes(policy, problem, size)
     rounds = whole(content["round"], "round", at_least=0, at_most=problem.horizon)

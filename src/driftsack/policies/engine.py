@@ -1,0 +1,301 @@
+"""``Engine``: the arrays that a learner consists of, and the kernels that act on them.
+
+A :class:`~driftsack.Learner` checks what it is given, takes its lock and numbers its decisions; what happens to budgets,
+arms, seasons and the policy's state is here, in normalised and grid units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.errors import InfeasibleError, OutOfRangeError, SettingError, TooLargeError
+from driftsack.core.problem import Problem
+from driftsack.game import desk as decisions
+from driftsack.game.amounts import MOST_UNITS, in_units_of_problem, whole_units
+from driftsack.game.desk import FREE, new_desk, with_capacity
+from driftsack.game.ledger import Ledger, amounts_of, exponents_of, open_ledger, set_spending
+from driftsack.game.protocol import STUCK
+from driftsack.game.records import new_terms
+from driftsack.game.state_tree import solve_stuck
+from driftsack.numerics.pinned import pin
+from driftsack.policies.growth import grow
+from driftsack.policies.policy import Policy
+
+MOST_AWAITED: Final = 2**22  # decisions without an outcome
+LARGEST_OUTCOME: Final = 1e9  # in units of ``cost_max`` and ``reward_max``, for policies that are not bounded
+
+
+@dataclass
+class Season:
+    """The budgets of a season that is over, for decisions that were made in it."""
+
+    ledger: Ledger
+    rollover: float
+    settle: Any = None
+
+
+class Engine:
+    """State, ledger, terms, desk and randomness of a learner.
+
+    Args:
+        policy: The policy.
+        problem: The problem.
+        safe: Whether no budget may be overspent.
+        rng: The learner's randomness.
+    """
+
+    def __init__(self, policy: Policy, problem: Problem, safe: bool, rng: Generator) -> None:
+        self.policy, self.safe, self.rng = policy, safe, rng
+        inner = with_slots(problem)
+        self.state = policy.new_state(inner)
+        self.ledger = open_ledger(inner)
+        self.terms = new_terms(inner)
+        self.desk = new_desk(inner, inner.arms, ceiling_of(policy))
+        self.offered: Bools = np.arange(inner.arms) < problem.arms
+        self.worst: Ints = self.terms.worst.copy()
+        if not problem.bounded:
+            self.worst[:] = -1
+        self.past: dict[int, Season] = {}
+        self.fallbacks = 0
+        self._check_fallback(problem)
+        self.restore_terms()
+        self.pin()
+
+    def pin(self) -> None:
+        """Pin the kernels to the arrays; after any of them was replaced."""
+        fixed = (self.state, self.ledger, self.terms, self.desk)
+        self._begin, self._settle = pin(decisions.begin, *fixed, self.rng), pin(decisions.settle, *fixed)
+        for season in self.past.values():
+            season.settle = pin(decisions.settle, self.state, season.ledger, self.terms, self.desk)
+
+    def restore_terms(self) -> None:
+        """Offer every arm that is not retired, at the most that it may cost."""
+        self.terms.offered[:] = self.offered
+        self.terms.worst[:] = self.worst
+
+    # Decisions
+
+    def make_room(self, count: int = 1) -> None:
+        """Make sure that there are free slots for some decisions."""
+        awaited = self.desk.awaited
+        if awaited.left[0] >= count:
+            return
+        used = awaited.status.size - int(awaited.left[0])
+        if used + count > MOST_AWAITED:
+            raise TooLargeError(
+                f"at most {MOST_AWAITED:,} decisions may wait for an outcome, got {used + count:,}; tell, cancel or "
+                "forfeit some of them first."
+            )
+        capacity = awaited.status.size
+        while capacity < used + count:
+            capacity *= 2
+        self.desk = with_capacity(self.desk, capacity, self.desk.mix.size)
+        self.pin()
+
+    def begin(self, at: float) -> int:
+        """Begin a round; see :func:`driftsack.game.desk.begin`."""
+        if self.desk.awaited.left[0] == 0:
+            self.make_room()
+        arm: int = self._begin(self.safe, at)
+        if arm == STUCK:
+            self.fallbacks += solve_stuck(self.state)
+            arm = self._begin(self.safe, at)
+        return arm
+
+    def begin_many(self, batch: decisions.Batch, at: float) -> int:
+        """Begin rounds until a batch is full or one returns a code; return the number of rounds that have begun."""
+        self.make_room(batch.arms.size)
+        fixed, filled = (self.state, self.ledger, self.terms, self.desk, self.rng, batch), 0
+        while True:
+            filled = int(decisions.begin_many(*fixed, filled, self.safe, at))
+            if filled == batch.arms.size or batch.arms[filled] != STUCK:
+                return filled
+            self.fallbacks += solve_stuck(self.state)
+
+    def settle(self, slot: int, reward: float, told: bool) -> int:
+        """Settle a decision whose costs are in ``desk.given``; see :func:`driftsack.game.desk.settle`."""
+        if not self.past or self.desk.awaited.season[slot] == self.desk.season[0]:
+            status: int = self._settle(slot, reward, told)
+            return status
+        return self._settle_in_past(slot, reward, told)
+
+    def _settle_in_past(self, slot: int, reward: float, told: bool) -> int:
+        """Charge a decision to the season that reserved for it; what it did not use rolls over like the rest did."""
+        awaited = self.desk.awaited
+        number, reserved = int(awaited.season[slot]), np.maximum(awaited.reserved[slot], 0)
+        season = self.past[number]
+        before = season.ledger.reserved + season.ledger.charged
+        status: int = season.settle(slot, reward, told)
+        if status <= decisions.OVERRAN:
+            unused = np.clip(before - season.ledger.reserved - season.ledger.charged, 0, reserved)
+            moved = np.floor(unused * season.rollover).astype(np.int64)
+            season.ledger.granted[:] -= moved
+            self._add(moved)
+            self._drop_past()
+        return status
+
+    def _drop_past(self) -> None:
+        """Forget seasons without decisions that wait for an outcome."""
+        awaited = self.desk.awaited
+        alive = set(awaited.season[awaited.status != FREE].tolist())
+        for number in [number for number in self.past if number not in alive]:
+            del self.past[number]
+
+    def forfeit(self, slot: int) -> None:
+        """Charge what was reserved for a decision."""
+        number = int(self.desk.awaited.season[slot])
+        ledger = self.ledger if number == self.desk.season[0] else self.past[number].ledger
+        decisions.forfeit(ledger, self.desk, slot)
+
+    def drop(self, slot: int) -> None:
+        """Forget a decision that was forfeited."""
+        decisions.release_slot(self.desk.awaited, slot)
+        self._drop_past()
+
+    # Budgets and the horizon
+
+    def left(self) -> Floats:
+        """(d,) what is left of each budget, in units of ``cost_max``; reservations are not subtracted."""
+        return self.ledger.budget - self.ledger.spent
+
+    def units(self, amounts: Floats) -> Ints:
+        """(d,) amounts in grid units, rounded down as budgets are."""
+        pairs = zip(amounts.tolist(), exponents_of(self.ledger), strict=True)
+        return np.array([whole_units(amount, k, up=False) for amount, k in pairs], dtype=np.int64)
+
+    def grant(self, amounts: Floats) -> None:
+        """Add to the budgets."""
+        self._add(self.units(amounts))
+        self.set_rate()
+
+    def _add(self, units: Ints) -> None:
+        """Add grid units to the budgets."""
+        total = self.ledger.granted + units
+        if (total > MOST_UNITS).any():
+            most = amounts_of(self.ledger, np.full(units.size, MOST_UNITS))
+            raise OutOfRangeError(f"budgets may grow up to {most}; call renew to begin a new season instead.")
+        self.ledger.granted[:] = total
+        self.ledger.budget[:] = total / self.ledger.per_cost
+
+    def renew(self, amounts: Floats, rollover: float) -> None:
+        """Begin a season with new budgets, plus a share of what is left of the old ones."""
+        old = self.ledger
+        free = np.maximum(old.granted - old.charged - old.reserved, 0)
+        moved = np.floor(free * rollover).astype(np.int64)
+        new = old._replace(**{name: getattr(old, name).copy() for name in ("budget", "spent", "granted", "charged")})
+        new = new._replace(reserved=np.zeros_like(old.reserved))
+        new.granted[:] = self.units(amounts)
+        for j in range(new.granted.size):
+            set_spending(new, j, 0)
+        season = Season(old._replace(granted=old.granted - moved), rollover)
+        self.past = {**self.past, int(self.desk.season[0]): season}
+        self.ledger = new
+        self._add(moved)
+        self.desk.season[0] += 1
+        self._drop_past()
+        self.pin()
+
+    def set_rounds_left(self, rounds: float) -> None:
+        """Expect another number of rounds from now on."""
+        self.terms.end[0] = self.desk.clock[0] + rounds
+
+    def set_rate(self) -> None:
+        """Spread what is left evenly over the rounds that are left."""
+        rounds = max(self.terms.end[0] - self.desk.clock[0], 1.0)
+        self.terms.rate[:] = np.maximum(self.left(), 0.0) / rounds
+
+    def _check_fallback(self, problem: Problem) -> None:
+        """Raise if the budgets cannot pay for the fallback arm in every round."""
+        if problem.fallback is None or not self.safe:
+            return
+        if not problem.bounded:
+            raise SettingError(
+                "safe=True with a fallback keeps in reserve what the fallback may cost, which is not known; set cost_max."
+            )
+        needed = [units * problem.horizon for units in self.terms.fallback_worst.tolist()]
+        for j, (most, granted) in enumerate(zip(needed, self.ledger.granted.tolist(), strict=True)):
+            if most <= granted:
+                continue
+            amount = in_units_of_problem(most, exponents_of(self.ledger)[j])
+            raise InfeasibleError(
+                f"answering {problem.horizon:,} requests by {problem.arm_names[problem.fallback]!r} may cost {amount:g} "
+                f"of {problem.resource_names[j]!r}, got a budget of {problem.budget[j]:g}; a budget of {amount:g} "
+                "would do, or a smaller cost_max of that arm, or fewer rounds."
+            )
+
+    # Arms
+
+    def offer(self, arm: int, offered: bool) -> None:
+        """Retire an arm or offer it again."""
+        self.offered[arm] = offered
+        self.restore_terms()
+
+    def add_arm(self, problem: Problem) -> None:
+        """Offer one more arm, the last of the new problem, in a free slot or in a larger state."""
+        arm = problem.arms - 1
+        if problem.arms > self.offered.size:
+            self._grow(problem)
+        pairs = zip(problem.cost_max_by_arm[:, arm].tolist(), exponents_of(self.ledger), strict=True)
+        worst = [whole_units(amount, k, up=True) if problem.bounded else -1 for amount, k in pairs]
+        self.worst[:, arm] = worst
+        self.terms.cost_most[:, arm] = problem.cost_max_by_arm[:, arm] / self.desk.cost_unit
+        self.offer(arm, offered=True)
+
+    def _grow(self, problem: Problem) -> None:
+        """Make every array larger by one arm."""
+        inner = replace(with_slots(problem), cost_max=tuple(self.desk.cost_unit.tolist()))
+        self.state = grow(self.state, self.policy.new_state(inner))
+        grown, old = new_terms(inner), self.terms
+        count = old.offered.size
+        for name in ("offered", "open"):
+            getattr(grown, name)[:] = False
+            getattr(grown, name)[:count] = getattr(old, name)
+        for name in ("cost_most", "worst"):
+            getattr(grown, name)[:, :count] = getattr(old, name)
+        grown.version[0] = old.version[0] + 1
+        self.terms = grown._replace(
+            rate=old.rate,
+            end=old.end,
+            skip_cost=old.skip_cost,
+            fallback=old.fallback,
+            fallback_worst=old.fallback_worst,
+        )
+        self.offered = np.append(self.offered, False)
+        self.worst = np.column_stack([self.worst, np.full(self.worst.shape[0], -1)])
+        self.desk = with_capacity(self.desk, self.desk.awaited.status.size, inner.arms)
+        self.pin()
+
+    # The past
+
+    def teach(self, arms: Ints, probabilities: Floats, rewards: Floats, costs: Floats) -> None:
+        """Let the policy learn outcomes of the past, oldest first."""
+        teach = pin(decisions.teach_round, self.state, self.ledger, self.terms, self.desk, self.rng)
+        for arm, probability, reward, row in zip(
+            arms.tolist(), probabilities.tolist(), rewards.tolist(), costs, strict=True
+        ):
+            self.desk.given[:] = row
+            if teach(arm, probability, reward) == STUCK:
+                self.fallbacks += solve_stuck(self.state)
+                teach(arm, probability, reward)
+
+
+def with_slots(problem: Problem) -> Problem:
+    """The problem that the policy's state is made for: one arm for each slot."""
+    if problem.slots == problem.arms:
+        return problem
+    if not problem.bounded:
+        return replace(problem, arms=problem.slots, arm_names=None)
+    spare = problem.slots - problem.arms
+    by_arm = problem.cost_max_by_arm
+    most = np.column_stack([by_arm, np.repeat(by_arm.max(axis=1)[:, None], spare, axis=1)])
+    return replace(problem, arms=problem.slots, arm_names=None, cost_max=most, arm_cost_max=None)
+
+
+def ceiling_of(policy: Policy) -> float:
+    """The largest normalised outcome that a policy may learn from."""
+    return 1.0 if policy.bounded else LARGEST_OUTCOME

@@ -1,0 +1,291 @@
+"""What callers give to a learner besides outcomes: checked, and brought into the order and units of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.checks import above_zero, at_least_zero, floats, number, vector, whole
+from driftsack.core.decision import SKIP
+from driftsack.core.errors import NamesError, OutOfRangeError, SettingError, ShapeError
+from driftsack.core.names import (
+    Amounts,
+    by_name,
+    by_resource_and_arm,
+    default_arm_names,
+    default_resource_names,
+    position,
+    positions,
+)
+from driftsack.core.problem import FIRST_GUESS, Problem
+from driftsack.game import desk as steps
+from driftsack.game.amounts import whole_units
+from driftsack.game.arrivals import Arrivals
+from driftsack.game.ledger import exponents_of
+from driftsack.policies.engine import Engine
+
+DAY: Final = 86_400.0
+EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  (of times without a zone)
+
+
+class PastOutcomes(Protocol):
+    """What ``teach`` reads of a log."""
+
+    arms: tuple[str, ...]
+    resources: tuple[str, ...]
+    arm: npt.NDArray[np.int32]
+    reward: Floats
+    costs: Floats
+    propensity: Floats | None
+
+
+class Clock:
+    """The times of requests, and the rounds left in a period.
+
+    Args:
+        problem: The problem.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._period = None if problem.period is None else problem.period.total_seconds()
+        self._expected = None if problem.horizon == FIRST_GUESS else float(problem.horizon)
+        self.arrivals: Arrivals | None = None
+        self.start = 0.0  # of the period
+        self.latest = -np.inf
+
+    def advance(self, at: float | datetime | None, engine: Engine) -> float:
+        """Take note of a request, and expect as many rounds as its period has left."""
+        if at is None:
+            raise SettingError("the problem has a period, so each request needs its time; pass at=datetime.now(...).")
+        now = seconds(at)
+        if self._period is not None:
+            if self.arrivals is None:
+                self.start = now
+                self.arrivals = Arrivals(self._period, self._expected, day_start(at))
+            since = now - self.start
+            if since <= self._period:
+                self.arrivals.arrive(since)
+            engine.set_rounds_left(1.0 + self.arrivals.rounds_left(since))
+            engine.set_rate()
+        self.latest = max(self.latest, now)
+        return now
+
+    def renew(self, at: float | datetime | None, engine: Engine) -> None:
+        """Begin a new period."""
+        if self.arrivals is None or self._period is None:
+            return
+        start = self.start + self._period if at is None else seconds(at)
+        self.arrivals.renew(start - self.start)
+        self.start = start
+        engine.set_rounds_left(1.0 + self.arrivals.rounds_left(0.0))
+
+    def now(self, at: float | datetime | None) -> float:
+        """The present time, or that of the latest request."""
+        if at is not None:
+            return seconds(at)
+        if self.latest == -np.inf:
+            raise SettingError("no request had a time; pass at=..., to ask as well, or give older_than in rounds.")
+        return float(self.latest)
+
+
+def seconds(at: float | datetime) -> float:
+    """A time in seconds; a ``datetime`` without a time zone is taken as it is."""
+    if isinstance(at, datetime):
+        return at.timestamp() if at.tzinfo is not None else (at - EPOCH).total_seconds()
+    return number(at, "at")
+
+
+def day_start(at: float | datetime) -> float:
+    """Seconds from local midnight to a time, counted from a Monday if the time is a date."""
+    if not isinstance(at, datetime):
+        return seconds(at)
+    local = at.replace(tzinfo=UTC)
+    return local.weekday() * DAY + local.hour * 3600.0 + local.minute * 60.0 + local.second
+
+
+def set_request(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> None:
+    """Set which arms a request may use and what it may cost."""
+    if open_arms is not None:
+        engine.terms.offered[: problem.arms] &= mask_of(problem, open_arms)
+        fallback = problem.fallback
+        if fallback is not None and not engine.terms.offered[fallback]:
+            engine.restore_terms()
+            raise SettingError(
+                f"open must include the fallback {problem.arm_names[fallback]!r}, which answers every request."
+            )
+    if caps is not None:
+        limits = _units_of_caps(engine, problem, caps)
+        worst = engine.terms.worst[:, : problem.arms]
+        worst[:] = np.where(worst < 0, limits, np.where(limits < 0, worst, np.minimum(worst, limits)))
+        if engine.safe and (worst[:, engine.terms.offered[: problem.arms]] < 0).any():
+            engine.restore_terms()
+            refuse_unbounded(problem)
+
+
+def refuse_unbounded(problem: Problem) -> None:
+    """Raise: a safe learner must know the most that an arm may cost."""
+    raise SettingError(
+        f"safe=True reserves the most that a request may cost, which is not known of {list(problem.resource_names)}; set "
+        "cost_max, pass caps for each resource to ask, or start without safe."
+    )
+
+
+def mask_of(problem: Problem, open_arms: Any) -> Bools:
+    """(m,) which arms are open, from a mask, names or numbers."""
+    given = np.asarray(open_arms)
+    if given.dtype == np.bool_:
+        if given.shape != (problem.arms,):
+            raise ShapeError(f"open must be a mask of {problem.arms} arms, names or numbers, got shape {given.shape}.")
+        return given
+    if isinstance(open_arms, str) or given.ndim != 1:
+        raise SettingError(f"open must be a list of arms or a mask, got {open_arms!r:.80}; pass [{open_arms!r:.40}].")
+    mask = np.zeros(problem.arms, dtype=np.bool_)
+    mask[[arm_number(problem, arm, "open") for arm in given.tolist()]] = True
+    return mask
+
+
+def arm_number(problem: Problem, arm: Any, setting: str = "arm") -> int:
+    """The number of an arm that is given by name or number."""
+    if isinstance(arm, str):
+        return position(arm, problem.arm_names, setting)
+    return whole(arm, setting, at_least=0, at_most=problem.arms - 1)
+
+
+def _units_of_caps(engine: Engine, problem: Problem, caps: Any) -> Ints:
+    """(d, m) caps in grid units; -1 where there is none."""
+    names = problem.resource_names
+    if isinstance(caps, Mapping):
+        unknown = [name for name in caps if name not in names]
+        if unknown:
+            raise NamesError(f"caps must be for some of the resources {list(names)}, got {unknown}.")
+        caps = [caps.get(name, np.inf) for name in names]
+    values = by_resource_and_arm(_finite(caps), names, problem.arm_names, "caps")
+    if values.ndim == 1:
+        values = np.repeat(values[:, None], problem.arms, axis=1)
+    if (values < 0).any() and not ((values >= 0) | (values == NO_CAP)).all():
+        raise OutOfRangeError(f"caps must be 0 or more, got {values.min():g}.")
+    rows = zip(values.tolist(), exponents_of(engine.ledger), strict=True)
+    units = [[-1 if cap == NO_CAP else whole_units(cap, k, up=True) for cap in row] for row, k in rows]
+    return np.array(units, dtype=np.int64)
+
+
+NO_CAP: Final = -1e300  # stands for a resource without a cap, which must be a finite number
+
+
+def _finite(caps: Any) -> Any:
+    """Caps with ``NO_CAP`` in place of those that are left out."""
+    if isinstance(caps, list):
+        return [NO_CAP if isinstance(cap, float) and cap == np.inf else cap for cap in caps]
+    return caps
+
+
+def checked_outcomes(
+    problem: Problem, count: int, rewards: npt.ArrayLike, costs: npt.ArrayLike
+) -> tuple[Floats, Floats]:
+    """(n,) rewards and (n, d) costs."""
+    gains, uses = floats(rewards, "rewards", (count,)), np.asarray(costs, dtype=np.float64)
+    if problem.resources == 1 and uses.ndim == 1:
+        uses = uses[:, None]
+    uses = floats(uses, "costs", (count, problem.resources))
+    if (uses < 0).any():
+        raise OutOfRangeError(f"costs must be 0 or more, got {uses.min():g}.")
+    return gains, uses
+
+
+def settle_batch(engine: Engine, slots: Ints, rewards: Floats, costs: Floats) -> None:
+    """Settle decisions that are pending; raise before anything is changed if an amount is too large."""
+    desk, ledger = engine.desk, engine.ledger
+    largest = costs.sum(axis=0) * ledger.fine / ledger.coarse + ledger.charged
+    if (largest > steps.MOST_UNITS).any():
+        raise OutOfRangeError(
+            "costs must be amounts that the ledger can hold; are they in other units than the budget?"
+        )
+    if (desk.awaited.season[slots] == desk.season[0]).all():
+        steps.settle_many(engine.state, ledger, engine.terms, desk, slots, rewards, costs)
+        return
+    for slot, reward, row in zip(slots.tolist(), rewards.tolist(), costs, strict=True):
+        desk.given[:] = row
+        engine.settle(slot, reward, told=True)
+
+
+def amounts_to_add(problem: Problem, amounts: Amounts | None, by_resource: Mapping[str, float]) -> Floats:
+    """(d,) amounts that are given in order, by name, or as keywords, of which some may be left out."""
+    given: Any = amounts
+    if by_resource and amounts is not None:
+        raise SettingError("give the amounts once, in order or by name, got both.")
+    if amounts is None or isinstance(amounts, Mapping):
+        named = dict(by_resource) if amounts is None else dict(amounts)  # type: ignore[arg-type]
+        unknown = [name for name in named if name not in problem.resource_names]
+        if unknown or not named:
+            raise NamesError(f"grant needs amounts of {list(problem.resource_names)}, got {unknown or 'none'}.")
+        given = [named.get(name, 0.0) for name in problem.resource_names]
+    added = vector(given, "amounts", problem.resources)
+    if (added < 0).any():
+        raise OutOfRangeError(f"amounts must be 0 or more, got {added.min():g}; a grant adds to a budget.")
+    return added
+
+
+def new_budget(problem: Problem, budget: Amounts | None) -> Floats:
+    """(d,) the budgets of a new season."""
+    given = problem.budget if budget is None else by_name(budget, problem.resource_names, "budget")
+    amounts = vector(given, "budget", problem.resources)
+    for amount in amounts.tolist():
+        at_least_zero(amount, "budget")
+    return amounts
+
+
+def with_arm(problem: Problem, name: str, cost_max: Amounts | None) -> Problem:
+    """The problem with one more arm."""
+    if name in problem.arm_names:
+        raise NamesError(f"the name of a new arm must differ from {list(problem.arm_names)}, got {name!r}.")
+    if cost_max is not None and not problem.bounded:
+        raise SettingError("the problem has no cost_max, so an arm cannot have one; give it to Problem as well.")
+    most = None
+    if problem.bounded:
+        given = problem.cost_max if cost_max is None else by_name(cost_max, problem.resource_names, "cost_max")
+        column = vector(given, "cost_max", problem.resources)
+        by_arm = np.column_stack([problem.cost_max_by_arm, column])
+        most = by_arm if problem.arm_cost_max is not None or cost_max is not None else column
+    return replace(
+        problem,
+        arms=problem.arms + 1,
+        arm_names=(*problem.arm_names, name),
+        cost_max=most,
+        arm_cost_max=None,
+        slots=max(problem.slots, problem.arms + 1),
+    )
+
+
+def past_outcomes(problem: Problem, log: PastOutcomes, half_life: float | None) -> tuple[Ints, Floats, Floats, Floats]:
+    """Arms, probabilities, rewards and costs of the rounds of a log that are learnt, oldest first."""
+    for name in ("arms", "resources", "arm", "reward", "costs"):
+        if not hasattr(log, name):
+            raise SettingError(f"log must be a log such as ds.logs.read returns, got {log!r:.80}.")
+    arms = positions(
+        problem.arm_names, log.arms, default_arm_names(problem.arms), "the arms of the log and the problem"
+    )
+    default = default_resource_names(problem.resources)
+    resources = positions(log.resources, problem.resource_names, default, "the resources of the log and the problem")
+    numbers = np.array([*arms, SKIP])[np.asarray(log.arm)]
+    rewards = floats(log.reward, "rewards", (len(numbers),))
+    costs = floats(np.asarray(log.costs)[:, resources], "costs", (len(numbers), problem.resources))
+    if (costs < 0).any():
+        raise OutOfRangeError(f"costs must be 0 or more, got {costs.min():g}.")
+    chances = np.ones(len(numbers)) if log.propensity is None else np.asarray(log.propensity, dtype=np.float64)
+    used = _thinned(len(numbers), half_life)
+    return numbers[used].astype(np.int64), chances[used], rewards[used], costs[used]
+
+
+def _thinned(count: int, half_life: float | None) -> Bools:
+    """(n,) which rounds are used: evenly, a share of them that halves with each half-life of age."""
+    if half_life is None:
+        return np.ones(count, dtype=np.bool_)
+    ages = np.arange(count)[::-1]
+    mass = np.cumsum(0.5 ** (ages / above_zero(half_life, "half_life"))[::-1])[::-1]  # from each round to the last
+    return np.floor(mass) > np.floor(np.append(mass[1:], 0.0))
