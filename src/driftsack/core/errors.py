@@ -27,6 +27,10 @@ class SettingError(DriftsackError, ValueError):
     """A policy or a function was given a setting that it does not know or cannot use."""
 
 
+class CannotPinError(DriftsackError, ValueError):
+    """A kernel or an argument cannot be pinned: calls would need more than addresses, shapes and numbers."""
+
+
 class NamesError(SettingError):
     """Names of arms or resources are unknown, missing, repeated, or differ where they must be the same."""
 

@@ -33,3 +33,20 @@ def code_digest(*more: str) -> str:
             digest.update(path.relative_to(PACKAGE).as_posix().encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def is_covered(module: str, *more: str) -> bool:
+    """Whether the digest covers the file of a module.
+
+    Args:
+        module: The full name of the module.
+        *more: Further packages that the digest includes.
+
+    Returns:
+        Whether a change of the file changes the digest.
+
+    >>> is_covered("driftsack.game.ledger"), is_covered("driftsack.plot.lines"), is_covered("notebook")
+    (True, False, False)
+    """
+    package, _, rest = module.partition(".")
+    return package == PACKAGE.name and rest.partition(".")[0] in {*DECIDING, *more}

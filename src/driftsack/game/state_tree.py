@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.errors import DriftsackError, SettingError
-from driftsack.core.stamp import DECIDING
+from driftsack.core.stamp import is_covered
 from driftsack.lp.step import rescue_failed
 from driftsack.numerics.simplex import Simplex
 
@@ -41,7 +41,7 @@ def programs(state: Any) -> Iterator[Simplex]:
 def is_packaged(state: Any) -> bool:
     """Whether the stamp of the loop's cache covers the files of all classes of the state, and so their kernels."""
     modules = {type(part).__module__ for _, part in parts(state) if hasattr(part, "_fields")}
-    return all(module.startswith("driftsack.") and module.split(".")[1] in DECIDING for module in modules)
+    return all(is_covered(module) for module in modules)
 
 
 def copy_state(state: Any) -> Any:

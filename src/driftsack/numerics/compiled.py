@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -21,7 +21,7 @@ from numba import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.serialize import dumps
 
-from driftsack.core.stamp import DECIDING, PACKAGE, code_digest
+from driftsack.core.stamp import DECIDING, PACKAGE, code_digest, is_covered
 from driftsack.numerics.linking import OPTIONS, WITHOUT_WRAPPERS, Kernel, LinkedCompiler
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -91,9 +91,9 @@ def _opened(sealed: bytes) -> Any:
 class _KernelCache(FunctionCache):  # type: ignore[misc]
     """Numba's per-function cache, invalidated by changes of code that decides results; its errors are ignored."""
 
-    def __init__(self, function: Callable[..., object], stamp: str) -> None:
+    def __init__(self, function: Callable[..., object], stamp: str, suffix: str = "") -> None:
         super().__init__(function)
-        self._cache_file = _SealedFile(self.cache_path, self._impl.filename_base, stamp)
+        self._cache_file = _SealedFile(self.cache_path, self._impl.filename_base + suffix, stamp)
         self._cache_file._version += stamp  # noqa: SLF001  (compared before anything else is unpickled)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -105,6 +105,17 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
         """Store a compiled form if possible."""
         with contextlib.suppress(Exception):
             super().save_overload(sig, data)
+
+
+class _PinnedCache(_KernelCache):
+    """The files of the pinned entries of one kernel: the types of the pinned arguments are part of the key."""
+
+    def __init__(self, function: Callable[..., object], stamp: str, pinned: tuple[Any, ...]) -> None:
+        super().__init__(function, stamp, "-pinned")  # no dot: the kernel's own cache removes stale files by its name
+        self._pinned = pinned
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (self._pinned, *super()._index_key(sig, codegen))
 
 
 def kernel(function: Function) -> Function:
@@ -122,12 +133,36 @@ def kernel(function: Function) -> Function:
     if config.DISABLE_JIT:
         return function
     compiled = Kernel(function)
-    place = Path(function.__code__.co_filename).resolve()
-    if PACKAGE in place.parents:
-        part = place.relative_to(PACKAGE).parts[0]
+    part = _part(function)
+    if part:
         with contextlib.suppress(RuntimeError):  # raised by Numba if no folder is writable
-            compiled._cache = _KernelCache(function, code_digest(*{part} - set(DECIDING)))  # noqa: SLF001
+            compiled._cache = _KernelCache(function, _stamp(part))  # noqa: SLF001
     return cast("Function", compiled)
+
+
+def cache_pinned(entry: Kernel, compiled: Kernel, pinned: tuple[Any, ...], modules: Iterable[str]) -> None:
+    """Keep an entry with pinned arguments on disk, if its kernel is kept there and the stamp covers all types.
+
+    Args:
+        entry: The entry.
+        compiled: The kernel that it calls.
+        pinned: The Numba types of the pinned arguments.
+        modules: The modules that define the classes of these types.
+    """
+    function, part = source(compiled), _part(source(compiled))
+    if isinstance(compiled._cache, _KernelCache) and all(is_covered(module, part) for module in modules):  # noqa: SLF001
+        with contextlib.suppress(RuntimeError):
+            entry._cache = _PinnedCache(function, _stamp(part), pinned)  # noqa: SLF001
+
+
+def _part(function: Callable[..., object]) -> str:
+    """The part of the package that a function belongs to; empty for a function from outside."""
+    place = Path(function.__code__.co_filename).resolve()
+    return place.relative_to(PACKAGE).parts[0] if PACKAGE in place.parents else ""
+
+
+def _stamp(part: str) -> str:
+    return code_digest(*{part} - set(DECIDING))
 
 
 def uncached(compiled: Function) -> Function:

@@ -79,6 +79,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         self._linked = CPUDispatcher(
             py_func, targetoptions={**options, **WITHOUT_WRAPPERS}, pipeline_class=LinkedCompiler
         )
+        self.pinned: dict[tuple[Any, ...], Any] = {}  # entries by the types of the pinned arguments
 
     @classmethod
     def _rebuild(cls, uuid: str, py_func: Callable[..., object], **_: Any) -> Kernel:
