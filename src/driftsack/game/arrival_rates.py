@@ -25,10 +25,15 @@ times c. Without a guess, a very high one is used.
 .. math:: f_h = \frac{k_h + n_{\cdot h}}{k_h + \ell\, e_{\cdot h}}, \qquad
           g_w = \frac{k_w + n_{w \cdot}}{k_w + \ell \sum_h f_h\, e_{w,h}}.
 
-The weights are :math:`k_h = 4 + 0.2\,\ell \cdot 1\,\text{hour}` and :math:`k_w = 20 + 0.2\,\ell \cdot 1\,\text{day}`:
-some arrivals, because of the noise of counts, and a fifth of an hour or a day, because no two days are the same. So
-both shapes come in smoothly, and streams without a shape are extrapolated as if there were none. Profiles of all 168
-hours of the week, or factors that are fitted jointly, were not better on simulated streams.
+*Weights.* A weight is the inverse of the variance of the factors, estimated by the method of moments: if the arrivals
+:math:`n_i` of the parts of a day or week, n in total, differ from the expected ones :math:`E_i`, scaled to the same
+total, no more than Poisson counts do, there is no shape to learn, and otherwise
+
+.. math:: k = \Big(\sum_i E_i^2\Big) \Big/ \Big(\sum_i (n_i - E_i)^2 - n + \sum_i E_i^2 / n\Big), \qquad k \ge 4.
+
+A fifth of the arrivals of one hour or one day is added, because no two days are the same. So both shapes come in
+smoothly, and a stream without a shape is extrapolated as if there were none. Profiles of all 168 hours of the week, or
+factors that are fitted jointly, were not better on simulated streams.
 
 Trends are not modelled: if the rate keeps growing, the rounds left are underestimated until the end of the period.
 """
@@ -48,9 +53,9 @@ WEEK: Final = 7 * DAY
 SHAPE: Final = (7, 24)  # days of the week, hours of the day
 STARTS: Final = frozen(HOUR * np.arange(168.0))  # when each hour of the week begins
 
-HOUR_WEIGHT: Final = 4.0  # arrivals that the prior of an hour of the day counts as
-DAY_WEIGHT: Final = 20.0  # arrivals that the prior of a day of the week counts as
-SPREAD: Final = 0.2  # further weight of both priors, in hours and days watched
+LEAST_WEIGHT: Final = 4.0  # of a prior, in arrivals: factors that differ by 50%
+MOST_WEIGHT: Final = 1e9  # of a prior, in arrivals: factors that do not differ
+SPREAD: Final = 0.2  # further weight of a prior, in hours or days of the mean rate
 LEVEL_STEPS: Final = 3  # fixed-point steps for the level
 
 
@@ -67,15 +72,35 @@ def estimate_rates(counts: Floats, watched: Floats, guess: float) -> Floats:
     """
     seen, time = counts.sum(axis=0), watched.sum(axis=0)
     level = (1.0 + seen.sum()) / (1.0 / guess + time.sum())
+    least = prior_weight(seen, time)
     for _ in range(LEVEL_STEPS):
-        weight = HOUR_WEIGHT + SPREAD * HOUR * level
+        weight = least + SPREAD * HOUR * level
         trust = weight / (weight + level * time)
         level = (1.0 + trust @ seen) / (1.0 / guess + trust @ time)
-    weight = HOUR_WEIGHT + SPREAD * HOUR * level
+    weight = least + SPREAD * HOUR * level
     by_hour = level * (weight + seen) / (weight + level * time)
-    weight = DAY_WEIGHT + SPREAD * DAY * level
-    by_day = (weight + counts.sum(axis=1)) / (weight + watched @ by_hour)
-    return np.outer(by_day, by_hour)
+    seen, expected = counts.sum(axis=1), watched @ by_hour
+    weight = prior_weight(seen, expected) + SPREAD * DAY * level
+    return np.outer((weight + seen) / (weight + expected), by_hour)
+
+
+def prior_weight(seen: Floats, expected: Floats) -> float:
+    """Estimate the weight of the prior of factors.
+
+    Args:
+        seen: (n,) arrivals.
+        expected: (n,) expected arrivals without the factors, in any unit.
+
+    Returns:
+        The weight, in arrivals.
+    """
+    total, whole = float(seen.sum()), float(expected.sum())
+    if total == 0.0 or whole == 0.0:
+        return LEAST_WEIGHT
+    scaled = expected * (total / whole)
+    square = float(scaled @ scaled)
+    excess = float(((seen - scaled) ** 2).sum()) - total + square / total
+    return min(max(square / max(excess, square / MOST_WEIGHT), LEAST_WEIGHT), MOST_WEIGHT)
 
 
 def hours_between(begin: float, end: float) -> Floats:
