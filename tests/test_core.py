@@ -45,7 +45,7 @@ GOOD: dict[str, Any] = {"horizon": 10, "arms": 2, "budget": [3.0, 4.0]}
         ({"budget": "5"}, ShapeError, "budget must be an array of numbers with 1 axis, got '5'"),
         ({"budget": [1, [2]]}, ShapeError, "budget must be an array of numbers"),
         ({"budget": [10**400]}, ShapeError, "budget must be an array of numbers"),
-        ({"cost_max": [1, [2]]}, ShapeError, "cost_max must be numbers of shape"),
+        ({"cost_max": [1, [2]]}, ShapeError, "cost_max of 'cost_1' must be numbers of shape"),
     ],
 )
 def test_bad_problem(change: dict[str, Any], error: type[DriftsackError], words: str) -> None:

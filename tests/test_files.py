@@ -23,7 +23,7 @@ from driftsack.core import file_format
 from driftsack.core.errors import DriftsackError, FileFormatError, FileInUseError, ShapeError
 from driftsack.policies.learner_file import LAYOUT
 
-PROBLEM = ds.Problem(horizon=60, arms=3, budget=[20.0, 25.0])
+PROBLEM = ds.Problem(horizon=60, arms=3, budget=[20.0, 25.0], cost_max=1.0)
 POLICY = ds.SlidingWindowUCB(windows=(7, 11), scale=0.2)
 LONG_WINDOW = {
     "policy": {**POLICY.to_spec(), "windows": [10**11, 7]},
@@ -81,7 +81,7 @@ import driftsack.policies.learner_file as file
 from driftsack.bench import damaged_files
 damaged_files.SPOILERS = damaged_files.SPOILERS[3:5]
 damaged_files.victims = lambda: [damaged_files.NaiveUCB(scale=0.1), damaged_files.AlwaysArm(1)]
-for name in ("check_state", "_check_pending", "_check_ledger"):
+for name in ("check_state", "fill_desk", "check_ledgers"):
     check = getattr(file, name)
     setattr(file, name, lambda *_: None)
     print(len(damaged_files.attack(120).failures))
@@ -97,8 +97,8 @@ print(len(damaged_files.attack(120).failures))
     ("change", "words"),
     [
         ({"state__means__stale__size": 10**9}, r"stale.size must lie in \[0, 3\]"),
-        ({"pending__arms": 100_000}, r"pending.arms must lie in \[0, 2\]"),
-        ({"pending__rounds": 0}, "pending.rounds must lie in"),
+        ({"pending__arm": 100_000}, r"pending.arm must lie in \[0, 2\]"),
+        ({"pending__number": 0}, "pending.number must lie in"),
         ({"pending__mixes": np.nan}, "pending.mixes must lie in"),
         ({"state__means__rewards__arms": 3}, "rewards.arms must lie in"),
         ({"state__means__rewards__sums": 1}, "sums of a window"),
@@ -106,13 +106,17 @@ print(len(damaged_files.attack(120).failures))
         ({"state__lp__basis": 99}, "basis must lie in"),
         ({"state__lp__columns": np.inf}, "columns must lie in"),
         ({"state__first__latest": 7}, "first pulls that are left"),
-        ({"ledger__spent": np.nan}, "spent must lie in"),
-        ({"ledger__spent": -1.0}, "spent must lie in"),
-        ({"ledger__budget": 1e9}, r"budget must lie in \[\[20. 25.\]"),
+        ({"ledgers__charged": -1}, "charged must lie in"),
+        ({"ledgers__granted": 2**63 - 1}, "granted must lie in"),
+        ({"desk__cost_unit": 1e9}, "cost_unit must lie in"),
+        ({"desk__cost_unit": np.nan}, "cost_unit must lie in"),
+        ({"arms__worst": -7}, "worst must lie in"),
         ({"content": LONG_WINDOW}, "larger than its file"),
         ({"content": {"problem": {**PROBLEM.to_dict(), "horizon": 2**60}}}, "horizon must be at least 1 and at most"),
         ({"content": {"problem": {**PROBLEM.to_dict(), "arms": 10**9}}}, "larger than its file"),
-        ({"content": {"round": float("inf")}}, "round must be a whole number"),
+        ({"content": {"fallbacks": float("inf")}}, "fallbacks must be a whole number"),
+        ({"content": {"lineage": "x"}}, "lineage"),
+        ({"content": {"sources": []}}, "sources must be those"),
         ({"content": {"rng": {}}}, "inconsistent"),
     ],
 )
@@ -265,7 +269,7 @@ def test_one_process_at_a_time_holds_a_file(tmp_path: Path) -> None:
 
 def test_two_workers_with_one_file_do_not_spend_two_budgets(tmp_path: Path) -> None:
     path = tmp_path / "learner"
-    ds.policies.AlwaysArm(0).start(ds.Problem(horizon=50, arms=1, budget=[5.0]), safe=True).save(path)
+    ds.policies.AlwaysArm(0).start(ds.Problem(horizon=50, arms=1, budget=[5.0], cost_max=1.0), safe=True).save(path)
     code = """
 import sys
 import driftsack as ds

@@ -215,8 +215,8 @@ def test_a_problem_with_names_is_a_value() -> None:
 def test_a_problem_without_names_is_shown_and_saved_as_before() -> None:
     """Arms and resources without names are called by their numbers, and giving them these names changes nothing."""
     plain = ds.Problem(10, 2, [3.0, 4.0])
-    assert repr(plain) == "Problem(horizon=10, arms=2, budget=(3.0, 4.0), reward_max=1.0, cost_max=(1.0, 1.0))"
-    assert list(plain.to_dict()) == ["horizon", "arms", "budget", "reward_max", "cost_max"]
+    assert repr(plain) == "Problem(horizon=10, arms=2, budget=(3.0, 4.0), reward_max=1.0)"
+    assert list(plain.to_dict()) == ["horizon", "arms", "budget", "reward_max"]
     assert plain.arm_names == ("0", "1")
     assert plain == ds.Problem(10, ["0", "1"], {"cost_0": 3.0, "cost_1": 4.0})
     learner = POLICY.start(plain)

@@ -119,6 +119,13 @@ def read_bytes(path: str | os.PathLike[str], kind: str) -> bytes:
 
 def decode(data: bytes, kind: str, layout: int, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Content and arrays of the bytes that :func:`encode` returned; ``name`` is what errors call them."""
+    return decode_any(data, kind, (layout,), name)[1:]
+
+
+def decode_any(
+    data: bytes, kind: str, layouts: tuple[int, ...], name: str
+) -> tuple[int, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Layout, content and arrays of bytes of one of several layouts; the first is the present one."""
     try:
         arrays = _stored_arrays(data)
         header = json.loads(arrays.pop(_HEADER).item())
@@ -131,14 +138,14 @@ def decode(data: bytes, kind: str, layout: int, name: str) -> tuple[dict[str, An
         ) from error
     if stored_kind != kind:
         raise FileFormatError(f"{name} must hold a driftsack {kind}, got a file of kind {stored_kind!r:.80}.")
-    if stored_layout != layout:
+    if stored_layout not in layouts:
         raise FileFormatError(
-            f"{name} must be of {kind} version {layout}, got version {stored_layout!r:.80}; "
+            f"{name} must be of {kind} version {layouts[0]}, got version {stored_layout!r:.80}; "
             f"read it with driftsack {writer!s:.80}."
         )
     if seal is not None and seal != digest(content, arrays):  # files of earlier releases have none
         raise FileFormatError(f"{name} is not as it was written: its content has changed; save it again.")
-    return content, arrays
+    return stored_layout, content, arrays
 
 
 def _stored_arrays(data: bytes) -> dict[str, npt.NDArray[Any]]:

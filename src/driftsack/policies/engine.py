@@ -1,11 +1,13 @@
 """``Engine``: the arrays that a learner consists of, and the kernels that act on them.
 
-A :class:`~driftsack.Learner` checks what it is given, takes its lock and numbers its decisions; what happens to budgets,
-arms, seasons and the policy's state is here, in normalised and grid units.
+A :class:`~driftsack.Learner` checks what it is given, takes its lock and numbers its decisions. What happens to
+budgets, arms, seasons and the policy's state is here, in normalised and grid units.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -47,19 +49,22 @@ class Engine:
         problem: The problem.
         safe: Whether no budget may be overspent.
         rng: The learner's randomness.
+        cost_unit: (d,) the costs that are normalised to 1; None for ``cost_max``, from which it differs if arms with
+            larger costs were added.
     """
 
-    def __init__(self, policy: Policy, problem: Problem, safe: bool, rng: Generator) -> None:
+    def __init__(
+        self, policy: Policy, problem: Problem, safe: bool, rng: Generator, cost_unit: Floats | None = None
+    ) -> None:
         self.policy, self.safe, self.rng = policy, safe, rng
-        inner = with_slots(problem)
+        inner = inner_problem(problem, cost_unit)
         self.state = policy.new_state(inner)
         self.ledger = open_ledger(inner)
         self.terms = new_terms(inner)
         self.desk = new_desk(inner, inner.arms, ceiling_of(policy))
         self.offered: Bools = np.arange(inner.arms) < problem.arms
-        self.worst: Ints = self.terms.worst.copy()
-        if not problem.bounded:
-            self.worst[:] = -1
+        self.worst: Ints = np.full_like(self.terms.worst, -1)
+        self._set_worst(problem, range(problem.arms))
         self.past: dict[int, Season] = {}
         self.fallbacks = 0
         self._check_fallback(problem)
@@ -103,9 +108,15 @@ class Engine:
             self.make_room()
         arm: int = self._begin(self.safe, at)
         if arm == STUCK:
-            self.fallbacks += solve_stuck(self.state)
+            self._solve()
             arm = self._begin(self.safe, at)
         return arm
+
+    def _solve(self) -> None:
+        """Let HiGHS solve the programs that the simplex method could not."""
+        self.fallbacks += solve_stuck(self.state)
+        number = int(self.desk.begun[0]) + 1
+        warnings.warn(f"the step LP of round {number} was solved by HiGHS.", RuntimeWarning, stacklevel=4)
 
     def begin_many(self, batch: decisions.Batch, at: float) -> int:
         """Begin rounds until a batch is full or one returns a code; return the number of rounds that have begun."""
@@ -115,7 +126,7 @@ class Engine:
             filled = int(decisions.begin_many(*fixed, filled, self.safe, at))
             if filled == batch.arms.size or batch.arms[filled] != STUCK:
                 return filled
-            self.fallbacks += solve_stuck(self.state)
+            self._solve()
 
     def settle(self, slot: int, reward: float, told: bool) -> int:
         """Settle a decision whose costs are in ``desk.given``; see :func:`driftsack.game.desk.settle`."""
@@ -215,7 +226,7 @@ class Engine:
             return
         if not problem.bounded:
             raise SettingError(
-                "safe=True with a fallback keeps in reserve what the fallback may cost, which is not known; set cost_max."
+                "safe=True with a fallback keeps in reserve what it may cost, which is not known; set cost_max."
             )
         needed = [units * problem.horizon for units in self.terms.fallback_worst.tolist()]
         for j, (most, granted) in enumerate(zip(needed, self.ledger.granted.tolist(), strict=True)):
@@ -223,9 +234,9 @@ class Engine:
                 continue
             amount = in_units_of_problem(most, exponents_of(self.ledger)[j])
             raise InfeasibleError(
-                f"answering {problem.horizon:,} requests by {problem.arm_names[problem.fallback]!r} may cost {amount:g} "
-                f"of {problem.resource_names[j]!r}, got a budget of {problem.budget[j]:g}; a budget of {amount:g} "
-                "would do, or a smaller cost_max of that arm, or fewer rounds."
+                f"answering {problem.horizon:,} requests by {problem.arm_names[problem.fallback]!r} may cost "
+                f"{amount:g} of {problem.resource_names[j]!r}, got a budget of {problem.budget[j]:g}; a budget of "
+                f"{amount:g} would do, or a smaller cost_max of that arm, or fewer rounds."
             )
 
     # Arms
@@ -240,15 +251,23 @@ class Engine:
         arm = problem.arms - 1
         if problem.arms > self.offered.size:
             self._grow(problem)
-        pairs = zip(problem.cost_max_by_arm[:, arm].tolist(), exponents_of(self.ledger), strict=True)
-        worst = [whole_units(amount, k, up=True) if problem.bounded else -1 for amount, k in pairs]
-        self.worst[:, arm] = worst
-        self.terms.cost_most[:, arm] = problem.cost_max_by_arm[:, arm] / self.desk.cost_unit
+        self._set_worst(problem, [arm])
         self.offer(arm, offered=True)
+
+    def _set_worst(self, problem: Problem, arms: Iterable[int]) -> None:
+        """Set the most that arms may cost; what is reserved for them stays unknown if the problem has no maxima."""
+        for arm in arms:
+            most = problem.cost_max_by_arm[:, arm]
+            self.terms.cost_most[:, arm] = most / self.desk.cost_unit
+            if problem.bounded:
+                pairs = zip(most.tolist(), exponents_of(self.ledger), strict=True)
+                self.worst[:, arm] = [whole_units(amount, k, up=True) for amount, k in pairs]
+        if problem.fallback is not None:
+            self.terms.fallback_worst[:] = np.maximum(self.worst[:, problem.fallback], 0)
 
     def _grow(self, problem: Problem) -> None:
         """Make every array larger by one arm."""
-        inner = replace(with_slots(problem), cost_max=tuple(self.desk.cost_unit.tolist()))
+        inner = inner_problem(problem, self.desk.cost_unit)
         self.state = grow(self.state, self.policy.new_state(inner))
         grown, old = new_terms(inner), self.terms
         count = old.offered.size
@@ -280,20 +299,18 @@ class Engine:
         ):
             self.desk.given[:] = row
             if teach(arm, probability, reward) == STUCK:
-                self.fallbacks += solve_stuck(self.state)
+                self._solve()
                 teach(arm, probability, reward)
 
 
-def with_slots(problem: Problem) -> Problem:
-    """The problem that the policy's state is made for: one arm for each slot."""
-    if problem.slots == problem.arms:
+def inner_problem(problem: Problem, cost_unit: Floats | None) -> Problem:
+    """The problem that the policy's state is made for: one arm for each slot, and costs in the unit of the learner."""
+    if problem.slots == problem.arms and problem.arm_cost_max is None and cost_unit is None:
         return problem
-    if not problem.bounded:
-        return replace(problem, arms=problem.slots, arm_names=None)
-    spare = problem.slots - problem.arms
-    by_arm = problem.cost_max_by_arm
-    most = np.column_stack([by_arm, np.repeat(by_arm.max(axis=1)[:, None], spare, axis=1)])
-    return replace(problem, arms=problem.slots, arm_names=None, cost_max=most, arm_cost_max=None)
+    most = problem.cost_max if cost_unit is None else tuple(cost_unit.tolist())
+    names = problem.arm_names if problem.slots == problem.arms else None
+    changes: dict[str, Any] = {"arms": problem.slots, "arm_names": names, "cost_max": most, "arm_cost_max": None}
+    return replace(problem, **changes)
 
 
 def ceiling_of(policy: Policy) -> float:

@@ -46,6 +46,7 @@ from driftsack.policies.requests import Clock, PastOutcomes
 
 NEGLIGIBLE: Final = 1e-9  # relative: an overrun by less is counted but not warned about
 MOST_FORFEITED: Final = 10_000  # decisions that may still be told after they were forfeited
+PLAIN: Final = {float, int}
 Costs = npt.ArrayLike | Mapping[str, float]
 
 
@@ -122,6 +123,8 @@ class Learner:
         self._file: HeldFile | None = None  # the lock of the file that the learner was loaded from or first saved to
         self._warned = False
         self._altered = False  # whether the terms are those of a single request
+        desk = self._engine.desk
+        self._price_unit: Floats = desk.scale[0] / desk.cost_unit  # what a normalised price of 1 is
         self._sources: dict[int, str] = {}  # where pending decisions of earlier lives come from, by round
         self._issued: dict[int, Decision] = {}  # pending decisions, by round, as far as they were made in this life
         self._begin_life()
@@ -188,14 +191,10 @@ class Learner:
         number, arm = int(awaited.number[slot]), int(awaited.arm[slot])
         if number in self._issued:
             return self._issued[number]
-        prices = read_only(awaited.prices[slot] * self._price_unit())
+        prices = read_only(awaited.prices[slot] * self._price_unit)
         mix = read_only(awaited.mixes[slot, : self.problem.arms].copy())
         source = self._sources.get(number, self._source)
         return Decision(number, arm, mix, prices, self.problem.arm_names[arm], source)
-
-    def _price_unit(self) -> Floats:
-        """(d,) what a normalised price of 1 is in the problem's units."""
-        return self._engine.desk.scale[0] / self._engine.desk.cost_unit
 
     @property
     def overruns(self) -> Overruns:
@@ -318,7 +317,7 @@ class Learner:
         if arm < SKIP:
             self._raise_refusal(arm)
         number = int(desk.begun[0])
-        mix, prices = desk.mix[: self.problem.arms].copy(), desk.prices * self._price_unit()
+        mix, prices = desk.mix[: self.problem.arms].copy(), desk.prices * self._price_unit
         mix.flags.writeable = prices.flags.writeable = False
         if arm == SKIP:
             return Decision(number, arm, mix, prices, None, self._source)
@@ -369,9 +368,10 @@ class Learner:
             rounds = np.arange(before + 1, before + 1 + filled)
             kept = batch.slots[:filled] >= 0
             self._slots.update(zip(rounds[kept].tolist(), batch.slots[:filled][kept].tolist(), strict=True))
-            mixes, prices = batch.mixes[:filled, : self.problem.arms], batch.prices[:filled] * self._price_unit()
-            parts = (read_only(part) for part in (rounds, batch.arms[:filled], mixes, prices))
-            return Decisions(*parts, arm_names=self.problem.arm_names, source=self._source)
+            mixes, prices = batch.mixes[:filled, : self.problem.arms], batch.prices[:filled] * self._price_unit
+            for part in (rounds, batch.arms, mixes, prices):
+                read_only(part)
+            return Decisions(rounds, batch.arms[:filled], mixes, prices, self.problem.arm_names, self._source)
 
     def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
         """Report the outcome of a decision, in any order. The same call again changes nothing.
@@ -408,14 +408,13 @@ class Learner:
                     costs = [costs[name] for name in self.problem.resource_names]
                 except KeyError:
                     return checked_outcome(self.problem, reward, costs)
-            if type(costs) is list and len(costs) == self.problem.resources:
-                if all(type(cost) is float or type(cost) is int for cost in costs):
-                    return reward, costs
+            if type(costs) is list and len(costs) == self.problem.resources and set(map(type, costs)) <= PLAIN:
+                return reward, costs
         return checked_outcome(self.problem, reward, costs)
 
     def _settle(self, decision: Decision, reward: float, costs: Any, told: bool) -> None:
         """Settle a decision once."""
-        number = decision.round if isinstance(decision, Decision) else -1
+        number = getattr(decision, "round", -1)
         slot = self._slots.get(number)
         if slot is None or self._issued.get(number) is not decision:
             slot = self._found(decision, slot, reward, costs, TOLD if told else CANCELLED)
@@ -426,7 +425,7 @@ class Learner:
             self._engine.desk.given[:] = costs
             status = self._engine.settle(slot, float(reward), told)
             if status > steps.OVERRAN:
-                self._raise_invalid(status, reward, costs)
+                self._raise_invalid(reward, costs)
             self._slots.pop(number, None)
             self._issued.pop(number, None)
         except BaseException:
@@ -437,12 +436,11 @@ class Learner:
         if status == steps.OVERRAN and not self._warned:
             self._warn(decision, costs)
 
-    def _raise_invalid(self, status: int, reward: Any, costs: Any) -> None:
+    def _raise_invalid(self, reward: Any, costs: Any) -> None:
         """Raise the error of an outcome that could not be settled."""
         checked_outcome(self.problem, reward, costs)
         raise OutOfRangeError(
-            f"costs must be amounts that the ledger can hold, got {costs} (code {status}); are they in other units than "
-            "the budget?"
+            f"costs must be amounts that the ledger can hold, got {costs}; are they in other units than the budget?"
         )
 
     def _warn(self, decision: Decision, costs: Any) -> None:
@@ -486,8 +484,8 @@ class Learner:
         if decision.arm == SKIP:
             if reward != 0.0 or costs.any():
                 raise OutcomeError(
-                    f"round {decision.round} was skipped: its reward and costs must be 0, got reward {reward} and costs "
-                    f"{costs}; a SKIP needs no tell."
+                    f"round {decision.round} was skipped: its reward and costs must be 0, got reward {reward} and "
+                    f"costs {costs}; a SKIP needs no tell."
                 )
             return
         settled = self._engine.desk.settled
@@ -503,7 +501,7 @@ class Learner:
         """Report the outcomes of several decisions, as as many calls of :meth:`tell` would; all of them or none.
 
         Args:
-            decisions: What :meth:`ask_many` returned, or some of them (``decisions[mask]``). Skipped rounds are ignored.
+            decisions: What :meth:`ask_many` returned, or some of them (``decisions[mask]``); skips are ignored.
             rewards: (n,) the rewards.
             costs: (n, d) the costs.
 
@@ -576,8 +574,9 @@ class Learner:
             SettingError: Nothing was reserved, because the most that the arm may cost is not known.
         """
         with self._changing("forfeit"):
-            slot = self._slots.get(decision.round) if isinstance(decision, Decision) else None
-            slot = self._found(decision, slot, math.nan, [], FORFEITED)
+            slot = self._slots.get(getattr(decision, "round", -1))
+            if getattr(decision, "arm", None) != SKIP or slot is not None:
+                slot = self._found(decision, slot, math.nan, [], FORFEITED)
             if slot is not None:
                 self._forfeit(slot)
 
@@ -692,8 +691,8 @@ class Learner:
     def _check_open_ended(self, method: str) -> None:
         if not self.policy.open_ended:
             raise SettingError(
-                f"{method} changes the horizon, but {type(self.policy).__name__} follows a plan for the horizon that it "
-                "was started with; use a policy without such a plan, or start a new learner."
+                f"{method} changes the horizon, but {type(self.policy).__name__} follows a plan for the horizon that "
+                "it was started with; use a policy without such a plan, or start a new learner."
             )
 
     def add_arm(self, name: str, cost_max: Amounts | None = None) -> int:

@@ -2,7 +2,7 @@
 
 Nothing in a file is trusted, since a digest can be computed by anyone. Policy and problem are built by their own
 constructors, sizes are limited before anything is allocated, every array must have the shape and type that it has in a
-new learner, and its content must be possible (:mod:`driftsack.game.state_checks`).
+new learner, and its content must be possible (:mod:`driftsack.game.state_checks`, :mod:`driftsack.game.desk_checks`).
 """
 
 from __future__ import annotations
@@ -13,85 +13,93 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core import file_format
-from driftsack.core.checks import LARGEST_FLOAT, ROUNDING, flag, whole
-from driftsack.core.decision import Decision
+from driftsack.core.checks import flag, number, share, whole
 from driftsack.core.errors import FileFormatError
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator
-from driftsack.game.amounts import MOST_UNITS
-from driftsack.game.ledger import Ledger, open_ledger
+from driftsack.game.arrivals import ArrivalArrays, Arrivals
+from driftsack.game.desk_arrays import check_ledgers, desk_arrays, fill_desk, put_back
+from driftsack.game.ledger import Ledger, planning_units
 from driftsack.game.state_checks import check_array, check_state
-from driftsack.game.state_tree import arrays, copy_state
-from driftsack.policies.pending import PendingArrays
+from driftsack.game.state_tree import arrays, copy_state, parts
+from driftsack.policies.engine import Engine, Season
+from driftsack.policies.layout_3 import upgraded
 from driftsack.policies.policy import Policy, from_spec
+from driftsack.policies.requests import Clock
 
-LAYOUT: Final = 3
+LAYOUT: Final = 4
+OLDER: Final = (3,)
 KIND: Final = "learner"
 LARGEST_HORIZON: Final = 2**53
-LARGEST_SPENDING: Final = 1e300
 SMALL: Final = 10**5  # entries of a table of arms and resources that are allocated whatever the length of the file
+HEX_DIGITS: Final = 16  # of a lineage
 
 
 class Snapshot(NamedTuple):
     """Everything that a learner consists of.
 
     Attributes:
-        policy: The policy.
-        problem: The problem.
-        safe: Whether no budget may be overspent.
-        round: The number of rounds that have begun.
-        fallbacks: The number of LPs that HiGHS solved.
-        rng: The state of the learner's randomness.
-        pending: The decisions whose outcome has not arrived, oldest first.
-        state: The policy's state.
-        ledger: The ledger, whose reservations follow from the pending decisions.
+        problem: The problem, with the arms that were added.
+        engine: Arrays, policy and randomness.
+        clock: The times of requests.
+        lineage: Which learner it is, shared with its copies.
+        epoch: Which of its lives it is; a learner that is loaded begins a new one.
+        sources: The lives in which pending decisions were made, by round, if it was an earlier one.
     """
 
-    policy: Policy
     problem: Problem
-    safe: bool
-    round: int
-    fallbacks: int
-    rng: dict[str, Any]
-    pending: tuple[Decision, ...]
-    state: Any
-    ledger: Ledger
+    engine: Engine
+    clock: Clock
+    lineage: str
+    epoch: int
+    sources: dict[int, int]
 
 
 def encode(snapshot: Snapshot) -> bytes:
     """The bytes of a file."""
-    return file_format.encode(KIND, LAYOUT, _content(snapshot), _arrays(snapshot))
+    sources = dict.fromkeys(_numbers(snapshot.engine), snapshot.epoch) | snapshot.sources
+    origin = {"lineage": snapshot.lineage, "sources": sorted(sources.items())}
+    return file_format.encode(KIND, LAYOUT, _content(snapshot) | origin, _arrays(snapshot))
 
 
 def state_hash(snapshot: Snapshot) -> str:
-    """A digest of everything that a learner consists of."""
+    """A digest of everything that decides what a learner does next."""
     return file_format.digest(_content(snapshot), _arrays(snapshot))
 
 
+def _numbers(engine: Engine) -> list[int]:
+    """The rounds of the decisions that wait for an outcome."""
+    awaited = engine.desk.awaited
+    return sorted(awaited.number[awaited.status != 0].tolist())
+
+
 def _content(snapshot: Snapshot) -> dict[str, Any]:
-    """The header of a file."""
+    """The header of a file, without what identifies the learner."""
+    engine, clock = snapshot.engine, snapshot.clock
     return {
-        "policy": snapshot.policy.to_spec(),
+        "policy": engine.policy.to_spec(),
         "problem": snapshot.problem.to_dict(),
-        "safe": snapshot.safe,
-        "round": snapshot.round,
-        "fallbacks": snapshot.fallbacks,
-        "rng": snapshot.rng,
+        "safe": engine.safe,
+        "fallbacks": engine.fallbacks,
+        "rng": engine.rng.bit_generator.state,
+        "start": clock.start,
+        "latest": clock.latest if np.isfinite(clock.latest) else None,
+        "rollovers": [season.rollover for _, season in sorted(engine.past.items())],
     }
 
 
 def _arrays(snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
-    """Every array of a file; reservations are left out."""
-    pending = PendingArrays.of(snapshot.pending, snapshot.problem)
-    found = _targets(snapshot.state, snapshot.ledger) | arrays(pending, "pending")
+    """Every array of a file."""
+    engine = snapshot.engine
+    found = arrays(engine.state, "state") | desk_arrays(engine.desk, engine.terms)
+    ledgers = [season.ledger for _, season in sorted(engine.past.items())] + [engine.ledger]
+    for name in ("granted", "charged"):
+        found[f"ledgers.{name}"] = np.array([getattr(ledger, name) for ledger in ledgers])
+    found["ledgers.seasons"] = np.array([*sorted(engine.past), int(engine.desk.season[0])])
+    found |= {"arms.offered": engine.offered, "arms.worst": engine.worst}
+    if snapshot.clock.arrivals is not None:
+        found |= arrays(snapshot.clock.arrivals.to_arrays(), "arrivals")
     return {name: np.array(array) for name, array in found.items()}
-
-
-def _targets(state: Any, ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of state and ledger that a file holds."""
-    found = arrays(state, "state") | arrays(ledger, "ledger")
-    del found["ledger.reserved"]
-    return found
 
 
 def decode(data: bytes, name: str) -> Snapshot:
@@ -107,81 +115,119 @@ def decode(data: bytes, name: str) -> Snapshot:
     Raises:
         FileFormatError: The bytes are damaged, of another kind or version, or not possible.
     """
-    content, stored = file_format.decode(data, KIND, LAYOUT, name)
+    layout, content, stored = file_format.decode_any(data, KIND, (LAYOUT, *OLDER), name)
     try:
-        return _checked(content, stored, len(data))
+        return _checked(layout, content, stored, len(data))
     except Exception as error:  # constructors of policies raise errors of many kinds on settings that make no sense
         raise FileFormatError(f"{name} holds a learner that is inconsistent: {error}") from error
 
 
-def _checked(content: dict[str, Any], stored: dict[str, npt.NDArray[Any]], size: int) -> Snapshot:
+def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray[Any]], size: int) -> Snapshot:
     """Build a snapshot from what a file of ``size`` bytes holds, or raise an error."""
-    arms = content["problem"]["arms"]
-    if isinstance(arms, int) and arms > max(SMALL, size):  # before the names of the arms are made
-        raise ValueError("the learner would be larger than its file")
+    for count in ("arms", "slots"):
+        given = content["problem"].get(count, 0)
+        if isinstance(given, int) and given > max(SMALL, size):  # before the names of the arms are made
+            raise ValueError("the learner would be larger than its file")
     problem = Problem.from_dict(content["problem"])
     policy = from_spec(content["policy"])
     _check_sizes(policy, problem, size)
-    rounds = whole(content["round"], "round", at_least=0, at_most=problem.horizon)
-    fallbacks = whole(content["fallbacks"], "fallbacks", at_least=0)
+    if layout in OLDER:
+        content, stored = upgraded(content, stored, problem)
     rng = generator(0)
     rng.bit_generator.state = content["rng"]
     if rng.bit_generator.state != content["rng"] or not content["rng"]["state"]["inc"] % 2:
         raise ValueError("the state of the randomness is not one of PCG64")
-    waiting = PendingArrays(*(stored.pop(f"pending.{field}") for field in PendingArrays._fields))
-    _check_pending(waiting, problem, rounds)
-    state, ledger = policy.new_state(problem), open_ledger(problem)
-    new_state, new_ledger = copy_state(state), copy_state(ledger)
-    _fill(_targets(state, ledger), stored)
-    check_state(state, new_state, rounds)
-    _check_ledger(ledger, new_ledger)
-    pending = tuple(waiting.decisions(problem.arm_names))
-    safe = flag(content["safe"], "safe")
-    return Snapshot(policy, problem, safe, rounds, fallbacks, content["rng"], pending, state, ledger)
+    unit = stored.get("desk.cost_unit", np.asarray(problem.cost_max))
+    check_array("desk.cost_unit", unit, (np.finfo(np.float64).tiny, np.asarray(problem.cost_max)))
+    same = unit.shape == (problem.resources,) and (unit == problem.cost_max).all()
+    engine = Engine(policy, problem, flag(content["safe"], "safe"), rng, None if same else unit)
+    new_state = copy_state(engine.state)
+    _fill(engine, stored, strict=layout == LAYOUT)
+    _set_rollovers(engine, content["rollovers"])
+    engine.fallbacks = whole(content["fallbacks"], "fallbacks", at_least=0)
+    check_state(engine.state, new_state, int(engine.desk.clock[0]))
+    clock = _clock(problem, content, stored)
+    engine.restore_terms()
+    engine.pin()
+    sources = {number: whole(epoch, "epoch", 0, 2**32 - 1) for number, epoch in content["sources"]}
+    if sorted(sources) != _numbers(engine) or len(sources) != len(content["sources"]):
+        raise ValueError("the sources must be those of the pending decisions")
+    lineage = content["lineage"]
+    if len(lineage) != HEX_DIGITS or int(lineage, 16) < 0:
+        raise ValueError("the lineage must have 16 hexadecimal digits")
+    return Snapshot(problem, engine, clock, lineage, 0, sources)
 
 
 def _check_sizes(policy: Policy, problem: Problem, size: int) -> None:
     """Raise if the state would be larger than a file of ``size`` bytes can hold."""
     whole(problem.horizon, "horizon", at_least=1, at_most=LARGEST_HORIZON)
-    table = (problem.resources + 1) * (problem.arms + problem.resources + 1)
+    table = (problem.resources + 1) * (problem.slots + problem.resources + 1)
     if table > max(SMALL, size) or 8 * policy.rounds_kept(problem) > size:
         raise ValueError("the learner would be larger than its file")
 
 
-def _fill(targets: dict[str, npt.NDArray[Any]], stored: dict[str, npt.NDArray[Any]]) -> None:
-    """Copy the arrays of a file into those of a new learner, some of which may share memory."""
-    if targets.keys() != stored.keys():
-        raise ValueError(f"expected arrays {sorted(targets)}, got {sorted(stored)}")
-    for name, target in targets.items():
-        if stored[name].shape != target.shape or stored[name].dtype != target.dtype:
-            raise ValueError(f"array {name} has another shape or type than this problem needs")
-        target[...] = stored[name]
-    for name, target in targets.items():
-        if target.tobytes() != stored[name].tobytes():
-            raise ValueError(f"array {name} shares memory with another one that differs")
+def _fill(engine: Engine, stored: dict[str, npt.NDArray[Any]], strict: bool) -> None:
+    """Copy the arrays of a file into those of a new learner.
+
+    Args:
+        engine: The engine of a new learner.
+        stored: The arrays; those that are used are removed, except for the arrivals.
+        strict: Whether the state must have every array, and no other.
+    """
+    known = arrays(engine.state, "state")
+    given = {name: stored.pop(name) for name in list(stored) if name.startswith("state.")}
+    if strict and known.keys() != given.keys():
+        raise ValueError(f"expected arrays {sorted(known)}, got {sorted(given)}")
+    shared = known.keys() & given.keys()
+    put_back({name: known[name] for name in shared}, {name: given[name] for name in shared})
+    if not strict:
+        _derive_accounts(engine.state)
+    put_back({"arms.offered": engine.offered, "arms.worst": engine.worst}, stored)
+    check_array("arms.worst", engine.worst, (-1, 8 * 10**18))
+    engine.desk = fill_desk(engine.desk, engine.terms, stored, engine.offered.size)
+    _fill_ledgers(engine, stored)
+    check_ledgers(engine.desk, {number: season.ledger for number, season in engine.past.items()}, engine.ledger)
 
 
-def _check_ledger(ledger: Ledger, new: Ledger) -> None:
-    """Raise unless the budgets are the problem's and the spending is possible."""
-    for name in ("budget", "granted"):
-        fixed = getattr(new, name)
-        check_array(f"ledger.{name}", getattr(ledger, name), (fixed, fixed))
-    check_array("ledger.charged", ledger.charged, (0, MOST_UNITS))
+def _derive_accounts(state: Any) -> None:
+    """Set the exact amounts of accounts inside a state from an older file, which has them as floats."""
+    for _, part in parts(state):
+        if isinstance(part, Ledger):
+            part.granted[:] = np.rint(part.budget * part.per_cost)
+            part.charged[:] = np.rint(part.spent * part.per_cost)
 
 
-def _check_pending(waiting: PendingArrays, problem: Problem, rounds: int) -> None:
-    """Raise unless the pending decisions are possible after ``rounds`` rounds."""
-    expected = PendingArrays.of((), problem)
-    for name, array, like in zip(PendingArrays._fields, waiting, expected, strict=True):
-        if array.dtype != like.dtype or array.shape != (len(waiting.rounds), *like.shape[1:]):
-            raise ValueError(f"array pending.{name} has another shape or type than this problem needs")
-    bounds: dict[str, tuple[float, float]] = {
-        "rounds": (1, rounds),
-        "arms": (0, problem.arms - 1),
-        "mixes": (0.0, 1.0 + ROUNDING),
-        "prices": (-LARGEST_FLOAT, LARGEST_FLOAT),
-    }
-    for name, array in zip(PendingArrays._fields, waiting, strict=True):
-        check_array(f"pending.{name}", array, bounds[name])
-    if (np.diff(waiting.rounds) <= 0).any() or (waiting.mixes.sum(axis=1) > 1.0 + ROUNDING).any():
-        raise ValueError("pending decisions must be of different rounds, in order, and their mixes sum to at most 1")
+def _fill_ledgers(engine: Engine, stored: dict[str, npt.NDArray[Any]]) -> None:
+    """Rebuild the ledgers of the present and of earlier seasons."""
+    seasons = stored["ledgers.seasons"]
+    if seasons.ndim != 1 or not seasons.size or (np.diff(seasons) <= 0).any() or seasons[-1] != engine.desk.season[0]:
+        raise ValueError("the seasons must be in order and end with the present one")
+    ledgers = [copy_state(engine.ledger) for _ in seasons[:-1]] + [engine.ledger]
+    for name in ("granted", "charged"):
+        put_back({f"ledgers.{name}": np.zeros((seasons.size, engine.ledger.granted.size), dtype=np.int64)}, stored)
+        for ledger, row in zip(ledgers, stored[f"ledgers.{name}"], strict=True):
+            getattr(ledger, name)[:] = row
+    for ledger in ledgers:
+        for j in range(ledger.granted.size):
+            ledger.budget[j] = planning_units(ledger, j, ledger.granted[j])
+            ledger.spent[j] = planning_units(ledger, j, ledger.charged[j])
+    engine.past = {int(n): Season(ledger, 0.0) for n, ledger in zip(seasons[:-1], ledgers[:-1], strict=True)}
+
+
+def _set_rollovers(engine: Engine, rollovers: list[Any]) -> None:
+    """Set what share of the unused reservations of earlier seasons rolls over."""
+    for season, rollover in zip(engine.past.values(), rollovers, strict=True):
+        season.rollover = share(rollover, "rollover")
+
+
+def _clock(problem: Problem, content: dict[str, Any], stored: dict[str, npt.NDArray[Any]]) -> Clock:
+    """The times of requests."""
+    clock = Clock(problem)
+    clock.start = number(content["start"], "start")
+    clock.latest = -np.inf if content["latest"] is None else number(content["latest"], "latest")
+    fields = [stored[f"arrivals.{name}"] for name in ArrivalArrays._fields if f"arrivals.{name}" in stored]
+    if fields:
+        if problem.period is None:
+            raise ValueError("arrivals are counted only in a period")
+        clock.arrivals = Arrivals.from_arrays(ArrivalArrays(*fields))
+    return clock

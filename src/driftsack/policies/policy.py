@@ -17,6 +17,7 @@ from driftsack.core.seeding import Seed
 
 if TYPE_CHECKING:
     from driftsack.policies.learner import Learner
+    from driftsack.policies.requests import PastOutcomes
 
 AnyPolicy = TypeVar("AnyPolicy", bound="type[Policy]")
 
@@ -72,6 +73,16 @@ class Policy(abc.ABC):
         """Whether old outcomes cease to affect estimates; None for a policy that learns nothing."""
         return False
 
+    @property
+    def bounded(self) -> bool:
+        """Whether outcomes that it learns from must lie in [0, 1]."""
+        return True
+
+    @property
+    def open_ended(self) -> bool:
+        """Whether it may play on after the horizon that it was started with."""
+        return True
+
     def rounds_kept(self, problem: Problem) -> int:
         """Return how many rounds the state keeps one by one, so that a file can be checked before it is allocated.
 
@@ -101,14 +112,23 @@ class Policy(abc.ABC):
         for wrapped in self._wrapped():
             wrapped.warn_about(problem)
 
-    def start(self, problem: Problem, seed: Seed = 0, safe: bool = False) -> Learner:
+    def start(
+        self,
+        problem: Problem,
+        seed: Seed = 0,
+        safe: bool = False,
+        log: PastOutcomes | None = None,
+        half_life: float | None = None,
+    ) -> Learner:
         """Start a learner on a problem.
 
         Args:
             problem: Horizon, arms, budgets and units.
             seed: Seed of the learner's own randomness.
-            safe: Whether a round is skipped unless every budget covers the highest cost of that round and of all
-                pending decisions, so that no budget is ever overspent.
+            safe: Whether an arm may be chosen only if every budget covers the most that it may cost, and what is
+                reserved for all pending decisions, so that no budget is ever overspent.
+            log: Past outcomes to learn from first, as ``ds.logs.read`` returns them; see ``Learner.teach``.
+            half_life: Rounds of the log after which the share of outcomes that are used halves.
 
         Returns:
             The learner, before its first round.
@@ -117,7 +137,10 @@ class Policy(abc.ABC):
         self.warn_about(problem)
         from driftsack.policies.learner import Learner  # noqa: PLC0415  (a learner holds its policy)
 
-        return Learner(self, problem, seed=seed, safe=safe)
+        learner = Learner(self, problem, seed=seed, safe=safe)
+        if log is not None:
+            learner.teach(log, half_life)
+        return learner
 
     def to_spec(self) -> dict[str, Any]:
         """Return name and settings as plain data.

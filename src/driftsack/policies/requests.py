@@ -25,7 +25,7 @@ from driftsack.core.names import (
 )
 from driftsack.core.problem import FIRST_GUESS, Problem
 from driftsack.game import desk as steps
-from driftsack.game.amounts import whole_units
+from driftsack.game.amounts import MOST_UNITS, whole_units
 from driftsack.game.arrivals import Arrivals
 from driftsack.game.ledger import exponents_of
 from driftsack.policies.engine import Engine
@@ -131,8 +131,8 @@ def set_request(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> 
 def refuse_unbounded(problem: Problem) -> None:
     """Raise: a safe learner must know the most that an arm may cost."""
     raise SettingError(
-        f"safe=True reserves the most that a request may cost, which is not known of {list(problem.resource_names)}; set "
-        "cost_max, pass caps for each resource to ask, or start without safe."
+        "safe=True reserves the most that a request may cost, which is not known for every one of "
+        f"{list(problem.resource_names)}; set cost_max, pass caps for each resource to ask, or start without safe."
     )
 
 
@@ -202,7 +202,7 @@ def settle_batch(engine: Engine, slots: Ints, rewards: Floats, costs: Floats) ->
     """Settle decisions that are pending; raise before anything is changed if an amount is too large."""
     desk, ledger = engine.desk, engine.ledger
     largest = costs.sum(axis=0) * ledger.fine / ledger.coarse + ledger.charged
-    if (largest > steps.MOST_UNITS).any():
+    if (largest > MOST_UNITS).any():
         raise OutOfRangeError(
             "costs must be amounts that the ledger can hold; are they in other units than the budget?"
         )
@@ -220,7 +220,7 @@ def amounts_to_add(problem: Problem, amounts: Amounts | None, by_resource: Mappi
     if by_resource and amounts is not None:
         raise SettingError("give the amounts once, in order or by name, got both.")
     if amounts is None or isinstance(amounts, Mapping):
-        named = dict(by_resource) if amounts is None else dict(amounts)  # type: ignore[arg-type]
+        named = dict(by_resource) if amounts is None else dict(amounts)
         unknown = [name for name in named if name not in problem.resource_names]
         if unknown or not named:
             raise NamesError(f"grant needs amounts of {list(problem.resource_names)}, got {unknown or 'none'}.")
@@ -252,14 +252,14 @@ def with_arm(problem: Problem, name: str, cost_max: Amounts | None) -> Problem:
         column = vector(given, "cost_max", problem.resources)
         by_arm = np.column_stack([problem.cost_max_by_arm, column])
         most = by_arm if problem.arm_cost_max is not None or cost_max is not None else column
-    return replace(
-        problem,
-        arms=problem.arms + 1,
-        arm_names=(*problem.arm_names, name),
-        cost_max=most,
-        arm_cost_max=None,
-        slots=max(problem.slots, problem.arms + 1),
-    )
+    changes: dict[str, Any] = {
+        "arms": problem.arms + 1,
+        "arm_names": (*problem.arm_names, name),
+        "cost_max": most,
+        "arm_cost_max": None,
+        "slots": max(problem.slots, problem.arms + 1),
+    }
+    return replace(problem, **changes)
 
 
 def past_outcomes(problem: Problem, log: PastOutcomes, half_life: float | None) -> tuple[Ints, Floats, Floats, Floats]:
@@ -288,4 +288,5 @@ def _thinned(count: int, half_life: float | None) -> Bools:
         return np.ones(count, dtype=np.bool_)
     ages = np.arange(count)[::-1]
     mass = np.cumsum(0.5 ** (ages / above_zero(half_life, "half_life"))[::-1])[::-1]  # from each round to the last
-    return np.floor(mass) > np.floor(np.append(mass[1:], 0.0))
+    used: Bools = np.floor(mass) > np.floor(np.append(mass[1:], 0.0))
+    return used

@@ -1,0 +1,172 @@
+"""The desk of a learner as arrays for a file, and back, with checks before a kernel sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from driftsack.core.arrays import Ints
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, ROUNDING
+from driftsack.game.amounts import MOST_UNITS
+from driftsack.game.desk import FORFEITED, FREE, PENDING, REMEMBERED, Awaited, Desk, new_awaited
+from driftsack.game.ledger import Ledger
+from driftsack.game.records import Terms
+from driftsack.game.state_checks import check_array
+
+Stored = dict[str, npt.NDArray[Any]]
+DESK: Final = ("begun", "clock", "season", "last")
+TERMS: Final = ("rate", "end", "open", "version")
+ROWS: Final = Awaited._fields[:-2]
+SETTLED: Final = ("number", "kind", "outcome")
+OVERRUNS: Final = ("decisions", "excess", "clipped")
+
+
+def desk_arrays(desk: Desk, terms: Terms) -> Stored:
+    """Everything about decisions, in an order that does not depend on the slots that they are kept in."""
+    awaited, settled = desk.awaited, desk.settled
+    used = np.flatnonzero(awaited.status != FREE)
+    used = used[np.argsort(awaited.number[used])]
+    count, size = int(settled.total[0]), settled.number.size
+    latest = (count + np.arange(size)) % size if count >= size else np.arange(count)  # oldest first
+    found = {f"desk.{name}": getattr(desk, name) for name in (*DESK, "cost_unit")}
+    found |= {f"terms.{name}": getattr(terms, name) for name in TERMS}
+    found |= {f"pending.{name}": getattr(awaited, name)[used] for name in ROWS}
+    found |= {f"settled.{name}": getattr(settled, name)[latest] for name in SETTLED}
+    found |= {"settled.total": settled.total}
+    found |= {f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}
+    return found
+
+
+def put_back(targets: Mapping[str, npt.NDArray[Any]], stored: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Copy arrays of a file into those of a new learner, some of which may share memory."""
+    for name, target in targets.items():
+        if name not in stored:
+            raise ValueError(f"the array {name} is missing")
+        if stored[name].shape != target.shape or stored[name].dtype != target.dtype:
+            raise ValueError(f"array {name} has another shape or type than this problem needs")
+        target[...] = stored[name]
+    for name, target in targets.items():
+        if target.tobytes() != stored[name].tobytes():
+            raise ValueError(f"array {name} shares memory with another one that differs")
+
+
+def fill_desk(desk: Desk, terms: Terms, stored: Stored, arms: int) -> Desk:
+    """Fill a new desk and the terms from the arrays of a file.
+
+    Args:
+        desk: The desk of a new learner.
+        terms: Its terms.
+        stored: The arrays of the file.
+        arms: The number of slots for arms.
+
+    Returns:
+        The desk, with room for the decisions in the file.
+
+    Raises:
+        ValueError: An array has another shape or type, or holds what is not possible.
+    """
+    put_back({f"desk.{name}": getattr(desk, name) for name in DESK}, stored)
+    put_back({f"terms.{name}": getattr(terms, name) for name in TERMS}, stored)
+    put_back({f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}, stored)
+    begun, clock = int(desk.begun[0]), int(desk.clock[0])
+    check_array("desk.clock", desk.clock, (0, LARGEST_INT))
+    check_array("desk.begun", desk.begun, (0, clock))
+    check_array("desk.season", desk.season, (0, LARGEST_INT))
+    check_array("desk.last", desk.last, (-1, LARGEST_INT))
+    check_array("terms.open", terms.open, (False, True))
+    check_array("terms.rate", terms.rate, (0.0, LARGEST_FLOAT))
+    check_array("terms.end", terms.end, (0.0, float(LARGEST_INT)))
+    check_array("terms.version", terms.version, (0, LARGEST_INT))
+    for name in OVERRUNS:
+        check_array(f"overruns.{name}", getattr(desk.overruns, name), (0, LARGEST_INT))
+    _fill_settled(desk, stored, begun)
+    return desk._replace(awaited=_awaited(stored, arms, desk.prices.size, begun, clock))
+
+
+def _fill_settled(desk: Desk, stored: Stored, begun: int) -> None:
+    """Fill the record of settled decisions."""
+    settled, total = desk.settled, stored["settled.total"]
+    put_back({"settled.total": settled.total}, stored)
+    check_array("settled.total", total, (0, begun))
+    rows = min(int(total[0]), REMEMBERED)
+    first = int(total[0]) % REMEMBERED if total[0] >= REMEMBERED else 0
+    places = (first + np.arange(rows)) % REMEMBERED
+    for name in SETTLED:
+        target, given = getattr(settled, name), stored[f"settled.{name}"]
+        if given.shape != (rows, *target.shape[1:]) or given.dtype != target.dtype:
+            raise ValueError(f"array settled.{name} has another shape or type than this problem needs")
+        target[places] = given
+    check_array("settled.number", settled.number, (0, begun))
+    check_array("settled.kind", settled.kind, (0, 2))
+    check_array("settled.outcome", settled.outcome, (-LARGEST_FLOAT, LARGEST_FLOAT))
+
+
+def _awaited(stored: Stored, arms: int, resources: int, begun: int, clock: int) -> Awaited:
+    """The table of decisions that wait for an outcome."""
+    count = len(stored["pending.number"])
+    capacity = 16
+    while capacity < count:
+        capacity *= 2
+    table = new_awaited(capacity, arms, resources)
+    for name in ROWS:
+        target, given = getattr(table, name), stored[f"pending.{name}"]
+        if given.shape != (count, *target.shape[1:]) or given.dtype != target.dtype:
+            raise ValueError(f"array pending.{name} has another shape or type than this problem needs")
+        target[:count] = given
+    table.left[0] = capacity - count
+    bounds: dict[str, tuple[Any, Any]] = {
+        "status": (PENDING, FORFEITED),
+        "number": (1, begun),
+        "t": (0, clock - 1),
+        "arm": (0, arms - 1),
+        "season": (0, LARGEST_INT),
+        "probability": (0.0, 1.0 + ROUNDING),
+        "reserved": (-1, MOST_UNITS),
+        "mixes": (0.0, 1.0 + ROUNDING),
+        "prices": (-LARGEST_FLOAT, LARGEST_FLOAT),
+    }
+    for name, limits in bounds.items():
+        check_array(f"pending.{name}", getattr(table, name)[:count], limits)
+    check_array("pending.at", np.nan_to_num(table.at[:count], nan=0.0), (-LARGEST_FLOAT, LARGEST_FLOAT))
+    mixes = table.mixes[:count]
+    if (np.diff(table.number[:count]) <= 0).any() or (np.diff(table.t[:count]) <= 0).any():
+        raise ValueError("pending decisions must be of different rounds, in order")
+    if (mixes.sum(axis=1) > 1.0 + ROUNDING).any():
+        raise ValueError("the mixes of pending decisions must sum to at most 1")
+    if (mixes[np.arange(count), table.arm[:count]] != table.probability[:count]).any():
+        raise ValueError("the probability of a pending decision must be that of its mix")
+    return table
+
+
+def check_ledgers(desk: Desk, past: Mapping[int, Ledger], ledger: Ledger) -> None:
+    """Check the ledgers of all seasons, and derive their reservations from the pending decisions.
+
+    Args:
+        desk: The desk.
+        past: The ledgers of earlier seasons.
+        ledger: That of the present season.
+
+    Raises:
+        ValueError: A decision belongs to a season without a ledger, or amounts are not possible.
+    """
+    ledgers = {**past, int(desk.season[0]): ledger}
+    used = np.flatnonzero(desk.awaited.status != FREE)
+    seasons = desk.awaited.season[used]
+    if not set(seasons.tolist()) >= set(past) or not set(seasons.tolist()) <= set(ledgers):
+        raise ValueError("every pending decision needs the ledger of its season, and no other season has one")
+    for number, own in ledgers.items():
+        check_array("ledgers.granted", own.granted, (0, MOST_UNITS))
+        check_array("ledgers.charged", own.charged, (0, MOST_UNITS))
+        slots = used[(seasons == number) & (desk.awaited.status[used] == PENDING)]
+        own.reserved[:] = _reserved(desk.awaited.reserved[slots])
+
+
+def _reserved(reserved: Ints) -> list[int]:
+    """What is reserved of each resource."""
+    totals = [sum(row) for row in np.maximum(reserved, 0).T.tolist()]  # in Python, where no sum overflows
+    if any(total > MOST_UNITS for total in totals):
+        raise ValueError("more is reserved than a ledger can hold")
+    return totals

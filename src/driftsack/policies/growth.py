@@ -1,0 +1,2 @@
+def grow(state, new):
+    raise NotImplementedError

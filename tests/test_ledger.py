@@ -1,0 +1,184 @@
+"""Exact amounts: every sum and comparison of the ledger agrees with fractions."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import driftsack as ds
+from driftsack.core.errors import OutOfRangeError, OverrunWarning
+from driftsack.game import amounts
+from driftsack.game.amounts import cost_units, grid_exponent, grid_factors, in_units_of_problem, whole_units
+from driftsack.game.ledger import can_pay, charge, charge_or_stop, is_broken, open_ledger
+
+UNITS = [10.0**k for k in range(-12, 16)]
+
+
+def exact(amount: float) -> Fraction:
+    """The decimal number that a float is written as."""
+    return Fraction(Decimal(repr(float(amount))))
+
+
+def twin(amount: float, exponent: int) -> int:
+    """The least whole number of grid units that is at least an amount."""
+    return -int(-exact(amount) * Fraction(10) ** exponent // 1)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_costs_in_grid_units_are_those_of_fractions(unit: float) -> None:
+    """Decimal numbers of up to 15 digits, neighbours of them, and arbitrary floats, up to 10^15 grid units."""
+    rng = np.random.default_rng(int(np.log10(unit)) + 50)
+    exponent = grid_exponent(1000 * unit, unit)
+    fine, coarse = grid_factors(exponent)
+    for _ in range(300):
+        digits = int(rng.integers(1, 13))
+        decimal = float(f"{rng.random() * unit:.{digits}g}")
+        for amount in (decimal, np.nextafter(decimal, np.inf), np.nextafter(decimal, 0.0), rng.random() * 900 * unit):
+            assert cost_units(float(amount), fine, coarse) == twin(float(amount), exponent)
+            assert whole_units(float(amount), exponent, up=True) == twin(float(amount), exponent)
+
+
+def test_a_plain_rounding_would_be_noticed() -> None:
+    """The planted fault: round to the nearest grid number, as a tolerance would."""
+    rng = np.random.default_rng(0)
+    wrong = [x for x in rng.random(100) if round(x * 100) != twin(float(x), 2)]
+    assert len(wrong) > 30
+
+
+def test_amounts_survive_the_way_to_the_grid_and_back() -> None:
+    for unit, k in itertools.product(UNITS, (1, 3, 7, 123456)):
+        exponent = grid_exponent(1e6 * unit, unit)
+        amount = float(f"{k * unit:.15g}")
+        assert in_units_of_problem(whole_units(amount, exponent, up=False), exponent) == amount
+
+
+def test_the_grid_has_limits() -> None:
+    assert grid_exponent(0.0, 1e-30) == 22
+    assert grid_exponent(1e39, 1.0) == -21
+    with pytest.raises(OutOfRangeError, match="use a larger unit"):
+        grid_exponent(1e45, 1.0)
+    with pytest.raises(OutOfRangeError, match="the ledger of this budget holds amounts up to 8e"):
+        whole_units(1e10, 12, up=True)
+
+
+def spend_all(learner: ds.Learner, cost: float) -> list[float]:
+    """Spend a cost in each round until the horizon; return what was spent."""
+    paid = []
+    while not learner.done:
+        decision = learner.ask()
+        if not decision.skipped:
+            learner.tell(decision, 0.5, [cost])
+            paid.append(cost)
+    return paid
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_safe_learners_never_overspend_and_use_what_they_may(unit: float) -> None:
+    """Compared with fractions: the last round that fits begins, and no further one."""
+    for budget, cost_max in ((7.0, 1.0), (1.0, 0.1), (0.3, 0.1), (1.1, 0.3), (1.0, 1.0 / 3.0), (5.05, 0.01)):
+        total, most = float(f"{budget * unit:.15g}"), float(f"{cost_max * unit:.15g}")
+        problem = ds.Problem(horizon=600, arms=1, budget=[total], cost_max=[most])
+        learner = ds.policies.AlwaysArm(0).start(problem, safe=True)
+        paid = spend_all(learner, most)
+        spent = sum((exact(cost) for cost in paid), Fraction(0))
+        assert spent <= exact(total)
+        if exact(most) == Fraction(cost_max).limit_denominator(100) * exact(unit):  # on the grid
+            assert spent + exact(most) > exact(total)
+        assert exact(learner.remaining[0]) == pytest.approx(exact(total) - spent, rel=1e-12, abs=0.0) or paid
+
+
+def test_cases_that_a_tolerance_got_wrong() -> None:
+    """A budget of 1e-5 was overspent by a tenth at costs of 1e-8, and one of 1e15 by 500."""
+    for budget, cost_max in ((1e-5, 1e-8), (1e15, 500.0), (1e15 + 1.0, 1e12)):
+        problem = ds.Problem(horizon=1_200, arms=1, budget=[budget], cost_max=[cost_max])
+        learner = ds.policies.AlwaysArm(0).start(problem, safe=True)
+        spent = len(spend_all(learner, cost_max)) * exact(cost_max)
+        assert spent <= exact(budget)
+        assert exact(learner.remaining[0]) == exact(budget) - spent
+
+
+def test_random_costs_are_summed_exactly() -> None:
+    """Costs of many magnitudes on the grid: spending equals the fraction, whatever the order."""
+    rng = np.random.default_rng(5)
+    problem = ds.Problem(horizon=5_000, arms=1, budget=[10_000.0], cost_max=[10.0])
+    learner = ds.policies.AlwaysArm(0).start(problem)
+    costs = [float(f"{10.0 ** rng.uniform(-9, 1):.3g}") for _ in range(2_000)]
+    for cost in costs:
+        learner.tell(learner.ask(), 0.5, cost)
+    assert exact(learner.remaining[0]) == exact(10_000.0) - sum(map(exact, costs))
+    assert float(np.sum(costs[::-1])) != float(sum(map(exact, costs)))  # a plain sum is inexact
+
+
+def test_spending_a_budget_exactly_does_not_exceed_it() -> None:
+    ledger = open_ledger(ds.Problem(horizon=9, arms=1, budget=[0.3, 10.0]))
+    for _ in range(3):
+        charge(ledger, np.array([0.1, 0.1]))  # 0.1 + 0.1 + 0.1 > 0.3 in floating point
+    assert not is_broken(ledger)
+    overshoot = np.zeros(2)
+    assert not charge_or_stop(ledger, np.array([1e-12, 0.0]), overshoot)
+    assert overshoot[0] == pytest.approx(1e-12, rel=1e-9)
+    assert ledger.spent[0] == 0.3  # a round that would break a budget is not charged
+    charge(ledger, np.array([1e-12, 0.0]))
+    assert is_broken(ledger)
+
+
+def test_budgets_pay_for_whole_rounds() -> None:
+    ledger = open_ledger(ds.Problem(horizon=9, arms=1, budget=[2.5, 9.0]))
+    assert [can_pay(ledger, rounds) for rounds in range(4)] == [True, True, True, False]
+    charge(ledger, np.array([0.5, 0.0]))
+    assert [can_pay(ledger, rounds) for rounds in range(4)] == [True, True, True, False]
+    charge(ledger, np.array([0.1, 0.0]))
+    assert [can_pay(ledger, rounds) for rounds in range(4)] == [True, True, False, False]
+
+
+def test_costs_above_the_maximum_are_charged_in_full_learnt_and_counted() -> None:
+    problem = ds.Problem(horizon=50, arms=["a"], budget={"usd": 10.0}, cost_max={"usd": 0.5})
+    learner = ds.Adaptive().start(problem, safe=True)
+    with pytest.warns(OverrunWarning, match="cost more than was reserved for it \\(usd 3.25\\)"):
+        learner.tell(learner.ask(), 0.5, {"usd": 3.25})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # only the first one warns
+        learner.tell(learner.ask(), 7.0, {"usd": 0.75})
+    assert learner.remaining.tolist() == [6.0]
+    assert learner.overruns == ds.policies.learner.Overruns(2, pytest.approx([3.0]), 1)
+    assert learner.state.belief.largest[1] * learner.state.belief.unit[0] == pytest.approx(6.5)  # times cost_max
+
+
+def test_costs_without_a_maximum() -> None:
+    problem = ds.Problem(horizon=50, arms=2, budget={"usd": 10.0, "seconds": 900.0})
+    learner = ds.Adaptive().start(problem)
+    decision = learner.ask()
+    learner.tell(decision, 0.5, {"usd": 0.02, "seconds": 35.0})
+    assert learner.overruns.decisions == 0
+    assert learner.remaining.tolist() == [9.98, 865.0]
+    with pytest.raises(
+        ds.errors.SettingError, match="forfeit charges the most that an arm may cost, which is not known"
+    ):
+        learner.forfeit(learner.ask())
+    careful = ds.Adaptive().start(problem, safe=True)
+    for caps in (None, {"usd": 0.5}):
+        with pytest.raises(ds.errors.SettingError, match="safe=True reserves the most that a request may cost"):
+            careful.ask(caps=caps)
+    assert careful.round == 0
+    decision = careful.ask(caps={"usd": 0.5, "seconds": 20.0})
+    assert careful.reserved.tolist() == [0.5, 20.0]
+
+
+def test_the_sum_of_a_ledger_cannot_overflow() -> None:
+    problem = ds.Problem(horizon=50, arms=1, budget=[1.0], cost_max=[1.0])
+    learner = ds.policies.AlwaysArm(0).start(problem)
+    most: Any = amounts.MOST_UNITS / 10.0 ** grid_exponent(1.0, 1.0)
+    decision = learner.ask()
+    before = learner.state_hash()
+    with pytest.raises(OutOfRangeError, match="amounts that the ledger can hold"):
+        learner.tell(decision, 0.5, 1.01 * most)
+    assert learner.state_hash() == before
+    with pytest.raises(OutOfRangeError, match="budgets may grow up to"):
+        learner.grant(0.999 * most)
+        learner.grant(0.999 * most)
