@@ -79,13 +79,14 @@ def test_the_attack_finds_missing_checks() -> None:
     code = """
 import driftsack.policies.learner_file as file
 from driftsack.bench import damaged_files
+from driftsack.game import desk_arrays
 damaged_files.SPOILERS = damaged_files.SPOILERS[3:5]
 damaged_files.victims = lambda: [damaged_files.NaiveUCB(scale=0.1), damaged_files.AlwaysArm(1)]
-for name in ("check_state", "fill_desk", "check_ledgers"):
-    check = getattr(file, name)
-    setattr(file, name, lambda *_: None)
+for module, name in ((file, "check_state"), (desk_arrays, "check_array"), (file, "check_ledgers")):
+    check = getattr(module, name)
+    setattr(module, name, lambda *_: None)
     print(len(damaged_files.attack(120).failures))
-    setattr(file, name, check)
+    setattr(module, name, check)
 print(len(damaged_files.attack(120).failures))
 """
     *without, complete = (int(count) for count in run_python(code, NUMBA_DISABLE_JIT="1").stdout.split())

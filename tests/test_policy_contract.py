@@ -173,8 +173,8 @@ def assert_within_budget(recipe: Recipe) -> None:
 def test_a_ledger_that_overspends_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: budgets count double, so trials continue for too long."""
 
-    def generous(budget: Any) -> Any:
-        return open_ledger(2 * budget)
+    def generous(problem: ds.Problem) -> Any:
+        return open_ledger(dataclasses.replace(problem, budget=tuple(2 * amount for amount in problem.budget)))
 
     monkeypatch.setattr(sys.modules["driftsack.simulation.simulate"], "open_ledger", generous)
     with pytest.raises(AssertionError):

@@ -40,12 +40,12 @@ def test_only_one_file_builds_records() -> None:
 
 def test_a_changed_record_keeps_every_other_field() -> None:
     problem = Problem(horizon=10, arms=3, budget=[4.0, 5.0])
-    terms, ledger, other = new_terms(problem), open_ledger(problem), open_ledger(np.array([1.0, 1.0]))
+    terms, ledger, other = new_terms(problem), open_ledger(problem), open_ledger(Problem(10, 3, [1.0, 1.0]))
     round_, rate = open_round(3, ledger, terms), np.array([0.1, 0.2])
     outcome = new_outcome(terms, 3, 1, 0.5, 0.7, rate)
     for changed, record, names in (
         (with_rate(round_, rate), round_, {"rate"}),
-        (with_account(round_, 7, other), round_, {"t", "ledger"}),
+        (with_account(round_, 7, 2.5, other), round_, {"t", "rounds_left", "ledger"}),
         (with_time(outcome, 8), outcome, {"t"}),
     ):
         assert isinstance(changed, (Round, Outcome))

@@ -76,9 +76,9 @@ def test_a_loop_that_overspends_would_be_detected(monkeypatch: pytest.MonkeyPatc
     """The planted fault: a ledger that allows twice the budget. The excess is reported, not clipped."""
     module = sys.modules["driftsack.simulation.simulate"]
 
-    def generous(budget: Any) -> Any:
-        ledger = open_ledger(budget)
-        return ledger._replace(budget=2 * budget, limit=2 * ledger.limit)
+    def generous(problem: ds.Problem) -> Any:
+        ledger = open_ledger(problem)
+        return ledger._replace(budget=2 * ledger.budget, granted=2 * ledger.granted)
 
     monkeypatch.setattr(module, "open_ledger", generous)
     world = ds.instances.example_1(horizon=500)

@@ -212,8 +212,8 @@ def verdict_on(path: Path, rounds: int) -> str:
         return "a copy of the learner differs from it"
     if not says_the_same(path.read_bytes(), learner.to_bytes()):
         return "the learner is not the one in the file"
-    if not (learner.remaining <= learner.problem.budget).all():
-        return f"{learner.remaining} remains of a budget of {learner.problem.budget}"
+    if not (learner.remaining <= learner.budget).all():
+        return f"{learner.remaining} remains of a budget of {learner.budget}"
     go_on(learner, rounds, generator(0))
     Learner.from_bytes(learner.to_bytes())
     return "loaded"

@@ -87,7 +87,7 @@ class Desk(NamedTuple):
     clock: Ints  # (1,) rounds of the policy's clock; rounds that were taught count too
     season: Ints  # (1,)
     last: Ints  # (1,) the last round; -1 if there is none
-    slot: Ints  # (1,) written: the slot of the latest decision
+    slot: Ints  # (1,) written: the slot of the latest decision, or an arm that does not exist
     mix: Floats  # (m,) written
     prices: Floats  # (d,) written
     given: Floats  # (d,) costs of the outcome to be settled, in the problem's units
@@ -207,6 +207,7 @@ def begin(state: Any, ledger: Ledger, terms: Terms, desk: Desk, rng: Generator, 
     if arm == STUCK:
         return STUCK
     if arm < SKIP or arm >= desk.mix.size:
+        desk.slot[0] = arm  # for the error
         return NO_SUCH_ARM
     arm = serve(terms, arm, desk.mix)
     desk.begun[0] += 1

@@ -21,6 +21,7 @@ from driftsack.game.amounts import cost_units, grid_exponent, grid_factors, in_u
 from driftsack.numerics.compiled import kernel
 
 UNBOUNDED: Final = 1000.0  # without a known highest cost, the grid is chosen as for this part of the budget
+FINEST_UNBOUNDED: Final = 18  # the finest grid on which a cost of 1, the unit of planning, can be written
 
 
 class Ledger(NamedTuple):
@@ -73,8 +74,9 @@ def open_ledger(problem: Problem) -> Ledger:
 
 def grid_exponents(problem: Problem) -> list[int]:
     """The exponent of the grid of each resource."""
-    most = problem.cost_max if problem.bounded else [amount / UNBOUNDED for amount in problem.budget]
-    return [grid_exponent(*amounts) for amounts in zip(problem.budget, most, strict=True)]
+    if problem.bounded:
+        return [grid_exponent(*amounts) for amounts in zip(problem.budget, problem.cost_max, strict=True)]
+    return [min(grid_exponent(amount, amount / UNBOUNDED), FINEST_UNBOUNDED) for amount in problem.budget]
 
 
 def worst_units(problem: Problem) -> Ints:

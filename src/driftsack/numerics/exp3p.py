@@ -36,6 +36,32 @@ class Exp3P(NamedTuple):
         """What the fields may hold after some rounds."""
         return {"probabilities": (SMALLEST, 1.0 + ROUNDING)}
 
+    def grow_from(self, old: Exp3P) -> None:
+        """Add actions before the last one, which is to skip, with the mean weight of the others.
+
+        Args:
+            old: The weights of fewer actions.
+        """
+        known = old.log_weights.size - 1
+        self.log_weights[:] = mean_log_weight(old.log_weights)
+        self.log_weights[:known] = old.log_weights[:known]
+        self.log_weights[-1] = old.log_weights[-1]
+        self.probabilities[:known] = old.probabilities[:known]
+        self.probabilities[-1] = old.probabilities[-1]
+
+
+def mean_log_weight(log_weights: Floats) -> float:
+    """The logarithm of the mean of weights.
+
+    Args:
+        log_weights: (K,) their logarithms.
+
+    Returns:
+        The logarithm.
+    """
+    largest = float(log_weights.max())
+    return largest + math.log(float(np.exp(log_weights - largest).mean()))
+
 
 def new_exp3p(actions: int, rounds: int, delta: float) -> Exp3P:
     """EXP3.P with equal weights."""

@@ -22,6 +22,13 @@ class IndexSet(NamedTuple):
         """What the fields may hold after some rounds."""
         return {"members": (0, self.members.size - 1), "size": (0, self.members.size)}
 
+    def grow_from(self, old: IndexSet) -> None:
+        """Stay the set of all, so that everything that depends on a member is computed again.
+
+        Args:
+            old: The set of fewer possible members.
+        """
+
     def check(self) -> None:
         """Raise unless the flags are those of the members and no member occurs twice."""
         members = self.members[: self.size[0]]

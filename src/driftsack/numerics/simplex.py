@@ -94,14 +94,27 @@ class Simplex(NamedTuple):
             The lowest and highest values by field.
         """
         scratch = dict.fromkeys(("levels", "reduced", "slopes", "work", "square"))
+        # Data are 0 in a new program, so what is not is structure, and so is all of a row that bounds the variables.
+        limits = np.any(self.columns[:, : self.solution.size] > 0.0, axis=1, keepdims=True)
+        fixed = (self.columns != 0.0) | limits
+        capped = limits[:, 0] & (self.rhs > 0.0)
         return {
-            "rhs": (0.0, LARGEST_FLOAT),
+            "columns": (np.where(fixed, self.columns, -LARGEST_FLOAT), np.where(fixed, self.columns, LARGEST_FLOAT)),
+            "rhs": (np.where(capped, self.rhs, 0.0), np.where(capped, self.rhs, LARGEST_FLOAT)),
             "basis": (0, self.position.size - 1),
             "position": (-1, self.basis.size - 1),
             "solution": (0.0, LARGEST_FLOAT),
             "counts": (0, np.array([GIVEN, 1, LARGEST_INT, LARGEST_INT, LARGEST_INT])),
             **scratch,
         }
+
+    def grow_from(self, old: Simplex) -> None:
+        """Start from the slack basis: the policy writes the data of all its arms before the next solve.
+
+        Args:
+            old: The program with fewer columns, whose counters are kept.
+        """
+        self.counts[PIVOTS:] = old.counts[PIVOTS:]
 
     def check(self) -> None:
         """Raise unless every basic column is at the position that it claims and slacks are unit vectors."""
@@ -111,6 +124,9 @@ class Simplex(NamedTuple):
         slacks = self.columns[:, self.solution.size :]
         if (slacks != np.eye(rows)).any() or self.objective[self.solution.size :].any():
             raise ValueError("the slacks of a linear program are not unit vectors")
+        used = self.columns[:, : self.solution.size] @ self.solution
+        if self.counts[STATUS] == GIVEN and (used > self.rhs + LARGEST_RESIDUAL * np.maximum(self.rhs, 1.0)).any():
+            raise ValueError("the given solution of a linear program is not feasible")
 
 
 def new_simplex(rows: int, variables: int) -> Simplex:

@@ -7,7 +7,8 @@ keeps the arm and the outcomes of each, so that a round that leaves the window c
 sums of grid steps are 64-bit integers, for which addition and subtraction are exact. The grid is the finest for
 which w outcomes cannot overflow: :math:`2^{k} w < 2^{62}`, that is :math:`2^{-48}` for :math:`w = 10^4` and
 :math:`2^{-38}` for :math:`w = 10^7`; a mean is off by half a step at most, at any time. Integer sums also do
-not depend on the order in which feedback arrives.
+not depend on the order in which feedback arrives. A window without end, of an arm with more outcomes than the horizon
+has rounds, halves its sums and counts before they overflow.
 """
 
 from __future__ import annotations
@@ -77,6 +78,8 @@ def add(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
     length = window.length[0]
     if length > 0 and t <= now - length:
         return False
+    if length == 0 and window.pulls[arm] >= LARGEST_SUM / window.grid[0]:
+        halve(window, arm)
     for i in range(outcomes.size):
         steps = np.int64(math.floor(outcomes[i] * window.grid[0] + 0.5))
         window.sums[arm, i] += steps
@@ -86,6 +89,19 @@ def add(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
         window.arms[t % length] = arm
     window.pulls[arm] += 1
     return True
+
+
+@kernel
+def halve(window: Window, arm: int) -> None:
+    """Give all outcomes of an arm half their weight, so that its sums cannot overflow.
+
+    Args:
+        window: A window that no round ever leaves.
+        arm: An arm with more outcomes than the horizon that the grid was chosen for.
+    """
+    window.pulls[arm] //= 2
+    for i in range(window.sums.shape[1]):
+        window.sums[arm, i] //= 2
 
 
 @kernel

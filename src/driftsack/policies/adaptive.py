@@ -42,9 +42,11 @@ from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round
+from driftsack.game.state_growth import grow
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, column_changed, solve
+from driftsack.policies.parts.open_arms import CLOSED, uniform_over_open
 from driftsack.policies.parts.pacing import FIXED, REMAINING, TWO_SPEED
 from driftsack.policies.parts.run_length import (
     RunLengths,
@@ -90,12 +92,19 @@ class State(NamedTuple):
             "scale": (0.0, LARGEST_FLOAT),
         }
 
+    def grow_from(self, old: State) -> None:
+        """Keep the belief, the pacer and the draws; ``scale`` stays 0, so that all of the LP is written again."""
+        for name in ("belief", "pacer", "lp", "drawn", "due", "turn", "latest"):
+            grow(getattr(self, name), getattr(old, name))
+
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Draw means, solve the LP, draw the arm."""
     if state.belief.observed[0] == 0.0:
-        return any_arm(round, rng, mix, prices)
+        uniform_over_open(round, mix)
+        prices[:] = 0.0
+        return draw(mix, rng.random())
     if round.t > state.latest[0]:
         state.latest[0] = round.t
         draw_means(state, round.t, rng)
@@ -104,18 +113,6 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     if solve(state.lp) != OPTIMAL:
         return STUCK
     return draw_from_tiers(state.pacer, state.lp, state.belief.largest, rng, mix, prices)
-
-
-@kernel
-def any_arm(round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Before the first observation: any open arm with the same probability."""
-    count = 0
-    for i in range(mix.size):
-        count += round.open[i]
-    for i in range(mix.size):
-        mix[i] = 1.0 / count if round.open[i] else 0.0
-    prices[:] = 0.0
-    return draw(mix, rng.random())
 
 
 @kernel
@@ -148,7 +145,7 @@ def set_program(state: State, round: Round) -> None:
             state.due[:] = True
             lp.counts[STALE] = 1
     for i in range(state.due.size):
-        lp.objective[i] = state.drawn[i, 0] / largest[0] if round.open[i] else -1.0
+        lp.objective[i] = state.drawn[i, 0] / largest[0] + round.skip_cost if round.open[i] else CLOSED
         if state.due[i]:
             for j in range(resources):
                 lp.columns[j, i] = state.drawn[i, 1 + j] / largest[1 + j]
@@ -198,6 +195,11 @@ class Adaptive(Policy):
     def forgets(self) -> bool:
         """The belief moves to younger runs after a change."""
         return True
+
+    @property
+    def bounded(self) -> bool:
+        """False: what it learns does not depend on the maxima."""
+        return False
 
     def follow_rate(self) -> Adaptive:
         """Plan with the rate of each round."""

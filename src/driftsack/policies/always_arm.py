@@ -13,6 +13,7 @@ from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import frozen, whole
+from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.names import position
 from driftsack.core.problem import Problem
@@ -29,11 +30,14 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Choose the given arm."""
+    """Choose the given arm, or skip if it is closed."""
     mix[:] = 0.0
-    mix[state.arm[0]] = 1.0
     prices[:] = 0.0
-    return int(state.arm[0])
+    arm = int(state.arm[0])
+    if not round.open[arm]:
+        return SKIP
+    mix[arm] = 1.0
+    return arm
 
 
 @kernel

@@ -74,11 +74,16 @@ class State(NamedTuple):
     probabilities: Floats  # (K,) of the windows in this block
     explore: float  # gamma
     length: int  # H
-    horizon: int
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
         """What the fields may hold after some rounds."""
         return {"windows": (self.windows, self.windows), "probabilities": (SMALLEST, 1.0 + ROUNDING)}
+
+    def grow_from(self, old: State) -> None:
+        """Begin a new block, since its length and its windows depend on the number of arms; keep weights that fit."""
+        if self.windows.size == old.windows.size:
+            self.log_weights[:] = old.log_weights
+            self.probabilities[:] = old.probabilities
 
     def check(self) -> None:
         """Raise unless the block has one of the windows and its learner uses it."""
@@ -134,7 +139,7 @@ def open_block(state: State, round: Round, rng: Generator) -> None:
     block.earned[0] = 0.0
     restore(state.memory, state.initial, 0)
     ucb.use_windows(state.base, state.windows[block.window[0]])
-    rounds = min(state.length, state.horizon - round.t)
+    rounds = min(state.length, math.ceil(round.rounds_left))
     block.missing[0] = state.length - rounds
     for j in range(block.rate.size):
         block.rate[j] = round.rate[j]
@@ -257,5 +262,4 @@ class BanditOverBandit(Policy):
             probabilities=np.full(count, 1.0 / count),
             explore=min(1.0, math.sqrt(count * math.log(count) / ((math.e - 1.0) * blocks))),
             length=length,
-            horizon=problem.horizon,
         )

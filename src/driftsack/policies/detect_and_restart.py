@@ -31,10 +31,10 @@ from driftsack.game.protocol import choose as choose_base
 from driftsack.game.protocol import learn as learn_base
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.exp3p import mix_uniform
 from driftsack.policies.naive_ucb import NaiveUCB
 from driftsack.policies.parts.detection import DETECTORS, Detector, detects, new_detector, reset
 from driftsack.policies.parts.memory import Memory, check_base, pack, restore, snapshot
+from driftsack.policies.parts.open_arms import count_open, explore_open, nth_open
 from driftsack.policies.policy import Policy
 
 
@@ -62,9 +62,9 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     if arm == STUCK:
         return STUCK
     state.latest[0] = round.t
-    mix_uniform(mix, state.explore)
+    explore_open(round, mix, state.explore)
     uniform = rng.random()
-    return int(uniform / state.explore * mix.size) if uniform < state.explore else arm
+    return nth_open(round, int(uniform / state.explore * count_open(round))) if uniform < state.explore else arm
 
 
 @kernel

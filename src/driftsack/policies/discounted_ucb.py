@@ -45,6 +45,7 @@ from driftsack.policies.parts.means import (
     discounted_variance,
     observe_discounted,
 )
+from driftsack.policies.parts.open_arms import close_column
 from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.parts.radius import (
     BERNSTEIN,
@@ -75,7 +76,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         state.means.latest[0] = round.t
         for i in range(mix.size):
             discount_arm(state.means, i)
-            set_bounds(state, i)
+            set_bounds(state, round, i)
         state.lp.counts[STALE] = 1
         arm = first_pull(state.first, round, mix, prices)
         if arm != SKIP:
@@ -87,10 +88,14 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 
 @kernel
-def set_bounds(state: State, arm: int) -> None:
-    """Set the UCB of the reward and the LCB of the costs of one arm."""
+def set_bounds(state: State, round: Round, arm: int) -> None:
+    """Set the UCB of the reward and the LCB of the costs of one arm, or close it."""
+    if not round.open[arm]:
+        close_column(state.lp, arm)
+        return
     sums, n = state.means.sums, state.means.pulls[arm] + 1.0
-    state.lp.objective[arm] = upper_bound(state.radius, sums[arm, 0] / n, n, variance(state, arm, 0))
+    bound = upper_bound(state.radius, sums[arm, 0] / n, n, variance(state, arm, 0))
+    state.lp.objective[arm] = bound + round.skip_cost
     for j in range(state.lp.rhs.size - 1):
         state.lp.columns[j, arm] = lower_bound(state.radius, sums[arm, 1 + j] / n, n, variance(state, arm, 1 + j))
 
@@ -162,7 +167,7 @@ class DiscountedUCB(Policy):
         return State(
             means=discounted_means(problem, self.discount, squares=radius.kind == BERNSTEIN),
             radius=radius,
-            pacer=new_pacer(problem.horizon, self.budget_rule),
+            pacer=new_pacer(self.budget_rule),
             lp=new_step_lp(problem.arms, problem.rate),
             first=new_first_pulls(problem.arms, self.first_pulls),
         )

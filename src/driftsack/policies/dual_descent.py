@@ -33,6 +33,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import Exp3P, new_exp3p, update_probabilities, update_weights
 from driftsack.numerics.projections import onto_capped_orthant
 from driftsack.numerics.sampling import draw
+from driftsack.policies.parts.open_arms import restrict_to_open
 from driftsack.policies.policy import Policy
 
 
@@ -59,6 +60,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     affordable = can_pay(round.ledger, 1)
     for i in range(mix.size):
         mix[i] = state.primal.probabilities[i] if affordable else 0.0
+    restrict_to_open(round, mix)
     for j in range(prices.size):
         prices[j] = state.prices[j] * state.scale[j]
         state.round_rate[j] = round.rate[j] * state.scale[j]

@@ -21,11 +21,11 @@ from driftsack.game import desk as decisions
 from driftsack.game.amounts import MOST_UNITS, in_units_of_problem, whole_units
 from driftsack.game.desk import FREE, new_desk, with_capacity
 from driftsack.game.ledger import Ledger, amounts_of, exponents_of, open_ledger, set_spending
-from driftsack.game.protocol import STUCK
+from driftsack.game.protocol import STUCK, find_kernel
 from driftsack.game.records import new_terms
+from driftsack.game.state_growth import grow
 from driftsack.game.state_tree import solve_stuck
 from driftsack.numerics.pinned import pin
-from driftsack.policies.growth import grow
 from driftsack.policies.policy import Policy
 
 MOST_AWAITED: Final = 2**22  # decisions without an outcome
@@ -59,6 +59,8 @@ class Engine:
         self.policy, self.safe, self.rng = policy, safe, rng
         inner = inner_problem(problem, cost_unit)
         self.state = policy.new_state(inner)
+        for name in ("choose", "learn"):
+            find_kernel(type(self.state), name)  # raises if it does not fit
         self.ledger = open_ledger(inner)
         self.terms = new_terms(inner)
         self.desk = new_desk(inner, inner.arms, ceiling_of(policy))
@@ -186,12 +188,11 @@ class Engine:
 
     def _add(self, units: Ints) -> None:
         """Add grid units to the budgets."""
-        total = self.ledger.granted + units
-        if (total > MOST_UNITS).any():
+        if (units > MOST_UNITS - self.ledger.granted).any():
             most = amounts_of(self.ledger, np.full(units.size, MOST_UNITS))
             raise OutOfRangeError(f"budgets may grow up to {most}; call renew to begin a new season instead.")
-        self.ledger.granted[:] = total
-        self.ledger.budget[:] = total / self.ledger.per_cost
+        self.ledger.granted[:] += units
+        self.ledger.budget[:] = self.ledger.granted / self.ledger.per_cost
 
     def renew(self, amounts: Floats, rollover: float) -> None:
         """Begin a season with new budgets, plus a share of what is left of the old ones."""
@@ -268,7 +269,8 @@ class Engine:
     def _grow(self, problem: Problem) -> None:
         """Make every array larger by one arm."""
         inner = inner_problem(problem, self.desk.cost_unit)
-        self.state = grow(self.state, self.policy.new_state(inner))
+        state = self.policy.new_state(inner)
+        grow(state, self.state)
         grown, old = new_terms(inner), self.terms
         count = old.offered.size
         for name in ("offered", "open"):
@@ -287,6 +289,7 @@ class Engine:
         self.offered = np.append(self.offered, False)
         self.worst = np.column_stack([self.worst, np.full(self.worst.shape[0], -1)])
         self.desk = with_capacity(self.desk, self.desk.awaited.status.size, inner.arms)
+        self.state = state
         self.pin()
 
     # The past

@@ -30,11 +30,11 @@ from driftsack.core.checks import LARGEST_INT, Ranges, share
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
-from driftsack.game.ledger import Ledger
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
-from driftsack.policies.parts.exploration import explore, try_untried
+from driftsack.policies.parts.exploration import try_untried
+from driftsack.policies.parts.open_arms import explore_open
 from driftsack.policies.policy import Policy
 
 
@@ -43,7 +43,6 @@ class State(NamedTuple):
 
     mean: Floats  # (m, 1 + d) rewards first
     pulls: Ints  # (m,)
-    horizon: int
     epsilon: float
     step: float
 
@@ -57,29 +56,34 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Skip if spending is ahead of the schedule; otherwise choose the arm with the most reward per cost."""
     mix[:] = 0.0
     prices[:] = 0.0
-    if ahead(round.ledger, (round.t + 1.0) / state.horizon):
+    if ahead(round):
         return SKIP
-    if not try_untried(state.pulls, mix):
-        mix[best_arm(state, round)] = 1.0
-        explore(mix, state.epsilon)
+    if not try_untried(round, state.pulls, mix):
+        best = best_arm(state, round)
+        if best != SKIP:
+            mix[best] = 1.0
+        explore_open(round, mix, state.epsilon)
     return draw(mix, rng.random())
 
 
 @kernel
-def ahead(ledger: Ledger, elapsed: float) -> bool:
-    """Whether more than this share of a budget is spent."""
+def ahead(round: Round) -> bool:
+    """Whether less of a budget is left than the rounds after this one would use at the rate."""
+    ledger, after = round.ledger, round.rounds_left - 1.0
     for j in range(ledger.budget.size):
-        if ledger.spent[j] > elapsed * ledger.budget[j]:
+        if ledger.budget[j] - ledger.spent[j] < round.rate[j] * after:
             return True
     return False
 
 
 @kernel
 def best_arm(state: State, round: Round) -> int:
-    """The arm with the most reward per cost."""
-    ledger, rounds = round.ledger, state.horizon - round.t
-    best, arm = -1.0, 0
+    """The open arm with the most reward per cost, or SKIP if none is open."""
+    ledger, rounds = round.ledger, round.rounds_left
+    best, arm = -1.0, SKIP
     for i in range(state.pulls.size):
+        if not round.open[i]:
+            continue
         possible = 1.0  # the share of the rounds in which the budgets can pay for the arm
         for j in range(ledger.budget.size):
             rate = max(ledger.budget[j] - ledger.spent[j], 0.0) / rounds
@@ -129,7 +133,12 @@ class EpsilonGreedy(Policy):
         """The weight of an outcome decays with every further pull of its arm."""
         return True
 
+    @property
+    def bounded(self) -> bool:
+        """False: it compares rewards and costs with each other only."""
+        return False
+
     def new_state(self, problem: Problem) -> State:
         """The state without observations."""
         means, pulls = np.zeros((problem.arms, 1 + problem.resources)), np.zeros(problem.arms, dtype=np.int64)
-        return State(means, pulls, problem.horizon, self.epsilon, self.step)
+        return State(means, pulls, self.epsilon, self.step)

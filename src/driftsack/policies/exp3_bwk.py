@@ -31,8 +31,9 @@ from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.exp3p import mix_uniform, softmax
+from driftsack.numerics.exp3p import mean_log_weight, mix_uniform, softmax
 from driftsack.numerics.sampling import draw
+from driftsack.policies.parts.open_arms import last_possible, restrict_to_open
 from driftsack.policies.policy import Policy
 
 
@@ -42,15 +43,21 @@ class State(NamedTuple):
     log_weights: Floats  # (m,)
     explore: float  # gamma
 
+    def grow_from(self, old: State) -> None:
+        """Give new arms the mean weight of the others."""
+        self.log_weights[:] = mean_log_weight(old.log_weights)
+        self.log_weights[: old.log_weights.size] = old.log_weights
+
 
 @kernel
-def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Draw an arm from the weights, mixed with uniform exploration."""
     softmax(state.log_weights, mix)
     mix_uniform(mix, state.explore)
+    restrict_to_open(round, mix)
     prices[:] = 1.0  # a unit of cost has the same weight as a unit of reward
     arm = draw(mix, rng.random())
-    return mix.size - 1 if arm == SKIP else arm  # the probabilities may sum to slightly less than 1
+    return last_possible(mix) if arm == SKIP else arm  # the probabilities may sum to slightly less than 1
 
 
 @kernel

@@ -40,6 +40,7 @@ from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import Exp3P, new_exp3p, softmax, update_probabilities, update_weights
 from driftsack.numerics.sampling import draw
+from driftsack.policies.parts.open_arms import restrict_to_open
 from driftsack.policies.policy import Policy
 
 FORMS: Final = ("adversarial", "stochastic")
@@ -66,7 +67,7 @@ class State(NamedTuple):
 
 
 @kernel
-def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Draw from the primal's probabilities, and compute the prices from the dual's mix."""
     if state.factor[0] == 0.0:
         k = int(rng.random() * (state.doublings + 1))
@@ -75,6 +76,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     softmax(state.log_weights, state.shares)
     for i in range(mix.size):
         mix[i] = state.primal.probabilities[i]
+    restrict_to_open(round, mix)
     for j in range(prices.size):
         prices[j] = state.factor[0] * state.shares[j] * state.scale[j]
     return draw(mix, rng.random())

@@ -13,17 +13,19 @@ from driftsack.game.amounts import whole_units
 from driftsack.game.desk import PENDING
 from driftsack.game.ledger import grid_exponents, open_ledger
 from driftsack.game.records import new_terms
+from driftsack.game.state_tree import arrays
 
 Stored = dict[str, npt.NDArray[Any]]
 
 
-def upgraded(content: dict[str, Any], stored: Stored, problem: Problem) -> tuple[dict[str, Any], Stored]:
+def upgraded(content: dict[str, Any], stored: Stored, problem: Problem, state: Any) -> tuple[dict[str, Any], Stored]:
     """Convert the content of a file.
 
     Args:
         content: The header of the file.
         stored: Its arrays.
         problem: Its problem.
+        state: The policy's state before its first round, as it is now.
 
     Returns:
         Header and arrays as the present layout has them; nothing is checked beyond what the conversion needs.
@@ -42,7 +44,7 @@ def upgraded(content: dict[str, Any], stored: Stored, problem: Problem) -> tuple
     count, one = len(arms), np.ones(1, dtype=np.int64)
     mixes = stored["pending.mixes"]
     current = {
-        **{name: array for name, array in stored.items() if name.startswith("state.")},
+        **state_arrays(stored, state),
         "desk.begun": rounds * one,
         "desk.clock": rounds * one,
         "desk.season": 0 * one,
@@ -75,3 +77,26 @@ def upgraded(content: dict[str, Any], stored: Stored, problem: Problem) -> tuple
     numbers = stored["pending.rounds"].tolist()
     header = {"lineage": "0" * 16, "sources": [[n, 0] for n in numbers], "start": 0.0, "latest": None, "rollovers": []}
     return {**content, **header}, current
+
+
+def state_arrays(stored: Stored, state: Any) -> Stored:
+    """The arrays of the policy's state; the memory of wrapped policies has gained the versions of open arms.
+
+    Args:
+        stored: The arrays of the file.
+        state: The policy's state as it is now.
+
+    Returns:
+        The arrays in their present shapes; those that did not exist are left out.
+    """
+    found = {name: array for name, array in stored.items() if name.startswith("state.")}
+    memory = getattr(state, "memory", None)
+    if memory is None:
+        return found
+    versions = [array for name, array in arrays(state).items() if name.endswith(".version")]
+    places = sorted((array.ctypes.data - memory.ints.ctypes.data) // array.itemsize for array in versions)
+    for name in ("state.memory.ints", "state.waiting.ints"):
+        if name in found and found[name].shape[-1] == memory.ints.size - len(places):
+            for place in places:
+                found[name] = np.insert(found[name], place, -1, axis=-1)
+    return found

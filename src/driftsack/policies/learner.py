@@ -153,6 +153,11 @@ class Learner:
         return int(self._engine.desk.begun[0])
 
     @property
+    def budget(self) -> Floats:
+        """(d,) the budgets of this season, with everything that was granted."""
+        return amounts_of(self._engine.ledger, self._engine.ledger.granted)
+
+    @property
     def remaining(self) -> Floats:
         """(d,) the remaining budget of each resource; negative if it was exceeded. Reservations are included."""
         ledger = self._engine.ledger
@@ -340,7 +345,7 @@ class Learner:
             )
         raise OutOfRangeError(
             f"choose of {self.policy} must return an arm in [0, {self._engine.offered.size - 1}] or SKIP (-1), and "
-            f"STUCK (-2) at most once; in round {self.round + 1} it returned another value."
+            f"STUCK (-2) at most once; in round {self.round + 1} it returned {int(self._engine.desk.slot[0])}."
         )
 
     def ask_many(self, count: int, at: float | datetime | None = None) -> Decisions:

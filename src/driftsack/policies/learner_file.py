@@ -57,8 +57,9 @@ class Snapshot(NamedTuple):
 
 def encode(snapshot: Snapshot) -> bytes:
     """The bytes of a file."""
-    sources = dict.fromkeys(_numbers(snapshot.engine), snapshot.epoch) | snapshot.sources
-    origin = {"lineage": snapshot.lineage, "sources": sorted(sources.items())}
+    numbers = _numbers(snapshot.engine)
+    sources = [[number, snapshot.sources.get(number, snapshot.epoch)] for number in numbers]
+    origin = {"lineage": snapshot.lineage, "sources": sources}
     return file_format.encode(KIND, LAYOUT, _content(snapshot) | origin, _arrays(snapshot))
 
 
@@ -131,8 +132,9 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
     problem = Problem.from_dict(content["problem"])
     policy = from_spec(content["policy"])
     _check_sizes(policy, problem, size)
+    given = dict(stored)
     if layout in OLDER:
-        content, stored = upgraded(content, stored, problem)
+        content, stored = upgraded(content, stored, problem, policy.new_state(problem))
     rng = generator(0)
     rng.bit_generator.state = content["rng"]
     if rng.bit_generator.state != content["rng"] or not content["rng"]["state"]["inc"] % 2:
@@ -152,10 +154,24 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
     sources = {number: whole(epoch, "epoch", 0, 2**32 - 1) for number, epoch in content["sources"]}
     if sorted(sources) != _numbers(engine) or len(sources) != len(content["sources"]):
         raise ValueError("the sources must be those of the pending decisions")
+    if layout == LAYOUT:
+        _check_same(_arrays(Snapshot(problem, engine, clock, "", 0, {})), given)
     lineage = content["lineage"]
     if len(lineage) != HEX_DIGITS or int(lineage, 16) < 0:
         raise ValueError("the lineage must have 16 hexadecimal digits")
     return Snapshot(problem, engine, clock, lineage, 0, sources)
+
+
+def _check_same(built: dict[str, npt.NDArray[Any]], given: dict[str, npt.NDArray[Any]]) -> None:
+    """Raise unless a learner has exactly the arrays of its file, to the last bit."""
+    differing = {name for name in built.keys() & given.keys() if not _same(built[name], given[name])}
+    wrong = sorted(differing | (built.keys() ^ given.keys()))
+    if wrong:
+        raise ValueError(f"the arrays {wrong} are not those of a learner with this problem and policy")
+
+
+def _same(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    return (one.shape, one.dtype) == (other.shape, other.dtype) and one.tobytes() == other.tobytes()
 
 
 def _check_sizes(policy: Policy, problem: Problem, size: int) -> None:

@@ -129,7 +129,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
                 state.evidence.earned[k, 1 + j] -= round.rate[j]
     arm = ucb.choose(state.base, round, rng, mix, prices)
     if arm != STUCK:
-        value = ucb.optimistic_value(state.base)
+        value = ucb.optimistic_value(state.base, round)
         if value < least[0]:
             least[0] = value
             for j in range(prices.size):

@@ -47,7 +47,8 @@ from driftsack.lp.step import LOOSE, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.index_set import clear, insert
 from driftsack.numerics.simplex import Simplex, column_changed
-from driftsack.policies.parts.means import WindowedMeans, observe, windowed_means
+from driftsack.policies.parts.means import WindowedMeans, begin_round, observe, windowed_means
+from driftsack.policies.parts.open_arms import close_column
 from driftsack.policies.parts.pacing import REMAINING, check_budget_rule
 from driftsack.policies.parts.radius import Radius, lower_bound, new_radius, upper_bound
 from driftsack.policies.policy import Policy
@@ -94,9 +95,10 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         if row != state.row[0]:
             for i in range(mix.size):
                 insert(errors.stale, i)
-        errors.latest[0], state.row[0] = t, row
+        state.row[0] = row
+    begin_round(errors, round)
     for i in range(errors.stale.size[0]):
-        set_bounds(state, row, errors.stale.members[i])
+        set_bounds(state, round, row, errors.stale.members[i])
     clear(errors.stale)
     return solve_and_draw(state.lp, errors, t, rng, mix, prices)
 
@@ -123,12 +125,17 @@ def advance_plan(state: State, round: Round, row: int) -> None:
 
 
 @kernel
-def set_bounds(state: State, row: int, arm: int) -> None:
-    """Set the bounds of an arm from the forecast, its mean error so far and the radius."""
+def set_bounds(state: State, round: Round, row: int, arm: int) -> None:
+    """Set the bounds of an arm from the forecast, its mean error so far and the radius, or close it."""
+    if not round.open[arm]:
+        close_column(state.lp, arm)
+        column_changed(state.lp, arm)
+        return
     rewards, costs = state.errors.rewards, state.errors.costs
     n = rewards.pulls[arm] + state.prior_weight
     error = rewards.sums[arm, 0] / (rewards.grid[0] * n)
-    state.lp.objective[arm] = upper_bound(state.radius, state.forecast.rewards[row, arm] + error, n)
+    bound = upper_bound(state.radius, state.forecast.rewards[row, arm] + error, n)
+    state.lp.objective[arm] = bound + round.skip_cost
     n = costs.pulls[arm] + state.prior_weight
     for j in range(costs.sums.shape[1]):
         error = costs.sums[arm, j] / (costs.grid[0] * n)
@@ -187,6 +194,16 @@ class PlanWithForecast(Policy):
     def forgets(self) -> bool:
         """With ``windows``, observations older than them are dropped."""
         return self.windows is not None
+
+    @property
+    def open_ended(self) -> bool:
+        """False: there is no forecast after the horizon."""
+        return False
+
+    @property
+    def teachable(self) -> bool:
+        """False: what it learns are errors of the forecast, which has no rounds of the past."""
+        return False
 
     def follow_rate(self) -> Policy:
         """Refuse: the forecast gives this policy a spending plan of its own."""

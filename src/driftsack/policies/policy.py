@@ -75,13 +75,18 @@ class Policy(abc.ABC):
 
     @property
     def bounded(self) -> bool:
-        """Whether outcomes that it learns from must lie in [0, 1]."""
+        """Whether outcomes that it learns from must lie in [0, 1]; otherwise they may be larger."""
         return True
 
     @property
     def open_ended(self) -> bool:
         """Whether it may play on after the horizon that it was started with."""
-        return True
+        return all(wrapped.open_ended for wrapped in self._wrapped())
+
+    @property
+    def teachable(self) -> bool:
+        """Whether it can learn from outcomes of rounds before the first one."""
+        return all(wrapped.teachable for wrapped in self._wrapped())
 
     def rounds_kept(self, problem: Problem) -> int:
         """Return how many rounds the state keeps one by one, so that a file can be checked before it is allocated.

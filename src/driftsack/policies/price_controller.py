@@ -38,8 +38,9 @@ from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
-from driftsack.policies.parts.exploration import explore, try_untried
+from driftsack.policies.parts.exploration import try_untried
 from driftsack.policies.parts.means import DiscountedMeans, discount_arm, discounted_means, observe_discounted
+from driftsack.policies.parts.open_arms import explore_open
 from driftsack.policies.policy import Policy
 
 LARGEST_EXCESS: Final = 3.0
@@ -55,7 +56,6 @@ class State(NamedTuple):
     estimates: Floats  # (m, 1 + d) discounted means, rewards first
     rate: Floats  # (d,) remaining budget per remaining round
     price: Floats  # (d,) lambda; 0 before every arm is tried
-    horizon: int
     epsilon: float
     gain: float  # eta
 
@@ -73,12 +73,12 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         state.means.latest[0] = round.t
         for i in range(mix.size):
             discount_arm(state.means, i)
-    if not try_untried(state.pulls, mix):
+    if not try_untried(round, state.pulls, mix):
         best = best_response(state, round)
         if best != SKIP:
             mix[best] = 1.0
         control(state, best)
-        explore(mix, state.epsilon)
+        explore_open(round, mix, state.epsilon)
         for j in range(prices.size):
             prices[j] = state.price[j] / state.rate[j]
     return draw(mix, rng.random())
@@ -90,8 +90,8 @@ def best_response(state: State, round: Round) -> int:
     ledger, means = round.ledger, state.means
     for j in range(state.rate.size):
         left = max(ledger.budget[j] - ledger.spent[j], 0.0)
-        state.rate[j] = max(left / (state.horizon - round.t), TINY)
-    best, arm = 0.0, SKIP
+        state.rate[j] = max(left / round.rounds_left, TINY)
+    best, arm = -round.skip_cost, SKIP
     for i in range(state.pulls.size):
         for k in range(state.estimates.shape[1]):
             if means.pulls[i] > TINY:  # otherwise the estimate from before everything was forgotten remains
@@ -99,7 +99,7 @@ def best_response(state: State, round: Round) -> int:
         value = state.estimates[i, 0]
         for j in range(state.rate.size):
             value -= state.price[j] * state.estimates[i, 1 + j] / state.rate[j]
-        if value > best:
+        if round.open[i] and value > best:
             best, arm = value, i
     return arm
 
@@ -155,6 +155,11 @@ class PriceController(Policy):
         """The weight of an observation decays with its age."""
         return True
 
+    @property
+    def bounded(self) -> bool:
+        """False: it compares rewards and costs with each other only."""
+        return False
+
     def new_state(self, problem: Problem) -> State:
         """The state without observations and prices."""
         arms, resources = problem.arms, problem.resources
@@ -164,7 +169,6 @@ class PriceController(Policy):
             estimates=np.zeros((arms, 1 + resources)),
             rate=np.ones(resources),
             price=np.zeros(resources),
-            horizon=problem.horizon,
             epsilon=self.epsilon,
             gain=self.gain,
         )

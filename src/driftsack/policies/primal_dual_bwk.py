@@ -57,20 +57,23 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Choose the arm with the largest ratio of optimistic reward to optimistic price; unobserved arms come first."""
+    """Choose the open arm with the largest ratio of optimistic reward to optimistic price; unobserved ones first."""
     softmax(state.log_prices, state.prices)
-    chosen = 0
+    chosen = SKIP
     best = -1.0
     for a in range(mix.size):
         mix[a] = 0.0
+        if not round.open[a]:
+            continue
         efficiency = ratio(state, a) if state.rewards.pulls[a] > 0 else np.inf
         if efficiency > best:
             chosen, best = a, efficiency
-    mix[chosen] = 1.0
     for j in range(prices.size):
         prices[j] = state.prices[j] * state.scale[j]
-    for j in range(prices.size):
-        state.log_prices[j] += state.log_step * lower_cost(state, chosen, j)
+    if chosen != SKIP:
+        mix[chosen] = 1.0
+        for j in range(prices.size):
+            state.log_prices[j] += state.log_step * lower_cost(state, chosen, j)
     state.log_prices[prices.size] += state.log_step * state.time_cost
     return chosen
 

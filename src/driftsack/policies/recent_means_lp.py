@@ -30,7 +30,8 @@ from driftsack.lp.step import LOOSE, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
-from driftsack.policies.parts.exploration import explore, try_untried
+from driftsack.policies.parts.exploration import try_untried
+from driftsack.policies.parts.open_arms import explore_open, set_rewards
 from driftsack.policies.policy import Policy
 
 TINY: Final = 1e-12
@@ -44,7 +45,6 @@ class State(NamedTuple):
     mean: Floats  # (m, 1 + d) means of the recent outcomes
     largest: Floats  # (1 + d,) largest mean reward and costs, the units of the LP
     lp: Simplex
-    horizon: int
     epsilon: float
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
@@ -56,13 +56,13 @@ class State(NamedTuple):
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Solve the LP on the recent means and draw the arm."""
     prices[:] = 0.0
-    if not try_untried(state.pulls, mix):
+    if not try_untried(round, state.pulls, mix):
         set_program(state, round)
         if solve(state.lp) != OPTIMAL:
             return STUCK
         for i in range(mix.size):
             mix[i] = state.lp.solution[i]
-        explore(mix, state.epsilon)
+        explore_open(round, mix, state.epsilon)
         for j in range(prices.size):
             prices[j] = state.lp.duals[j] * state.largest[0] / state.largest[1 + j]
     return draw(mix, rng.random())
@@ -82,9 +82,10 @@ def set_program(state: State, round: Round) -> None:
                 lp.objective[i] = state.mean[i, k] / unit
             else:
                 lp.columns[k - 1, i] = state.mean[i, k] / unit
+    set_rewards(lp, round)
     for j in range(ledger.budget.size):
         left = max(ledger.budget[j] - ledger.spent[j], 0.0)
-        lp.rhs[j] = min(left / ((state.horizon - round.t) * largest[1 + j]), LOOSE)
+        lp.rhs[j] = min(left / (round.rounds_left * largest[1 + j]), LOOSE)
     lp.counts[STALE] = 1
 
 
@@ -136,6 +137,11 @@ class RecentMeansLP(Policy):
         """The last pulls of each arm."""
         return problem.arms * self.pulls
 
+    @property
+    def bounded(self) -> bool:
+        """False: it compares rewards and costs with each other only."""
+        return False
+
     def new_state(self, problem: Problem) -> State:
         """The state without observations."""
         arms, kinds = problem.arms, 1 + problem.resources
@@ -145,6 +151,5 @@ class RecentMeansLP(Policy):
             mean=np.zeros((arms, kinds)),
             largest=np.ones(kinds),
             lp=new_step_lp(arms, problem.rate),
-            horizon=problem.horizon,
             epsilon=self.epsilon,
         )

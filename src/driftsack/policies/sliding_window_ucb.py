@@ -44,7 +44,15 @@ from driftsack.policies.parts.first_pulls import (
     new_first_pulls,
     repeat_if_skipped,
 )
-from driftsack.policies.parts.means import WindowedMeans, make_room, observe, set_windows, windowed_means
+from driftsack.policies.parts.means import (
+    WindowedMeans,
+    begin_round,
+    make_room,
+    observe,
+    set_windows,
+    windowed_means,
+)
+from driftsack.policies.parts.open_arms import close_column
 from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.parts.radius import (
     BERNSTEIN,
@@ -80,13 +88,13 @@ class State(NamedTuple):
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Algorithm 1, lines 6 to 9; then make room in the windows for the outcome of the round."""
     stale = state.means.stale
-    state.means.latest[0] = round.t
+    begin_round(state.means, round)
     arm = first_pull(state.first, round, mix, prices)
     if arm != SKIP:
         make_room(state.means, round.t)
         return arm
     for i in range(stale.size[0]):
-        set_bounds(state, stale.members[i])
+        set_bounds(state, round, stale.members[i])
     clear(stale)
     pace(state.pacer, state.lp, round)
     return solve_and_draw(state.lp, state.means, round.t, rng, mix, prices)
@@ -112,15 +120,14 @@ def learn(state: State, outcome: Outcome) -> None:
 
 
 @kernel
-def set_bounds(state: State, arm: int) -> None:
-    """Set the UCB of the reward and the LCB of the costs of one arm (Algorithm 1, line 6)."""
-    rewards, costs, radius = state.means.rewards, state.means.costs, state.radius
-    n = rewards.pulls[arm] + 1.0
-    state.lp.objective[arm] = upper_bound(radius, shrunk_mean(rewards, arm, 0), n, variance(radius, rewards, arm, 0))
-    n = costs.pulls[arm] + 1.0
-    for j in range(state.lp.rhs.size - 1):
-        low = lower_bound(radius, shrunk_mean(costs, arm, j), n, variance(radius, costs, arm, j))
-        state.lp.columns[j, arm] = low
+def set_bounds(state: State, round: Round, arm: int) -> None:
+    """Set the UCB of the reward and the LCB of the costs of one arm (Algorithm 1, line 6), or close it."""
+    if round.open[arm]:
+        state.lp.objective[arm] = reward_bound(state, arm) + round.skip_cost
+        for j in range(state.lp.rhs.size - 1):
+            state.lp.columns[j, arm] = cost_bound(state, j, arm)
+    else:
+        close_column(state.lp, arm)
     column_changed(state.lp, arm)
 
 
@@ -143,25 +150,29 @@ def uses_windows(state: State, length: int | None) -> bool:
 
 
 @kernel
-def optimistic_value(state: State) -> float:
-    """The value of the last solved LP, from its prices."""
+def optimistic_value(state: State, round: Round) -> float:
+    """The optimistic reward of the last solved LP, from its prices."""
     resources = state.lp.rhs.size - 1
     value = float(state.lp.duals[resources])
     for j in range(resources):
         value += state.lp.duals[j] * state.lp.rhs[j]
-    return value
+    return float(value - round.skip_cost * state.lp.solution.sum())
 
 
 @kernel
 def reward_bound(state: State, arm: int) -> float:
-    """The UCB of an arm's reward in the last round chosen."""
-    return float(state.lp.objective[arm])
+    """The UCB of an arm's reward."""
+    rewards, radius = state.means.rewards, state.radius
+    n = rewards.pulls[arm] + 1.0
+    return float(upper_bound(radius, shrunk_mean(rewards, arm, 0), n, variance(radius, rewards, arm, 0)))
 
 
 @kernel
 def cost_bound(state: State, j: int, arm: int) -> float:
-    """The LCB of what an arm uses of resource ``j`` in the last round chosen."""
-    return float(state.lp.columns[j, arm])
+    """The LCB of what an arm uses of resource ``j``."""
+    costs, radius = state.means.costs, state.radius
+    n = costs.pulls[arm] + 1.0
+    return float(lower_bound(radius, shrunk_mean(costs, arm, j), n, variance(radius, costs, arm, j)))
 
 
 @dataclass(frozen=True)
@@ -282,7 +293,7 @@ def ucb_state(
     return State(
         means=windowed_means(problem, lengths, squares=radius.kind == BERNSTEIN),
         radius=radius,
-        pacer=new_pacer(problem.horizon, budget_rule, kept),
+        pacer=new_pacer(budget_rule, kept),
         lp=new_step_lp(problem.arms, kept * problem.rate),
         first=new_first_pulls(problem.arms, first_pulls),
     )

@@ -61,7 +61,7 @@ class State(NamedTuple):
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Let the base choose at the rate of the curve, or skip if spending is ahead of the curve."""
-    ledger, t = round.ledger, round.t
+    ledger, t = round.ledger, max(state.horizon - round.rounds_left, 0.0)
     ahead = False
     for j in range(ledger.budget.size):
         before = allowed(state.curve, j, t / state.horizon)

@@ -39,6 +39,7 @@ from driftsack.numerics.simplex import OPTIMAL, Simplex, solve
 from driftsack.numerics.window import expire
 from driftsack.policies import thompson_two_speed
 from driftsack.policies.parts.beta_posterior import BetaPosterior, draw_means, new_beta_posterior, observe
+from driftsack.policies.parts.open_arms import set_rewards
 from driftsack.policies.parts.pacing import BUDGET_RULES, FIXED, TWO_SPEED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.policy import Policy, renamed_settings
 
@@ -54,7 +55,8 @@ class State(NamedTuple):
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Draw means from the posteriors once per round, solve the LP and draw the arm."""
-    draw_means(state.posterior, state.lp, round.t, rng)
+    if draw_means(state.posterior, state.lp, round.t, rng):
+        set_rewards(state.lp, round)
     pace(state.pacer, state.lp, round)
     if solve(state.lp) != OPTIMAL:
         return STUCK
@@ -111,5 +113,5 @@ class ThompsonBwK(Policy):
         return State(
             posterior=new_beta_posterior(problem, self.windows),
             lp=new_step_lp(problem.arms, problem.rate),
-            pacer=new_pacer(problem.horizon, self.budget_rule),
+            pacer=new_pacer(self.budget_rule),
         )

@@ -23,6 +23,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, Simplex, solve
 from driftsack.numerics.window import expire
 from driftsack.policies.parts.beta_posterior import BetaPosterior, draw_means, new_beta_posterior, observe
+from driftsack.policies.parts.open_arms import set_rewards
 from driftsack.policies.parts.two_speed import (
     TwoSpeed,
     draw_from_tiers,
@@ -53,6 +54,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     pacer, lp = state.pacer, state.lp
     if draw_means(state.posterior, lp, round.t, rng):
         follow(pacer, round, state.drawn, read_draws(state))
+        set_rewards(lp, round)
         set_tiers(pacer, lp, state.largest)
     if solve(lp) != OPTIMAL:
         return STUCK

@@ -17,6 +17,7 @@ from driftsack.core.checks import frozen
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
+from driftsack.policies.parts.open_arms import count_open, nth_open, uniform_over_open
 from driftsack.policies.policy import Policy
 
 
@@ -28,10 +29,10 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Draw an arm uniformly."""
-    mix[:] = state.share[0]
+    """Draw an open arm uniformly."""
+    uniform_over_open(round, mix)
     prices[:] = 0.0
-    return min(int(rng.random() * mix.size), mix.size - 1)
+    return nth_open(round, int(rng.random() * count_open(round)))
 
 
 @kernel

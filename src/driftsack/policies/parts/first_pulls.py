@@ -34,6 +34,16 @@ class FirstPulls(NamedTuple):
         """What the fields may hold after some rounds."""
         return {"due": (0, self.due), "left": (0, self.left), "latest": (-1, np.array([rounds, self.due.size - 1]))}
 
+    def grow_from(self, old: FirstPulls) -> None:
+        """Add the first pulls of new arms.
+
+        Args:
+            old: The first pulls of fewer arms.
+        """
+        self.due[: old.due.size] = old.due
+        self.left[0] = self.due.sum()
+        self.latest[:] = old.latest
+
     def check(self) -> None:
         """Raise unless the number of pulls that are left is their sum and the latest one has an arm."""
         if self.left[0] != self.due.sum() or (self.latest[0] >= 0) != (self.latest[1] >= 0):

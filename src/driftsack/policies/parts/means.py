@@ -16,9 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, Ranges
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, Ranges
+from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
-from driftsack.game.records import Outcome
+from driftsack.game.records import Outcome, Round
+from driftsack.game.state_growth import grow
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.index_set import IndexSet, full_set, insert
 from driftsack.numerics.window import Window, add, expire, open_window
@@ -32,6 +34,7 @@ class WindowedMeans(NamedTuple):
         costs: Ring of w2 rounds and per-arm sums of costs.
         stale: Arms whose estimates have changed since they were last used.
         latest: (1,) the latest round chosen, from 0.
+        version: (1,) that of the arms that were open in the latest round; see ``Round``.
         reward: (1,) scratch; (2,) with squares.
         cost: (d,) scratch; (2d,) with squares.
     """
@@ -40,6 +43,7 @@ class WindowedMeans(NamedTuple):
     costs: Window
     stale: IndexSet
     latest: Ints
+    version: Ints
     reward: Floats
     cost: Floats
 
@@ -52,7 +56,24 @@ class WindowedMeans(NamedTuple):
         Returns:
             The lowest and highest values by field.
         """
-        return {"latest": (-1, rounds)}
+        return {"latest": (-1, rounds), "version": (-1, LARGEST_INT)}
+
+    def grow_from(self, old: WindowedMeans) -> None:
+        """Keep the outcomes in the windows, whose lengths may depend on the number of arms.
+
+        Args:
+            old: The estimator with fewer arms.
+        """
+        self.latest[0] = old.latest[0]
+        for window, before in ((self.rewards, old.rewards), (self.costs, old.costs)):
+            length, now = int(before.length[0]), int(old.latest[0])
+            if length == window.length[0]:
+                grow(window, before)
+                continue
+            for t in range(max(now - length + 1, 0), now + 1):
+                if before.arms[t % length] != SKIP:
+                    outcomes = before.outcomes[t % length] / before.grid[0]
+                    add(window, now, t, int(before.arms[t % length]), outcomes)
 
 
 class DiscountedMeans(NamedTuple):
@@ -100,6 +121,7 @@ def windowed_means(problem: Problem, lengths: tuple[int, int], squares: bool = F
         costs=open_window(lengths[1], horizon, arms, outcomes=kinds * problem.resources),
         stale=full_set(arms),
         latest=np.full(1, -1, dtype=np.int64),
+        version=np.full(1, -1, dtype=np.int64),
         reward=np.zeros(kinds),
         cost=np.zeros(kinds * problem.resources),
     )
@@ -143,6 +165,21 @@ def observe(means: WindowedMeans, t: int, arm: int, reward: float, costs: Floats
         insert(means.stale, arm)
     if add(means.costs, now, t, arm, means.cost):
         insert(means.stale, arm)
+
+
+@kernel
+def begin_round(means: WindowedMeans, round: Round) -> None:
+    """Note the round; if other arms are open than before, all estimates are to be used again.
+
+    Args:
+        means: The estimator.
+        round: The round.
+    """
+    means.latest[0] = round.t
+    if means.version[0] != round.version:
+        means.version[0] = round.version
+        for i in range(round.open.size):
+            insert(means.stale, i)
 
 
 @kernel

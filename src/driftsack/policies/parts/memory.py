@@ -34,6 +34,9 @@ class Memory(NamedTuple):
         """Anything: the states that lie in it are checked."""
         return {"floats": None, "ints": None}
 
+    def grow_from(self, old: Memory) -> None:
+        """Nothing: the states that lie in it grow."""
+
 
 def check_base(base: Any) -> None:
     """Raise unless ``base`` is a policy that learns from outcomes alone."""

@@ -27,27 +27,24 @@ class Pacer(NamedTuple):
 
     Attributes:
         remaining: Whether to pace by the remaining budget instead of the round's rate.
-        horizon: The number of rounds.
         kept: The factor 1 - ε on the rate.
     """
 
     remaining: bool
-    horizon: int
     kept: float
 
 
-def new_pacer(horizon: int, budget_rule: str, kept: float = 1.0) -> Pacer:
+def new_pacer(budget_rule: str, kept: float = 1.0) -> Pacer:
     """The pacer of a budget rule.
 
     Args:
-        horizon: The number of rounds.
         budget_rule: ``"fixed"`` or ``"remaining"``.
         kept: The factor 1 - ε on the rate.
 
     Returns:
         The pacer.
     """
-    return Pacer(budget_rule == REMAINING, horizon, kept)
+    return Pacer(budget_rule == REMAINING, kept)
 
 
 def check_budget_rule(recipe: Any, rules: tuple[str, ...] = BUDGET_RULES) -> None:
@@ -68,5 +65,5 @@ def pace(pacer: Pacer, lp: Simplex, round: Round) -> None:
     for j in range(ledger.budget.size):
         rate = round.rate[j]
         if pacer.remaining:
-            rate = max(ledger.budget[j] - ledger.spent[j], 0.0) / (pacer.horizon - round.t)
+            rate = max(ledger.budget[j] - ledger.spent[j], 0.0) / round.rounds_left
         lp.rhs[j] = min(pacer.kept * rate, LOOSE)

@@ -51,6 +51,7 @@ STEP: Final = 12.0  # over the root of the number of rounds
 FIRST_STEP: Final = 0.4  # the largest
 LARGEST_EXCESS: Final = 3.0
 RANGE: Final = 1e3  # prices stay within this factor of the mean reward
+LARGEST_REWARD: Final = 1e12  # above every reward and every cost of skipping
 TINY: Final = 1e-100
 
 
@@ -66,7 +67,6 @@ class TwoSpeed(NamedTuple):
     used: Floats  # (d,) scratch: what the best responses use
     unit: Floats  # (d,) the budget rate
     warm_up: int  # rounds at the even pace before the first step of the price
-    horizon: int
     speed: float  # theta
     remaining: bool  # pace by what is left, instead of the round's rate
 
@@ -79,6 +79,18 @@ class TwoSpeed(NamedTuple):
             "used": None,
             "unit": (self.unit, self.unit),
         }
+
+    def grow_from(self, old: TwoSpeed) -> None:
+        """Keep the price and the snapshots, in which a new arm is no best response.
+
+        Args:
+            old: The pacer with fewer arms.
+        """
+        arms = old.snapshots.shape[1]
+        self.snapshots[:, :arms] = old.snapshots
+        self.snapshots[:, arms:, 0] = -LARGEST_REWARD
+        for name in ("price", "pace", "kept", "gap", "rounds"):
+            getattr(self, name)[:] = getattr(old, name)
 
     def check(self) -> None:
         """Raise unless there are snapshots once there are rounds."""
@@ -99,7 +111,6 @@ def new_two_speed(problem: Problem, speed: float = 2.0, remaining: bool = True) 
         used=np.zeros(resources),
         unit=np.maximum(problem.rate, TINY),
         warm_up=warm_up_rounds(problem.horizon),
-        horizon=problem.horizon,
         speed=speed,
         remaining=remaining,
     )
@@ -130,7 +141,7 @@ def follow(pacer: TwoSpeed, round: Round, means: Floats, reward: float) -> None:
     set_pace(pacer, round)
     keep_snapshot(pacer, means)
     if not is_even(pacer):
-        update_price(pacer, reward)
+        update_price(pacer, round, reward)
 
 
 @kernel
@@ -140,7 +151,7 @@ def set_pace(pacer: TwoSpeed, round: Round) -> None:
     for j in range(pacer.pace.size):
         rate = round.rate[j]
         if pacer.remaining:
-            rate = max(ledger.budget[j] - ledger.spent[j], 0.0) / (pacer.horizon - round.t)
+            rate = max(ledger.budget[j] - ledger.spent[j], 0.0) / round.rounds_left
         pacer.pace[j] = rate / pacer.unit[j]
 
 
@@ -157,7 +168,7 @@ def average_price(pacer: TwoSpeed, j: int, price: float) -> None:
 
 
 @kernel
-def update_price(pacer: TwoSpeed, reward: float) -> None:
+def update_price(pacer: TwoSpeed, round: Round, reward: float) -> None:
     """One step of the long-run price, every few rounds; it stays within a factor of the mean reward."""
     if pacer.rounds[0] % EVERY != 0:
         return
@@ -165,7 +176,7 @@ def update_price(pacer: TwoSpeed, reward: float) -> None:
     for j in range(pacer.price.size):
         pacer.used[j] = 0.0
     for s in range(kept):
-        arm = best_response(pacer.snapshots[s], pacer.price)
+        arm = best_response(pacer.snapshots[s], pacer.price, round)
         if arm >= 0:
             for j in range(pacer.price.size):
                 pacer.used[j] += pacer.snapshots[s, arm, 1 + j]
@@ -176,10 +187,12 @@ def update_price(pacer: TwoSpeed, reward: float) -> None:
 
 
 @kernel
-def best_response(estimates: Floats, price: Floats) -> int:
-    """The arm with the largest reward less the price of its costs, or -1 if none is above 0."""
-    best, arm = 0.0, -1
+def best_response(estimates: Floats, price: Floats, round: Round) -> int:
+    """The open arm with the largest reward less the price of its costs, or -1 if skipping is better."""
+    best, arm = -round.skip_cost, -1
     for i in range(estimates.shape[0]):
+        if not round.open[i]:
+            continue
         value = estimates[i, 0]
         for j in range(price.size):
             value -= price[j] * estimates[i, 1 + j]

@@ -1,0 +1,122 @@
+"""Which arms a policy may choose: closed columns of a step LP, and probabilities over the open arms.
+
+If every arm is open, which is the usual case, nothing here changes a probability, to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from driftsack.core.arrays import Floats
+from driftsack.core.decision import SKIP
+from driftsack.game.records import Round
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.exp3p import SMALLEST
+from driftsack.numerics.simplex import Simplex
+
+CLOSED: Final = -1.0
+"""The objective of a closed arm in a step LP: skipping is better."""
+
+
+@kernel
+def close_column(lp: Simplex, arm: int) -> None:
+    """Make an arm useless in a step LP. Its costs are set to 0, since lower bounds of costs may be negative.
+
+    Args:
+        lp: The step LP; call ``column_changed`` afterwards.
+        arm: The arm.
+    """
+    lp.objective[arm] = CLOSED
+    for j in range(lp.rhs.size - 1):
+        lp.columns[j, arm] = 0.0
+
+
+@kernel
+def set_rewards(lp: Simplex, round: Round) -> None:
+    """Close the arms that are not open and add what it costs to skip the round to the rewards of the others.
+
+    Args:
+        lp: A step LP whose objective holds the rewards of the arms, and whose costs are not negative.
+        round: The round.
+    """
+    for i in range(round.open.size):
+        lp.objective[i] = lp.objective[i] + round.skip_cost if round.open[i] else CLOSED
+
+
+@kernel
+def count_open(round: Round) -> int:
+    """The number of open arms."""
+    count = 0
+    for i in range(round.open.size):
+        count += round.open[i]
+    return count
+
+
+@kernel
+def nth_open(round: Round, n: int) -> int:
+    """The arm with n open arms before it, or the last open one; ``SKIP`` if no arm is open."""
+    found = SKIP
+    for i in range(round.open.size):
+        if round.open[i]:
+            found = i
+            if n == 0:
+                break
+            n -= 1
+    return found
+
+
+@kernel
+def uniform_over_open(round: Round, mix: Floats) -> None:
+    """Give every open arm the same probability.
+
+    Args:
+        round: The round.
+        mix: (m,) written.
+    """
+    count = count_open(round)
+    for i in range(mix.size):
+        mix[i] = 1.0 / count if round.open[i] else 0.0
+
+
+@kernel
+def explore_open(round: Round, mix: Floats, share: float) -> None:
+    """Replace a share of the mix by uniformly random open arms.
+
+    Args:
+        round: The round.
+        mix: (m,) changed in place; 0 for closed arms.
+        share: The share.
+    """
+    count = count_open(round)
+    for i in range(mix.size):
+        if round.open[i]:
+            mix[i] = (1.0 - share) * mix[i] + share / count
+
+
+@kernel
+def restrict_to_open(round: Round, mix: Floats) -> None:
+    """Condition probabilities on the open arms and ``SKIP``, which has what is left of 1.
+
+    Args:
+        round: The round.
+        mix: (m,) changed in place.
+    """
+    closed = 0.0
+    for i in range(mix.size):
+        if not round.open[i]:
+            closed += mix[i]
+            mix[i] = 0.0
+    if closed > 0.0:
+        kept = max(1.0 - closed, SMALLEST)
+        for i in range(mix.size):
+            mix[i] = min(mix[i] / kept, 1.0)
+
+
+@kernel
+def last_possible(mix: Floats) -> int:
+    """The last arm with a positive probability, or ``SKIP``; for a mix that sums to 1 except for rounding."""
+    found = SKIP
+    for i in range(mix.size):
+        if mix[i] > 0.0:
+            found = i
+    return found
