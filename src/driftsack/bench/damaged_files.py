@@ -182,7 +182,7 @@ def victims() -> list[Policy]:
 def started(policy: Policy, rng: Generator) -> bytes:
     """The file of a learner in the middle of its rounds, with pending decisions."""
     budget = [20.0] if isinstance(policy, Exp3BwK) else [20.0, 25.0]
-    learner = Learner(policy, Problem(horizon=HORIZON, arms=3, budget=budget), seed=1)
+    learner = Learner(policy, Problem(horizon=HORIZON, arms=3, budget=budget, cost_max=1.0), seed=1)
     go_on(learner, 25, rng)
     for _ in range(3):
         learner.ask()
@@ -193,9 +193,10 @@ def go_on(learner: Learner, rounds: int, rng: Generator) -> None:
     """Tell what is pending, and ask and tell for some rounds, while the budgets last."""
     for decision in learner.pending:
         learner.tell(decision, float(rng.random()), 0.6 * rng.random(learner.problem.resources))
+    caps = None if learner.problem.bounded else [1.0] * learner.problem.resources
     for _ in range(rounds):
         try:
-            decision = learner.ask()
+            decision = learner.ask(caps=caps)
         except (BudgetExhaustedError, HorizonReachedError):
             return
         if decision.arm != SKIP:

@@ -15,6 +15,7 @@ Ranges = dict[str, tuple[Any, Any] | None]
 """The lowest and highest values that fields of a state may have, or None for fields that may hold anything."""
 
 LARGEST_INT = 2**60
+LARGEST_OUTCOME = 1e9  # in units of ``cost_max`` and ``reward_max``, for policies that are not bounded
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 ROUNDING = 1e-9  # relative tolerance, so that 0.1 + 0.2 counts as at most 0.3
 

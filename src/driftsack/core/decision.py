@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, overload
 
 import numpy as np
@@ -28,6 +28,7 @@ class Decision:
         name: The name of the arm, its number as text if the arms have no names; None for ``SKIP``.
         source: Which learner made the decision, and in which of its lives: a learner that is loaded, copied or forked
             begins a new one, so that decisions made after a snapshot are not confused with those made after loading it.
+        reserved: (d,) what is reserved for the decision, the most that it may cost; NaN where that is not known.
     """
 
     round: int
@@ -36,6 +37,7 @@ class Decision:
     prices: Floats
     name: str | None = None
     source: str = ""
+    reserved: Floats = field(default_factory=lambda: np.zeros(0))
 
     @property
     def skipped(self) -> bool:
@@ -57,6 +59,7 @@ class Decisions(Sequence[Decision]):
         arms: (n,) the arms, ``SKIP`` where a round is skipped.
         mixes: (n, m) probabilities of the arms.
         prices: (n, d) dual prices, in the problem's units.
+        reserved: (n, d) what is reserved for each decision.
         arm_names: The names of the arms.
         source: As in :class:`Decision`.
     """
@@ -65,6 +68,7 @@ class Decisions(Sequence[Decision]):
     arms: Ints
     mixes: Floats
     prices: Floats
+    reserved: Floats
     arm_names: tuple[str, ...]
     source: str
 
@@ -96,10 +100,17 @@ class Decisions(Sequence[Decision]):
         if isinstance(index, (int, np.integer)):
             arm = int(self.arms[index])
             name = None if arm == SKIP else self.arm_names[arm]
-            return Decision(int(self.rounds[index]), arm, self.mixes[index], self.prices[index], name, self.source)
-        parts = (read_only(part[index]) for part in (self.rounds, self.arms, self.mixes, self.prices))
-        rounds, arms, mixes, prices = parts
-        return Decisions(rounds, arms, mixes, prices, self.arm_names, self.source)
+            rows = self.mixes[index], self.prices[index]
+            return Decision(int(self.rounds[index]), arm, *rows, name, self.source, self.reserved[index])
+        return Decisions(
+            rounds=read_only(self.rounds[index]),
+            arms=read_only(self.arms[index]),
+            mixes=read_only(self.mixes[index]),
+            prices=read_only(self.prices[index]),
+            reserved=read_only(self.reserved[index]),
+            arm_names=self.arm_names,
+            source=self.source,
+        )
 
 
 def read_only(array: Any) -> Any:

@@ -44,6 +44,7 @@ EXHAUSTED: Final = -5
 
 REMEMBERED: Final = 512  # settled decisions whose content is kept, to recognise a repeated tell
 FIRST_CAPACITY: Final = 16
+MOST_EPOCHS: Final = 2**32
 
 
 class Awaited(NamedTuple):
@@ -54,6 +55,7 @@ class Awaited(NamedTuple):
     t: Ints  # (n,) the round on the policy's clock, from 0
     arm: Ints  # (n,)
     season: Ints  # (n,) the season whose budgets the decision is charged to
+    epoch: Ints  # (n,) the life of the learner in which the decision was made
     probability: Floats  # (n,) of the arm when it was chosen
     at: Floats  # (n,) the time of the request in seconds; NaN if it was not given
     reserved: Ints  # (n, d) in grid units; -1 where the most that the arm may cost is not known
@@ -67,6 +69,7 @@ class Settled(NamedTuple):
     """The latest decisions that were settled, to recognise a repeated call."""
 
     number: Ints  # (REMEMBERED,) 0 where there is none
+    epoch: Ints  # (REMEMBERED,) as in ``Awaited``
     kind: Ints  # (REMEMBERED,) TOLD or CANCELLED
     outcome: Floats  # (REMEMBERED, 1 + d) reward and costs as they were given
     total: Ints  # (1,) number of decisions settled so far
@@ -86,6 +89,7 @@ class Desk(NamedTuple):
     begun: Ints  # (1,) rounds that have begun, and the number of the latest decision
     clock: Ints  # (1,) rounds of the policy's clock; rounds that were taught count too
     season: Ints  # (1,)
+    epoch: Ints  # (1,) the present life of the learner; one that is loaded or forked begins a new life
     last: Ints  # (1,) the last round; -1 if there is none
     slot: Ints  # (1,) written: the slot of the latest decision, or an arm that does not exist
     mix: Floats  # (m,) written
@@ -112,6 +116,7 @@ def new_awaited(capacity: int, arms: int, resources: int) -> Awaited:
         t=zeros(),
         arm=zeros(),
         season=zeros(),
+        epoch=zeros(),
         probability=np.zeros(capacity),
         at=np.zeros(capacity),
         reserved=np.zeros((capacity, resources), dtype=np.int64),
@@ -139,6 +144,7 @@ def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_
         begun=np.zeros(1, dtype=np.int64),
         clock=np.zeros(1, dtype=np.int64),
         season=np.zeros(1, dtype=np.int64),
+        epoch=np.zeros(1, dtype=np.int64),
         last=np.array([problem.horizon if problem.period is None else -1]),
         slot=np.zeros(1, dtype=np.int64),
         mix=np.zeros(arms),
@@ -151,6 +157,7 @@ def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_
         awaited=new_awaited(capacity, arms, d),
         settled=Settled(
             number=np.zeros(REMEMBERED, dtype=np.int64),
+            epoch=np.zeros(REMEMBERED, dtype=np.int64),
             kind=np.zeros(REMEMBERED, dtype=np.int64),
             outcome=np.zeros((REMEMBERED, 1 + d)),
             total=np.zeros(1, dtype=np.int64),
@@ -231,6 +238,7 @@ def keep(ledger: Ledger, terms: Terms, desk: Desk, t: int, arm: int, at: float) 
     awaited.t[slot] = t
     awaited.arm[slot] = arm
     awaited.season[slot] = desk.season[0]
+    awaited.epoch[slot] = desk.epoch[0]
     awaited.probability[slot] = desk.mix[arm]
     awaited.at[slot] = at
     for i in range(desk.mix.size):
@@ -324,6 +332,7 @@ def remember(desk: Desk, slot: int, reward: float, kind: int) -> None:
     row = settled.total[0] % settled.number.size
     settled.total[0] += 1
     settled.number[row] = desk.awaited.number[slot]
+    settled.epoch[row] = desk.awaited.epoch[slot]
     settled.kind[row] = kind
     settled.outcome[row, 0] = reward
     for j in range(desk.given.size):

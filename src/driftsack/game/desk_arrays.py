@@ -11,7 +11,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Ints
 from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, ROUNDING
 from driftsack.game.amounts import MOST_UNITS
-from driftsack.game.desk import FORFEITED, FREE, PENDING, REMEMBERED, Awaited, Desk, new_awaited
+from driftsack.game.desk import FORFEITED, FREE, MOST_EPOCHS, PENDING, REMEMBERED, Awaited, Desk, new_awaited
 from driftsack.game.ledger import Ledger
 from driftsack.game.records import Terms
 from driftsack.game.state_checks import check_array
@@ -20,7 +20,7 @@ Stored = dict[str, npt.NDArray[Any]]
 DESK: Final = ("begun", "clock", "season", "last")
 TERMS: Final = ("rate", "end", "open", "version")
 ROWS: Final = Awaited._fields[:-2]
-SETTLED: Final = ("number", "kind", "outcome")
+SETTLED: Final = ("number", "epoch", "kind", "outcome")
 OVERRUNS: Final = ("decisions", "excess", "clipped")
 
 
@@ -100,6 +100,7 @@ def _fill_settled(desk: Desk, stored: Stored, begun: int) -> None:
             raise ValueError(f"array settled.{name} has another shape or type than this problem needs")
         target[places] = given
     check_array("settled.number", settled.number, (0, begun))
+    check_array("settled.epoch", settled.epoch, (0, MOST_EPOCHS - 1))
     check_array("settled.kind", settled.kind, (0, 2))
     check_array("settled.outcome", settled.outcome, (-LARGEST_FLOAT, LARGEST_FLOAT))
 
@@ -123,6 +124,7 @@ def _awaited(stored: Stored, arms: int, resources: int, begun: int, clock: int) 
         "t": (0, clock - 1),
         "arm": (0, arms - 1),
         "season": (0, LARGEST_INT),
+        "epoch": (0, MOST_EPOCHS - 1),
         "probability": (0.0, 1.0 + ROUNDING),
         "reserved": (-1, MOST_UNITS),
         "mixes": (0.0, 1.0 + ROUNDING),

@@ -78,7 +78,9 @@ def add(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
     length = window.length[0]
     if length > 0 and t <= now - length:
         return False
-    if length == 0 and window.pulls[arm] >= LARGEST_SUM / window.grid[0]:
+    if length > 0:
+        expire(window, t)  # a second outcome of the same round replaces the first
+    elif window.pulls[arm] >= LARGEST_SUM / window.grid[0]:
         halve(window, arm)
     for i in range(outcomes.size):
         steps = np.int64(math.floor(outcomes[i] * window.grid[0] + 0.5))

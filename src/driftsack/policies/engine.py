@@ -9,12 +9,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.checks import LARGEST_OUTCOME, frozen
 from driftsack.core.errors import InfeasibleError, OutOfRangeError, SettingError, TooLargeError
 from driftsack.core.problem import Problem
 from driftsack.game import desk as decisions
@@ -29,7 +31,6 @@ from driftsack.numerics.pinned import pin
 from driftsack.policies.policy import Policy
 
 MOST_AWAITED: Final = 2**22  # decisions without an outcome
-LARGEST_OUTCOME: Final = 1e9  # in units of ``cost_max`` and ``reward_max``, for policies that are not bounded
 
 
 @dataclass
@@ -69,7 +70,7 @@ class Engine:
         self._set_worst(problem, range(problem.arms))
         self.past: dict[int, Season] = {}
         self.fallbacks = 0
-        self._check_fallback(problem)
+        self.check_fallback(problem, problem.horizon, self.ledger.granted)
         self.restore_terms()
         self.pin()
 
@@ -84,6 +85,12 @@ class Engine:
         """Offer every arm that is not retired, at the most that it may cost."""
         self.terms.offered[:] = self.offered
         self.terms.worst[:] = self.worst
+
+    def most_amounts(self, worst: Ints) -> Floats:
+        """(m + 1, d) what is reserved for each arm and, last, for ``SKIP``; NaN where that is not known."""
+        rows = [amounts_of(self.ledger, np.maximum(column, 0)) for column in worst.T]
+        amounts = np.where(worst.T < 0, np.nan, rows)
+        return frozen(np.vstack([amounts, np.zeros(worst.shape[0])]))
 
     # Decisions
 
@@ -146,7 +153,7 @@ class Engine:
         status: int = season.settle(slot, reward, told)
         if status <= decisions.OVERRAN:
             unused = np.clip(before - season.ledger.reserved - season.ledger.charged, 0, reserved)
-            moved = np.floor(unused * season.rollover).astype(np.int64)
+            moved = share_of(unused, season.rollover)
             season.ledger.granted[:] -= moved
             self._add(moved)
             self._drop_past()
@@ -198,7 +205,7 @@ class Engine:
         """Begin a season with new budgets, plus a share of what is left of the old ones."""
         old = self.ledger
         free = np.maximum(old.granted - old.charged - old.reserved, 0)
-        moved = np.floor(free * rollover).astype(np.int64)
+        moved = share_of(free, rollover)
         new = old._replace(**{name: getattr(old, name).copy() for name in ("budget", "spent", "granted", "charged")})
         new = new._replace(reserved=np.zeros_like(old.reserved))
         new.granted[:] = self.units(amounts)
@@ -221,23 +228,23 @@ class Engine:
         rounds = max(self.terms.end[0] - self.desk.clock[0], 1.0)
         self.terms.rate[:] = np.maximum(self.left(), 0.0) / rounds
 
-    def _check_fallback(self, problem: Problem) -> None:
-        """Raise if the budgets cannot pay for the fallback arm in every round."""
+    def check_fallback(self, problem: Problem, rounds: int, units: Ints) -> None:
+        """Raise if amounts, in grid units, cannot pay for the fallback arm in so many rounds."""
         if problem.fallback is None or not self.safe:
             return
         if not problem.bounded:
             raise SettingError(
                 "safe=True with a fallback keeps in reserve what it may cost, which is not known; set cost_max."
             )
-        needed = [units * problem.horizon for units in self.terms.fallback_worst.tolist()]
-        for j, (most, granted) in enumerate(zip(needed, self.ledger.granted.tolist(), strict=True)):
-            if most <= granted:
+        needed = [worst * rounds for worst in self.terms.fallback_worst.tolist()]
+        for j, (most, available) in enumerate(zip(needed, units.tolist(), strict=True)):
+            if most <= available:
                 continue
-            amount = in_units_of_problem(most, exponents_of(self.ledger)[j])
+            amount, given = (in_units_of_problem(n, exponents_of(self.ledger)[j]) for n in (most, available))
             raise InfeasibleError(
-                f"answering {problem.horizon:,} requests by {problem.arm_names[problem.fallback]!r} may cost "
-                f"{amount:g} of {problem.resource_names[j]!r}, got a budget of {problem.budget[j]:g}; a budget of "
-                f"{amount:g} would do, or a smaller cost_max of that arm, or fewer rounds."
+                f"answering {rounds:,} requests by {problem.arm_names[problem.fallback]!r} may cost {amount:g} of "
+                f"{problem.resource_names[j]!r}, got a budget of {given:g}; a budget of {amount:g} would do, or a "
+                "smaller cost_max of that arm, or fewer rounds."
             )
 
     # Arms
@@ -265,6 +272,7 @@ class Engine:
                 self.worst[:, arm] = [whole_units(amount, k, up=True) for amount, k in pairs]
         if problem.fallback is not None:
             self.terms.fallback_worst[:] = np.maximum(self.worst[:, problem.fallback], 0)
+        self.most = self.most_amounts(self.worst)
 
     def _grow(self, problem: Problem) -> None:
         """Make every array larger by one arm."""
@@ -304,6 +312,11 @@ class Engine:
             if teach(arm, probability, reward) == STUCK:
                 self._solve()
                 teach(arm, probability, reward)
+
+
+def share_of(units: Ints, share: float) -> Ints:
+    """(d,) a share of amounts in grid units, rounded down; exact, since a rounding error would be money."""
+    return np.array([int(Fraction(share) * amount) for amount in units.tolist()], dtype=np.int64)
 
 
 def inner_problem(problem: Problem, cost_unit: Floats | None) -> Problem:

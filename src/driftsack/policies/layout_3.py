@@ -56,12 +56,14 @@ def upgraded(content: dict[str, Any], stored: Stored, problem: Problem, state: A
         "pending.t": stored["pending.rounds"] - 1,
         "pending.arm": arms,
         "pending.season": np.zeros(count, dtype=np.int64),
+        "pending.epoch": np.zeros(count, dtype=np.int64),
         "pending.probability": mixes[np.arange(count), arms],
         "pending.at": np.full(count, np.nan),
         "pending.reserved": terms.worst[:, arms].T.copy(),
         "pending.mixes": mixes,
         "pending.prices": stored["pending.prices"] * np.asarray(problem.cost_max) / problem.reward_max,
         "settled.number": np.zeros(0, dtype=np.int64),
+        "settled.epoch": np.zeros(0, dtype=np.int64),
         "settled.kind": np.zeros(0, dtype=np.int64),
         "settled.outcome": np.zeros((0, 1 + problem.resources)),
         "settled.total": 0 * one,
@@ -74,8 +76,7 @@ def upgraded(content: dict[str, Any], stored: Stored, problem: Problem, state: A
         "arms.offered": np.ones(problem.arms, dtype=np.bool_),
         "arms.worst": terms.worst,
     }
-    numbers = stored["pending.rounds"].tolist()
-    header = {"lineage": "0" * 16, "sources": [[n, 0] for n in numbers], "start": 0.0, "latest": None, "rollovers": []}
+    header = {"lineage": "0" * 16, "start": 0.0, "latest": None, "rollovers": []}
     return {**content, **header}, current
 
 

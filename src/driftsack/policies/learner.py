@@ -125,7 +125,6 @@ class Learner:
         self._altered = False  # whether the terms are those of a single request
         desk = self._engine.desk
         self._price_unit: Floats = desk.scale[0] / desk.cost_unit  # what a normalised price of 1 is
-        self._sources: dict[int, str] = {}  # where pending decisions of earlier lives come from, by round
         self._issued: dict[int, Decision] = {}  # pending decisions, by round, as far as they were made in this life
         self._begin_life()
         self._find_slots()
@@ -133,8 +132,9 @@ class Learner:
     def _begin_life(self) -> None:
         """Give the decisions that are made from now on another source."""
         self._process = os.getpid()
-        self._epoch = secrets.randbits(32)
-        self._source = self._source_of(self._epoch)
+        epoch = secrets.randbelow(steps.MOST_EPOCHS)
+        self._engine.desk.epoch[0] = epoch
+        self._source = self._source_of(epoch)
 
     def _source_of(self, epoch: int) -> str:
         return f"{self._lineage}-{epoch:08x}"
@@ -145,7 +145,6 @@ class Learner:
         used = np.flatnonzero(awaited.status != FREE)
         self._slots = dict(zip(awaited.number[used].tolist(), used.tolist(), strict=True))
         self._issued = {number: own for number, own in self._issued.items() if number in self._slots}
-        self._sources = {number: own for number, own in self._sources.items() if number in self._slots}
 
     @property
     def round(self) -> int:
@@ -190,6 +189,12 @@ class Learner:
         slots = np.flatnonzero(awaited.status == status)
         return tuple(self._decision(slot) for slot in slots[np.argsort(awaited.number[slots])].tolist())
 
+    def _reserved(self, slot: int) -> Floats:
+        """(d,) what is reserved for the decision in a slot; NaN where that is not known."""
+        units = self._engine.desk.awaited.reserved[slot]
+        amounts = amounts_of(self._engine.ledger, np.maximum(units, 0))
+        return read_only(np.where(units < 0, np.nan, amounts))  # type: ignore[no-any-return]
+
     def _decision(self, slot: int) -> Decision:
         """The decision in a slot."""
         awaited = self._engine.desk.awaited
@@ -198,8 +203,8 @@ class Learner:
             return self._issued[number]
         prices = read_only(awaited.prices[slot] * self._price_unit)
         mix = read_only(awaited.mixes[slot, : self.problem.arms].copy())
-        source = self._sources.get(number, self._source)
-        return Decision(number, arm, mix, prices, self.problem.arm_names[arm], source)
+        source = self._source_of(int(awaited.epoch[slot]))
+        return Decision(number, arm, mix, prices, self.problem.arm_names[arm], source, self._reserved(slot))
 
     @property
     def overruns(self) -> Overruns:
@@ -301,7 +306,6 @@ class Learner:
     def _open_request(self, open: Any, caps: Any, at: Any) -> float:  # noqa: A002
         """Set the terms of a request and return its time."""
         if self._process != os.getpid():
-            self._sources |= dict.fromkeys(self._slots.keys() - self._sources.keys(), self._source)
             self._begin_life()
         engine = self._engine
         if self._altered:
@@ -325,9 +329,11 @@ class Learner:
         mix, prices = desk.mix[: self.problem.arms].copy(), desk.prices * self._price_unit
         mix.flags.writeable = prices.flags.writeable = False
         if arm == SKIP:
-            return Decision(number, arm, mix, prices, None, self._source)
-        decision = Decision(number, arm, mix, prices, self.problem.arm_names[arm], self._source)
-        self._slots[number] = int(desk.slot[0])
+            return Decision(number, arm, mix, prices, None, self._source, self._engine.most[SKIP])
+        slot = int(desk.slot[0])
+        reserved = self._reserved(slot) if self._altered else self._engine.most[arm]
+        decision = Decision(number, arm, mix, prices, self.problem.arm_names[arm], self._source, reserved)
+        self._slots[number] = slot
         self._issued[number] = decision
         return decision
 
@@ -348,11 +354,19 @@ class Learner:
             f"STUCK (-2) at most once; in round {self.round + 1} it returned {int(self._engine.desk.slot[0])}."
         )
 
-    def ask_many(self, count: int, at: float | datetime | None = None) -> Decisions:
+    def ask_many(
+        self,
+        count: int,
+        open: Sequence[str] | Sequence[int] | Bools | None = None,  # noqa: A002
+        caps: ArmAmounts | None = None,
+        at: float | datetime | None = None,
+    ) -> Decisions:
         """Begin several rounds at once; the decisions are those of as many calls of :meth:`ask`.
 
         Args:
             count: The number of rounds.
+            open: The arms that each request may use, as in :meth:`ask`.
+            caps: The most that each request may cost, as in :meth:`ask`.
             at: The time of these requests, as in :meth:`ask`.
 
         Returns:
@@ -364,7 +378,7 @@ class Learner:
         """
         number = whole(count, "count", at_least=1)
         with self._changing("ask_many") as engine:
-            seconds = self._open_request(None, None, at)
+            seconds = self._open_request(open, caps, at)
             batch = steps.new_batch(number, engine.desk.mix.size, self.problem.resources)
             before = int(engine.desk.begun[0])
             filled = engine.begin_many(batch, seconds)
@@ -374,9 +388,11 @@ class Learner:
             kept = batch.slots[:filled] >= 0
             self._slots.update(zip(rounds[kept].tolist(), batch.slots[:filled][kept].tolist(), strict=True))
             mixes, prices = batch.mixes[:filled, : self.problem.arms], batch.prices[:filled] * self._price_unit
-            for part in (rounds, batch.arms, mixes, prices):
+            arms = batch.arms[:filled]
+            reserved = (engine.most_amounts(engine.terms.worst) if self._altered else engine.most)[arms]
+            for part in (rounds, arms, mixes, prices, reserved):
                 read_only(part)
-            return Decisions(rounds, batch.arms[:filled], mixes, prices, self.problem.arm_names, self._source)
+            return Decisions(rounds, arms, mixes, prices, reserved, self.problem.arm_names, self._source)
 
     def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
         """Report the outcome of a decision, in any order. The same call again changes nothing.
@@ -439,7 +455,7 @@ class Learner:
         finally:
             self._busy = False
         if status == steps.OVERRAN and not self._warned:
-            self._warn(decision, costs)
+            self._warn(f"round {decision.round}", costs)
 
     def _raise_invalid(self, reward: Any, costs: Any) -> None:
         """Raise the error of an outcome that could not be settled."""
@@ -448,7 +464,7 @@ class Learner:
             f"costs must be amounts that the ledger can hold, got {costs}; are they in other units than the budget?"
         )
 
-    def _warn(self, decision: Decision, costs: Any) -> None:
+    def _warn(self, which: str, costs: Any) -> None:
         """Warn about the first overrun that is not a rounding error."""
         excess = self.overruns.excess
         if (excess <= NEGLIGIBLE * np.asarray(self.problem.cost_max)).all():
@@ -457,7 +473,7 @@ class Learner:
         names = zip(self.problem.resource_names, np.asarray(costs, dtype=np.float64).tolist(), strict=True)
         paid = ", ".join(f"{name} {cost:g}" for name, cost in names)
         warnings.warn(
-            f"round {decision.round} cost more than was reserved for it ({paid}). It is charged in full; see "
+            f"{which} cost more than was reserved for it ({paid}). It is charged in full; see "
             "learner.overruns. Budgets hold only if no cost exceeds cost_max or the caps of its request.",
             OverrunWarning,
             stacklevel=4,
@@ -495,7 +511,12 @@ class Learner:
             return
         settled = self._engine.desk.settled
         rows = np.flatnonzero(settled.number == decision.round)
-        same = rows.size and settled.kind[rows[0]] == kind and decision.source.startswith(self._lineage)
+        same = rows.size and settled.kind[rows[0]] == kind
+        if same and decision.source != self._source_of(int(settled.epoch[rows[0]])):
+            raise UnknownDecisionError(
+                f"round {decision.round} was a decision of another life of this learner, got one with id "
+                f"{decision.id}; tell the learner that was asked."
+            )
         if not (same and np.array_equal(settled.outcome[rows[0]], [reward, *costs])):
             raise AlreadyToldError(
                 f"round {decision.round} has no pending outcome: it was reported with other content, cancelled, or is "
@@ -511,7 +532,8 @@ class Learner:
             costs: (n, d) the costs.
 
         Raises:
-            UnknownDecisionError: This learner did not make a decision, or it was settled before.
+            UnknownDecisionError: This learner did not make a decision.
+            AlreadyToldError: A decision was settled before, with another outcome.
             ShapeError: The arrays do not have one row for each decision.
             OutOfRangeError: A cost is negative.
         """
@@ -522,22 +544,27 @@ class Learner:
         with self._changing("tell_many") as engine:
             rounds = decisions.rounds[made].tolist()
             slots = np.array([self._slots.get(number, -1) for number in rounds], dtype=np.int64)
-            self._check_batch(decisions, made, slots)
-            requests.settle_batch(engine, slots, gains[made], uses[made])
+            self._check_batch(decisions[made], gains[made], uses[made], slots)
+            new, overruns = slots >= 0, int(engine.desk.overruns.decisions[0])
+            requests.settle_batch(engine, slots[new], gains[made][new], uses[made][new])
             for number in rounds:
-                del self._slots[number]
+                self._slots.pop(number, None)
                 self._issued.pop(number, None)
+        if engine.desk.overruns.decisions[0] > overruns and not self._warned:
+            self._warn(f"one of the rounds {rounds[0]} to {rounds[-1]}", uses.max(axis=0))
 
-    def _check_batch(self, decisions: Decisions, made: Bools, slots: Ints) -> None:
-        """Raise unless all decisions of a batch are pending."""
-        awaited = self._engine.desk.awaited
-        known = slots >= 0
-        same = known & (awaited.arm[slots] == decisions.arms[made])
-        if decisions.source != self._source or not same.all() or np.unique(slots).size < slots.size:
-            wrong = decisions.rounds[made][~same]
+    def _check_batch(self, decisions: Decisions, rewards: Floats, costs: Floats, slots: Ints) -> None:
+        """Raise unless every decision of a batch is pending, or was told with the same content."""
+        awaited, known = self._engine.desk.awaited, slots >= 0
+        for k in np.flatnonzero(~known).tolist():
+            self._found(decisions[k], None, rewards[k], costs[k], TOLD)
+        pending = slots[known]
+        epochs = awaited.epoch[pending]
+        same = (awaited.arm[pending] == decisions.arms[known]).all() and (epochs == epochs[:1]).all()
+        own = not pending.size or decisions.source == self._source_of(int(epochs[0]))
+        if not (same and own and np.unique(pending).size == pending.size):
             raise UnknownDecisionError(
-                f"every decision must be a pending one of this learner, got {wrong.size or 'some'} that are not"
-                f"{f', the first of round {wrong[0]}' if wrong.size else ''}; nothing was told."
+                "every decision must be one of this learner, in this life, once, got others; nothing was told."
             )
 
     def cancel(self, decision: Decision, costs: Costs | None = None) -> None:
@@ -657,12 +684,14 @@ class Learner:
 
         Raises:
             SettingError: The policy follows a plan for one horizon.
+            InfeasibleError: The budgets cannot pay for the fallback arm in every round.
         """
         self._check_open_ended("renew")
         kept = share(rollover, "rollover")
         amounts = requests.new_budget(self.problem, budget)
         count = self.problem.horizon if rounds is None else whole(rounds, "rounds", at_least=1)
         with self._changing("renew") as engine:
+            engine.check_fallback(self.problem, count, engine.units(amounts))
             engine.renew(amounts, kept)
             if self.problem.period is not None:
                 self._clock.renew(at, engine)
@@ -679,12 +708,15 @@ class Learner:
         Raises:
             SettingError: The problem has a period, so that this number is estimated, or the policy follows a plan for
                 one horizon.
+            InfeasibleError: The budgets cannot pay for the fallback arm in so many rounds.
         """
         self._check_open_ended("revise")
         if self.problem.period is not None:
             raise SettingError("the rounds left in a period are estimated from the requests so far; ask with at=...")
         count = whole(rounds_left, "rounds_left", at_least=0)
         with self._changing("revise") as engine:
+            ledger = engine.ledger
+            engine.check_fallback(self.problem, count, ledger.granted - ledger.charged - ledger.reserved)
             self._expect(count)
             engine.set_rate()
 
@@ -712,12 +744,24 @@ class Learner:
 
         Raises:
             NamesError: There is an arm of this name.
+            SettingError: The policy was started for smaller costs, or for a fixed set of arms.
         """
         with self._changing("add_arm") as engine:
             problem = requests.with_arm(self.problem, name, cost_max)
+            self._check_cost_max(problem)
             engine.add_arm(problem)
             self.problem = problem
             return problem.arms - 1
+
+    def _check_cost_max(self, problem: Problem) -> None:
+        """Raise if the last arm may cost more than what the policy treats as a cost of 1."""
+        unit = self._engine.desk.cost_unit
+        most = problem.cost_max_by_arm[:, -1]
+        if self.policy.bounded and problem.bounded and (most > unit).any():
+            raise SettingError(
+                f"{type(self.policy).__name__} learns costs of up to {unit}, the cost_max that it was started with, "
+                f"got an arm that may cost {most}; start it with a larger cost_max, or use Adaptive, which needs none."
+            )
 
     def retire_arm(self, arm: str | int) -> None:
         """Stop to offer an arm; its decisions can still be told, and :meth:`reopen_arm` offers it again.
@@ -754,7 +798,16 @@ class Learner:
 
         Returns:
             The number of outcomes that were used.
+
+        Raises:
+            SettingError: The policy follows a forecast.
+            NamesError: The log has other arms or resources.
         """
+        if not self.policy.teachable:
+            raise SettingError(
+                f"{type(self.policy).__name__} cannot learn from a log: it follows a forecast, which has no rounds of "
+                "the past; use another policy, or put what the log shows into the forecast."
+            )
         rows = requests.past_outcomes(self.problem, log, half_life)
         with self._changing("teach") as engine:
             try:
@@ -807,8 +860,7 @@ class Learner:
 
     def _snapshot(self) -> learner_file.Snapshot:
         """What the learner consists of; between any two instructions of Python it is whole."""
-        sources = {number: int(source.rpartition("-")[2], 16) for number, source in self._sources.items()}
-        return learner_file.Snapshot(self.problem, self._engine, self._clock, self._lineage, self._epoch, sources)
+        return learner_file.Snapshot(self.problem, self._engine, self._clock, self._lineage)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], read_only: bool = False) -> Learner:
@@ -855,7 +907,6 @@ class Learner:
         learner._engine, learner._clock, learner._lineage = snapshot.engine, snapshot.clock, snapshot.lineage
         learner.problem, learner.policy, learner.safe = snapshot.problem, snapshot.engine.policy, snapshot.engine.safe
         learner._prepare()
-        learner._sources = {number: learner._source_of(epoch) for number, epoch in snapshot.sources.items()}
         return learner
 
     def __reduce__(self) -> tuple[Any, ...]:

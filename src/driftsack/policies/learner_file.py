@@ -43,35 +43,23 @@ class Snapshot(NamedTuple):
         engine: Arrays, policy and randomness.
         clock: The times of requests.
         lineage: Which learner it is, shared with its copies.
-        epoch: Which of its lives it is; a learner that is loaded begins a new one.
-        sources: The lives in which pending decisions were made, by round, if it was an earlier one.
     """
 
     problem: Problem
     engine: Engine
     clock: Clock
     lineage: str
-    epoch: int
-    sources: dict[int, int]
 
 
 def encode(snapshot: Snapshot) -> bytes:
     """The bytes of a file."""
-    numbers = _numbers(snapshot.engine)
-    sources = [[number, snapshot.sources.get(number, snapshot.epoch)] for number in numbers]
-    origin = {"lineage": snapshot.lineage, "sources": sources}
-    return file_format.encode(KIND, LAYOUT, _content(snapshot) | origin, _arrays(snapshot))
+    return file_format.encode(KIND, LAYOUT, _content(snapshot) | {"lineage": snapshot.lineage}, _arrays(snapshot))
 
 
 def state_hash(snapshot: Snapshot) -> str:
-    """A digest of everything that decides what a learner does next."""
-    return file_format.digest(_content(snapshot), _arrays(snapshot))
-
-
-def _numbers(engine: Engine) -> list[int]:
-    """The rounds of the decisions that wait for an outcome."""
-    awaited = engine.desk.awaited
-    return sorted(awaited.number[awaited.status != 0].tolist())
+    """A digest of everything that decides what a learner does next; so not of when decisions were made."""
+    decisive = {name: array for name, array in _arrays(snapshot).items() if not name.endswith(".epoch")}
+    return file_format.digest(_content(snapshot), decisive)
 
 
 def _content(snapshot: Snapshot) -> dict[str, Any]:
@@ -149,17 +137,15 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
     engine.fallbacks = whole(content["fallbacks"], "fallbacks", at_least=0)
     check_state(engine.state, new_state, int(engine.desk.clock[0]))
     clock = _clock(problem, content, stored)
+    engine.most = engine.most_amounts(engine.worst)
     engine.restore_terms()
     engine.pin()
-    sources = {number: whole(epoch, "epoch", 0, 2**32 - 1) for number, epoch in content["sources"]}
-    if sorted(sources) != _numbers(engine) or len(sources) != len(content["sources"]):
-        raise ValueError("the sources must be those of the pending decisions")
     if layout == LAYOUT:
-        _check_same(_arrays(Snapshot(problem, engine, clock, "", 0, {})), given)
+        _check_same(_arrays(Snapshot(problem, engine, clock, "")), given)
     lineage = content["lineage"]
     if len(lineage) != HEX_DIGITS or int(lineage, 16) < 0:
         raise ValueError("the lineage must have 16 hexadecimal digits")
-    return Snapshot(problem, engine, clock, lineage, 0, sources)
+    return Snapshot(problem, engine, clock, lineage)
 
 
 def _check_same(built: dict[str, npt.NDArray[Any]], given: dict[str, npt.NDArray[Any]]) -> None:

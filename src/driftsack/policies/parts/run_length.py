@@ -37,7 +37,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, ROUNDING, Ranges
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, LARGEST_OUTCOME, ROUNDING, Ranges
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome
 from driftsack.numerics.compiled import kernel
@@ -83,15 +83,19 @@ class RunLengths(NamedTuple):
     def ranges(self, rounds: int) -> Ranges:
         """What the fields may hold after some rounds."""
         scratch = dict.fromkeys(("outcome", "start", "likelihood"))
-        least_zero = ("counts", "sd", "total", "observed", "changes", "squares", "spread", "overall", "prior")
+        most = LARGEST_OUTCOME / np.concatenate([[1.0], self.unit])  # of each outcome
         return {
-            **dict.fromkeys(least_zero, (0.0, LARGEST_FLOAT)),
+            **dict.fromkeys(("counts", "observed", "changes"), (0.0, float(LARGEST_INT))),
+            **dict.fromkeys(("mean", "sd", "overall", "dispersion"), (0.0, most)),
+            **dict.fromkeys(("squares", "spread", "prior"), (0.0, LARGEST_FLOAT)),
+            "total": (0.0, LARGEST_INT * most),
+            "sums": (0.0, LARGEST_INT * most[:, None]),
+            "predictions": (0.0, most[:, None]),
             "weights": (0.0, 1.0 + ROUNDING),
             "live": (0, RUNS),
             "last": (-1, rounds),
             "trust": (0.0, 1.0),
-            "largest": (TINY, LARGEST_FLOAT),
-            "dispersion": (0.0, LARGEST_FLOAT),
+            "largest": (TINY, most),
             "unit": (self.unit, self.unit),
             **scratch,
         }
