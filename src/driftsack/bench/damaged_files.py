@@ -240,8 +240,9 @@ def says_the_same(data: bytes, other: bytes) -> bool:
 def _agrees(value: Any, known: Any) -> bool:
     if isinstance(value, dict) and isinstance(known, dict):
         return all(name in known and _agrees(value[name], known[name]) for name in value)
-    if isinstance(known, list) and not isinstance(value, list):  # one number for all
-        return all(_agrees(value, each) for each in known)
+    if isinstance(known, list):
+        given = value if isinstance(value, list) else [value] * len(known)  # one number for all
+        return len(given) == len(known) and all(map(_agrees, given, known))
     if isinstance(value, (int, float)) and isinstance(known, (int, float)):
         return float(value) == float(known)
     return bool(value == known)

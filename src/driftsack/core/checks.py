@@ -15,6 +15,7 @@ Ranges = dict[str, tuple[Any, Any] | None]
 """The lowest and highest values that fields of a state may have, or None for fields that may hold anything."""
 
 LARGEST_INT = 2**60
+LARGEST_SETTING = 1e6  # of a policy's factors on radii, steps and the like
 LARGEST_OUTCOME = 1e9  # in units of ``cost_max`` and ``reward_max``, for policies that are not bounded
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
 ROUNDING = 1e-9  # relative tolerance, so that 0.1 + 0.2 counts as at most 0.3
@@ -97,20 +98,26 @@ def flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def at_least_zero(value: Any, name: str) -> float:
+def at_least_zero(value: Any, name: str, at_most: float = LARGEST_FLOAT) -> float:
     """Return ``value`` as one finite float of at least 0."""
     result = number(value, name)
     if result < 0:
         raise OutOfRangeError(f"{name} must be 0 or more, got {result:g}.")
-    return result
+    return _at_most(result, name, at_most)
 
 
-def above_zero(value: Any, name: str) -> float:
+def above_zero(value: Any, name: str, at_most: float = LARGEST_FLOAT) -> float:
     """Return ``value`` as one finite float above 0."""
     result = number(value, name)
     if result <= 0:
         raise OutOfRangeError(f"{name} must be above 0, got {result:g}.")
-    return result
+    return _at_most(result, name, at_most)
+
+
+def _at_most(value: float, name: str, most: float) -> float:
+    if value > most:
+        raise OutOfRangeError(f"{name} must be at most {most:g}, got {value:g}.")
+    return value
 
 
 def share(value: Any, name: str) -> float:

@@ -171,19 +171,20 @@ def with_capacity(desk: Desk, capacity: int, arms: int) -> Desk:
 
     Args:
         desk: The desk.
-        capacity: The number of decisions, at least that of slots in use.
+        capacity: The number of decisions, at least as many as before.
         arms: The number of slots for arms, at least as many as before.
 
     Returns:
-        The larger desk; arrays whose size does not change are shared.
+        The larger desk, in which every decision keeps its slot; arrays whose size does not change are shared.
     """
-    old = desk.awaited
-    new = new_awaited(capacity, arms, desk.prices.size)
-    used = np.flatnonzero(old.status != FREE)
+    old, new = desk.awaited, new_awaited(capacity, arms, desk.prices.size)
+    size, free = old.status.size, int(old.left[0])
     for name in Awaited._fields[:-2]:
-        source, target = getattr(old, name)[used], getattr(new, name)
-        target[: used.size] = np.pad(source, ((0, 0), (0, arms - source.shape[1]))) if name == "mixes" else source
-    new.left[0] = capacity - used.size
+        source, target = getattr(old, name), getattr(new, name)
+        target[tuple(slice(length) for length in source.shape)] = source
+    new.free[:free] = old.free[:free]
+    new.free[free : free + capacity - size] = np.arange(size, capacity)
+    new.left[0] = free + capacity - size
     return desk._replace(mix=np.zeros(arms), awaited=new)
 
 

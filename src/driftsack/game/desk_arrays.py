@@ -21,6 +21,7 @@ DESK: Final = ("begun", "clock", "season", "last")
 TERMS: Final = ("rate", "end", "open", "version")
 ROWS: Final = Awaited._fields[:-2]
 SETTLED: Final = ("number", "epoch", "kind", "outcome")
+LARGEST_RATE: Final = 1e70  # in units of cost_max; the grid of a ledger allows no larger budgets
 OVERRUNS: Final = ("decisions", "excess", "clipped")
 
 
@@ -77,7 +78,7 @@ def fill_desk(desk: Desk, terms: Terms, stored: Stored, arms: int) -> Desk:
     check_array("desk.season", desk.season, (0, LARGEST_INT))
     check_array("desk.last", desk.last, (-1, LARGEST_INT))
     check_array("terms.open", terms.open, (False, True))
-    check_array("terms.rate", terms.rate, (0.0, LARGEST_FLOAT))
+    check_array("terms.rate", terms.rate, (0.0, LARGEST_RATE))
     check_array("terms.end", terms.end, (0.0, float(LARGEST_INT)))
     check_array("terms.version", terms.version, (0, LARGEST_INT))
     for name in OVERRUNS:

@@ -54,6 +54,9 @@ class Window(NamedTuple):
         np.add.at(sums, self.arms[known], self.outcomes[known])
         np.add.at(pulls, self.arms[known], 1)
         differs = (sums != self.sums).any() or (pulls != self.pulls).any()
+        most = self.pulls * self.grid[0]
+        if (most > LARGEST_SUM + self.grid[0]).any() or (np.abs(self.sums) > most[:, None]).any():
+            raise ValueError("the sums of a window are larger than those of so many outcomes")
         if (self.arms[length:] != SKIP).any() or (length > 0 and differs):
             raise ValueError("the sums of a window are not those of its rounds")
 

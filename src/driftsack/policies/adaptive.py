@@ -36,7 +36,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, Ranges, at_least_zero, number, one_of
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_SETTING, Ranges, at_least_zero, number, one_of
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
@@ -185,7 +185,7 @@ class Adaptive(Policy):
     speed: float = 2.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "exploration", at_least_zero(self.exploration, "exploration"))
+        object.__setattr__(self, "exploration", at_least_zero(self.exploration, "exploration", LARGEST_SETTING))
         one_of(self.pacing, "pacing", PACES)
         object.__setattr__(self, "speed", number(self.speed, "speed"))
         if self.speed < 1.0:

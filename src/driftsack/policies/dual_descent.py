@@ -24,7 +24,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import Ranges, above_zero
+from driftsack.core.checks import LARGEST_SETTING, Ranges, above_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.ledger import can_pay
@@ -99,7 +99,7 @@ class DualDescent(Policy):
     delta: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "step", above_zero(self.step, "step"))
+        object.__setattr__(self, "step", above_zero(self.step, "step", LARGEST_SETTING))
         if self.delta is not None:
             object.__setattr__(self, "delta", above_zero(self.delta, "delta"))
 

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, Ranges, above_zero
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, LARGEST_SETTING, Ranges, above_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
@@ -268,7 +268,7 @@ class Master(Policy):
     clip: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "constant", above_zero(self.constant, "constant"))
+        object.__setattr__(self, "constant", above_zero(self.constant, "constant", LARGEST_SETTING))
         check_radius_settings(self)
 
     @property

@@ -37,7 +37,7 @@ from numpy.random import Generator
 from driftsack.benchmarks.benchmark import plan_spending
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.core.arrays import Floats, Ints, Phase
-from driftsack.core.checks import Ranges, at_least_zero, frozen, of_type, share
+from driftsack.core.checks import LARGEST_SETTING, Ranges, at_least_zero, frozen, of_type, share
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
@@ -185,7 +185,7 @@ class PlanWithForecast(Policy):
             object.__setattr__(self, "forecast", Instance.from_dict(self.forecast))
         of_type(self.forecast, Instance, "forecast")
         object.__setattr__(self, "trust", share(self.trust, "trust"))
-        object.__setattr__(self, "scale", at_least_zero(self.scale, "scale"))
+        object.__setattr__(self, "scale", at_least_zero(self.scale, "scale", LARGEST_SETTING))
         check_budget_rule(self)
         if self.windows is not None:
             object.__setattr__(self, "windows", checked_windows(self.windows))

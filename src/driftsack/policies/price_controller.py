@@ -31,7 +31,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, Ranges, above_zero, share
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, LARGEST_SETTING, Ranges, above_zero, share
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
@@ -148,7 +148,7 @@ class PriceController(Policy):
         if self.discount in (0.0, 1.0):
             raise OutOfRangeError(f"discount must lie between 0 and 1, got {self.discount:g}.")
         object.__setattr__(self, "epsilon", share(self.epsilon, "epsilon"))
-        object.__setattr__(self, "gain", above_zero(self.gain, "gain"))
+        object.__setattr__(self, "gain", above_zero(self.gain, "gain", LARGEST_SETTING))
 
     @property
     def forgets(self) -> bool:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import Ranges, at_least_zero
+from driftsack.core.checks import LARGEST_SETTING, Ranges, at_least_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
@@ -126,7 +126,7 @@ class PrimalDualBwK(Policy):
     confidence: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "confidence", at_least_zero(self.confidence, "confidence"))
+        object.__setattr__(self, "confidence", at_least_zero(self.confidence, "confidence", LARGEST_SETTING))
 
     def new_state(self, problem: Problem) -> State:
         """The state without observations, with equal prices."""

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import at_least_zero, floats, frozen
+from driftsack.core.checks import LARGEST_SETTING, at_least_zero, floats, frozen
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.names import checked_names, default_resource_names, positions
@@ -153,7 +153,7 @@ class SpendingPlan(Policy):
         check_base(self.base)
         self.base.follow_rate()  # raises if the base cannot follow a rate
         check_budget_rule(self)
-        object.__setattr__(self, "slack", at_least_zero(self.slack, "slack"))
+        object.__setattr__(self, "slack", at_least_zero(self.slack, "slack", LARGEST_SETTING))
         names, curves = without_names(self.curve)
         nested = is_nested(curves)
         points = floats(curves, "curve", (None, None) if nested else (None,))

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import frozen
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
@@ -22,9 +20,7 @@ from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """The state never changes."""
-
-    share: Floats  # (1,) 1/m
+    """Nothing is learnt."""
 
 
 @kernel
@@ -53,6 +49,6 @@ class UniformRandom(Policy):
     def forgets(self) -> None:
         """None: the policy learns nothing."""
 
-    def new_state(self, problem: Problem) -> State:
-        """The state, which holds the probability of each arm."""
-        return State(frozen(np.array([1.0 / problem.arms])))
+    def new_state(self, problem: Problem) -> State:  # noqa: ARG002
+        """The empty state."""
+        return State()

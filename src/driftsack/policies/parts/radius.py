@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.checks import at_least_zero, flag, one_of
+from driftsack.core.checks import LARGEST_SETTING, at_least_zero, flag, one_of
 from driftsack.core.errors import LooseCostMaxWarning
 from driftsack.core.problem import Problem
 from driftsack.numerics.compiled import kernel
@@ -86,7 +86,7 @@ def radius_of(recipe: Any, problem: Problem) -> Radius:
 
 def check_radius_settings(recipe: Any) -> None:
     """Check the settings ``scale`` and ``clip`` of a policy and store them as plain values."""
-    object.__setattr__(recipe, "scale", at_least_zero(recipe.scale, "scale"))
+    object.__setattr__(recipe, "scale", at_least_zero(recipe.scale, "scale", LARGEST_SETTING))
     object.__setattr__(recipe, "clip", flag(recipe.clip, "clip"))
 
 
@@ -95,7 +95,7 @@ def check_radius_choice(recipe: Any) -> None:
     check_radius_settings(recipe)
     one_of(recipe.radius, "radius", RADII)
     if recipe.cost_scale is not None:
-        object.__setattr__(recipe, "cost_scale", at_least_zero(recipe.cost_scale, "cost_scale"))
+        object.__setattr__(recipe, "cost_scale", at_least_zero(recipe.cost_scale, "cost_scale", LARGEST_SETTING))
 
 
 def warn_if_loose(problem: Problem, radius: Radius, memory: float) -> None:
