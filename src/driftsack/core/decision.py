@@ -93,9 +93,9 @@ class Decisions(Sequence[Decision]):
     def __getitem__(self, index: int) -> Decision: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Decisions: ...
+    def __getitem__(self, index: slice | Ints | Bools) -> Decisions: ...
 
-    def __getitem__(self, index: int | slice) -> Decision | Decisions:
+    def __getitem__(self, index: int | slice | Ints | Bools) -> Decision | Decisions:
         """One decision, or those of a slice, a mask (n,) or positions."""
         if isinstance(index, (int, np.integer)):
             arm = int(self.arms[index])

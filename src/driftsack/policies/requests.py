@@ -37,12 +37,29 @@ EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  (of times without a zone)
 class PastOutcomes(Protocol):
     """What ``teach`` reads of a log."""
 
-    arms: tuple[str, ...]
-    resources: tuple[str, ...]
-    arm: npt.NDArray[np.int32]
-    reward: Floats
-    costs: Floats
-    propensity: Floats | None
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of the arms."""
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The names of the resources."""
+
+    @property
+    def arm(self) -> npt.NDArray[np.int32]:
+        """(n,) the arm of each round, or ``SKIP``."""
+
+    @property
+    def reward(self) -> Floats:
+        """(n,) rewards."""
+
+    @property
+    def costs(self) -> Floats:
+        """(n, d) costs."""
+
+    @property
+    def propensity(self) -> Floats | None:
+        """(n,) the probability of each arm when it was chosen, if it is known."""
 
 
 class Clock:

@@ -1,0 +1,283 @@
+"""The life of a decision: ids, repeated and late outcomes, cancelling, forfeiting, expiring, batches, warm starts."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import driftsack as ds
+from driftsack.core.arrays import Floats
+from driftsack.core.errors import AlreadyToldError, NamesError, SettingError, ShapeError, UnknownDecisionError
+from driftsack.game.ledger import open_ledger
+from driftsack.game.protocol import callable_kernel
+from driftsack.game.records import new_outcome, new_terms, open_round
+from driftsack.game.state_tree import arrays
+from tests.test_policy_contract import LEARNERS, Recipe, built
+
+PROBLEM = ds.Problem(horizon=400, arms=3, budget=[90.0, 95.0], cost_max=1.0)
+
+
+def started(policy: ds.Policy | None = None, seed: int = 1, safe: bool = True) -> ds.Learner:
+    return (policy or ds.NaiveUCB(scale=0.1)).start(PROBLEM, seed=seed, safe=safe)
+
+
+# Ids
+
+
+def test_decisions_of_other_learners_and_other_lives_are_refused(tmp_path: Path) -> None:
+    learner, other = started(), started()
+    decision, foreign = learner.ask(), other.ask()
+    assert decision.id != foreign.id
+    with pytest.raises(UnknownDecisionError, match="tell the learner that was asked"):
+        learner.tell(foreign, 0.5, [0.1, 0.1])
+    learner.save(tmp_path / "learner")
+    before_restore = [learner.ask(), learner.ask()]  # they are not in the file
+    learner.tell(before_restore[0], 0.5, [0.1, 0.1])
+    restored = ds.Learner.load(tmp_path / "learner")
+    restored.tell(decision, 0.5, [0.1, 0.1])  # pending when the file was written
+    own = restored.ask()
+    assert own.round == before_restore[0].round
+    assert own.id != before_restore[0].id
+    hashed = restored.state_hash()
+    with pytest.raises(UnknownDecisionError, match="tell the learner that was asked"):
+        restored.tell(before_restore[0], 0.5, [0.1, 0.1])
+    restored.tell(own, 0.5, [0.1, 0.1])
+    assert restored.state_hash() != hashed
+    with pytest.raises(UnknownDecisionError, match="another life"):  # even with the same round, arm and content
+        restored.tell(before_restore[0], 0.5, [0.1, 0.1])
+    with pytest.raises(UnknownDecisionError, match="has begun rounds 1 to 2"):
+        restored.tell(before_restore[1], 0.5, [0.1, 0.1])
+
+
+def test_decisions_are_immutable() -> None:
+    learner = started()
+    decision, batch = learner.ask(), learner.ask_many(3)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        decision.arm = 2  # type: ignore[misc]
+    for array in (
+        decision.mix,
+        decision.prices,
+        decision.reserved,
+        batch.mixes,
+        batch.arms,
+        batch[0].mix,
+        batch.reserved,
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
+    for clone in (copy.deepcopy(decision), pickle.loads(pickle.dumps(decision))):  # noqa: S301
+        assert clone.id == decision.id
+    learner.tell(pickle.loads(pickle.dumps(decision)), 0.5, [0.1, 0.1])  # noqa: S301
+    assert decision.round not in {own.round for own in learner.pending}
+
+
+# Forfeits
+
+
+def test_a_forfeited_decision_is_charged_at_its_worst_and_refunded_if_it_is_told() -> None:
+    learner, twin = started(), started()
+    lost, told = learner.ask(), twin.ask()
+    learner.forfeit(lost)
+    assert learner.remaining.tolist() == [89.0, 94.0]
+    assert learner.reserved.tolist() == [0.0, 0.0]
+    assert learner.pending == ()
+    assert [own.id for own in learner.forfeited] == [lost.id]
+    learner.forfeit(lost)  # a second time changes nothing
+    assert learner.remaining.tolist() == [89.0, 94.0]
+    restored = ds.Learner.from_bytes(learner.to_bytes())
+    twin.tell(told, 0.5, [0.25, 0.5])
+    for own in (learner, restored):
+        own.tell(own.forfeited[0], 0.5, [0.25, 0.5])
+        assert own.remaining.tolist() == [89.75, 94.5]
+        assert own.state_hash() == twin.state_hash()  # as if it had never been forfeited
+        own.tell(lost, 0.5, [0.25, 0.5])
+    with pytest.raises(AlreadyToldError):
+        learner.forfeit(lost)
+
+
+def test_decisions_that_wait_too_long_expire() -> None:
+    learner = started()
+    first = [learner.ask() for _ in range(5)]
+    assert learner.expire(older_than=10) == ()
+    for _ in range(8):
+        learner.tell(learner.ask(), 0.5, [0.1, 0.1])
+    assert learner.expire(older_than=10) == tuple(first[:2])
+    assert learner.pending == tuple(first[2:])
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    timed = started()
+    decisions = [timed.ask(at=start + timedelta(seconds=10 * k)) for k in range(6)]
+    assert timed.expire(timedelta(seconds=25)) == tuple(decisions[:3])
+    assert timed.expire(timedelta(seconds=25), at=start + timedelta(seconds=66)) == tuple(decisions[3:5])
+    with pytest.raises(SettingError, match="no request had a time"):
+        started().expire(timedelta(seconds=1))
+
+
+def test_lost_outcomes_never_cause_overspending_and_cancelling_may() -> None:
+    """Half of the outcomes never arrive, although their requests were paid for."""
+    for forget in (True, False):
+        problem = ds.Problem(horizon=300, arms=1, budget=[20.0], cost_max=[1.0])
+        learner, paid = ds.policies.AlwaysArm(0).start(problem, safe=True), 0
+        for t in range(300):
+            decision = learner.ask()
+            if decision.skipped:
+                continue
+            paid += 1
+            if t % 2:
+                learner.tell(decision, 1.0, 1.0)
+            elif forget:
+                learner.forfeit(decision)
+            else:
+                learner.cancel(decision)  # assumes that nothing was paid, which is wrong here
+        assert (paid <= 20) == forget
+
+
+# Batches
+
+
+@LEARNERS
+def test_batches_are_single_calls(recipe: Recipe) -> None:
+    """The same decisions, states and budgets, bit for bit."""
+    one = ds.Problem(400, 3, [90.0], cost_max=1.0) if recipe is ds.policies.Exp3BwK else PROBLEM
+    single, many = (built(recipe, one).start(one, seed=4, safe=True) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for count in (1, 7, 40, 60, 5):
+        rewards, costs = rng.random(count), 0.6 * rng.random((count, one.resources))
+        decisions = [single.ask() for _ in range(count)]
+        batch = many.ask_many(count)
+        assert [(d.round, d.arm, d.name) for d in decisions] == [(d.round, d.arm, d.name) for d in batch]
+        np.testing.assert_array_equal(np.array([d.mix for d in decisions]), batch.mixes)
+        np.testing.assert_array_equal(np.array([d.prices for d in decisions]), batch.prices)
+        np.testing.assert_array_equal(np.array([d.reserved for d in decisions]), batch.reserved)
+        order = rng.permutation(count)
+        for k in order:
+            single.tell(
+                decisions[k], float(rewards[k] if not decisions[k].skipped else 0.0), costs[k] * (decisions[k].arm >= 0)
+            )
+        many.tell_many(batch[order], rewards[order], costs[order])
+        assert many.state_hash() == single.state_hash()
+
+
+def test_batches_are_told_wholly_or_not_at_all() -> None:
+    learner = started()
+    batch = learner.ask_many(6)
+    rewards, costs = np.full(6, 0.5), np.full((6, 2), 0.1)
+    before = learner.state_hash()
+    wrong: list[tuple[Any, type[Exception]]] = [
+        ((batch, rewards[:5], costs), ShapeError),
+        ((batch, rewards, costs[:, :1]), ShapeError),
+        ((batch, rewards, -costs), ds.errors.OutOfRangeError),
+        ((batch, rewards, np.full((6, 2), np.nan)), ds.errors.NotFiniteError),
+        ((batch, rewards, np.full((6, 2), 1e30)), ds.errors.OutOfRangeError),
+        ((batch[np.array([0, 0, 1])], rewards[:3], costs[:3]), UnknownDecisionError),
+        ((started().ask_many(6), rewards, costs), UnknownDecisionError),
+        ((list(batch), rewards, costs), UnknownDecisionError),
+    ]
+    for arguments, error in wrong:
+        with pytest.raises(error):
+            learner.tell_many(*arguments)
+        assert learner.state_hash() == before
+    learner.tell_many(batch[:4], rewards[:4], costs[:4])
+    told = learner.state_hash()
+    learner.tell_many(batch[:4], rewards[:4], costs[:4])  # the same again changes nothing
+    assert learner.state_hash() == told
+    with pytest.raises(AlreadyToldError):
+        learner.tell_many(batch, np.full(6, 0.6), costs)
+    assert learner.state_hash() == told
+    learner.tell_many(batch, rewards, costs)  # four of them again
+    assert learner.pending == ()
+
+
+# Warm starts
+
+
+class Past(NamedTuple):
+    """What a learner reads of a log."""
+
+    arms: tuple[str, ...]
+    resources: tuple[str, ...]
+    arm: Any
+    reward: Floats
+    costs: Floats
+    propensity: Floats | None
+
+
+def log_of(arms: list[str], rounds: int = 150) -> Past:
+    """A log of uniformly random choices, the last arm of which is the best."""
+    rng = np.random.default_rng(8)
+    arm = rng.integers(len(arms), size=rounds)
+    rewards = (rng.random(rounds) < 0.2 + 0.6 * (arm == len(arms) - 1)).astype(float)
+    costs, chances = 0.5 * rng.random((rounds, 2)), np.full(rounds, 1 / len(arms))
+    return Past(tuple(arms), ("cost_0", "cost_1"), arm.astype(np.int32), rewards, costs, chances)
+
+
+@LEARNERS
+def test_a_taught_learner_is_one_that_made_those_pulls(recipe: Recipe) -> None:
+    """The twin calls the two kernels of the policy for each row, with only the arm of the row open."""
+    if recipe is ds.policies.Exp3BwK:
+        return
+    policy, log = built(recipe, PROBLEM), log_of(["0", "1", "2"])
+    if not policy.teachable:
+        with pytest.raises(SettingError, match="cannot learn from a log"):
+            policy.start(PROBLEM, log=log)
+        return
+    learner = policy.start(PROBLEM, seed=9, log=log)
+    state, terms, ledger = policy.new_state(PROBLEM), new_terms(PROBLEM), open_ledger(PROBLEM)
+    rng, mix, prices = np.random.default_rng(9), np.zeros(3), np.zeros(2)
+    choose, learn = callable_kernel(state, "choose"), callable_kernel(state, "learn")
+    for t, arm in enumerate(log.arm.tolist()):
+        terms.version[0] += int((terms.open != (np.arange(3) == arm)).sum())
+        terms.open[:] = np.arange(3) == arm
+        choose(state, open_round(t, ledger, terms), rng, mix, prices)
+        learn(state, new_outcome(terms, t, arm, 1 / 3, float(log.reward[t]), log.costs[t].copy()))
+        terms.end[0] += 1.0
+    for (name, one), other in zip(arrays(learner.state).items(), arrays(state).values(), strict=True):
+        if not name.endswith(".version"):
+            np.testing.assert_array_equal(one, other, err_msg=name)
+    assert learner.round == 0
+    assert learner.remaining.tolist() == [90.0, 95.0]
+
+
+def test_a_warm_start_helps_and_matches_arms_by_name() -> None:
+    """The competitor that ignores the log, or matches by position, pulls the best arm less often at first."""
+    named = ds.Problem(horizon=400, arms=["x", "y", "z"], budget={"cost_0": 90.0, "cost_1": 95.0}, cost_max=1.0)
+    pulls = {}
+    for kind, log in (("by name", log_of(["z", "y", "x"])), ("cold", None)):
+        total = 0
+        for seed in range(10):
+            learner, rng = ds.Adaptive().start(named, seed=seed, log=log), np.random.default_rng(seed)
+            for _ in range(40):
+                decision = learner.ask()
+                if not decision.skipped:
+                    total += decision.name == "x"
+                    reward = float(rng.random() < (0.8 if decision.name == "x" else 0.2))
+                    learner.tell(decision, reward, 0.5 * rng.random(2))
+        pulls[kind] = total
+    assert pulls["by name"] > 1.3 * pulls["cold"]
+    with pytest.raises(NamesError):
+        ds.Adaptive().start(named, log=log_of(["z", "y", "w"]))
+
+
+def test_a_log_that_was_read_can_be_taught(tmp_path: Path) -> None:
+    past, path = log_of(["x", "y", "z"]), tmp_path / "log.csv"
+    rows = zip(past.arm.tolist(), past.reward.tolist(), past.costs.tolist(), strict=True)
+    lines = [f"{t},{past.arms[arm]},{reward},{a},{b}" for t, (arm, reward, (a, b)) in enumerate(rows)]
+    path.write_text("\n".join(["time,arm,reward,cost_0,cost_1", *lines]))
+    learner = ds.Adaptive().start(ds.Problem(400, ["z", "x", "y"], [90.0, 95.0]), log=ds.logs.read(path))
+    assert np.argmax(learner.state.belief.mean[:, 0]) == 0  # the arm called z
+
+
+def test_old_outcomes_can_count_less() -> None:
+    log = log_of(["0", "1", "2"], rounds=1_000)
+    learner = started(ds.Adaptive())
+    used = learner.teach(log, half_life=100)
+    assert used == pytest.approx(100 / np.log(2), rel=0.02)
+    assert started(ds.Adaptive()).teach(log) == 1_000
+    with pytest.raises(SettingError, match="log must be a log such as"):
+        learner.teach([1, 2, 3])  # type: ignore[arg-type]
