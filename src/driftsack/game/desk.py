@@ -169,9 +169,11 @@ def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_
 def with_capacity(desk: Desk, capacity: int, arms: int) -> Desk:
     """The same desk with room for more decisions, or for decisions between more arms.
 
+    Every decision stays in its slot, because learners remember slots by number.
+
     Args:
         desk: The desk.
-        capacity: The number of decisions, at least that of slots in use.
+        capacity: The number of slots, at least as many as before.
         arms: The number of slots for arms, at least as many as before.
 
     Returns:
@@ -179,11 +181,12 @@ def with_capacity(desk: Desk, capacity: int, arms: int) -> Desk:
     """
     old = desk.awaited
     new = new_awaited(capacity, arms, desk.prices.size)
-    used = np.flatnonzero(old.status != FREE)
     for name in Awaited._fields[:-2]:
-        source, target = getattr(old, name)[used], getattr(new, name)
-        target[: used.size] = np.pad(source, ((0, 0), (0, arms - source.shape[1]))) if name == "mixes" else source
-    new.left[0] = capacity - used.size
+        source, target = getattr(old, name), getattr(new, name)
+        target[: len(source)] = np.pad(source, ((0, 0), (0, arms - source.shape[1]))) if name == "mixes" else source
+    added, left = capacity - old.status.size, int(old.left[0])
+    new.free[added : added + left] = old.free[:left]  # after the new slots, which are free as well
+    new.left[0] = added + left
     return desk._replace(mix=np.zeros(arms), awaited=new)
 
 

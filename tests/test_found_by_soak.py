@@ -1,0 +1,22 @@
+"""Defects that random sequences of operations found, each as a small test."""
+
+from __future__ import annotations
+
+import driftsack as ds
+from driftsack.policies import UniformRandom
+
+
+def test_decisions_stay_in_their_slots_when_the_desk_grows() -> None:
+    """After decisions were settled between others, a large batch and a new arm need larger tables."""
+    problem = ds.Problem(horizon=1_000, arms=2, budget=[900.0], cost_max=[[1.0, 0.5]])
+    learner = UniformRandom().start(problem, seed=3)
+    first = [learner.ask() for _ in range(12)]
+    for decision in first[:9:2]:
+        learner.tell(decision, 0.5, [0.25])
+    learner.ask_many(40)
+    learner.add_arm("more")
+    for decision in first[1:9:2]:
+        before = learner.reserved[0]
+        learner.tell(decision, 0.5, [0.25])
+        assert before - learner.reserved[0] == decision.reserved[0]
+    assert learner.remaining.tolist() == [900.0 - 9 * 0.25]
