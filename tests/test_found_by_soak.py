@@ -20,3 +20,9 @@ def test_decisions_stay_in_their_slots_when_the_desk_grows() -> None:
         learner.tell(decision, 0.5, [0.25])
         assert before - learner.reserved[0] == decision.reserved[0]
     assert learner.remaining.tolist() == [900.0 - 9 * 0.25]
+
+
+def test_the_share_that_rolls_over_is_the_decimal_number_that_was_written() -> None:
+    learner = UniformRandom().start(ds.Problem(horizon=10, arms=2, budget=[10.0], cost_max=1.0))
+    learner.renew(budget=[200.0], rollover=0.3)
+    assert learner.budget.tolist() == [203.0]

@@ -316,7 +316,8 @@ class Engine:
 
 def share_of(units: Ints, share: float) -> Ints:
     """(d,) a share of amounts in grid units, rounded down; exact, since a rounding error would be money."""
-    return np.array([int(Fraction(share) * amount) for amount in units.tolist()], dtype=np.int64)
+    exact = Fraction(repr(float(share)))  # the decimal number that was written, as for amounts
+    return np.array([int(exact * amount) for amount in units.tolist()], dtype=np.int64)
 
 
 def inner_problem(problem: Problem, cost_unit: Floats | None) -> Problem:
