@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+import pytest
+
 import driftsack as ds
-from driftsack.policies import UniformRandom
+from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError
+from driftsack.policies import AlwaysArm, UniformRandom
 
 
 def test_decisions_stay_in_their_slots_when_the_desk_grows() -> None:
@@ -26,3 +31,15 @@ def test_the_share_that_rolls_over_is_the_decimal_number_that_was_written() -> N
     learner = UniformRandom().start(ds.Problem(horizon=10, arms=2, budget=[10.0], cost_max=1.0))
     learner.renew(budget=[200.0], rollover=0.3)
     assert learner.budget.tolist() == [203.0]
+
+
+def test_a_request_that_is_refused_is_no_arrival() -> None:
+    ended = UniformRandom().start(ds.Problem(horizon=1, arms=2, budget=[10.0], cost_max=1.0))
+    ended.ask(at=5.0)
+    spent = AlwaysArm(0).start(ds.Problem(arms=2, budget=[0.5], cost_max=1.0, period=timedelta(days=1)))
+    spent.tell(spent.ask(at=5.0), 0.0, [1.0])
+    for learner, error in ((ended, HorizonReachedError), (spent, BudgetExhaustedError)):
+        before = learner.state_hash()
+        with pytest.raises(error):
+            learner.ask(at=60.0)
+        assert learner.state_hash() == before

@@ -318,6 +318,8 @@ class Learner:
             requests.refuse_unbounded(self.problem)
         if at is None and self.problem.period is None:
             return math.nan
+        if at is not None and self.done:  # the round cannot begin, so it is no arrival
+            return math.nan
         return self._clock.advance(at, engine)
 
     def _made(self, arm: int) -> Decision:
