@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import driftsack as ds
-from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError
+from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError, OutOfRangeError
 from driftsack.policies import AlwaysArm, UniformRandom
 
 
@@ -43,3 +43,17 @@ def test_a_request_that_is_refused_is_no_arrival() -> None:
         with pytest.raises(error):
             learner.ask(at=60.0)
         assert learner.state_hash() == before
+
+
+def test_a_season_that_cannot_begin_changes_nothing() -> None:
+    timed = UniformRandom().start(ds.Problem(arms=2, budget=[50.0], cost_max=1.0, period=timedelta(days=1)))
+    timed.ask(at=1_000.0)
+    timed.ask(at=5_000.0)
+    rich = UniformRandom().start(ds.Problem(horizon=10, arms=2, budget=[1.0], cost_max=1.0))
+    rich.grant([5e6])
+    before = [learner.state_hash() for learner in (timed, rich)]
+    with pytest.raises(OutOfRangeError, match="latest request"):
+        timed.renew(at=2_000.0)
+    with pytest.raises(OutOfRangeError, match="budgets may grow"):
+        rich.renew(budget=[5e6], rollover=1.0)
+    assert [learner.state_hash() for learner in (timed, rich)] == before

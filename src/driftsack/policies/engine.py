@@ -153,7 +153,7 @@ class Engine:
         status: int = season.settle(slot, reward, told)
         if status <= decisions.OVERRAN:
             unused = np.clip(before - season.ledger.reserved - season.ledger.charged, 0, reserved)
-            moved = share_of(unused, season.rollover)
+            moved = np.minimum(share_of(unused, season.rollover), MOST_UNITS - self.ledger.granted)
             season.ledger.granted[:] -= moved
             self._add(moved)
             self._drop_past()
@@ -195,17 +195,22 @@ class Engine:
 
     def _add(self, units: Ints) -> None:
         """Add grid units to the budgets."""
-        if (units > MOST_UNITS - self.ledger.granted).any():
-            most = amounts_of(self.ledger, np.full(units.size, MOST_UNITS))
-            raise OutOfRangeError(f"budgets may grow up to {most}; call renew to begin a new season instead.")
+        self._check_sum(self.ledger.granted, units)
         self.ledger.granted[:] += units
         self.ledger.budget[:] = self.ledger.granted / self.ledger.per_cost
+
+    def _check_sum(self, budget: Ints, units: Ints) -> None:
+        """Raise if a budget would be larger than a ledger can hold."""
+        if (units > MOST_UNITS - budget).any():
+            most = amounts_of(self.ledger, np.full(units.size, MOST_UNITS))
+            raise OutOfRangeError(f"budgets may grow up to {most}; use smaller amounts, or renew without rollover.")
 
     def renew(self, amounts: Floats, rollover: float) -> None:
         """Begin a season with new budgets, plus a share of what is left of the old ones."""
         old = self.ledger
         free = np.maximum(old.granted - old.charged - old.reserved, 0)
         moved = share_of(free, rollover)
+        self._check_sum(self.units(amounts), moved)
         new = old._replace(**{name: getattr(old, name).copy() for name in ("budget", "spent", "granted", "charged")})
         new = new._replace(reserved=np.zeros_like(old.reserved))
         new.granted[:] = self.units(amounts)

@@ -687,6 +687,7 @@ class Learner:
         Raises:
             SettingError: The policy follows a plan for one horizon.
             InfeasibleError: The budgets cannot pay for the fallback arm in every round.
+            OutOfRangeError: The season would begin before the latest request, or a budget is too large.
         """
         self._check_open_ended("renew")
         kept = share(rollover, "rollover")
@@ -694,9 +695,10 @@ class Learner:
         count = self.problem.horizon if rounds is None else whole(rounds, "rounds", at_least=1)
         with self._changing("renew") as engine:
             engine.check_fallback(self.problem, count, engine.units(amounts))
+            start = self._clock.next_start(at)
             engine.renew(amounts, kept)
             if self.problem.period is not None:
-                self._clock.renew(at, engine)
+                self._clock.renew(start, engine)
             else:
                 self._expect(count)
             engine.set_rate()

@@ -76,11 +76,20 @@ class Clock:
         self.latest = max(self.latest, now)
         return now
 
-    def renew(self, at: float | datetime | None, engine: Engine) -> None:
-        """Begin a new period."""
+    def next_start(self, at: float | datetime | None) -> float:
+        """When a new period begins; nothing is changed."""
+        start = self.start + (self._period or 0.0) if at is None else seconds(at)
+        if self.arrivals is not None and start < min(self.latest, self.start + (self._period or 0.0)):
+            raise OutOfRangeError(
+                f"a period must begin after the latest request of the last one, at {self.latest:.0f} seconds, got "
+                f"{start:.0f}; pass the time of renewal."
+            )
+        return start
+
+    def renew(self, start: float, engine: Engine) -> None:
+        """Begin a new period at a time that :meth:`next_start` returned."""
         if self.arrivals is None or self._period is None:
             return
-        start = self.start + self._period if at is None else seconds(at)
         self.arrivals.renew(start - self.start)
         self.start = start
         engine.set_rounds_left(1.0 + self.arrivals.rounds_left(0.0))
