@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import driftsack as ds
-from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError, OutOfRangeError
+from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError, OutOfRangeError, SettingError
 from driftsack.policies import AlwaysArm, UniformRandom
 
 
@@ -57,3 +57,14 @@ def test_a_season_that_cannot_begin_changes_nothing() -> None:
     with pytest.raises(OutOfRangeError, match="budgets may grow"):
         rich.renew(budget=[5e6], rollover=1.0)
     assert [learner.state_hash() for learner in (timed, rich)] == before
+
+
+def test_expire_forfeits_all_or_none() -> None:
+    learner = UniformRandom().start(ds.Problem(horizon=10, arms=2, budget=[10.0]))
+    learner.ask(caps=[1.0])
+    learner.ask()
+    learner.ask()
+    before = learner.state_hash()
+    with pytest.raises(SettingError, match="not known"):
+        learner.expire(0)
+    assert learner.state_hash() == before

@@ -619,16 +619,20 @@ class Learner:
         awaited = self._engine.desk.awaited
         if awaited.status[slot] != PENDING:
             return
-        if (awaited.reserved[slot] < 0).any():
-            raise SettingError(
-                "forfeit charges the most that an arm may cost, which is not known; set cost_max, pass caps to ask, or "
-                "cancel the decision with the costs that you assume."
-            )
+        self._check_forfeit(np.array([slot]))
         self._engine.forfeit(slot)
         lost = np.flatnonzero(awaited.status == FORFEITED)
         if lost.size > MOST_FORFEITED:
             self._engine.drop(int(lost[np.argmin(awaited.number[lost])]))
             self._find_slots()
+
+    def _check_forfeit(self, slots: Ints) -> None:
+        """Raise unless something is reserved for all of these decisions."""
+        if (self._engine.desk.awaited.reserved[slots] < 0).any():
+            raise SettingError(
+                "forfeit charges the most that an arm may cost, which is not known; set cost_max, pass caps to ask, or "
+                "cancel the decision with the costs that you assume."
+            )
 
     def expire(self, older_than: int | timedelta, at: float | datetime | None = None) -> tuple[Decision, ...]:
         """Forfeit the pending decisions that have waited too long.
@@ -639,6 +643,9 @@ class Learner:
 
         Returns:
             The decisions that were forfeited.
+
+        Raises:
+            SettingError: Nothing was reserved for one of them; then none is forfeited.
         """
         with self._changing("expire") as engine:
             awaited = engine.desk.awaited
@@ -647,7 +654,9 @@ class Learner:
             else:
                 late = engine.desk.begun[0] - awaited.number > whole(older_than, "older_than", at_least=0)
             slots = np.flatnonzero(late & (awaited.status == PENDING))
-            found = tuple(self._decision(slot) for slot in slots[np.argsort(awaited.number[slots])].tolist())
+            slots = slots[np.argsort(awaited.number[slots])]
+            self._check_forfeit(slots)
+            found = tuple(self._decision(slot) for slot in slots.tolist())
             for slot in slots.tolist():
                 self._forfeit(slot)
             return found
