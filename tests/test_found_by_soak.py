@@ -68,3 +68,19 @@ def test_expire_forfeits_all_or_none() -> None:
     with pytest.raises(SettingError, match="not known"):
         learner.expire(0)
     assert learner.state_hash() == before
+
+
+def test_reservations_do_not_overflow() -> None:
+    """Each cap is almost all that a ledger can hold; the second one would make the sum negative."""
+    learner = UniformRandom().start(ds.Problem(horizon=10, arms=2, budget=[10.0]))
+    most = [7e4]  # in units of 1e-14
+    first, second = learner.ask(caps=most), learner.ask(caps=most)
+    assert not first.skipped
+    assert second.skipped
+    assert learner.reserved.tolist() == most
+    with pytest.raises(OutOfRangeError, match="other units"):
+        learner.tell(first, 0.0, [9e4])
+    learner.forfeit(first)
+    assert learner.remaining.tolist() == [10.0 - 7e4]
+    learner.tell(first, 0.0, [4.0])
+    assert learner.remaining.tolist() == [6.0]

@@ -210,7 +210,10 @@ def checked_outcomes(
 def settle_batch(engine: Engine, slots: Ints, rewards: Floats, costs: Floats) -> None:
     """Settle decisions that are pending; raise before anything is changed if an amount is too large."""
     desk, ledger = engine.desk, engine.ledger
-    largest = costs.sum(axis=0) * ledger.fine / ledger.coarse + ledger.charged
+    ledgers = [ledger, *(season.ledger for season in engine.past.values())]
+    held = np.max([np.add(one.charged, one.reserved, dtype=np.float64) for one in ledgers], axis=0)
+    kept = np.maximum(desk.awaited.reserved[slots], 0).sum(axis=0, dtype=np.float64)
+    largest = np.maximum(costs.sum(axis=0) * ledger.fine / ledger.coarse - kept, 0.0) + held
     if (largest > MOST_UNITS).any():
         raise OutOfRangeError(
             "costs must be amounts that the ledger can hold; are they in other units than the budget?"
