@@ -84,3 +84,12 @@ def test_reservations_do_not_overflow() -> None:
     assert learner.remaining.tolist() == [10.0 - 7e4]
     learner.tell(first, 0.0, [4.0])
     assert learner.remaining.tolist() == [6.0]
+
+
+def test_a_restored_learner_accepts_decisions_from_before_an_arm_was_added() -> None:
+    learner = UniformRandom().start(ds.Problem(horizon=10, arms=2, budget=[10.0], cost_max=1.0))
+    decision = learner.ask()
+    learner.add_arm("more")
+    restored = ds.Learner.from_bytes(learner.to_bytes())
+    restored.tell(decision, 0.5, [0.25])
+    assert restored.remaining.tolist() == [9.75]

@@ -493,7 +493,9 @@ class Learner:
             )
         if slot is not None:
             own = self._decision(slot)
-            if own.arm != decision.arm or own.source != decision.source or not np.array_equal(own.mix, decision.mix):
+            earlier = own.mix[: decision.mix.size]  # arms may have been added since
+            same = own.source == decision.source and np.array_equal(earlier, decision.mix)
+            if own.arm != decision.arm or not same:
                 raise UnknownDecisionError(
                     f"round {number} was a decision for arm {own.arm} with id {own.id}, got one for arm {decision.arm} "
                     f"with id {decision.id}, or with another mix; tell the learner that was asked."
