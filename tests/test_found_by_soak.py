@@ -93,3 +93,23 @@ def test_a_restored_learner_accepts_decisions_from_before_an_arm_was_added() -> 
     restored = ds.Learner.from_bytes(learner.to_bytes())
     restored.tell(decision, 0.5, [0.25])
     assert restored.remaining.tolist() == [9.75]
+
+
+def test_a_batch_of_the_last_season_is_told_at_once() -> None:
+    """The seasons that wait for an outcome are looked for once in a batch, not once for each decision."""
+    learner = UniformRandom().start(ds.Problem(horizon=500, arms=2, budget=[100.0], cost_max=1.0))
+    decisions = learner.ask_many(50)
+    learner.renew(rollover=0.5)
+    searches = 0
+    drop = learner._engine._drop_past
+
+    def counted() -> None:
+        nonlocal searches
+        searches += 1
+        drop()
+
+    learner._engine._drop_past = counted  # type: ignore[method-assign]
+    learner.tell_many(decisions, [0.5] * 50, [[0.5]] * 50)
+    assert searches == 1
+    assert learner.budget.tolist() == [100.0 + 25.0 + 12.5]
+    assert not learner._engine.past

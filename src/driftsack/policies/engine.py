@@ -142,7 +142,17 @@ class Engine:
         if not self.past or self.desk.awaited.season[slot] == self.desk.season[0]:
             status: int = self._settle(slot, reward, told)
             return status
-        return self._settle_in_past(slot, reward, told)
+        status = self._settle_in_past(slot, reward, told)
+        self._drop_past()
+        return status
+
+    def settle_each(self, slots: Ints, rewards: Floats, costs: Floats) -> None:
+        """Settle decisions of several seasons, whose outcomes have been checked."""
+        for slot, reward, row in zip(slots.tolist(), rewards.tolist(), costs, strict=True):
+            self.desk.given[:] = row
+            now = self.desk.awaited.season[slot] == self.desk.season[0]
+            (self._settle if now else self._settle_in_past)(slot, reward, True)
+        self._drop_past()
 
     def _settle_in_past(self, slot: int, reward: float, told: bool) -> int:
         """Charge a decision to the season that reserved for it; what it did not use rolls over like the rest did."""
@@ -156,15 +166,14 @@ class Engine:
             moved = np.minimum(share_of(unused, season.rollover), MOST_UNITS - self.ledger.granted)
             season.ledger.granted[:] -= moved
             self._add(moved)
-            self._drop_past()
         return status
 
     def _drop_past(self) -> None:
         """Forget seasons without decisions that wait for an outcome."""
         awaited = self.desk.awaited
-        alive = set(awaited.season[awaited.status != FREE].tolist())
-        for number in [number for number in self.past if number not in alive]:
-            del self.past[number]
+        for number in list(self.past):
+            if not ((awaited.season == number) & (awaited.status != FREE)).any():
+                del self.past[number]
 
     def forfeit(self, slot: int) -> None:
         """Charge what was reserved for a decision."""

@@ -221,9 +221,7 @@ def settle_batch(engine: Engine, slots: Ints, rewards: Floats, costs: Floats) ->
     if (desk.awaited.season[slots] == desk.season[0]).all():
         steps.settle_many(engine.state, ledger, engine.terms, desk, slots, rewards, costs)
         return
-    for slot, reward, row in zip(slots.tolist(), rewards.tolist(), costs, strict=True):
-        desk.given[:] = row
-        engine.settle(slot, reward, told=True)
+    engine.settle_each(slots, rewards, costs)
 
 
 def amounts_to_add(problem: Problem, amounts: Amounts | None, by_resource: Mapping[str, float]) -> Floats:
