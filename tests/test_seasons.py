@@ -75,7 +75,7 @@ def test_rollover_never_makes_money() -> None:
         units, share = rng.integers(0, 8 * 10**18, size=3), float(rng.choice([1.0, 0.5, rng.random()]))
         moved = share_of(units, share)
         for before, after in zip(units.tolist(), moved.tolist(), strict=True):
-            assert 0 <= Fraction(share) * before - after < 1
+            assert 0 <= Fraction(repr(share)) * before - after < 1
     assert int(np.floor((2**53 + 1) * 1.0)) != 2**53 + 1  # the planted fault
 
 

@@ -8,7 +8,9 @@ from typing import Annotated, Final
 import typer
 
 from driftsack.cli.console import (
+    Column,
     JsonOption,
+    SeedOption,
     columns_of,
     messages,
     plain_errors,
@@ -17,12 +19,17 @@ from driftsack.cli.console import (
     results,
     rich_table,
     single_line,
+    text_column,
 )
 
+COUNT: Final = Column("number", lambda row: f"{row['number']:,}", numeric=True)
 SHOWN: Final = 5  # columns that fit a terminal; the first ones are the ratios
 
 
 def bench(
+    operations: Annotated[
+        int, typer.Argument(min=1, metavar="[OPERATIONS]", help="The number of operations of --soak.")
+    ] = 100_000_000,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer rounds and repeats: faster, but the figures are rough.")
     ] = False,
@@ -32,6 +39,16 @@ def bench(
     files: Annotated[
         int | None, typer.Option(min=1, help="Instead, read this many damaged and crafted files of learners.")
     ] = None,
+    soak: Annotated[
+        bool,
+        typer.Option(
+            "--soak",
+            help="Instead, drive learners of every policy with random operations and compare their budgets with exact "
+            "arithmetic.",
+        ),
+    ] = False,
+    processes: Annotated[int | None, typer.Option(min=1, help="Processes of --soak; all cores if omitted.")] = None,
+    seed: SeedOption = 0,
     markdown: Annotated[Path | None, typer.Option(help="Also write the tables to this Markdown file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,10 +57,19 @@ def bench(
     Every figure is a ratio of two things measured in turns, in one process, on one thread. Takes some minutes, with
     --quick about one.
 
+    --files and --soak measure no speed: they try to break learners. The soak asks, tells late or twice, cancels,
+    forfeits, renews, copies, saves and forks at random; it fails if an amount differs from exact arithmetic in any
+    bit, if a safe learner overspends, or if an error is not the expected one. Interrupt it at any time (Ctrl-C): it
+    reports what it has done. A finding names its learner, which the same seed plays again.
+
     Example: driftsack bench --quick
     Example: driftsack bench --against ../main/src
     Example: driftsack bench --files 100000
+    Example: driftsack bench --soak 1000000 --seed 7
     """
+    if soak:
+        run_soak(operations, seed, processes, as_json)
+        return
     if files is not None:
         read_damaged_files(files, as_json)
         return
@@ -81,3 +107,41 @@ def read_damaged_files(files: int, as_json: bool) -> None:
             results.print(failure, markup=False)
     if report.failures:
         raise typer.Exit(1)
+
+
+def run_soak(operations: int, seed: int, processes: int | None, as_json: bool) -> None:
+    """Drive learners with random operations; fail if there is a finding or if too little happened."""
+    from driftsack.bench.soak import cores, shortfalls, soak  # noqa: PLC0415
+
+    with plain_errors(), progress_bar() as bar:
+        line = bar.add_task("compiling kernels", total=operations)
+
+        def show(done: int, findings: int) -> None:
+            bar.update(line, completed=min(done, operations), description=f"operations, {findings} findings")
+
+        report = soak(operations, seed, processes or cores(), progress=show)
+    rare = shortfalls(report)
+    if as_json:
+        print_json({**report._asdict(), "shortfalls": rare})
+    else:
+        for title, counts in (
+            ("Operations", report.kinds),
+            ("Events", report.events),
+            ("Expected errors", report.errors),
+        ):
+            rows = [{"kind": kind, "number": number} for kind, number in counts.items()]
+            if rows:
+                results.print(rich_table(rows, [text_column("kind"), COUNT], title))
+        results.print(
+            f"{report.operations:,} operations on {report.learners:,} learners of {len(report.policies)} policies in "
+            f"{report.seconds:,.0f} seconds: {report.events.get('overruns', 0):,} overruns, "
+            f"{len(report.findings):,} findings"
+        )
+        for finding in report.findings[:SHOWN]:
+            results.print(finding, markup=False)
+        for sentence in rare:
+            results.print(f"too rare: {sentence}", markup=False)
+    if report.findings or rare:
+        raise typer.Exit(1)
+    if report.interrupted:
+        raise typer.Exit(130)

@@ -7,6 +7,8 @@ offered arm is *open* only if every budget can pay
 - the most that the arm may cost in this round, and
 - if every request must be answered, the most that the fallback arm may cost in each of the rounds after this one.
 
+Without ``safe`` it is open unless its reservation is larger than a ledger can hold.
+
 If the last condition holds in a round for the arm that is chosen, the fallback arm is open in the next one: what is
 reserved for it covers it.
 """
@@ -17,6 +19,7 @@ import math
 
 from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
+from driftsack.game.amounts import MOST_UNITS
 from driftsack.game.ledger import Ledger
 from driftsack.game.records import Terms
 from driftsack.numerics.compiled import kernel
@@ -38,7 +41,7 @@ def admit(ledger: Ledger, terms: Terms, t: int, safe: bool) -> int:
     after = rounds_after(terms, t)
     count, changed = 0, False
     for i in range(terms.open.size):
-        opens = terms.offered[i] and (not safe or fits(ledger, terms, i, after))
+        opens = terms.offered[i] and (fits(ledger, terms, i, after) if safe else holds(ledger, terms, i))
         changed = changed or opens != terms.open[i]
         terms.open[i] = opens
         count += opens
@@ -91,6 +94,15 @@ def covers(ledger: Ledger, terms: Terms, j: int, cost: int, after: int) -> bool:
     if room < 0 or later <= 0:
         return bool(room >= 0)
     return bool(after <= room // later)
+
+
+@kernel
+def holds(ledger: Ledger, terms: Terms, arm: int) -> bool:
+    """Whether the ledger can hold a reservation for an arm, whatever the budgets: sums must not overflow."""
+    for j in range(ledger.granted.size):
+        if ledger.charged[j] + ledger.reserved[j] > MOST_UNITS - max(terms.worst[j, arm], 0):
+            return False
+    return True
 
 
 @kernel

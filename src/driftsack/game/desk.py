@@ -274,7 +274,8 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: Desk, slot: int, rewa
         cost = desk.given[j]
         if not (cost >= 0.0 and math.isfinite(cost)):
             return INVALID
-        if cost * ledger.fine[j] / ledger.coarse[j] + ledger.charged[j] > MOST_UNITS:
+        others = ledger.charged[j] + ledger.reserved[j] - max(desk.awaited.reserved[slot, j], 0)
+        if cost * ledger.fine[j] / ledger.coarse[j] + others > MOST_UNITS:
             return TOO_LARGE
         desk.units[j] = cost_units(cost, ledger.fine[j], ledger.coarse[j])
         desk.learnt[j] = min(cost / desk.cost_unit[j], desk.scale[1])

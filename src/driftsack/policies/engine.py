@@ -142,7 +142,17 @@ class Engine:
         if not self.past or self.desk.awaited.season[slot] == self.desk.season[0]:
             status: int = self._settle(slot, reward, told)
             return status
-        return self._settle_in_past(slot, reward, told)
+        status = self._settle_in_past(slot, reward, told)
+        self._drop_past()
+        return status
+
+    def settle_each(self, slots: Ints, rewards: Floats, costs: Floats) -> None:
+        """Settle decisions of several seasons, whose outcomes have been checked."""
+        for slot, reward, row in zip(slots.tolist(), rewards.tolist(), costs, strict=True):
+            self.desk.given[:] = row
+            now = self.desk.awaited.season[slot] == self.desk.season[0]
+            (self._settle if now else self._settle_in_past)(slot, reward, True)
+        self._drop_past()
 
     def _settle_in_past(self, slot: int, reward: float, told: bool) -> int:
         """Charge a decision to the season that reserved for it; what it did not use rolls over like the rest did."""
@@ -153,18 +163,17 @@ class Engine:
         status: int = season.settle(slot, reward, told)
         if status <= decisions.OVERRAN:
             unused = np.clip(before - season.ledger.reserved - season.ledger.charged, 0, reserved)
-            moved = share_of(unused, season.rollover)
+            moved = np.minimum(share_of(unused, season.rollover), MOST_UNITS - self.ledger.granted)
             season.ledger.granted[:] -= moved
             self._add(moved)
-            self._drop_past()
         return status
 
     def _drop_past(self) -> None:
         """Forget seasons without decisions that wait for an outcome."""
         awaited = self.desk.awaited
-        alive = set(awaited.season[awaited.status != FREE].tolist())
-        for number in [number for number in self.past if number not in alive]:
-            del self.past[number]
+        for number in list(self.past):
+            if not ((awaited.season == number) & (awaited.status != FREE)).any():
+                del self.past[number]
 
     def forfeit(self, slot: int) -> None:
         """Charge what was reserved for a decision."""
@@ -195,17 +204,22 @@ class Engine:
 
     def _add(self, units: Ints) -> None:
         """Add grid units to the budgets."""
-        if (units > MOST_UNITS - self.ledger.granted).any():
-            most = amounts_of(self.ledger, np.full(units.size, MOST_UNITS))
-            raise OutOfRangeError(f"budgets may grow up to {most}; call renew to begin a new season instead.")
+        self._check_sum(self.ledger.granted, units)
         self.ledger.granted[:] += units
         self.ledger.budget[:] = self.ledger.granted / self.ledger.per_cost
+
+    def _check_sum(self, budget: Ints, units: Ints) -> None:
+        """Raise if a budget would be larger than a ledger can hold."""
+        if (units > MOST_UNITS - budget).any():
+            most = amounts_of(self.ledger, np.full(units.size, MOST_UNITS))
+            raise OutOfRangeError(f"budgets may grow up to {most}; use smaller amounts, or renew without rollover.")
 
     def renew(self, amounts: Floats, rollover: float) -> None:
         """Begin a season with new budgets, plus a share of what is left of the old ones."""
         old = self.ledger
         free = np.maximum(old.granted - old.charged - old.reserved, 0)
         moved = share_of(free, rollover)
+        self._check_sum(self.units(amounts), moved)
         new = old._replace(**{name: getattr(old, name).copy() for name in ("budget", "spent", "granted", "charged")})
         new = new._replace(reserved=np.zeros_like(old.reserved))
         new.granted[:] = self.units(amounts)
@@ -316,7 +330,8 @@ class Engine:
 
 def share_of(units: Ints, share: float) -> Ints:
     """(d,) a share of amounts in grid units, rounded down; exact, since a rounding error would be money."""
-    return np.array([int(Fraction(share) * amount) for amount in units.tolist()], dtype=np.int64)
+    exact = Fraction(repr(float(share)))  # the decimal number that was written, as for amounts
+    return np.array([int(exact * amount) for amount in units.tolist()], dtype=np.int64)
 
 
 def inner_problem(problem: Problem, cost_unit: Floats | None) -> Problem:

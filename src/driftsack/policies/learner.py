@@ -318,6 +318,8 @@ class Learner:
             requests.refuse_unbounded(self.problem)
         if at is None and self.problem.period is None:
             return math.nan
+        if at is not None and self.done:  # the round cannot begin, so it is no arrival
+            return math.nan
         return self._clock.advance(at, engine)
 
     def _made(self, arm: int) -> Decision:
@@ -491,7 +493,9 @@ class Learner:
             )
         if slot is not None:
             own = self._decision(slot)
-            if own.arm != decision.arm or own.source != decision.source or not np.array_equal(own.mix, decision.mix):
+            earlier = own.mix[: decision.mix.size]  # arms may have been added since
+            same = own.source == decision.source and np.array_equal(earlier, decision.mix)
+            if own.arm != decision.arm or not same:
                 raise UnknownDecisionError(
                     f"round {number} was a decision for arm {own.arm} with id {own.id}, got one for arm {decision.arm} "
                     f"with id {decision.id}, or with another mix; tell the learner that was asked."
@@ -617,16 +621,20 @@ class Learner:
         awaited = self._engine.desk.awaited
         if awaited.status[slot] != PENDING:
             return
-        if (awaited.reserved[slot] < 0).any():
-            raise SettingError(
-                "forfeit charges the most that an arm may cost, which is not known; set cost_max, pass caps to ask, or "
-                "cancel the decision with the costs that you assume."
-            )
+        self._check_forfeit(np.array([slot]))
         self._engine.forfeit(slot)
         lost = np.flatnonzero(awaited.status == FORFEITED)
         if lost.size > MOST_FORFEITED:
             self._engine.drop(int(lost[np.argmin(awaited.number[lost])]))
             self._find_slots()
+
+    def _check_forfeit(self, slots: Ints) -> None:
+        """Raise unless something is reserved for all of these decisions."""
+        if (self._engine.desk.awaited.reserved[slots] < 0).any():
+            raise SettingError(
+                "forfeit charges the most that an arm may cost, which is not known; set cost_max, pass caps to ask, or "
+                "cancel the decision with the costs that you assume."
+            )
 
     def expire(self, older_than: int | timedelta, at: float | datetime | None = None) -> tuple[Decision, ...]:
         """Forfeit the pending decisions that have waited too long.
@@ -637,6 +645,9 @@ class Learner:
 
         Returns:
             The decisions that were forfeited.
+
+        Raises:
+            SettingError: Nothing was reserved for one of them; then none is forfeited.
         """
         with self._changing("expire") as engine:
             awaited = engine.desk.awaited
@@ -645,7 +656,9 @@ class Learner:
             else:
                 late = engine.desk.begun[0] - awaited.number > whole(older_than, "older_than", at_least=0)
             slots = np.flatnonzero(late & (awaited.status == PENDING))
-            found = tuple(self._decision(slot) for slot in slots[np.argsort(awaited.number[slots])].tolist())
+            slots = slots[np.argsort(awaited.number[slots])]
+            self._check_forfeit(slots)
+            found = tuple(self._decision(slot) for slot in slots.tolist())
             for slot in slots.tolist():
                 self._forfeit(slot)
             return found
@@ -685,6 +698,7 @@ class Learner:
         Raises:
             SettingError: The policy follows a plan for one horizon.
             InfeasibleError: The budgets cannot pay for the fallback arm in every round.
+            OutOfRangeError: The season would begin before the latest request, or a budget is too large.
         """
         self._check_open_ended("renew")
         kept = share(rollover, "rollover")
@@ -692,9 +706,10 @@ class Learner:
         count = self.problem.horizon if rounds is None else whole(rounds, "rounds", at_least=1)
         with self._changing("renew") as engine:
             engine.check_fallback(self.problem, count, engine.units(amounts))
+            start = self._clock.next_start(at)
             engine.renew(amounts, kept)
             if self.problem.period is not None:
-                self._clock.renew(at, engine)
+                self._clock.renew(start, engine)
             else:
                 self._expect(count)
             engine.set_rate()

@@ -93,11 +93,20 @@ class Clock:
         self.latest = max(self.latest, now)
         return now
 
-    def renew(self, at: float | datetime | None, engine: Engine) -> None:
-        """Begin a new period."""
+    def next_start(self, at: float | datetime | None) -> float:
+        """When a new period begins; nothing is changed."""
+        start = self.start + (self._period or 0.0) if at is None else seconds(at)
+        if self.arrivals is not None and start < min(self.latest, self.start + (self._period or 0.0)):
+            raise OutOfRangeError(
+                f"a period must begin after the latest request of the last one, at {self.latest:.0f} seconds, got "
+                f"{start:.0f}; pass the time of renewal."
+            )
+        return start
+
+    def renew(self, start: float, engine: Engine) -> None:
+        """Begin a new period at a time that :meth:`next_start` returned."""
         if self.arrivals is None or self._period is None:
             return
-        start = self.start + self._period if at is None else seconds(at)
         self.arrivals.renew(start - self.start)
         self.start = start
         engine.set_rounds_left(1.0 + self.arrivals.rounds_left(0.0))
@@ -218,7 +227,10 @@ def checked_outcomes(
 def settle_batch(engine: Engine, slots: Ints, rewards: Floats, costs: Floats) -> None:
     """Settle decisions that are pending; raise before anything is changed if an amount is too large."""
     desk, ledger = engine.desk, engine.ledger
-    largest = costs.sum(axis=0) * ledger.fine / ledger.coarse + ledger.charged
+    ledgers = [ledger, *(season.ledger for season in engine.past.values())]
+    held = np.max([np.add(one.charged, one.reserved, dtype=np.float64) for one in ledgers], axis=0)
+    kept = np.maximum(desk.awaited.reserved[slots], 0).sum(axis=0, dtype=np.float64)
+    largest = np.maximum(costs.sum(axis=0) * ledger.fine / ledger.coarse - kept, 0.0) + held
     if (largest > MOST_UNITS).any():
         raise OutOfRangeError(
             "costs must be amounts that the ledger can hold; are they in other units than the budget?"
@@ -226,9 +238,7 @@ def settle_batch(engine: Engine, slots: Ints, rewards: Floats, costs: Floats) ->
     if (desk.awaited.season[slots] == desk.season[0]).all():
         steps.settle_many(engine.state, ledger, engine.terms, desk, slots, rewards, costs)
         return
-    for slot, reward, row in zip(slots.tolist(), rewards.tolist(), costs, strict=True):
-        desk.given[:] = row
-        engine.settle(slot, reward, told=True)
+    engine.settle_each(slots, rewards, costs)
 
 
 def amounts_to_add(problem: Problem, amounts: Amounts | None, by_resource: Mapping[str, float]) -> Floats:
