@@ -125,7 +125,11 @@ class Evidence:
 
     def optima(self, example: int) -> dict[float, float]:
         """LP-Dynamic by the parameter of the example."""
-        wanted = (pl.col("example") == example) & (pl.col("quantity") == "optimum")
+        return self.by_parameter(example, "optimum")
+
+    def by_parameter(self, example: int, quantity: str) -> dict[float, float]:
+        """A quantity that needs no trials, by the parameter of the example."""
+        wanted = (pl.col("example") == example) & (pl.col("policy") == BEST) & (pl.col("quantity") == quantity)
         return dict(self.frame.filter(wanted).sort("parameter").select("parameter", "mean").iter_rows())
 
     @property
