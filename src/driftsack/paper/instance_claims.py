@@ -61,11 +61,17 @@ def _described(evidence: Evidence, example: int, text: str) -> JudgedClaim:
     best = evidence.optima(example)
     wanted = {parameter: value for parameter, value in best.items() if example != 3 or parameter >= 0.5}  # noqa: PLR2004
     rewards, uses = (evidence.by_parameter(example, f"described_{name}") for name in ("reward", "use"))
-    short = max(1.0 - rewards[parameter] / value for parameter, value in wanted.items())
-    most = max(uses[parameter] for parameter in wanted)
-    numbers = {"share of the optimum that is missing": short, "largest share of a budget": most}
+    right = True
+    for parameter, value in wanted.items():
+        # In Example 4 the threshold may fall on either side of a round, twice in each period.
+        slack = EXACT + (2 * parameter / evidence.horizon if example == 4 else 0.0)  # noqa: PLR2004
+        right &= abs(1.0 - rewards[parameter] / value) <= slack and uses[parameter] <= 1 + slack
+    numbers = {
+        "least share of the optimum": min(rewards[parameter] / value for parameter, value in wanted.items()),
+        "largest share of a budget": max(uses[parameter] for parameter in wanted),
+    }
     sentence = f"Example {example}: the optimal policy is {text}."
-    return JudgedClaim(f"described_{example}", sentence, exactly(abs(short) <= EXACT and most <= 1 + EXACT), numbers)
+    return JudgedClaim(f"described_{example}", sentence, exactly(right), numbers)
 
 
 def described_1(evidence: Evidence) -> JudgedClaim:
