@@ -203,7 +203,7 @@ def revisits(effort: Effort, case: Case) -> Finding:
         for counted in (0, 4, 30):
             for horizon in (1_000, effort.pick(10_000, 100_000)):
                 problem = Problem(horizon, arms, [0.5 * horizon])
-                actual = horizon // 50 + 2 * counted if case is Case.PLANTED else counted
+                actual = horizon // 50 if case is Case.PLANTED else counted
                 revisits_of = (lambda *_: 0) if case is Case.TRIVIAL else stale_pulls
                 pulls = [
                     revisits_of(new_run_lengths(problem), horizon, actual, generator(effort.seed + k))
