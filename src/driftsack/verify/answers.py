@@ -26,7 +26,7 @@ class Answers:
 
     def __init__(self, world: Instance, case: Case = Case.STATEMENT) -> None:
         self.world = world
-        self.known = 0.0 if case is Case.TRIVIAL else 1.0
+        self.known = case is not Case.TRIVIAL
         self.rate = float(world.problem.rate[0])
 
     @cached_property
@@ -57,9 +57,11 @@ class Answers:
     @cached_property
     def prices(self) -> Floats:
         """(K + 2, d) the prices of every round, of LP-Dynamic and of the LP on mean rows."""
+        if not self.known:
+            return np.zeros((len(self.world.rewards) + 2, self.world.resources))
         rows = np.asarray(single_step(self.world).row_prices)
         others = [np.asarray(lp_dynamic(self.world).prices), np.asarray(lp_static(self.world).prices)]
-        prices: Floats = self.known * np.vstack([rows, *others])
+        prices: Floats = np.vstack([rows, *others])
         return prices
 
     @property

@@ -45,7 +45,7 @@ def chain_fixed_below_program(effort: Effort, case: Case) -> Finding:
         shortfalls.append(1.0 - fluid / fixed.value if fixed.value > 0 else 0.0)
         return Sides(best, fixed.value - 1e-6) if case is Case.PLANTED else Sides(fixed.value, best)
 
-    found = list(searched_sides(sides, effort, 8, Shape(4, 2, 1)))
+    found = list(searched_sides(sides, effort.for_case(case), 8, Shape(4, 2, 1)))
     note = f"OPT_DP - OPT_FD (hard); the fluid mix earns up to {max(shortfalls):.0%} less than the latter"
     return judge_sides(found, note)
 
@@ -70,7 +70,9 @@ def chain_program_below_dynamic(effort: Effort, case: Case) -> Finding:
         larger = _noisy(world, float(world.problem.budget[0]) + extra)
         return Sides(known * dynamic_program(noisy).value, known * lp_dynamic(larger).value)
 
-    repaired = judge_sides(searched_sides(sides, effort, 9, Shape(6, 3, 1)), "LP-Dynamic for B + cost_max - OPT_DP")
+    repaired = judge_sides(
+        searched_sides(sides, effort.for_case(case), 9, Shape(6, 3, 1)), "LP-Dynamic for B + cost_max - OPT_DP"
+    )
     return judge_correction(printed, repaired, f"one round, cost 1 with probability 1/2, B = 0: {printed:.3f}")
 
 
@@ -91,7 +93,9 @@ def chain_fixed_below_static(effort: Effort, case: Case) -> Finding:
             upper = Sides(answers.dynamic + 1e-6, answers.fixed)
         return min(lower, upper, key=lambda pair: pair.margin)
 
-    repaired = judge_sides(searched_sides(sides, effort, 10), "OPT_FD (fluid) between LP-Static and LP-Dynamic")
+    repaired = judge_sides(
+        searched_sides(sides, effort.for_case(case), 10), "OPT_FD (fluid) between LP-Static and LP-Dynamic"
+    )
     note = f"fluid, Example 1 with 1,000 rounds: {fluid:.1f}; hard, with 8 rounds: {hard:.3f}"
     return judge_correction(max(fluid, hard), repaired, note)
 
@@ -109,7 +113,7 @@ def chain_static_below_dynamic(effort: Effort, case: Case) -> Finding:
             return Sides(answers.dynamic, answers.mean)
         return Sides(answers.mean, answers.dynamic)
 
-    ordered = judge_sides(searched_sides(sides, effort, 11), "LP-Dynamic - LP-Static")
+    ordered = judge_sides(searched_sides(sides, effort.for_case(case), 11), "LP-Dynamic - LP-Static")
     equal = judge_margins(differences, "minus their difference on stationary instances")
     worse = min(ordered, equal, key=lambda finding: finding.verdict is HOLDS)
     return worse._replace(note=f"{ordered.note}, and {equal.note}")

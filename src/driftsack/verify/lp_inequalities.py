@@ -40,7 +40,9 @@ def lemma_1(effort: Effort, case: Case) -> Finding:
         answers = Answers(world, case)
         return Sides(answers.rate * answers.q_bar_full, largest)
 
-    return judge_sides(searched_sides(sides, effort, 1), "1 - b q̄, q̄ over all LPs, the one on mean rows too")
+    return judge_sides(
+        searched_sides(sides, effort.for_case(case), 1), "1 - b q̄, q̄ over all LPs, the one on mean rows too"
+    )
 
 
 def price_sum(effort: Effort, case: Case) -> Finding:
@@ -51,7 +53,7 @@ def price_sum(effort: Effort, case: Case) -> Finding:
         answers = Answers(world, case)
         return Sides(answers.rate * float(answers.prices.sum(axis=1).max()), largest)
 
-    return judge_sides(searched_sides(sides, effort, 2, Shape(4, 4, 4)), "1 - b‖q‖₁")
+    return judge_sides(searched_sides(sides, effort.for_case(case), 2, Shape(4, 4, 4)), "1 - b‖q‖₁")
 
 
 def proposition_1_left(effort: Effort, case: Case) -> Finding:
@@ -62,7 +64,7 @@ def proposition_1_left(effort: Effort, case: Case) -> Finding:
         both = Sides(answers.even, answers.dynamic)
         return Sides(both.large, both.small) if case is PLANTED else both
 
-    return judge_sides(searched_sides(sides, effort, 3), "LP - sum of LP_t")
+    return judge_sides(searched_sides(sides, effort.for_case(case), 3), "LP - sum of LP_t")
 
 
 def proposition_1_middle(effort: Effort, case: Case) -> Finding:
@@ -86,7 +88,9 @@ def proposition_1_middle(effort: Effort, case: Case) -> Finding:
     note = (
         f"Example 1 with T = 1,000 and the optimal prices 0: {degenerate:.0f}; two rounds, unique prices: {unique:.3f}"
     )
-    repaired = judge_sides(searched_sides(sides, effort, 4), "T LP(mean) + W1 + q̄W2 - LP, q̄ with the mean row's price")
+    repaired = judge_sides(
+        searched_sides(sides, effort.for_case(case), 4), "T LP(mean) + W1 + q̄W2 - LP, q̄ with the mean row's price"
+    )
     return judge_correction(max(degenerate, unique), repaired, note)
 
 
@@ -99,7 +103,9 @@ def proposition_1_right(effort: Effort, case: Case) -> Finding:
         allowed = answers.moves.w1 + answers.q_bar * answers.moves.w2
         return Sides(answers.mean - answers.even, share * allowed)
 
-    return judge_sides(searched_sides(sides, effort, 5), "sum of LP_t + W1 + q̄W2 - T LP(mean), the printed q̄")
+    return judge_sides(
+        searched_sides(sides, effort.for_case(case), 5), "sum of LP_t + W1 + q̄W2 - T LP(mean), the printed q̄"
+    )
 
 
 @cache  # Claim 2 uses it too
@@ -115,7 +121,9 @@ def pairwise(effort: Effort, case: Case) -> Finding:
         allowed = answers.moves.w1_pair + answers.row_price * answers.moves.w2_pair
         return Sides(answers.dynamic - answers.even, share * allowed)
 
-    return judge_sides(searched_sides(sides, effort, 6), "sum of LP_t + pairwise W1 + q̄ W2 - LP, q̄ of single rounds")
+    return judge_sides(
+        searched_sides(sides, effort.for_case(case), 6), "sum of LP_t + pairwise W1 + q̄ W2 - LP, q̄ of single rounds"
+    )
 
 
 def local_below_global(effort: Effort, case: Case) -> Finding:
@@ -128,7 +136,7 @@ def local_below_global(effort: Effort, case: Case) -> Finding:
         both = Sides(local[0], factor * moves.w1), Sides(local[1], factor * moves.w2)
         return min(both, key=lambda pair: pair.margin)
 
-    return judge_sides(searched_sides(sides, effort, 7), "2W - V, rewards and costs")
+    return judge_sides(searched_sides(sides, effort.for_case(case), 7), "2W - V, rewards and costs")
 
 
 def non_binding_all(effort: Effort, case: Case) -> Finding:
@@ -143,7 +151,7 @@ def non_binding_all(effort: Effort, case: Case) -> Finding:
         distance = abs(loose.dynamic - loose.even) + abs(loose.dynamic - free) + loose.q_bar_full
         return Sides(distance, 0.0)
 
-    margins = (found.margin for found in searched_sides(sides, effort, 13))
+    margins = (found.margin for found in searched_sides(sides, effort.for_case(case), 13))
     return judge_margins(margins, "minus the gap, the prices and the distance from Σ max μ, at rates above every cost")
 
 

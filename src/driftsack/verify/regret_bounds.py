@@ -80,7 +80,9 @@ def factor_d(effort: Effort, case: Case) -> Finding:
     turns = [drift_in_turn(resources=d, horizon=4 * d * window) for d in (1, 2, 4, 8)]
     losses = [sides(world, window) for world in turns]
     moves = variation(turns[-1])
-    found = judge_sides([*losses, *searched_sides(sides, effort, 14, Shape(6, 2, 3))], "w V2_sum / b - loss")
+    found = judge_sides(
+        [*losses, *searched_sides(sides, effort.for_case(case), 14, Shape(6, 2, 3))], "w V2_sum / b - loss"
+    )
     note = (
         f"8 resources in turn, w = {window:,}: loss {losses[-1].small:,.0f}, w V2_sum / b = "
         f"{2 * window * moves.v2_sum:,.0f}, w V2 / b = {2 * window * moves.v2:,.0f}; {found.note}"

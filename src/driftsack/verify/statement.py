@@ -66,6 +66,17 @@ class Effort(NamedTuple):
         """
         return quick if self.quick else full
 
+    def for_case(self, case: Case) -> Effort:
+        """The effort of a search over instances: a trivial competitor is rejected, or not, on the first few of them.
+
+        Args:
+            case: What the check is applied to.
+
+        Returns:
+            The effort, a quick one for the trivial competitor.
+        """
+        return self._replace(quick=True) if case is Case.TRIVIAL else self
+
     def rng(self, salt: int) -> np.random.Generator:
         """Make a random generator for one check.
 

@@ -53,7 +53,7 @@ def w_min(effort: Effort, case: Case) -> Finding:
         allowed = answers.moves.w1_min + answers.row_price * answers.moves.w2_min
         return Sides(answers.dynamic - answers.even, share * allowed)
 
-    conclusion = judge_sides(searched_sides(sides, effort, 12), "sum of LP_t + 2(W1_min + q̄W2_min) - LP")
+    conclusion = judge_sides(searched_sides(sides, effort.for_case(case), 12), "sum of LP_t + 2(W1_min + q̄W2_min) - LP")
     note = f"the proof uses Claim 2, which fails by {hull_pair_margin():.3f}"
     return judge_correction(hull_pair_margin(), conclusion, note, PROOF_VOID)
 
