@@ -14,6 +14,7 @@ from hypothesis import given, settings
 import driftsack as ds
 from driftsack import benchmarks
 from driftsack.benchmarks import reference
+from driftsack.benchmarks.hard_fixed_distribution import hard_reward_of_mixes
 from driftsack.benchmarks.lp_dynamic import dual_value, plan_totals
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError, TooLargeError
@@ -193,6 +194,59 @@ def brute_force(instance: ds.Instance) -> float:
     return value(0, instance.problem.budget)
 
 
+def reward_of_mix(instance: ds.Instance, mix: Floats) -> float:
+    """The twin: the expected reward of a fixed mix, by recursion over every arm and outcome."""
+    rewards, costs = instance.rewards[instance.phase], instance.costs[instance.phase]
+
+    def value(t: int, left: tuple[float, ...]) -> float:
+        if t == instance.horizon:
+            return 0.0
+        total = (1.0 - mix.sum()) * value(t + 1, left)
+        for arm, used in itertools.product(range(instance.arms), itertools.product((0, 1), repeat=instance.resources)):
+            means = costs[t, :, arm]
+            if instance.noise == "deterministic" and 0 in used:
+                continue
+            chance, spent = 1.0, means
+            if instance.noise == "bernoulli":
+                chance = float(np.prod([m if u else 1 - m for u, m in zip(used, means, strict=True)]))
+                spent = np.array(used)
+            after = tuple(a - u for a, u in zip(left, spent, strict=True))
+            if min(after) >= -1e-12:
+                total += mix[arm] * chance * (rewards[t, arm] + value(t + 1, after))
+        return float(total)
+
+    return value(0, instance.problem.budget)
+
+
+@pytest.mark.parametrize("noise", ["bernoulli", "deterministic"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_hard_fixed_distribution_equals_brute_force(noise: str, seed: int) -> None:
+    """No mix of a grid earns more than the certificate allows, and the plan earns the value."""
+    rng = np.random.default_rng(seed)
+    resources = 1 + seed % 2
+    costs = rng.integers(0, 5, (3, resources, 2)) / 4
+    world = ds.Instance.from_arrays(rng.random((3, 2)), costs, budget=1.0, noise=noise)
+    best = benchmarks.hard_fixed_distribution(world, tolerance=1e-3)
+    assert best.gap <= 1.1e-3
+    assert best.plan is not None
+    assert best.value == pytest.approx(reward_of_mix(world, best.plan[0]))
+    grid = [np.array([a, b]) / 8 for a in range(9) for b in range(9 - a)]
+    on_grid = hard_reward_of_mixes(world, np.array(grid))
+    assert on_grid.tolist() == pytest.approx([reward_of_mix(world, mix) for mix in grid])
+    assert on_grid.max() <= best.value / (1 - best.gap) + 1e-9
+    assert best.value <= benchmarks.dynamic_program(world).value + 1e-9
+
+
+def test_the_fluid_mix_is_not_the_best_one_under_the_hard_rule() -> None:
+    """Two rounds, a budget of 1 and an arm of cost 0 or 1: the fluid mix skips, the hard one always plays."""
+    world = ds.Instance.stationary([0.9, 0.2], [[0.8, 0.0]], horizon=2, budget=1.0)
+    fluid, hard = benchmarks.fixed_distribution(world), benchmarks.hard_fixed_distribution(world)
+    assert fluid.plan is not None
+    assert hard_reward_of_mixes(world, fluid.plan[:1])[0] < 0.99 * hard.value
+    with pytest.raises(TooLargeError, match="at most 3 arms"):
+        benchmarks.hard_fixed_distribution(ds.instances.example_1())
+
+
 @pytest.mark.parametrize("noise", ["bernoulli", "deterministic"])
 @pytest.mark.parametrize("seed", range(6))
 def test_dynamic_program_equals_brute_force(noise: str, seed: int) -> None:
@@ -208,7 +262,11 @@ def test_dynamic_program_equals_brute_force(noise: str, seed: int) -> None:
 @pytest.mark.parametrize(
     ("world", "error", "words"),
     [
-        (ds.Instance.stationary([0.5], [[0.5]] * 3, 5, 2.0), SettingError, "at most 2 resources, got 3"),
+        (
+            ds.Instance.stationary([0.5], [[0.5]] * 3, 5, 2.0),
+            SettingError,
+            "got 3.*larger by the costs of one round",
+        ),
         (ds.Instance.stationary([0.5], [[0.5]], 5, 2.0, "beta"), SettingError, "noise 'bernoulli' or 'deterministic'"),
         (ds.Instance.stationary([0.5], [[2**0.5 / 2]], 5, 2.0, "deterministic"), SettingError, "common denominator"),
         (ds.Instance.stationary([0.5], [[0.5]] * 2, 10**5, 3e4), TooLargeError, "needs 14,400,960,016 bytes"),

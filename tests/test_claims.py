@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from driftsack.paper.claims import EXACT_CLAIMS, PLAYED_CLAIMS, judge
+from driftsack.paper.claims import PLAYED_CLAIMS, judge
 from driftsack.paper.experiments import BEST, EVIDENCE, LAGRANGE, NAIVE, SW
+from driftsack.paper.instance_claims import EXACT_CLAIMS
 from driftsack.paper.judging import Evidence, JudgedClaim, Reading, Verdict, above, between, trend
 
 HOLDS, FAILS, UNDECIDED = Verdict.HOLDS, Verdict.FAILS, Verdict.UNDECIDED
@@ -25,18 +26,29 @@ REGRETS = {  # along x
 }
 
 
+def exact_rows(example: int, parameter: float, x: float, optimum: float, v_and_w: tuple[float, float]) -> list[Any]:
+    """What needs no trials, where the described policy is optimal."""
+    values = {"optimum": optimum, "V": v_and_w[0], "W": v_and_w[1], "described_reward": optimum, "described_use": 1.0}
+    return [(example, parameter, x, BEST, name, value, 0.0) for name, value in values.items()]
+
+
 def good() -> pl.DataFrame:
     """A table on which every claim of the paper holds."""
     rows: list[tuple[Any, ...]] = []
     for example, rewards in REWARDS.items():
-        rows.append((example, 0.0, 0.0, BEST, "optimum", 5000.0, 0.0))
+        rows += exact_rows(example, 0.0, 0.0, 5000.0, (1.0, 2_500.0))
         for policy, reward in rewards.items():
             rows.append((example, 0.0, 0.0, policy, "reward", reward, 1.0))
     rows.append((1, 0.0, 0.0, NAIVE, "second_arm", 500.0, 1.0))
+    rows.append((2, 0.0, 0.0, NAIVE, "fewer_pulls", 2400.0, 1.0))
+    rows += [(1, 0.0, 0.0, NAIVE, name, slope, 1e-3) for name, slope in (("slope_before", 0.5), ("slope_late", 0.48))]
     rows += [(2, 0.0, 0.0, NAIVE, name, slope, 1e-3) for name, slope in (("slope_before", 0.5), ("slope_after", 0.25))]
-    rows.append((3, 0.2, 4000.0, BEST, "optimum", 2500.0, 0.0))
+    rows += exact_rows(3, 0.2, 4000.0, 2500.0, (1.5, 4000.0))
     for example, (places, optimum, regrets) in REGRETS.items():
-        rows += [(example, parameter, x, BEST, "optimum", optimum, 0.0) for parameter, x in places.items()]
+        for parameter, x in places.items():
+            no_change = example == 3 and parameter == 1.0
+            measures = (0.0 if no_change else 1.5, x) if example == 3 else (x, 3_000.0)
+            rows += exact_rows(example, parameter, x, optimum, measures)
         for policy, values in regrets.items():
             for (parameter, x), regret in zip(places.items(), values, strict=True):
                 rows.append((example, parameter, x, policy, "regret", float(regret), 1.0))
@@ -63,10 +75,19 @@ FAULTS: dict[str, tuple[Any, ...]] = {
     "optimum_3": (3, BEST, "optimum", 2050.0, 0.2),
     "optimum_3_late": (3, BEST, "optimum", 2400.0, 0.75),
     "optimum_4": (4, BEST, "optimum", 3600.0, 10.0),
+    "described_1": (1, BEST, "described_reward", 4900.0),
+    "described_2": (2, BEST, "described_use", 1.1),
+    "described_3": (3, BEST, "described_reward", 2400.0, 0.75),
+    "described_4": (4, BEST, "described_use", 1.1, 10.0),
+    "v_invariant_3": (3, BEST, "V", 1.0, 0.75),
+    "w_fixed_4": (4, BEST, "W", 2_900.0, 10.0),
     "w_coincides": (0, BEST, "W1_min", 4900.0, 5000.0),
     "naive_near_sw_1": (1, NAIVE, "reward", 4500.0),
     "ucbs_above_lagrange_1": (1, LAGRANGE, "reward", 4890.0),
     "second_arm_1": (1, NAIVE, "second_arm", 2000.0),
+    "naive_recovers_1": (1, NAIVE, "slope_late", 0.4),
+    "linear_observations_2": (2, NAIVE, "fewer_pulls", 300.0),
+    "naive_suffers_3": (3, NAIVE, "regret", 200.0),
     "naive_far_worse_2": (2, NAIVE, "reward", 4300.0),
     "slope_breaks_2": (2, NAIVE, "slope_after", 0.48),
     "lagrange_slightly_1": (1, LAGRANGE, "reward", 3500.0),
@@ -115,7 +136,7 @@ def test_a_trend_is_the_least_squares_line_over_the_range() -> None:
 
 def test_every_claim_is_judged_in_every_setting() -> None:
     found = judge({"printed": good(), "calibrated": planted(*FAULTS["sw_better_4"])})
-    assert [one.setting for one in found] == [None] * 6 + ["printed"] * 16 + ["calibrated"] * 16
+    assert [one.setting for one in found] == [None] * 12 + ["printed"] * 19 + ["calibrated"] * 19
     failed = [(one.name, one.setting) for one in found if one.verdict is not HOLDS]
     assert failed == [("sw_better_4", "calibrated")]
 

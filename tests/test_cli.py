@@ -93,6 +93,18 @@ def test_measure_json_of_a_file(tmp_path: Path) -> None:
     assert len(page["figures"]) == 3
 
 
+def test_measure_never_shows_a_lower_bound_above_what_can_be_lost(tmp_path: Path) -> None:
+    """At the rate 0.01 the printed rate of Theorem 2 (ii) is ten times the optimum; q̄ is shown as an interval."""
+    driftsack.instances.cost_switching(horizon=2_000, v2=1.0, rate=0.01).save(tmp_path / "world.npz")
+    command = ["measure", str(tmp_path / "world.npz"), "--out", str(tmp_path)]
+    page = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert max(page["bounds"]["theorem_2"].values()) <= page["bounds"]["trivial"]["regret"]
+    assert page["measures"]["q_bar_least"] <= page["measures"]["q_bar"] <= page["measures"]["q_bar_largest"] + 1e-6
+    assert page["measures"]["v2"] <= page["measures"]["v2_sum"]
+    shown = CliRunner().invoke(app, command).stdout
+    assert "A rate, its constant taken as 1" in shown
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -183,7 +183,7 @@ def test_a_state_that_the_stamp_does_not_cover_is_not_cached() -> None:
     problem = driftsack.Problem(horizon=50, arms=2, budget=[9.0])
     state = driftsack.SlidingWindowUCB(windows=(9, 9)).new_state(problem)
     empty = np.zeros((1, 1))
-    audited = auditor.State(state, empty, empty, np.zeros(1, dtype=np.int32), empty, empty, empty, empty)
+    audited = auditor.State(state, empty, empty, np.zeros(1, dtype=np.int32), empty, empty, empty, empty, 0.0, empty)
     assert is_packaged(state)
     assert not is_packaged(audited)
 

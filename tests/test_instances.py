@@ -81,6 +81,9 @@ def test_every_instance_takes_a_horizon_and_a_noise(noise: str) -> None:
         ds.instances.motivating,
         lambda **k: ds.instances.step_change(k=7, **k),
         ds.instances.nonbinding,
+        ds.instances.drift_in_turn,
+        ds.instances.free_best_arm,
+        ds.instances.flipping_costs,
     ):
         world = build(horizon=21, noise=noise)
         assert (world.horizon, world.noise) == (21, noise)
@@ -94,6 +97,8 @@ def test_every_instance_takes_a_horizon_and_a_noise(noise: str) -> None:
         (lambda: ds.instances.motivating(delta=2.0), "delta must lie in"),
         (lambda: ds.instances.step_change(k=101, horizon=100), "k must be at least 0 and at most 100, got 101"),
         (lambda: ds.instances.example_1(horizon=1), "horizon must be at least 2"),
+        (lambda: ds.instances.drift_in_turn(rate=0.95), r"rate must lie in \(0, 0.9\], so that b \+ Δ is at most 1"),
+        (lambda: ds.instances.flipping_costs(drift=-1.0), "drift must be 0 or more"),
     ],
 )
 def test_bad_parameters(build: Any, words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import numpy as np
@@ -43,6 +44,9 @@ def test_measures_equal_their_definitions(seed: int) -> None:
             sum(np.abs(costs[t + 1, j] - costs[t, j]).max() for t in range(horizon - 1)) for j in range(world.resources)
         )
     )
+    changes = np.abs(np.diff(costs, axis=0)).max(axis=2)  # (T - 1, d)
+    assert variation.v2_sum == pytest.approx(changes.max(axis=1).sum())
+    assert variation.v2 - 1e-12 <= variation.v2_sum <= world.resources * variation.v2 + 1e-12
     assert variation.w1 == pytest.approx(sum(np.abs(row - rewards.mean(axis=0)).max() for row in rewards))
     assert variation.w2 == pytest.approx(sum(column_sum(row - costs.mean(axis=0)) for row in costs))
     assert variation.w1_pair == pytest.approx(sum(np.abs(a - b).max() for a in rewards for b in rewards) / horizon)
@@ -164,7 +168,14 @@ def test_regret_bound_term_by_term() -> None:
     printed += 2 * (w1 + q * w2)
     bound = theory.regret_bound(horizon, m, d, b, (v1, v2), (w1, w2), q)
     assert bound.printed_total == pytest.approx(printed)
-    assert bound.total - bound.printed_total == pytest.approx(8 * (2 * m * horizon * log1) ** 0.5)
+    assert bound.total - bound.printed_total == pytest.approx(8 * (2 * m * horizon * log1) ** 0.5 + 1)
+    pairs, v2_sum = (1_000.0, 700.0), 2.0
+    repaired = theory.repaired_regret_bound(horizon, m, d, b, (v1, v2), v2_sum, pairs, q)
+    drift_2 = m ** (1 / 3) * v2 ** (1 / 3) * horizon ** (2 / 3) * log2 ** (1 / 3)
+    saved = (2 * d - 2 * v2_sum / v2) * drift_2 / b + 1 / b - 1 + 2 * (w1 + q * w2) - (pairs[0] + q * pairs[1])
+    assert bound.total - repaired.total == pytest.approx(saved)
+    still = theory.repaired_regret_bound(horizon, m, d, b, (0.0, 0.0), 0.0, (0.0, 0.0), q)
+    assert still.cost_drift == still.budget_timing == 0.0
     stop = theory.stopping_time_bound(horizon, m, d, b, v2)
     drift = m ** (1 / 3) * v2 ** (1 / 3) * horizon ** (2 / 3) * log2 ** (1 / 3)
     assert stop == pytest.approx((14 * drift + 8 * (2 * m * horizon) ** 0.5 * log2**0.5 + 4 * horizon**0.5 * log2) / b)
@@ -175,6 +186,89 @@ def test_regret_bound_term_by_term() -> None:
     least = theory.regret_lower_bounds(horizon, m, b, (v1, v2), (w1, w2), q)
     assert least.cost_drift == pytest.approx((m * v2 * horizon**2) ** (1 / 3) / b)
     assert least.budget_timing == w1 + q * w2
+    tight = theory.regret_lower_bounds(horizon, m, 0.01, (v1, v2), (w1, w2), q)
+    assert tight.cost_drift == horizon < (m * v2 * horizon**2) ** (1 / 3) / 0.01  # the gap would exceed b
+
+
+def test_repaired_refined_bound() -> None:
+    """The drift of the costs is priced by OPT/B and by 1/b times the ratio of the two local measures."""
+    horizon, m, budget, optimum, v2 = 10_000, 3, 2_500.0, 4_000.0, 0.5
+    sizes = horizon, m, 2, budget, optimum, (0.5, v2)
+    printed = theory.refined_regret_bound(*sizes, (10.0, 20.0), 0.0)
+    repaired = theory.repaired_refined_bound(*sizes, 0.75, (10.0, 20.0), 0.0)
+    drift = (m * v2 * horizon**2) ** (1 / 3) * np.log(m * 2 * horizon**2.0) ** (1 / 3)
+    assert printed.cost_drift == 0.0
+    assert repaired.cost_drift == pytest.approx((optimum / budget + 1.5 * horizon / budget) * drift)
+    assert repaired.total - repaired.cost_drift == pytest.approx(printed.total)
+
+
+def vertices_of_prices(rewards: Floats, costs: Floats, rate: Floats, value: float) -> list[Floats]:
+    """The twin: the optimal vertices of the dual of one step LP, from every choice of active constraints."""
+    resources, arms = costs.shape
+    size = resources + 1  # prices, then alpha; every constraint as row @ point >= limit
+    rows = [np.append(costs[:, i], 1.0) for i in range(arms)] + list(np.eye(size))
+    limits = np.concatenate([rewards, np.zeros(size)])
+    found = []
+    for active in itertools.combinations(range(len(rows)), size):
+        matrix = np.array([rows[k] for k in active])
+        if abs(np.linalg.det(matrix)) > 1e-9:
+            point = np.linalg.solve(matrix, limits[list(active)])
+            feasible = (np.array(rows) @ point >= limits - 1e-9).all()
+            if feasible and abs(np.append(rate, 1.0) @ point - value) < 1e-9:
+                found.append(point[:-1])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_interval_of_prices_of_one_row(seed: int) -> None:
+    """The largest is that of a vertex; the least is at most that of every vertex, and is attained by mixing them."""
+    rng = np.random.default_rng(seed)
+    rewards, costs = rng.integers(1, 5, (1, 2)) / 4, rng.integers(1, 5, (1, 2, 2)) / 4  # a coarse grid: degenerate
+    rate = np.array([0.5, 0.5])
+    world = ds.Instance.from_arrays(rewards, costs, budget=rate)
+    value = benchmarks.single_step(world).value
+    vertices = np.array(vertices_of_prices(rewards[0], costs[0], rate, value))
+    interval = ds.variation(world).q_bar_interval
+    assert interval.largest == pytest.approx(vertices.max(), abs=1e-6)
+    shares = np.random.default_rng(0).dirichlet(np.ones(len(vertices)), 5_000)
+    mixed = (shares @ vertices).max(axis=1).min() if len(vertices) > 1 else vertices.max()
+    assert interval.least <= min(mixed, vertices.max(axis=1).min()) + 1e-6
+    assert interval.least >= mixed - 0.05
+
+
+def test_prices_of_the_examples_are_not_unique() -> None:
+    """On Example 1 both 0 and 1 are optimal, and a tiny change of the budget decides; with 0 Proposition 1 is false."""
+    world = ds.instances.example_1()
+    moves = ds.variation(world)
+    assert list(moves.q_bar_interval) == pytest.approx([0.0, 1.0], abs=1e-6)
+    assert list(moves.q_bar_full_interval) == pytest.approx([2 / 3, 1.0], abs=1e-6)
+    assert ds.variation(ds.instances.example_2()).q_bar_interval.largest > 0.99
+    problem = ds.Problem(world.horizon, 2, [5_000 * (1 - 1e-6)])
+    less = ds.Instance(problem, world.rewards, world.costs, world.phase, world.noise)
+    assert [moves.q_bar, ds.variation(less).q_bar] == pytest.approx([0.0, 1.0])
+    mean, best = benchmarks.lp_static(world).value, benchmarks.lp_dynamic(world).value
+    assert best > mean + moves.w1 + moves.q_bar_interval.least * moves.w2 + 1_600  # 5,000 and 3,333
+    assert best <= mean + moves.w1 + moves.q_bar_full_interval.least * moves.w2 + 1e-6  # equal: the repair is tight
+
+
+def test_the_interval_of_a_unique_price_is_a_point() -> None:
+    interval = ds.variation(ds.instances.motivating(delta=0.5)).q_bar_interval
+    assert interval.least == pytest.approx(interval.largest)
+
+
+def test_the_interval_without_a_budget_and_of_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = ds.Instance.stationary([0.5], [[0.5]], horizon=5, budget=0.0)
+    assert ds.variation(nothing).q_bar_interval.largest == np.inf
+    monkeypatch.setattr(sys.modules["driftsack.measures.price_interval"], "MOST_ENTRIES", 10)
+    with pytest.raises(TooLargeError, match=r"interval of q_bar needs a program of .* at most 10 are allowed"):
+        _ = ds.variation(ds.instances.random_walk(horizon=50)).q_bar_interval
+
+
+def test_factor_d_cannot_be_dropped() -> None:
+    """Resources that drift in turn: V2 is that of one of them, its sum form that of all of them."""
+    for d in (1, 2, 8):
+        moves = ds.variation(ds.instances.drift_in_turn(resources=d, horizon=400, jump=0.1))
+        assert [moves.v2, moves.v2_sum] == pytest.approx([0.2, 0.2 * d])
 
 
 def test_refined_bound_and_shrinkage() -> None:

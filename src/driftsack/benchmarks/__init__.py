@@ -7,6 +7,7 @@ one round. The paper's appendix on benchmarks states this chain slightly differe
 from driftsack.benchmarks.benchmark import Benchmark
 from driftsack.benchmarks.dynamic_program import dynamic_program
 from driftsack.benchmarks.fixed_distribution import FixedDistribution, fixed_distribution
+from driftsack.benchmarks.hard_fixed_distribution import hard_fixed_distribution
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.benchmarks.lp_static import lp_static
 from driftsack.benchmarks.single_step import SingleStep, single_step
@@ -17,6 +18,7 @@ __all__ = [
     "SingleStep",
     "dynamic_program",
     "fixed_distribution",
+    "hard_fixed_distribution",
     "lp_dynamic",
     "lp_static",
     "single_step",

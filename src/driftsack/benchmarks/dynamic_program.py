@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -81,19 +81,7 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
     >>> dynamic_program(world).value
     2.0
     """
-    resources = instance.resources
-    if resources > MOST_RESOURCES:
-        raise SettingError(
-            f"the dynamic program takes at most {MOST_RESOURCES} resources, got {resources}; "
-            "its table grows with the product of the budgets. Use lp_dynamic instead."
-        )
-    grid, cost_patterns = _grid(instance)
-    levels = [
-        math.floor(budget * steps * (1 + ROUNDING))
-        for budget, steps in zip(instance.problem.unit_budget, grid, strict=True)
-    ]
-    reach = [min(level, instance.horizon * steps) for level, steps in zip(levels, grid, strict=True)]
-    rows, columns = [*(level + 1 for level in reach), 1][:2]
+    rows, columns, cost_patterns = budget_grid(instance)
     needed = 2 * 8 * rows * columns
     if needed > memory:
         raise TooLargeError(
@@ -108,6 +96,46 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
         backward_step(rewards[row], probability, steps, later, now, rows, columns)
         later, now = now, later
     return Benchmark("OPT_DP", float(later[-1, -1]) * instance.problem.reward_max, 0.0, passes=instance.horizon)
+
+
+class BudgetGrid(NamedTuple):
+    """The grid of remaining budgets.
+
+    Attributes:
+        rows: Grid points of the first resource.
+        columns: Grid points of the second resource; 1 if there is none.
+        patterns: For each distinct row of the instance, the probabilities (m, 4) of the patterns of used resources and
+            the grid steps (m, 2) that each resource costs when it is used.
+    """
+
+    rows: int
+    columns: int
+    patterns: list[tuple[Floats, Ints]]
+
+
+def budget_grid(instance: Instance) -> BudgetGrid:
+    """The grid of remaining budgets of an instance.
+
+    Args:
+        instance: The instance, with at most 2 resources and noise ``"bernoulli"`` or ``"deterministic"``.
+
+    Raises:
+        SettingError: If there are more than 2 resources, or if costs do not lie on a grid.
+    """
+    if instance.resources > MOST_RESOURCES:
+        raise SettingError(
+            f"the dynamic program takes at most {MOST_RESOURCES} resources, got {instance.resources}; its table grows "
+            "with the product of the budgets. LP-Dynamic with budgets larger by the costs of one round is an upper "
+            "bound of OPT_DP for any number of resources."
+        )
+    grid, cost_patterns = _grid(instance)
+    levels = [
+        math.floor(budget * steps * (1 + ROUNDING))
+        for budget, steps in zip(instance.problem.unit_budget, grid, strict=True)
+    ]
+    reach = [min(level, instance.horizon * steps) for level, steps in zip(levels, grid, strict=True)]
+    rows, columns = [*(level + 1 for level in reach), 1][:2]
+    return BudgetGrid(rows, columns, cost_patterns)
 
 
 def _grid(instance: Instance) -> tuple[list[int], list[tuple[Floats, Ints]]]:

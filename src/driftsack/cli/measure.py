@@ -47,7 +47,10 @@ def measure(
         return
     for title, rows in tables(page._asdict()).items():
         results.print(rich_table(rows, columns_of(rows), title))
-    results.print("* up to a constant, taken as 1", style="dim")
+    results.print(
+        "* A rate, its constant taken as 1. Theorem 2 is about the worst instance with these measures.",
+        style="dim",
+    )
     results.print(f"\n[bold]{page.meaning}[/]")
     messages.print(f"Figure: {figures[0]} (and .svg, .pdf)")
 
@@ -74,9 +77,10 @@ def tables(page: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
         f"{about['horizon']:,} rounds, {about['arms']} arms, {about['resources']} resources, "
         f"{about['distinct_rows']:,} distinct rows: drift"
     )
+    missing = "too many rows" if min(about["rate"]) > 0 else "without limit, or too many rows"
     sections = {
         title: [
-            {"measure": name, "value": "too many rows" if value is None else number(value, digits=6)}
+            {"measure": name, "value": missing if value is None else number(value, digits=6)}
             for name, value in page["measures"].items()
         ],
         "Benchmarks": [
@@ -109,18 +113,21 @@ def tables(page: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 def side_by_side(bounds: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
     """One row per term; the terms of Theorem 2 belong to three different instances, so they have no sum."""
     upper = bounds["theorem_1"]
-    learning = ("stopping_noise", "stopping_learning", "stopping_round", "reward_noise", "reward_learning")
+    learning = ("stopping_noise", "stopping_learning", "stopping_round", "reward_noise", "reward_learning", "failure")
     columns = {
         "Theorem 1": {**upper, "learning": sum(upper[name] for name in learning)},
         "refined*": bounds["refined"],
-        "Theorem 2 (lower)*": bounds["theorem_2"],
+        "Theorem 2 (worst instance)*": bounds["theorem_2"],
     }
     rows = [
         {"term": term.replace("_", " "), **{name: rounded(terms.get(term)) for name, terms in columns.items()}}
         for term in ("learning", "reward_drift", "cost_drift", "budget_timing", "total")
     ]
     trivial = rounded(bounds["trivial"]["regret"])
-    return [*rows, {"term": "trivial bound", "Theorem 1": trivial, "refined*": trivial, "Theorem 2 (lower)*": ""}]
+    return [
+        *rows,
+        {"term": "trivial bound", "Theorem 1": trivial, "refined*": trivial, "Theorem 2 (worst instance)*": ""},
+    ]
 
 
 def rounded(value: float | None) -> str:

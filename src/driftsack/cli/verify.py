@@ -35,8 +35,9 @@ def verify(
     """Check the theory: every statement of the paper, and on Adaptive, is tried on instances that could violate it.
 
     Prints one row per statement: its verdict, how many cases were tried, and the worst margin. Where a statement is
-    wrong as printed, a counterexample is shown and the corrected statement is checked. The exit code is 0 only if every
-    verdict is the one in docs/theory.md.
+    false as printed, a counterexample is shown and the corrected statement is checked. Each check is also applied to a
+    trivial competitor, such as a policy that never plays; if that one passes, the verdict is "vacuous at this horizon".
+    The exit code is 0 only if every verdict is the one in docs/theory.md.
 
     Example: driftsack verify --quick --only proposition
     """
@@ -73,6 +74,6 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             row["says"],
             f"[{colour}]{row['verdict']}[/]",
             number(row["tried"]),
-            f"{number(row['margin'], digits=2)}\n[dim]{row['note']}[/]",
+            f"{number(row['margin'], digits=2)}\n[dim]{row['note']}; rejected too: {row['competitor']}[/]",
         )
     return table

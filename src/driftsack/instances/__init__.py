@@ -1,8 +1,9 @@
-"""Instances for experiments: the paper's examples, the constructions of its lower bounds, and drifting families.
+"""Instances for experiments: the paper's examples, its lower bounds, counterexamples to it, and drifting families.
 
 Every name in ``__all__`` is a function that returns an instance, so a spec can refer to it by its name.
 """
 
+from driftsack.instances.counterexamples import drift_in_turn, flipping_costs, free_best_arm
 from driftsack.instances.drifting import (
     adversarial_order,
     bursts,
@@ -38,10 +39,13 @@ __all__ = [
     "common_shocks",
     "cost_jumps",
     "cost_switching",
+    "drift_in_turn",
     "example_1",
     "example_2",
     "example_3",
     "example_4",
+    "flipping_costs",
+    "free_best_arm",
     "linear_trend",
     "motivating",
     "nonbinding",

@@ -59,9 +59,10 @@ def distances_and_subgradients(rows: Floats, rounds: Ints, centre: Floats, value
 
 
 @kernel
-def local_variation(rewards: Floats, costs: Floats, phase: Phase, per_resource: Floats) -> float:
-    """V1, the sum of sup norms from one round to the next; each resource's V2 is written to ``per_resource (d,)``."""
+def local_variation(rewards: Floats, costs: Floats, phase: Phase, per_resource: Floats) -> tuple[float, float]:
+    """V1 and the sum of the largest change of a cost in each round; writes each resource's V2 to ``per_resource``."""
     v1 = 0.0
+    v2_sum = 0.0
     per_resource[:] = 0.0
     for t in range(phase.size - 1):
         a, b = phase[t], phase[t + 1]
@@ -70,12 +71,15 @@ def local_variation(rewards: Floats, costs: Floats, phase: Phase, per_resource: 
             for i in range(rewards.shape[1]):
                 largest = max(largest, abs(rewards[b, i] - rewards[a, i]))
             v1 += largest
+            of_round = 0.0
             for j in range(costs.shape[1]):
                 largest = 0.0
                 for i in range(costs.shape[2]):
                     largest = max(largest, abs(costs[b, j, i] - costs[a, j, i]))
                 per_resource[j] += largest
-    return v1
+                of_round = max(of_round, largest)
+            v2_sum += of_round
+    return v1, v2_sum
 
 
 @kernel

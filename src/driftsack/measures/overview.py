@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,10 +19,12 @@ class Overview(NamedTuple):
 
     Attributes:
         instance: Size, names, rate and noise of the instance.
-        measures: Each measure of variation; None where it would take too long.
+        measures: Each measure of variation; None where it would take too long, and for the largest price if a resource
+            has no budget.
         benchmarks: Value, certified gap and prices of each optimum.
         windows: The paper's windows.
-        bounds: The terms of each bound on the regret; empty with a budget of zero.
+        bounds: The terms of each bound on the regret; empty with a budget of zero. Those of ``"theorem_2"`` are rates
+            without constants, capped at the optimum.
         kind: Whether drift changes which arm is best or when to spend.
         meaning: ``kind`` explained in one sentence.
         best: LP-Dynamic, with its plan.
@@ -98,13 +101,19 @@ def _numbers(benchmark: Benchmark) -> dict[str, Any]:
 def _measures(measured: Variation, progress: Callable[[str], None]) -> dict[str, float | None]:
     """Each measure by name; None where the instance is too large for it."""
     values: dict[str, float | None] = {}
-    names = ("v1", "v2", "w1", "w2", "w1_min", "w2_min", "w1_pair", "w2_pair", "q_bar", "q_bar_full")
+    names = ("v1", "v2", "v2_sum", "w1", "w2", "w1_min", "w2_min", "w1_pair", "w2_pair", "q_bar", "q_bar_full")
     for name in names:
         progress(name)
         try:
             values[name] = getattr(measured, name)
         except TooLargeError:
             values[name] = None
+    progress("the interval of q_bar")
+    try:
+        least, largest = measured.q_bar_interval
+        values |= {"q_bar_least": least, "q_bar_largest": largest if math.isfinite(largest) else None}
+    except TooLargeError:
+        values |= {"q_bar_least": None, "q_bar_largest": None}
     return values
 
 
@@ -121,15 +130,16 @@ def _bounds(instance: Instance, measured: Variation, optimum: float) -> dict[str
         return {}
     local, wide, prices = (measured.v1, measured.v2), (measured.w1, measured.w2), measured.q_bar_full
     upper = theory.regret_bound(horizon, arms, resources, rate, local, wide, prices)
-    lower = theory.regret_lower_bounds(horizon, arms, rate, local, wide, prices)
     unit_optimum = optimum / instance.problem.reward_max
+    rates = theory.regret_lower_bounds(horizon, arms, rate, local, wide, prices)._asdict()
+    lower = {name: min(value, unit_optimum) for name, value in rates.items()}  # nobody can lose more
     refined = theory.refined_regret_bound(horizon, arms, resources, rate * horizon, unit_optimum, local, wide, prices)
     sums = theory.concentration_bounds(horizon, arms, resources, _windows(instance, measured), local)
     stop = theory.stopping_time_bound(horizon, arms, resources, rate, measured.v2)
     return {
         "theorem_1": {**upper._asdict(), "total": upper.total, "printed_total": upper.printed_total},
         "refined": {**refined._asdict(), "total": refined.total},
-        "theorem_2": lower._asdict(),
+        "theorem_2": lower,
         "lemma_3": sums._asdict(),
         "corollary_1": {"total": stop},
         "trivial": {"regret": unit_optimum, "rounds": float(horizon)},

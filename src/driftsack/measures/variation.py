@@ -4,10 +4,13 @@ With means in [0, 1], bars for means over the horizon, and the norms of section 
 
 .. math::
    V_1 &= \sum_{t<T} \|\mu_t - \mu_{t+1}\|_\infty, & V_2 &= \max_j \sum_{t<T} \|C_{t,j} - C_{t+1,j}\|_\infty, \\
+   & & V_2^\Sigma &= \sum_{t<T} \max_j \|C_{t,j} - C_{t+1,j}\|_\infty, \\
    W_1 &= \sum_t \|\mu_t - \bar\mu\|_\infty, & W_2 &= \sum_t \|C_t - \bar C\|_1, \\
    W_1^{\min} &= \min_\mu \sum_t \|\mu_t - \mu\|_\infty, & W_2^{\min} &= \min_C \sum_t \|C_t - C\|_1, \\
    W_1^{\mathrm{pair}} &= \tfrac1T \sum_{s,t} \|\mu_t - \mu_s\|_\infty, &
    W_2^{\mathrm{pair}} &= \tfrac1T \sum_{s,t} \|C_t - C_s\|_1 .
+
+:math:`V_2^\Sigma` lies between :math:`V_2` and :math:`d V_2` and may replace the latter in Theorem 1 (docs/theory.md).
 
 The pairwise measures repair Proposition 1: LP-Dynamic is at most the sum of the single-step LPs plus
 :math:`W_1^{\mathrm{pair}} + \bar q W_2^{\mathrm{pair}}` with :math:`\bar q = \max_t \|q_t^*\|_\infty`, and
@@ -27,17 +30,19 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from driftsack.benchmarks import lp_dynamic, lp_static, single_step
+from driftsack.benchmarks import Benchmark, lp_dynamic, lp_static, single_step
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
 from driftsack.core.errors import TooLargeError
 from driftsack.core.instance import Instance
 from driftsack.measures.distances import distances_and_subgradients, local_variation, sum_over_pairs, sum_to_centre
+from driftsack.measures.price_interval import PriceInterval, price_interval
 from driftsack.numerics.bundle import minimise
 
 GROUPS_PER_COORDINATE: Final = 2
 MOST_PASSES: Final = 2_000  # of the cutting-plane method
 MOST_PAIR_WORK: Final = 10**12  # multiplications; several minutes on one core
+SMALL_PAIR_WORK: Final = 10**6  # below, threads are not worth starting
 PAIR_PARTS: Final = 64  # parts of the pairwise sum that threads work on
 
 
@@ -76,11 +81,11 @@ class Variation:
         self._costs = instance.unit_costs
 
     @cached_property
-    def _local(self) -> tuple[float, float]:
-        """V1 and V2, which one pass computes together."""
+    def _local(self) -> tuple[float, float, float]:
+        """V1, V2 and the sum form of V2, which one pass computes together."""
         per_resource = np.zeros(self.instance.resources)
-        v1 = local_variation(self._rewards[:, 0], self._costs, self.instance.phase, per_resource)
-        return float(v1), float(per_resource.max())
+        v1, v2_sum = local_variation(self._rewards[:, 0], self._costs, self.instance.phase, per_resource)
+        return float(v1), float(per_resource.max()), float(v2_sum)
 
     @property
     def v1(self) -> float:
@@ -91,6 +96,15 @@ class Variation:
     def v2(self) -> float:
         r"""Local variation :math:`V_2` of the costs: that of the resource with the largest."""
         return self._local[1]
+
+    @property
+    def v2_sum(self) -> float:
+        r"""Local variation :math:`V_2^\Sigma` of the costs: the largest change of each round, summed.
+
+        It lies between :math:`V_2` and :math:`d V_2`, and equals :math:`V_2` if resources drift together. The drift
+        term of Theorem 1 holds with it in place of :math:`d V_2`.
+        """
+        return self._local[2]
 
     @cached_property
     def w1(self) -> float:
@@ -135,7 +149,11 @@ class Variation:
 
     @cached_property
     def q_bar(self) -> float:
-        r"""The paper's :math:`\bar q`: the largest price of LP-Dynamic and of every round's step LP."""
+        r"""The paper's :math:`\bar q`: the largest price of LP-Dynamic and of every round's step LP.
+
+        Optimal prices need not be unique. This is the sup norm of those that the solvers return, one value of
+        ``q_bar_interval``; a tiny change of a budget may move it to the other end.
+        """
         row_prices = single_step(self.instance).row_prices
         prices = lp_dynamic(self.instance).prices
         return max(self._largest(row_prices), self._largest(prices))
@@ -144,6 +162,40 @@ class Variation:
     def q_bar_full(self) -> float:
         """The largest of ``q_bar`` and the prices of the LP on mean rows, as the proof of Proposition 1 requires."""
         return max(self.q_bar, self._largest(lp_static(self.instance).prices))
+
+    @cached_property
+    def q_bar_interval(self) -> PriceInterval:
+        r"""The values that :math:`\bar q` may take: the least and the largest sup norm of optimal prices.
+
+        On Example 1 it is [0, 1]. Statements that hold for every optimal price need the least value only.
+        """
+        return self._row_interval.union(self._interval_of(lp_dynamic(self.instance)))
+
+    @cached_property
+    def q_bar_full_interval(self) -> PriceInterval:
+        """The same with the prices of the LP on mean rows, as the proof of Proposition 1 requires."""
+        rewards, costs = self._mean(self._rewards), self._mean(self._costs)[None]
+        value = np.array([lp_static(self.instance).value / self.instance.problem.reward_max / self.instance.horizon])
+        one = np.zeros(1, dtype=np.int64)
+        of_mean = price_interval(rewards, costs, np.ones(1), one, self.instance.problem.rate, value)
+        return self.q_bar_interval.union(of_mean)
+
+    @cached_property
+    def _row_interval(self) -> PriceInterval:
+        """The interval of the largest price of the step LPs."""
+        values = single_step(self.instance).values
+        count = len(self._costs)
+        unit_values = np.asarray(values) / self.instance.problem.reward_max
+        each, ones = np.arange(count), np.ones(count)
+        rate = self.instance.problem.rate
+        return price_interval(self._rewards[:, 0], self._costs, ones, each, rate, unit_values)
+
+    def _interval_of(self, benchmark: Benchmark) -> PriceInterval:
+        """The interval of the price of LP-Dynamic."""
+        count, problem = len(self._costs), self.instance.problem
+        value = np.array([benchmark.value / problem.reward_max])
+        same = np.zeros(count, dtype=np.int64)
+        return price_interval(self._rewards[:, 0], self._costs, self.instance.rounds, same, problem.rate, value)
 
     def _largest(self, prices: Floats | None) -> float:
         """The largest price, normalised to rewards and costs in [0, 1]."""
@@ -187,6 +239,8 @@ class Variation:
                 f"the pairwise measure of {count:,} distinct rows needs {work:.1e} multiplications, but at most "
                 f"{MOST_PAIR_WORK:.0e} are allowed; average neighbouring rounds first, or use w1_min and w2_min."
             )
+        if work < SMALL_PAIR_WORK:
+            return 2.0 * float(sum_over_pairs(rows, self.instance.rounds, 0, count)) / self.instance.horizon
         edges = np.linspace(0, count, PAIR_PARTS + 1).astype(np.int64)
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             parts = pool.map(

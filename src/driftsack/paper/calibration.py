@@ -1,6 +1,7 @@
 """Calibration: the one scale, noise and T0 for the whole paper under which most of its claims hold, found on a grid.
 
-Ties go to the choice nearest to the printed one: random outcomes before deterministic ones, then the larger scale.
+Ties go to the choice nearest to the printed one: random outcomes before deterministic ones, then the larger scale. The
+point is *selected* by these counts, so they flatter it; ``reproduce`` judges it on another seed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 import polars as pl
 
 from driftsack.paper.claims import PLAYED_CLAIMS
-from driftsack.paper.experiments import LAGRANGE, NAIVE, SW, Setting, evidence, exact_evidence, sweep
+from driftsack.paper.experiments import LAGRANGE, NAIVE, SELECTION_SEED, SW, Setting, evidence, exact_evidence, sweep
 from driftsack.paper.judging import Evidence, Verdict
 from driftsack.paper.reproduction import run_completely
 from driftsack.plot.style import make_folder
@@ -30,7 +31,7 @@ def calibrate(
     out: str | os.PathLike[str] = "out",
     trials: int = 100,
     horizon: int = 10_000,
-    seed: int = 0,
+    seed: int = SELECTION_SEED,
     progress: Callable[[str, int, int], None] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> pl.DataFrame:

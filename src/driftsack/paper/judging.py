@@ -19,12 +19,25 @@ from driftsack.paper.experiments import BEST
 
 
 class Verdict(StrEnum):
-    """The outcome of judging a claim."""
+    """The outcome of judging a claim or a statement; ``reproduce``, ``verify`` and the documentation use these words.
+
+    Attributes:
+        HOLDS: Nothing that was tried violates it.
+        FALSE_AS_PRINTED: A counterexample violates the printed form; where a corrected form is given, that one holds.
+        PROOF_VOID: A step of the printed proof is false, but the conclusion holds, by another proof.
+        CONSISTENT: Measurements agree with it; no finite experiment can decide an asymptotic statement.
+        UNDECIDED: The errors of the measurement are too large to decide.
+        VACUOUS: A trivial competitor passes the same check, so the check decides nothing at this horizon.
+        FAILS: The claim is not what was measured, or the check found a violation that the documentation does not list.
+    """
 
     HOLDS = "holds"
-    FAILS = "fails"
+    FALSE_AS_PRINTED = "false as printed"
+    PROOF_VOID = "proof void, conclusion true"
+    CONSISTENT = "consistent"
     UNDECIDED = "undecided"
-    CORRECTED = "corrected"  # wrong as printed, true after the erratum
+    VACUOUS = "vacuous at this horizon"
+    FAILS = "fails"
 
 
 class Reading(NamedTuple):
@@ -112,7 +125,11 @@ class Evidence:
 
     def optima(self, example: int) -> dict[float, float]:
         """LP-Dynamic by the parameter of the example."""
-        wanted = (pl.col("example") == example) & (pl.col("quantity") == "optimum")
+        return self.by_parameter(example, "optimum")
+
+    def by_parameter(self, example: int, quantity: str) -> dict[float, float]:
+        """A quantity that needs no trials, by the parameter of the example."""
+        wanted = (pl.col("example") == example) & (pl.col("policy") == BEST) & (pl.col("quantity") == quantity)
         return dict(self.frame.filter(wanted).sort("parameter").select("parameter", "mean").iter_rows())
 
     @property

@@ -18,13 +18,16 @@ from driftsack.oco import (
     Algorithm,
     Box,
     Linear,
+    Norm,
     Problem,
+    Quadratic,
     VirtualQueue,
     global_variation,
     instances,
     restricted_optimum,
     static_optimum,
 )
+from driftsack.oco.families import Family
 from driftsack.sweeps.growth import Growth, Slope
 
 HORIZONS: Final = (1_000, 3_162, 10_000, 31_623, 100_000, 316_228, 1_000_000)
@@ -163,21 +166,42 @@ class RandomInstances(NamedTuple):
     gap: float
 
 
-def random_instances(count: int = RANDOM, seed: int = 0) -> RandomInstances:
-    """Solve linear problems of 2 to 4 variables, up to 3 constraints and 2 to 5 distinct rounds, each feasible at 0."""
+def random_constraints(family: str, rng: np.random.Generator, shape: tuple[int, int, int], phase: Ints) -> Family:
+    """Draw constraints (K, d, n) that hold strictly at 0: ``"linear"``, ``"quadratic"`` or ``"norm"``."""
+    limits = -rng.uniform(0.1, 1.0, shape[:2])
+    if family == "norm":  # ‖x - c‖ - ‖c‖ + limit
+        centres = rng.uniform(-0.5, 0.5, shape)
+        return Norm(centres, np.linalg.norm(centres, axis=2) - limits, phase)
+    slopes = rng.uniform(-0.5, 1.0, shape)
+    if family == "linear":
+        return Linear(slopes, limits, phase)
+    roots = rng.uniform(-0.5, 0.5, (*shape, shape[2]))
+    return Quadratic(np.einsum("kdij,kdlj->kdil", roots, roots), slopes, limits, phase)
+
+
+def random_instances(count: int = RANDOM, seed: int = 0, family: str = "linear") -> RandomInstances:
+    """Solve problems of 2 to 4 variables, up to 3 constraints and 2 to 5 distinct rounds, each feasible at 0.
+
+    Args:
+        count: How many problems.
+        seed: The seed of the problems.
+        family: The family of the constraints: ``"linear"``, ``"quadratic"`` or ``"norm"``. Losses are linear.
+
+    Returns:
+        The extremes over all problems; W is a lower bound where it is not exact.
+    """
     rng = np.random.default_rng(seed)
     between, shares, gaps = [], [], []
     for _ in range(count):
-        n, d, rows, horizon = rng.integers(2, 5), rng.integers(1, 4), rng.integers(2, 6), 100
+        n, d, rows, horizon = (int(size) for size in (*rng.integers((2, 1, 2), (5, 4, 6)), 100))
         phase = rng.integers(0, rows, horizon)
-        limits = -rng.uniform(0.1, 1.0, (rows, d))
-        constraints = Linear(rng.uniform(-0.5, 1.0, (rows, d, n)), limits, phase)
-        problem = Problem(Linear(rng.uniform(-1.0, 0.3, (horizon, n))), constraints, Box(0.0, 1.0, size=int(n)))
+        constraints = random_constraints(family, rng, (rows, d, n), phase)
+        problem = Problem(Linear(rng.uniform(-1.0, 0.3, (horizon, n))), constraints, Box(0.0, 1.0, size=n))
         best, restricted = static_optimum(problem), restricted_optimum(problem)
         price = max(best.prices.max(), restricted.prices.max())
-        allowed = price * global_variation(problem).value
+        allowed = price * global_variation(problem).lower
         between.append(restricted.value - best.value)
-        shares.append(between[-1] / allowed if allowed > 0 else 0.0)
+        shares.append(between[-1] / allowed if allowed > ROUNDING else 0.0)
         gaps.append(max(best.gap, restricted.gap))
     return RandomInstances(count, min(between), max(shares), max(gaps))
 

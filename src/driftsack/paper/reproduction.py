@@ -12,7 +12,7 @@ import polars as pl
 
 from driftsack.core.errors import DriftsackError
 from driftsack.paper.claims import judge
-from driftsack.paper.experiments import SETTINGS, Setting, evidence, exact_evidence, lp_rounds, sweep
+from driftsack.paper.experiments import HELD_OUT_SEED, SETTINGS, Setting, evidence, exact_evidence, lp_rounds, sweep
 from driftsack.paper.figures import figure_data
 from driftsack.paper.html_report import write_report
 from driftsack.paper.judging import JudgedClaim
@@ -80,11 +80,13 @@ def reproduce(
     out: str | os.PathLike[str] = "out",
     trials: int = 100,
     horizon: int = 10_000,
-    seed: int = 0,
+    seed: int = HELD_OUT_SEED,
     progress: Report | None = None,
     notify: Notify | None = None,
 ) -> Reproduction:
     """Reproduce the paper's experiments in both settings, judge its claims and write the report.
+
+    The calibrated setting was selected on another seed than the default one (:mod:`driftsack.paper.calibration`).
 
     Writes ``figure_1a`` to ``figure_3`` as PNG, SVG and PDF, ``claims.csv``, ``table.csv`` and ``report.html``. Trials
     are kept in ``store`` inside the folder, so that the same call again plays only what is missing.

@@ -7,9 +7,10 @@ from driftsack.theory.bounds import (
     concentration_bounds,
     regret_bound,
     regret_lower_bounds,
+    repaired_regret_bound,
     stopping_time_bound,
 )
-from driftsack.theory.refined import RefinedBound, epsilon, refined_radius, refined_regret_bound
+from driftsack.theory.refined import RefinedBound, epsilon, refined_radius, refined_regret_bound, repaired_refined_bound
 from driftsack.theory.windows import log_term, radius_constant, window, windows
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "refined_regret_bound",
     "regret_bound",
     "regret_lower_bounds",
+    "repaired_refined_bound",
+    "repaired_regret_bound",
     "stopping_time_bound",
     "window",
     "windows",

@@ -26,6 +26,8 @@ class RegretBound(NamedTuple):
             from the printed theorem.
         reward_drift: :math:`16\, m^{1/3} V_1^{1/3} T^{2/3} L_1^{1/3}`, for tracking the rewards.
         budget_timing: :math:`2 (W_1 + \bar q W_2)`, for not knowing when to spend.
+        failure: 1, for the event of probability 1/T in which a confidence bound fails. The printed theorem, which is
+            about expectations, omits it.
     """
 
     stopping_noise: float
@@ -36,6 +38,7 @@ class RegretBound(NamedTuple):
     reward_learning: float
     reward_drift: float
     budget_timing: float
+    failure: float = 1.0
 
     @property
     def total(self) -> float:
@@ -44,8 +47,8 @@ class RegretBound(NamedTuple):
 
     @property
     def printed_total(self) -> float:
-        """The bound as printed, which omits ``reward_learning``."""
-        return sum(self) - self.reward_learning
+        """The bound as printed, which omits ``reward_learning`` and ``failure``."""
+        return sum(self) - self.reward_learning - self.failure
 
 
 class ConcentrationBounds(NamedTuple):
@@ -61,11 +64,14 @@ class ConcentrationBounds(NamedTuple):
 
 
 class LowerBounds(NamedTuple):
-    r"""The three lower bounds of Theorem 2, without their universal constants.
+    r"""The three rates of Theorem 2: orders of magnitude, since their universal constants are not known.
+
+    Each is capped at T, the most that can be lost.
 
     Attributes:
         reward_drift: :math:`m^{1/3} V_1^{1/3} T^{2/3}`.
-        cost_drift: :math:`m^{1/3} V_2^{1/3} T^{2/3} / b`.
+        cost_drift: :math:`m^{1/3} V_2^{1/3} T^{2/3} / b`. The construction needs a gap of at most b between the costs;
+            the cap is where the gap would exceed it.
         budget_timing: :math:`W_1 + \bar q W_2`.
     """
 
@@ -95,7 +101,8 @@ def regret_bound(
               + 4\sqrt T L_1 + 16\, m^{1/3} V_1^{1/3} T^{2/3} L_1^{1/3} + 2 (W_1 + \bar q W_2)
 
     for the paper's windows and budgets that grow linearly, B = bT. The proof has one more term,
-    :math:`8 \sqrt{2mT L_1}`, which the printed theorem omits.
+    :math:`8 \sqrt{2mT L_1}`, and the expectation adds 1; the printed theorem omits both. Against OPT_DP, which may
+    exceed LP-Dynamic, add :math:`\|q^*\|_1 \le 1/b`. :func:`repaired_regret_bound` is never larger in its last terms.
 
     Args:
         horizon: The number T of rounds.
@@ -126,6 +133,51 @@ def regret_bound(
         reward_learning=8 * math.sqrt(2 * arms * horizon * first),
         reward_drift=16 * drift_rate(horizon, arms, variation[0]) * first ** (1 / 3),
         budget_timing=2 * (global_variation[0] + at_least_zero(q_bar, "q_bar") * global_variation[1]),
+    )
+
+
+def repaired_regret_bound(
+    horizon: int,
+    arms: int,
+    resources: int,
+    rate: float,
+    variation: tuple[float, float],
+    v2_sum: float,
+    pairwise_variation: tuple[float, float],
+    q_bar: float,
+) -> RegretBound:
+    r"""Bound the regret of Algorithm 1 against LP-Dynamic by the repaired proof (docs/theory.md).
+
+    It differs from :func:`regret_bound` in three terms: :math:`d V_2` becomes :math:`V_2^\Sigma`, so that the factor
+    14 + 2d of the drift of the costs becomes :math:`14 + 2 V_2^\Sigma / V_2`; :math:`2 (W_1 + \bar q W_2)` becomes
+    :math:`W_1^{\mathrm{pair}} + \bar q W_2^{\mathrm{pair}}`; and the round that breaks a budget costs 1 instead of 1/b.
+
+    Args:
+        horizon: The number T of rounds.
+        arms: The number m of arms.
+        resources: The number d of resources.
+        rate: The budget per round b = B/T of the scarcest resource.
+        variation: The local variation :math:`(V_1, V_2)` of rewards and costs, from which the windows are computed.
+        v2_sum: The local variation :math:`V_2^\Sigma` of the costs (``Variation.v2_sum``).
+        pairwise_variation: The pairwise variation :math:`(W_1^{\mathrm{pair}}, W_2^{\mathrm{pair}})`.
+        q_bar: The largest price of a single round; for any optimal prices, so the least value suffices
+            (``Variation.q_bar_interval``).
+
+    Returns:
+        The terms of the bound.
+
+    >>> bound = repaired_regret_bound(10_000, 2, 2, 0.5, (0.5, 1.0), 1.0, (2_500.0, 5_000.0), 1.0)
+    >>> round(bound.budget_timing), bound.stopping_round
+    (7500, 1.0)
+    """
+    whole_sum = at_least_zero(v2_sum, "v2_sum")
+    wide = (at_least_zero(pairwise_variation[0], "W1"), at_least_zero(pairwise_variation[1], "W2"))
+    printed = regret_bound(horizon, arms, resources, rate, variation, wide, q_bar)
+    ratio = whole_sum / variation[1] if variation[1] > 0 else 0.0
+    return printed._replace(
+        stopping_round=1.0,
+        cost_drift=printed.cost_drift * (14 + 2 * ratio) / (14 + 2 * resources),
+        budget_timing=printed.budget_timing / 2,
     )
 
 
@@ -191,11 +243,12 @@ def regret_lower_bounds(
     global_variation: tuple[float, float],
     q_bar: float,
 ) -> LowerBounds:
-    r"""Compute the lower bounds of Theorem 2, each up to a universal constant.
+    r"""Compute the rates of Theorem 2: lower bounds on the worst regret, each up to an unknown universal constant.
 
-    For some instance with the given measures, every policy has regret :math:`\Omega(m^{1/3} V_1^{1/3} T^{2/3})`,
-    :math:`\Omega(m^{1/3} V_2^{1/3} T^{2/3} / b)` and :math:`\Omega(W_1 + \bar q W_2)`. The constructions are
-    ``instances.reward_switching``, ``instances.cost_switching`` and ``instances.budget_trap``.
+    For some instance with the given measures, not for every one, every policy has regret
+    :math:`\Omega(m^{1/3} V_1^{1/3} T^{2/3})`, :math:`\Omega(m^{1/3} V_2^{1/3} T^{2/3} / b)` and
+    :math:`\Omega(W_1 + \bar q W_2)`. The constructions are ``instances.reward_switching``,
+    ``instances.cost_switching`` and ``instances.budget_trap``.
 
     Args:
         horizon: The number T of rounds.
@@ -206,10 +259,14 @@ def regret_lower_bounds(
         q_bar: The largest price :math:`\bar q`.
 
     Returns:
-        The three rates.
+        The three rates, at most T each.
+
+    >>> regret_lower_bounds(10_000, 2, 0.01, (0.0, 500.0), (0.0, 0.0), 1.0).cost_drift    # the gap would exceed b
+    10000.0
     """
-    return LowerBounds(
+    rates = (
         drift_rate(horizon, arms, variation[0]),
         drift_rate(horizon, arms, variation[1]) / above_zero(rate, "rate"),
         global_variation[0] + at_least_zero(q_bar, "q_bar") * global_variation[1],
     )
+    return LowerBounds(*(min(value, float(horizon)) for value in rates))

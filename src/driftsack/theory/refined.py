@@ -130,3 +130,48 @@ def refined_regret_bound(
         constant * q_bar * resources * drift_rate(horizon, arms, variation[1]) * g ** (1 / 3),
         constant * (global_variation[0] + at_least_zero(q_bar, "q_bar") * global_variation[1]),
     )
+
+
+def repaired_refined_bound(
+    horizon: int,
+    arms: int,
+    resources: int,
+    budget: float,
+    optimum: float,
+    variation: tuple[float, float],
+    v2_sum: float,
+    pairwise_variation: tuple[float, float],
+    q_bar: float,
+    constant: float = 1.0,
+) -> RefinedBound:
+    r"""Bound the regret of the refined algorithm as corrected, up to a constant (docs/theory.md).
+
+    The share ε of the budget that is held back costs ε OPT, which the printed :math:`\bar q\, d` does not cover. In the
+    corrected bound the drift of the costs contributes
+
+    .. math:: \Bigl(\frac{\mathrm{OPT}}{B} + \frac{V_2^\Sigma}{b V_2}\Bigr) m^{1/3} V_2^{1/3} T^{2/3} \gamma^{1/3},
+
+    and the W terms are pairwise.
+
+    Args:
+        horizon: The number T of rounds.
+        arms: The number m of arms.
+        resources: The number d of resources.
+        budget: The smallest budget B, normalised to costs in [0, 1].
+        optimum: The value OPT of LP-Dynamic, normalised to rewards in [0, 1].
+        variation: The local variation :math:`(V_1, V_2)` of rewards and costs.
+        v2_sum: The local variation :math:`V_2^\Sigma` of the costs (``Variation.v2_sum``).
+        pairwise_variation: The pairwise variation :math:`(W_1^{\mathrm{pair}}, W_2^{\mathrm{pair}})`.
+        q_bar: The largest price of a single round, for any optimal prices.
+        constant: The factor in front of every term, which is not known.
+
+    Returns:
+        The terms of the bound.
+    """
+    wide = pairwise_variation
+    printed = refined_regret_bound(horizon, arms, resources, budget, optimum, variation, wide, q_bar, constant)
+    v2 = variation[1]
+    ratio = at_least_zero(v2_sum, "v2_sum") / v2 if v2 > 0 else 0.0
+    price = (optimum + ratio * horizon) / above_zero(budget, "budget")
+    drift = drift_rate(horizon, arms, v2) * gamma(horizon, arms, resources) ** (1 / 3)
+    return printed._replace(cost_drift=constant * price * drift)

@@ -14,14 +14,16 @@ from driftsack.verify import (
     benchmark_chain,
     concentration,
     lp_inequalities,
+    minimax,
     minimisers_in_hull,
     online_convex,
+    regret_bounds,
     regret_rates,
     w_min,
 )
-from driftsack.verify.statement import Effort, Finding, Rate, Statement
+from driftsack.verify.statement import FAILS, VACUOUS, Case, Effort, Finding, Rate, Statement
 
-__all__ = ["STATEMENTS", "Effort", "Finding", "Rate", "Statement", "select_statements", "verify"]
+__all__ = ["STATEMENTS", "Case", "Effort", "Finding", "Rate", "Statement", "judge", "select_statements", "verify"]
 
 STATEMENTS: tuple[Statement, ...] = (
     *lp_inequalities.STATEMENTS,
@@ -29,6 +31,8 @@ STATEMENTS: tuple[Statement, ...] = (
     *w_min.STATEMENTS,
     *minimisers_in_hull.STATEMENTS,
     *concentration.STATEMENTS,
+    *regret_bounds.STATEMENTS,
+    *minimax.STATEMENTS,
     *regret_rates.STATEMENTS,
     *online_convex.STATEMENTS,
     *adaptive_plan.STATEMENTS,
@@ -55,6 +59,22 @@ def select_statements(only: str | None) -> list[Statement]:
     return selected
 
 
+def judge(statement: Statement, effort: Effort) -> Finding:
+    """Check a statement, and whether the same check rejects the trivial competitor.
+
+    Args:
+        statement: The statement.
+        effort: How many instances and trials to use, and the seed.
+
+    Returns:
+        The finding; its verdict is *vacuous at this horizon* if the competitor passes.
+    """
+    finding = statement.check(effort, Case.STATEMENT)
+    if finding.verdict is FAILS or statement.check(effort, Case.TRIVIAL).verdict is FAILS:
+        return finding
+    return finding._replace(verdict=VACUOUS, note=f"{statement.competitor} passes too; {finding.note}")
+
+
 def verify(
     effort: Effort, only: str | None = None, progress: Callable[[str, int, int], None] | None = None
 ) -> list[dict[str, Any]]:
@@ -66,7 +86,7 @@ def verify(
         progress: Called before each check with its name, its position from 0 and the number of checks.
 
     Returns:
-        One row per statement: the verdict, the worst margin and what was tried.
+        One row per statement: the verdict, the worst margin, what was tried and the competitor that must be rejected.
 
     >>> verify(Effort(quick=True), only="step-change")[0]["verdict"]
     'holds'
@@ -77,14 +97,15 @@ def verify(
         if progress is not None:
             progress(statement.name, position, len(statements))
         begun = time.perf_counter()
-        finding = statement.check(effort, False)
+        finding = judge(statement, effort)
         rows.append(
             {
                 "name": statement.name,
                 "source": statement.source,
                 "says": statement.says,
-                "verdict": finding.verdict,
-                "expected": statement.expected,
+                "verdict": finding.verdict.value,
+                "expected": statement.expected.value,
+                "competitor": statement.competitor,
                 "as_documented": finding.verdict == statement.expected,
                 "tried": finding.tried,
                 "margin": finding.margin,

@@ -3,8 +3,8 @@ r"""What ``Adaptive`` plans to spend: checks of propositions 1 to 4 in docs/theo
 The policy is run round by round, so that what it plans, :math:`\tilde C_t x_t`, can be compared with the true means.
 Costs are in units of the budget rate: the remaining rate :math:`\rho_t` is 1 in the first round.
 
-Whoever plans nothing spends nothing, and keeps every bound on spending. Each check therefore also asks that what is
-bounded be used, with a margin of its own.
+The trivial competitor is a plan that spends and earns nothing. It keeps every bound on spending, so each check also
+asks that what is bounded be used, with a margin of its own.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ from driftsack.lp.step import step_lp
 from driftsack.policies import Adaptive
 from driftsack.policies.parts.two_speed import warm_up_rounds
 from driftsack.verify.concentration import judge_failures
-from driftsack.verify.statement import FAILS, HOLDS, ROUNDING, Effort, Finding, Statement, judge_margins
+from driftsack.verify.statement import FAILS, HOLDS, ROUNDING, Case, Effort, Finding, Statement, judge_margins
 
 SOURCE: Final = "Adaptive"
+IDLE: Final = "a plan that spends and earns nothing"
+PLANTED: Final = Case.PLANTED
 RESCUED: Final = 7
 DELTA: Final = 0.1  # probability of the deviation
 LEAST_FULL: Final = 0.2  # of the rounds plan all that they may, on average over the worlds; measured: 0.5
@@ -101,6 +103,21 @@ def follow(
     return Plan(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
+def idle_plan(instance: Instance, valued: bool = False) -> Plan:
+    """A plan that spends nothing and earns nothing: the remaining rate rises, and a round may be worth up to 1."""
+    rounds, resources = instance.horizon, instance.resources
+    pace = np.repeat(rounds / np.arange(rounds, 0, -1.0)[:, None], resources, axis=1)
+    nothing, no_reward = np.zeros((rounds, resources)), np.zeros(rounds)
+    return Plan(pace, nothing, nothing, nothing, no_reward, no_reward, np.full(rounds, float(valued)), nothing)
+
+
+def run_plan(case: Case, policy: Adaptive, instance: Instance, seed: int, **options: bool) -> Plan:
+    """What the policy plans, or what the trivial competitor does; ``options`` are those of :func:`follow`."""
+    if case is Case.TRIVIAL:
+        return idle_plan(instance, options.get("valued", False))
+    return follow(policy, instance, seed, **options)
+
+
 def random_worlds(effort: Effort, salt: int, horizon: int) -> Iterator[tuple[Instance, float]]:
     """Instances of every kind, tiny and loose budgets and rising rewards among them, and a speed for each."""
     rng = effort.rng(salt)
@@ -115,11 +132,11 @@ def random_worlds(effort: Effort, salt: int, horizon: int) -> Iterator[tuple[Ins
         yield Instance.from_arrays(rewards, costs, budget, noise=noise), (1.0, 1.5, 2.0, 3.0)[k % 4]
 
 
-def planned_spending(effort: Effort, planted: bool) -> Finding:
+def planned_spending(effort: Effort, case: Case) -> Finding:
     """C̃x ≤ θρ in every round, the rescued ones included, and C̃x ≤ ρ in the warm-up. Planted: θ + 0.1."""
-    extra, margins, full = 0.1 if planted else 0.0, list[float](), list[float]()
+    extra, margins, full = 0.1 if case is PLANTED else 0.0, list[float](), list[float]()
     for k, (world, speed) in enumerate(random_worlds(effort, 41, effort.pick(100, 400))):
-        plan = follow(Adaptive(speed=speed + extra), world, effort.seed + k, rescued=True)
+        plan = run_plan(case, Adaptive(speed=speed + extra), world, effort.seed + k, rescued=True)
         allowed = np.full(len(plan.pace), speed)
         allowed[: warm_up_rounds(world.horizon)] = 1.0
         slack = ((allowed[:, None] * plan.pace - plan.planned) / np.maximum(plan.largest, 1e-9))[1:].min(axis=1)
@@ -130,12 +147,12 @@ def planned_spending(effort: Effort, planted: bool) -> Finding:
     return judge_margins(margins, note)
 
 
-def planned_account(effort: Effort, planted: bool) -> Finding:
+def planned_account(effort: Effort, case: Case) -> Finding:
     """An account that pays what is planned: with n rounds left it has B Π(1 - θ/r) or more. Planted: θ - 0.5."""
     horizon, margins, used = effort.pick(100, 400), list[float](), list[float]()
     for k, (world, speed) in enumerate(random_worlds(effort, 42, horizon)):
-        plan = follow(Adaptive(speed=speed), world, effort.seed + k, account=True)
-        claimed = max(speed - 0.5, 1.0) if planted else speed
+        plan = run_plan(case, Adaptive(speed=speed), world, effort.seed + k, account=True)
+        claimed = max(speed - 0.5, 1.0) if case is PLANTED else speed
         rounds_left = np.arange(horizon, 0, -1)
         factors = np.concatenate([[1.0], np.cumprod(np.maximum(1.0 - claimed / rounds_left[:-1], 0.0))])
         left = plan.pace * rounds_left[:, None] / horizon  # as a share of the budget
@@ -148,14 +165,14 @@ def planned_account(effort: Effort, planted: bool) -> Finding:
     return judge_margins(margins, note)
 
 
-def remaining_rate(effort: Effort, planted: bool) -> Finding:
+def remaining_rate(effort: Effort, case: Case) -> Finding:
     """The even pace: b - ρ stays below the errors plus a deviation of probability δ. Planted: a quarter of it."""
     horizon, last = 100, 10
-    deviation = (0.25 if planted else 1.0) * np.sqrt(np.log(1.0 / DELTA) / (2.0 * (last - 0.5)))
+    deviation = (0.25 if case is PLANTED else 1.0) * np.sqrt(np.log(1.0 / DELTA) / (2.0 * (last - 0.5)))
     world = Instance.stationary([0.8, 0.5], [[0.9, 0.3]], horizon, 0.4 * horizon)
     trials, failures, worst, planned_in_all, allowed_in_all = effort.pick(40, 1_000), 0, np.inf, 0.0, 0.0
     for trial in range(trials):
-        plan = follow(Adaptive(pacing="remaining"), world, effort.seed + trial)
+        plan = run_plan(case, Adaptive(pacing="remaining"), world, effort.seed + trial)
         n = min(len(plan.pace), horizon - last)
         weight = 1.0 / (horizon - 1.0 - np.arange(n))
         noise = np.cumsum(weight * (plan.spent - plan.expected)[:n, 0])
@@ -174,12 +191,12 @@ def remaining_rate(effort: Effort, planted: bool) -> Finding:
     return finding
 
 
-def even_pace_regret(effort: Effort, planted: bool) -> Finding:
+def even_pace_regret(effort: Effort, case: Case) -> Finding:
     """Regret of the even pace against the sum of the LPs of single rounds. Planted: a hundredth of the bound.
 
     The horizon is long enough for the bound to be below the regret of a policy that earns nothing.
     """
-    share, margins = 0.01 if planted else 1.0, list[float]()
+    share, margins = 0.01 if case is PLANTED else 1.0, list[float]()
     horizon, trials = effort.pick(600, 1_000), effort.pick(4, 16)
     before_and_after, costs_of_both = [[0.8, 0.5, 0.2], [0.2, 0.5, 0.8]], [[[0.7, 0.4, 0.3], [0.3, 0.6, 0.4]]] * 2
     halves = [horizon // 2, horizon - horizon // 2]
@@ -193,7 +210,7 @@ def even_pace_regret(effort: Effort, planted: bool) -> Finding:
         known = 2.0 + (1.0 + math.sqrt(world.resources * horizon)) / rate.min()
         regret, bound = [], []
         for trial in range(trials):
-            plan = follow(Adaptive(pacing="remaining"), world, effort.seed + trial, valued=True)
+            plan = run_plan(case, Adaptive(pacing="remaining"), world, effort.seed + trial, valued=True)
             stopped = bool((plan.spent.sum(axis=0) > horizon * (1.0 + ROUNDING)).any())  # the last round earns nothing
             regret.append(best - plan.reward[: len(plan.pace) - stopped].sum())
             dear = np.maximum(plan.expected - plan.planned, 0.0).max(axis=1)
@@ -206,8 +223,10 @@ def even_pace_regret(effort: Effort, planted: bool) -> Finding:
 
 
 STATEMENTS = (
-    Statement("adaptive-plan", SOURCE, "planned spending is at most θρ in every round", HOLDS, planned_spending),
-    Statement("adaptive-account", SOURCE, "an account that pays the plan keeps B Π(1 - θ/r)", HOLDS, planned_account),
-    Statement("adaptive-remaining", SOURCE, "even pace: the remaining rate stays near b", HOLDS, remaining_rate),
-    Statement("adaptive-even-pace", SOURCE, "even pace: regret by estimation errors", HOLDS, even_pace_regret),
+    Statement("adaptive-plan", SOURCE, "planned spending is at most θρ in every round", HOLDS, planned_spending, IDLE),
+    Statement(
+        "adaptive-account", SOURCE, "an account that pays the plan keeps B Π(1 - θ/r)", HOLDS, planned_account, IDLE
+    ),
+    Statement("adaptive-remaining", SOURCE, "even pace: the remaining rate stays near b", HOLDS, remaining_rate, IDLE),
+    Statement("adaptive-even-pace", SOURCE, "even pace: regret by estimation errors", HOLDS, even_pace_regret, IDLE),
 )

@@ -27,6 +27,7 @@ from driftsack.game.state_tree import copy_state
 from driftsack.game.trial import new_tally, run_trial
 from driftsack.game.world import world_of
 from driftsack.numerics.compiled import kernel
+from driftsack.numerics.window import shrunk_mean
 from driftsack.policies import sliding_window_ucb as ucb
 
 
@@ -41,23 +42,30 @@ class State(NamedTuple):
     missed: Floats  # (1,) rounds in which some bound did not cover
     sums: Floats  # (1 + d,) of r - UCB x, and of c - LCB x
     farthest: Floats  # (1 + d,) their largest absolute values so far
+    forgotten: float  # 0; or 1 for the trivial competitor, whose estimates are all 0
+    estimates: Floats  # (m, 1 + d) before the round
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Choose as SW-UCB does, and check whether its bounds cover the means."""
     t = round.t
+    means = state.base.means
+    for i in range(mix.size):
+        state.estimates[i, 0] = shrunk_mean(means.rewards, i, 0)
+        for j in range(prices.size):
+            state.estimates[i, 1 + j] = shrunk_mean(means.costs, i, j)
     arm = ucb.choose(state.base, round, rng, mix, prices)
     if arm == STUCK:
         return STUCK
     row = state.phase[t]
     covered = True
     for i in range(mix.size):
-        bound = ucb.reward_bound(state.base, i)
+        bound = ucb.reward_bound(state.base, i) - state.forgotten * state.estimates[i, 0]
         covered &= bound + state.drift[t, 0] >= state.rewards[row, i]
         state.sums[0] -= bound * mix[i]
         for j in range(prices.size):
-            bound = ucb.cost_bound(state.base, j, i)
+            bound = ucb.cost_bound(state.base, j, i) - state.forgotten * state.estimates[i, 1 + j]
             covered &= bound - state.drift[t, 1 + j] <= state.costs[row, j, i]
             state.sums[1 + j] -= bound * mix[i]
     if not covered:
@@ -84,8 +92,21 @@ class Audit(NamedTuple):
     stopping_time: int
 
 
-def audit(instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: int) -> list[Audit]:
-    """Simulate the policy and audit every trial."""
+def audit(
+    instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: int, returns_zero: bool = False
+) -> list[Audit]:
+    """Simulate the policy and audit every trial.
+
+    Args:
+        instance: The instance.
+        policy: The policy.
+        trials: The number of trials.
+        seed: The seed of the trials.
+        returns_zero: Whether to audit bounds whose estimates are all 0, in place of those of the policy.
+
+    Returns:
+        What was found in each trial.
+    """
     fresh = State(
         policy.new_state(instance.problem),
         frozen(instance.unit_rewards),
@@ -95,6 +116,8 @@ def audit(instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: i
         np.zeros(1),
         np.zeros(1 + instance.resources),
         np.zeros(1 + instance.resources),
+        float(returns_zero),
+        np.zeros((instance.arms, 1 + instance.resources)),
     )
     problem, world, terms = instance.problem, world_of(instance), new_terms(instance.problem)
     audits = []

@@ -10,9 +10,9 @@ import numpy as np
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
-from driftsack.verify.statement import Effort
+from driftsack.verify.statement import Effort, Sides
 
-Margin = Callable[[Instance], float]
+BothSides = Callable[[Instance], Sides]
 ZERO_MARGIN: Final = 1e-9
 
 
@@ -57,29 +57,30 @@ def means_of(world: Instance) -> Floats:
     return np.concatenate([world.rewards[:, None], world.costs], axis=1)
 
 
-def searched_margins(
-    margin: Margin,
+def searched_sides(
+    sides: BothSides,
     effort: Effort,
     salt: int,
     shape: Shape = Shape(),  # noqa: B008  (immutable)
-) -> Iterator[float]:
-    """Yield a statement's margin on random instances, and on those of local searches that start from the tightest."""
+) -> Iterator[Sides]:
+    """Yield the sides of an inequality on random instances, and on those of local searches from the tightest ones."""
     rng = effort.rng(salt)
     seen: list[tuple[float, Instance]] = []
-    for _ in range(effort.pick(150, 2_000)):
+    for _ in range(effort.pick(120, 2_000)):
         world = random_instance(rng, shape)
-        seen.append((margin(world), world))
-        yield seen[-1][0]
+        found = sides(world)
+        seen.append((found.margin, world))
+        yield found
     # Where both sides of a statement are equal, a small change of the instance mostly leaves them equal.
     starts = [pair for pair in seen if abs(pair[0]) > ZERO_MARGIN] or seen
     starts.sort(key=lambda pair: pair[0])
     for start, world in starts[: effort.pick(2, 12)]:
-        yield from _local_search(margin, start, world, rng, effort.pick(40, 250))
+        yield from _local_search(sides, start, world, rng, effort.pick(40, 250))
 
 
 def _local_search(
-    margin: Margin, start: float, world: Instance, rng: np.random.Generator, steps: int
-) -> Iterator[float]:
+    sides: BothSides, start: float, world: Instance, rng: np.random.Generator, steps: int
+) -> Iterator[Sides]:
     """Change one entry or the rate a little at a time, and keep changes that do not increase the margin."""
     least = start
     values = means_of(world)
@@ -92,7 +93,7 @@ def _local_search(
         else:
             entry = tuple(int(rng.integers(size)) for size in values.shape)
             other[entry] = np.clip(other[entry] + width * rng.standard_normal(), 0.0, 1.0)
-        current = margin(instance_of(other, other_rate))
+        current = sides(instance_of(other, other_rate))
         yield current
-        if current <= least:
-            least, values, rate = current, other, other_rate
+        if current.margin <= least:
+            least, values, rate = current.margin, other, other_rate

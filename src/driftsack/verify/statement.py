@@ -1,24 +1,46 @@
 """A statement of the paper as a check that runs: what it says, what was measured, and the verdict.
 
-A check is a function of an :class:`Effort`. It also takes ``planted``: if true, it tests a false variant of the
-statement, which it must reject. A check that cannot tell its planted variant from the statement would prove nothing,
-and neither would a check that is passed by doing nothing.
+A check is a function of an :class:`Effort` and a :class:`Case`. It must reject two things besides what violates the
+statement: a *planted* false variant, and a *trivial* competitor (a policy that never plays, plays at random or does not
+pace, an estimator or a solver that returns 0) in place of what the statement is about. If the trivial competitor
+passes, the verdict is *vacuous at this horizon*: the check could not have failed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Final, NamedTuple
 
 import numpy as np
 
-HOLDS: Final = "holds"
-CORRECTED: Final = "refuted as printed, holds as corrected"
-CONSISTENT: Final = "consistent"
-FAILS: Final = "fails"
+from driftsack.paper.judging import Verdict
+
+HOLDS: Final = Verdict.HOLDS
+FALSE_AS_PRINTED: Final = Verdict.FALSE_AS_PRINTED
+PROOF_VOID: Final = Verdict.PROOF_VOID
+CONSISTENT: Final = Verdict.CONSISTENT
+UNDECIDED: Final = Verdict.UNDECIDED
+VACUOUS: Final = Verdict.VACUOUS
+FAILS: Final = Verdict.FAILS
 ROUNDING: Final = 1e-7  # tolerance for solver errors in the LP values of a few rounds
 SLACK: Final = 0.08  # tolerance of a fitted exponent for terms of lower order
+LEAST_REACHED: Final = 0.1  # of the large side of an inequality: what the small side must reach on some instance
 QUANTILES: Final = (0.0, 0.01, 0.25, 0.5)
+
+
+class Case(Enum):
+    """What a check is applied to.
+
+    Attributes:
+        STATEMENT: The statement.
+        PLANTED: A false variant of it, which the docstring of the check describes.
+        TRIVIAL: The statement, for a trivial competitor.
+    """
+
+    STATEMENT = "statement"
+    PLANTED = "planted"
+    TRIVIAL = "trivial"
 
 
 class Effort(NamedTuple):
@@ -43,6 +65,17 @@ class Effort(NamedTuple):
             One of the two.
         """
         return quick if self.quick else full
+
+    def for_case(self, case: Case) -> Effort:
+        """The effort of a search over instances: a trivial competitor is rejected, or not, on the first few of them.
+
+        Args:
+            case: What the check is applied to.
+
+        Returns:
+            The effort, a quick one for the trivial competitor.
+        """
+        return self._replace(quick=True) if case is Case.TRIVIAL else self
 
     def rng(self, salt: int) -> np.random.Generator:
         """Make a random generator for one check.
@@ -85,11 +118,23 @@ class Rate(NamedTuple):
         return f"{self.varied} {self.value:.2f} [{self.low:.2f}, {self.high:.2f}] (theory {self.expected:.2f})"
 
 
+class Sides(NamedTuple):
+    """The two sides of an inequality ``small <= large`` on one instance."""
+
+    small: float
+    large: float
+
+    @property
+    def margin(self) -> float:
+        """By how much the inequality holds; negative if it is violated."""
+        return self.large - self.small
+
+
 class Finding(NamedTuple):
     """The result of a check.
 
     Attributes:
-        verdict: ``HOLDS``, ``CORRECTED``, ``CONSISTENT`` or ``FAILS``.
+        verdict: The verdict; ``FAILS`` if the check rejects what it was applied to.
         tried: How many instances, trials or points were tried.
         margin: The worst margin: how far the statement was from being violated, in the unit that ``note`` names.
         note: What the margin measures, and details.
@@ -97,7 +142,7 @@ class Finding(NamedTuple):
         rates: Fitted exponents.
     """
 
-    verdict: str
+    verdict: Verdict
     tried: int
     margin: float
     note: str
@@ -113,17 +158,21 @@ class Statement(NamedTuple):
         source: Where it is in the paper.
         says: What it says, in short.
         expected: The verdict that docs/theory.md states.
-        check: The check, a function of the effort and of whether to test the planted variant.
+        check: The check, a function of the effort and of the case.
+        competitor: The trivial competitor that the check must reject.
     """
 
     name: str
     source: str
     says: str
-    expected: str
-    check: Callable[[Effort, bool], Finding]
+    expected: Verdict
+    check: Callable[[Effort, Case], Finding]
+    competitor: str
 
 
-def judge_margins(margins: Iterable[float], note: str, verdict: str = HOLDS, tolerance: float = ROUNDING) -> Finding:
+def judge_margins(
+    margins: Iterable[float], note: str, verdict: Verdict = HOLDS, tolerance: float = ROUNDING
+) -> Finding:
     """Return ``verdict`` if no margin is below ``-tolerance``, else ``FAILS``."""
     values = np.fromiter(margins, dtype=np.float64)
     worst = float(values.min())
@@ -131,8 +180,22 @@ def judge_margins(margins: Iterable[float], note: str, verdict: str = HOLDS, tol
     return Finding(verdict if worst >= -tolerance else FAILS, values.size, worst, note, quantiles)
 
 
-def judge_correction(printed_margin: float, repaired: Finding, note: str) -> Finding:
-    """Return ``CORRECTED`` if a counterexample violates the printed statement and the repaired one holds."""
-    refuted_and_repaired = printed_margin < -ROUNDING and repaired.verdict == HOLDS
-    verdict = CORRECTED if refuted_and_repaired else FAILS
-    return repaired._replace(verdict=verdict, note=f"{note}; as corrected: {repaired.note}")
+def judge_sides(found: Iterable[Sides], note: str, verdict: Verdict = HOLDS) -> Finding:
+    """Return ``verdict`` if every inequality holds and one of them reaches ``LEAST_REACHED`` of its large side.
+
+    Without the second condition a solver that returns 0 would pass.
+    """
+    pairs = list(found)
+    reached = max((pair.small / pair.large for pair in pairs if pair.large > ROUNDING), default=0.0)
+    finding = judge_margins((pair.margin for pair in pairs), f"{note}; at most {reached:.2f} of the bound is reached")
+    if finding.verdict is FAILS:
+        return finding
+    return finding._replace(verdict=verdict if reached >= LEAST_REACHED else FAILS)
+
+
+def judge_correction(
+    printed_margin: float, repaired: Finding, note: str, verdict: Verdict = FALSE_AS_PRINTED
+) -> Finding:
+    """Return ``verdict`` if a counterexample violates the printed statement or step and the repaired one holds."""
+    as_documented = printed_margin < -ROUNDING and repaired.verdict in (HOLDS, CONSISTENT)
+    return repaired._replace(verdict=verdict if as_documented else FAILS, note=f"{note}; as corrected: {repaired.note}")

@@ -1,0 +1,151 @@
+r"""The interval of :math:`\bar q`: the least and the largest sup norm of optimal prices, where they are not unique.
+
+The optimal prices of an LP with value v form a face,
+
+.. math:: \{ q \ge 0 : \; N\, b^\top q + \sum_k n_k \alpha_k \le v, \;
+          \mu_{k,i} - q^\top C_{k,\cdot,i} \le \alpha_k, \; \alpha_k \ge 0 \} .
+
+Its least sup norm is a linear program, and its largest the largest coordinate, one linear program per resource. On the
+paper's Example 1 the arm that is played costs exactly the rate, and every price from 0 to 1 is optimal. Programs of
+several LPs are solved together as one, since they do not share variables.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array, vstack
+
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.errors import DriftsackError, TooLargeError
+
+FACE: Final = 1e-9  # per round: prices whose dual value is that close to the optimum count as optimal
+SOLVER_TOLERANCE: Final = 1e-10
+MOST_ENTRIES: Final = 2_000_000  # of the constraints; about a minute
+
+
+class PriceInterval(NamedTuple):
+    """The sup norms of optimal prices, normalised to rewards and costs in [0, 1].
+
+    Attributes:
+        least: The least one.
+        largest: The largest one; infinite if a resource has no budget, as its price has no upper limit.
+    """
+
+    least: float
+    largest: float
+
+    def union(self, other: PriceInterval) -> PriceInterval:
+        """Compute the interval of the maximum of two sup norms.
+
+        Args:
+            other: The interval of the other one.
+
+        Returns:
+            The interval.
+        """
+        return PriceInterval(max(self.least, other.least), max(self.largest, other.largest))
+
+
+def price_interval(
+    rewards: Floats, costs: Floats, rounds: Ints | Floats, groups: Ints, rate: Floats, values: Floats
+) -> PriceInterval:
+    """Compute the interval of the largest sup norm of the optimal prices of one or several LPs.
+
+    Args:
+        rewards: (K, m) mean rewards of the rows.
+        costs: (K, d, m) mean costs of the rows.
+        rounds: (K,) rounds of each row.
+        groups: (K,) the LP that each row belongs to, from 0 to G - 1.
+        rate: (d,) the budget per round.
+        values: (G,) the optimal value of each LP.
+
+    Returns:
+        The interval.
+
+    Raises:
+        TooLargeError: If the programs have more than two million entries.
+        DriftsackError: If HiGHS cannot solve a program.
+
+    >>> arm = np.array([[0.5]]), np.array([[[0.5]]]), np.ones(1), np.zeros(1, dtype=np.int64)
+    >>> price_interval(*arm, rate=np.array([0.5]), values=np.array([0.5]))
+    PriceInterval(least=0.0, largest=1.0)
+    """
+    rows, resources, arms = costs.shape
+    entries = rows * arms * (resources + 1)
+    if entries > MOST_ENTRIES:
+        raise TooLargeError(
+            f"the interval of q_bar needs a program of {entries:,} entries for {rows:,} distinct rows, but at most "
+            f"{MOST_ENTRIES:,} are allowed; average neighbouring rounds first, or use q_bar."
+        )
+    count = values.size
+    face = _face(rewards, costs, rounds, groups, rate, values)
+    prices, norms = slice(0, count * resources), slice(count * resources + rows, None)
+    objective = np.zeros(face.matrix.shape[1])
+    objective[norms] = 1.0
+    least = float(_minimise(objective, face)[norms].max())
+    largest = 0.0
+    for j in range(resources):
+        if rate[j] == 0.0:
+            return PriceInterval(_rounded(least), math.inf)
+        objective[:] = 0.0
+        objective[np.arange(count) * resources + j] = -1.0
+        largest = max(largest, float(_minimise(objective, face)[prices].reshape(count, resources)[:, j].max()))
+    return PriceInterval(_rounded(least), _rounded(max(largest, least)))
+
+
+class _Face(NamedTuple):
+    """The constraints matrix @ variables <= limits; variables are prices (G d), alpha (K) and sup norms (G)."""
+
+    matrix: csr_array
+    limits: Floats
+
+
+def _face(rewards: Floats, costs: Floats, rounds: Ints | Floats, groups: Ints, rate: Floats, values: Floats) -> _Face:
+    rows, resources, arms = costs.shape
+    count = values.size
+    size = count * resources + rows + count
+    own = groups[:, None] * resources + np.arange(resources)  # (K, d) the columns of each row's prices
+    alpha = count * resources + np.arange(rows)
+
+    line = np.arange(rows * arms).reshape(rows, arms)  # mu - q C - alpha <= 0, one line per row and arm
+    of_prices = np.broadcast_to(own[:, :, None], costs.shape)
+    of_lines = np.broadcast_to(line[:, None, :], costs.shape)
+    entries = np.concatenate([-costs.ravel(), np.full(rows * arms, -1.0)])
+    places = (
+        np.concatenate([of_lines.ravel(), line.ravel()]),
+        np.concatenate([of_prices.ravel(), np.repeat(alpha, arms)]),
+    )
+    dual = coo_array((entries, places), shape=(rows * arms, size))
+
+    length = np.bincount(groups, weights=rounds, minlength=count)  # b q N + sum of n alpha <= v, one line per LP
+    of_lp = np.repeat(np.arange(count), resources)
+    entries = np.concatenate([(length[:, None] * rate).ravel(), np.asarray(rounds, dtype=np.float64)])
+    places = (np.concatenate([of_lp, groups]), np.concatenate([np.arange(count * resources), alpha]))
+    optimal = coo_array((entries, places), shape=(count, size))
+
+    own_line = np.arange(count * resources)  # q - s <= 0
+    entries = np.concatenate([np.ones(own_line.size), -np.ones(own_line.size)])
+    norm = count * resources + rows + of_lp
+    places = (np.concatenate([own_line, own_line]), np.concatenate([own_line, norm]))
+    norms = coo_array((entries, places), shape=(count * resources, size))
+    limits = np.concatenate([-rewards.ravel(), values + FACE * length, np.zeros(count * resources)])
+    return _Face(csr_array(vstack([dual, optimal, norms])), limits)
+
+
+def _minimise(objective: Floats, face: _Face) -> Floats:
+    """The variables at which the objective is least."""
+    tolerances = {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE}
+    solution = linprog(objective, A_ub=face.matrix, b_ub=face.limits, bounds=(0, None), options=tolerances)
+    if solution.x is None:
+        raise DriftsackError(f"the interval of q_bar could not be computed: {solution.message}")
+    variables: Floats = solution.x
+    return variables
+
+
+def _rounded(value: float) -> float:
+    """The value without the digits that the tolerance of the face leaves open."""
+    return round(value, 7) + 0.0  # without a negative zero
