@@ -137,7 +137,8 @@ def test_a_table_is_shuffled_by_whole_rows() -> None:
 def test_correlated_rounds_are_merged_to_one_outcome() -> None:
     """Runs of ten equal rows look like drift row by row, but not if each run is merged to one outcome."""
     values = np.repeat(np.random.default_rng(5).random(200), 10)
-    rows = ds.logs.survey(pl.DataFrame({"time": np.arange(T), "reward:a": values, "cost:a": values}))
+    frame = pl.DataFrame({"time": np.arange(T), "reward:a": values, "cost:a": values})
+    rows = ds.logs.survey(frame, reward_max=1.0, cost_max=1.0)
     assert detect_drift(rows).found
     blocks = merge_blocks(rows, 10)
     assert not detect_drift(blocks).found
@@ -310,7 +311,7 @@ def tried_once() -> pl.DataFrame:
 
 def test_an_arm_played_once_is_poorly_known() -> None:
     """After one pull the mean may be almost anything, so a plan that depends on it may earn only the other arm's."""
-    found = ds.advise(tried_once(), budget=100, trials=1)
+    found = ds.advise(tried_once(), budget=100, cost_max=1.0, trials=1)
     low, high = found.ranges.best
     assert low < 60
     assert 200 < high <= 300
@@ -415,6 +416,32 @@ def test_settings_of_a_log_are_not_given_twice(name: str, value: object) -> None
         ds.advise(log, 300, **{name: value})  # type: ignore[arg-type]
 
 
+def test_a_log_in_natural_units_states_what_was_taken_from_it(tmp_path: Path) -> None:
+    """Columns with other names, dollars and seconds, a lost outcome and a repeated row: one command, no settings."""
+    rng = np.random.default_rng(0)
+    rows = [f"{t // 3},{'ab'[t % 2]},{t % 5 > 0:d},{rng.lognormal():.4f},{rng.lognormal(3):.3f}" for t in range(300)]
+    rows[100] = "33,a,,0.5,"
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["ts,model,ok,usd,seconds", *rows, rows[-1]]))
+    columns = ["--time", "ts", "--arm", "model", "--reward", "ok", "--cost", "usd", "--cost", "seconds", "--lost"]
+    budget = ["--budget", "usd=100", "--budget", "seconds=3000", "--worlds", "2", "--trials", "1"]
+    arguments = ["advise", str(path), *columns, *budget, "--out", str(tmp_path / "page.html")]
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    most = pl.read_csv(path).select("usd", "seconds").max().row(0)
+    assert found["problem"]["cost_max"] == pytest.approx(most)
+    assert (found["log"]["lost"], found["log"]["repeated"]) == (1, 1)
+    for words in (f"usd {most[0]:.3g}", "outcome was lost: 1 of 301", "every column: 1, which were kept", "--drop-"):
+        assert words in found["notes"]
+    assert found["notes"] in " ".join((tmp_path / "page.html").read_text().split())
+    dropped = json.loads(CliRunner().invoke(app, [*arguments, "--drop-duplicates", "--json"]).stdout)
+    assert "every column: 1, which were left out" in dropped["notes"]
+    assert dropped["log"]["rows"] == 300
+    given = ["--cost-max", "usd=50", "--cost-max", "seconds=900", "--reward-max", "1"]
+    assert "largest" not in json.loads(CliRunner().invoke(app, [*arguments, *given, "--json"]).stdout)["notes"]
+
+
 def test_names_of_any_kind_are_drawn() -> None:
     """Matplotlib must not interpret pairs of dollar signs as mathematics."""
     for arm in ("$5_$", "a_$b_$", "$$", r"\$5^$"):
@@ -475,10 +502,11 @@ STATIONARY_500 = ds.Instance.stationary([0.5], [[0.5]], 500, 100.0)
 def test_advise_names_bad_rows_and_wrong_settings(tmp_path: Path, log_of_example_2: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("time,arm,reward,cost\n1,a,2,0.5\n2,a,1,0.5\n")
-    arguments = ["advise", str(bad), "--budget", "1", "--out", str(tmp_path / "page.html")]
+    arguments = ["advise", str(bad), "--budget", "1", "--reward-max", "1", "--out", str(tmp_path / "page.html")]
     result = CliRunner().invoke(app, [*arguments, "--bad-rows", str(tmp_path / "rows.csv")])
     assert result.exit_code == 1
-    assert "line 2: reward must be at most 1, got 2" in " ".join(result.stderr.split())
+    printed = " ".join(result.stderr.split())
+    assert "line 2: reward goes up to 2, above its reward_max 1; pass reward_max=2 (--reward-max 2)" in printed
     assert pl.read_csv(tmp_path / "rows.csv")["line"].to_list() == [2]
     one = pl.DataFrame({"time": [1], "arm": ["a"], "reward": [1.0], "cost": [0.5]})
     with pytest.raises(SettingError, match="at least twice"):
@@ -538,8 +566,8 @@ def test_a_bad_log_is_reported_even_if_its_rows_cannot_be_written(tmp_path: Path
     assert "cost" in result.stderr
     assert "Bad rows" not in result.stderr
     assert not (tmp_path / "rows.csv").exists()
-    log.write_text("time,arm,reward,cost\n1,a,2,0.5\n2,a,1,0.5\n")
+    log.write_text("time,arm,reward,cost\n1,a,-2,0.5\n2,a,1,0.5\n")
     result = CliRunner().invoke(app, [*arguments, str(tmp_path / "nowhere" / "rows.csv")])
     printed = " ".join(result.stderr.split())
     assert "Bad rows could not be written" in printed
-    assert "line 2: reward must be at most 1, got 2" in printed
+    assert "line 2: reward must be 0 or more, got -2" in printed

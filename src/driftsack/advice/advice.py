@@ -68,12 +68,17 @@ class Advice:
         return report_text.summary(self)
 
     @property
+    def notes(self) -> str:
+        """What was taken from the log, and what in it is unusual; empty if there is nothing to say."""
+        return report_text.log_notes(self)
+
+    @property
     def caution(self) -> str:
         """The assumptions behind the recommendation that may not hold, and what to do then; empty if there are none."""
         return report_text.caution(self)
 
     def __str__(self) -> str:
-        return "\n\n".join(text for text in (self.summary, self.caution) if text)
+        return "\n\n".join(text for text in (self.summary, self.notes, self.caution) if text)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all findings as plain data.
@@ -84,11 +89,15 @@ class Advice:
         intervals = {name: np.asarray(part).tolist() for name, part in self.ranges._asdict().items()}
         return {
             "summary": self.summary,
+            "notes": self.notes,
             "caution": self.caution,
             "log": {
                 "name": self.name,
                 "rows": self.survey.rows,
                 "skipped": self.survey.skipped,
+                "lost": self.survey.lost,
+                "repeated": self.survey.repeated,
+                "inferred": list(self.survey.inferred),
                 "arms": dict(zip(self.survey.arms, self.survey.pulls.tolist(), strict=True)),
                 "resources": list(self.survey.resources),
                 "table": self.survey.table,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
 
 from driftsack.advice.advice import Advice
 from driftsack.advice.budget_value import BudgetValue, budget_value
@@ -40,9 +38,12 @@ def advise(
     horizon: int | None = None,
     resources: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
-    reward_max: float = 1.0,
-    cost_max: Amounts = 1.0,
+    reward_max: float | None = None,
+    cost_max: Amounts | None = None,
     separator: str = ",",
+    columns: Mapping[str, str] | None = None,
+    lost: bool = False,
+    drop_duplicates: bool = False,
     block: int = 1,
     windows: int | None = None,
     plans: bool = True,
@@ -62,9 +63,15 @@ def advise(
         horizon: Rounds that the budget is for; the course of the log is scaled to them. Default: those of the log.
         resources: Columns of the resources. Default: those whose names begin with ``cost``.
         arms: Names of all arms that may occur. Default: those that do.
-        reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
+        reward_max: Largest possible reward of a round. Default: the largest in the log.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name. Default:
+            the largest in the log.
         separator: Character that separates the columns of a CSV file.
+        columns: The log's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, such as
+            ``{"time": "ts", "arm": "model"}``.
+        lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
+            nothing is learnt from it. Otherwise an empty reward is an error.
+        drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
         block: Rounds that are correlated without any drift, such as those of a day; they count as one outcome.
         windows: Number of windows of time that drift is measured in. Default: chosen by the length of the log.
         plans: Whether to include policies that assume that the timing of the log repeats.
@@ -92,9 +99,10 @@ def advise(
     """
     flag(plans, "plans")
     if isinstance(source, Log):
-        _check_not_given_twice(resources, arms, reward_max, cost_max)
+        given = {"resources": resources, "arms": arms, "reward_max": reward_max, "cost_max": cost_max}
+        _check_not_given_twice({**given, "columns": columns, "lost": lost, "drop_duplicates": drop_duplicates})
     progress("reading the log", 0, 1)
-    unmerged = survey(source, resources, arms, reward_max, cost_max, separator)
+    unmerged = survey(source, resources, arms, reward_max, cost_max, separator, columns, lost, drop_duplicates)
     summary = merge_blocks(unmerged, whole(block, "block", at_least=1))
     amounts, rounds = _checked_budget_and_horizon(summary, budget, horizon, worlds)
     progress("testing for drift", 0, 1)
@@ -128,16 +136,13 @@ def advise(
     return advice
 
 
-def _check_not_given_twice(resources: Any, arms: Any, reward_max: Any, cost_max: Any) -> None:
-    """Raise if any setting that a ``Log`` already has is given as well."""
-    given = [name for name, value in (("resources", resources), ("arms", arms)) if value is not None]
-    given += [
-        name for name, value in (("reward_max", reward_max), ("cost_max", cost_max)) if np.any(np.asarray(value) != 1.0)
-    ]
+def _check_not_given_twice(settings: Mapping[str, Any]) -> None:
+    """Raise if any setting that a ``Log`` was read with is given again."""
+    given = [name for name, value in settings.items() if value not in (None, False)]
     if given:
         names = " and ".join(given)
         raise SettingError(
-            f"a Log already has its resources, arms, reward_max and cost_max, got {names} too; pass {names} to "
+            f"a Log was read with its resources, arms, maxima and columns, got {names} too; pass {names} to "
             "ds.logs.read, or pass the file itself."
         )
 

@@ -27,7 +27,7 @@ MEASURES: Final = {
 def html_report(advice: Advice) -> str:
     """Return the whole page."""
     parts = [
-        *(paragraph(text) for text in [advice.caution] if text),
+        *(paragraph(text) for text in [advice.notes, advice.caution] if text),
         *_means(advice),
         *_drift(advice),
         *_candidates(advice),

@@ -15,6 +15,7 @@ from driftsack.measures.drift_kind import explain
 
 if TYPE_CHECKING:
     from driftsack.advice.advice import Advice
+    from driftsack.logs import Survey
 
 FAMILY_TEXT: Final = {
     ADAPTS: "learns how much of the past still applies and when spending pays off",
@@ -110,6 +111,44 @@ def zero_optimum_text(advice: Advice) -> str:
     else:
         why = "Nothing can be earned, whatever the policy: no arm in the log has a reward above 0."
     return f"{why} Recommended policy: {advice.recommended.candidate.name}."
+
+
+def log_notes(advice: Advice) -> str:
+    """Say what was taken from the log, and what in it is unusual; empty if there is nothing to say."""
+    texts = (maxima_note(advice.survey), lost_note(advice.survey), repeated_note(advice.survey))
+    return " ".join(text for text in texts if text)
+
+
+def maxima_note(survey: Survey) -> str:
+    """State the maxima that were taken from the log."""
+    maxima = dict(zip(("reward", *survey.resources), (survey.reward_max, *survey.cost_max), strict=True))
+    taken = [f"{name} {amount(maxima[name])}" for name in survey.inferred]
+    if not taken:
+        return ""
+    return (
+        f"Taken as the largest possible outcomes, because none in the log is larger: {enumeration(taken)}. If larger "
+        "ones are possible, pass reward_max or cost_max."
+    )
+
+
+def lost_note(survey: Survey) -> str:
+    """State how many outcomes were lost."""
+    if not survey.lost:
+        return ""
+    return f"Rounds whose outcome was lost: {survey.lost:,} of {survey.rows:,}; nothing was learnt from them."
+
+
+def repeated_note(survey: Survey) -> str:
+    """State how many rows repeat an earlier one, and what was done with them."""
+    if not survey.repeated:
+        return ""
+    count = f"Rows that repeat an earlier row in every column: {survey.repeated:,}"
+    if survey.without_repeats:
+        return f"{count}, which were left out."
+    return (
+        f"{count}, which were kept; pass drop_duplicates=True (--drop-duplicates) "
+        "if they were written twice by mistake."
+    )
 
 
 def caution(advice: Advice) -> str:

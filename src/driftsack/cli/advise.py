@@ -47,10 +47,30 @@ HorizonOption = Annotated[
         min=2, help="Rounds that the budget is for; the log is stretched to them. Default: the rows of the log."
     ),
 ]
-ResourceOption = Annotated[
+CostOption = Annotated[
     list[str] | None,
-    typer.Option(help="Column of a resource; repeat for each. Default: those whose names begin with cost."),
+    typer.Option(
+        "--cost",
+        "--resource",
+        metavar="COLUMN",
+        help="Column of a resource; repeat for each. Default: those whose names begin with cost.",
+    ),
 ]
+KnownArmOption = Annotated[
+    list[str] | None, typer.Option(help="An arm that may occur; repeat for each. Default: those that do.")
+]
+LostOption = Annotated[
+    bool,
+    typer.Option("--lost", help="Accept empty rewards: these outcomes were lost, and nothing is learnt from them."),
+]
+DropOption = Annotated[
+    bool, typer.Option("--drop-duplicates", help="Leave out rows that repeat an earlier row in every column.")
+]
+
+
+def column_option(role: str) -> Any:
+    """An option that names the column of a role."""
+    return typer.Option(metavar="COLUMN", help=f"Column of the {role}.")
 
 
 def amount(text: str) -> tuple[str, float]:
@@ -75,7 +95,8 @@ CostMaxOption = Annotated[
     typer.Option(
         parser=amount,
         metavar="[NAME=]NUMBER",
-        help="The largest cost of a round; repeat for each resource, in their order or as NAME=NUMBER. Default: 1.",
+        help="The largest cost of a round; repeat for each resource, in their order or as NAME=NUMBER. Default: the "
+        "largest in the log.",
     ),
 ]
 BlockOption = Annotated[
@@ -91,10 +112,18 @@ def advise(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A .csv or .parquet file with one row per round.")],
     budget: BudgetOption,
     horizon: HorizonOption = None,
-    resource: ResourceOption = None,
-    arm: Annotated[list[str] | None, typer.Option(help="An arm that may occur; repeat for each. Default: any.")] = None,
-    reward_max: Annotated[float, typer.Option(help="The largest reward of a round.")] = 1.0,
+    time: Annotated[str, column_option("time")] = "time",
+    arm: Annotated[str, column_option("arm")] = "arm",
+    reward: Annotated[str, column_option("reward")] = "reward",
+    cost: CostOption = None,
+    propensity: Annotated[str, column_option("propensity")] = "propensity",
+    known_arm: KnownArmOption = None,
+    reward_max: Annotated[
+        float | None, typer.Option(help="The largest reward of a round. Default: the largest in the log.")
+    ] = None,
     cost_max: CostMaxOption = None,
+    lost: LostOption = False,
+    drop_duplicates: DropOption = False,
     separator: Annotated[str, typer.Option(help="The separator of the columns of a CSV file.")] = ",",
     block: BlockOption = 1,
     windows: Annotated[int | None, typer.Option(min=2, help="Windows of time in which drift is measured.")] = None,
@@ -109,9 +138,13 @@ def advise(
 ) -> None:
     """Analyse a log: whether it drifts, whether that matters, which policy to use, and what more budget is worth.
 
-    The columns of the log are time, arm (empty if skipped), reward, one for each resource, and, if known, propensity.
+    The log has one row per round, in any units. Its columns are time, arm (empty if skipped), reward, one for each
+    resource and, if known, propensity; name them if they are called otherwise.
 
     Example: driftsack advise log.csv --budget 500 --budget 800 --horizon 10000
+
+    Example: driftsack advise log.csv --time ts --arm model --reward ok --cost usd --cost seconds
+    --budget usd=20 --budget seconds=50000
     """
     from driftsack.advice import advise as compute  # noqa: PLC0415  (kernels load only where used)
 
@@ -124,11 +157,14 @@ def advise(
             log,
             in_order_or_by_name(budget, "--budget"),
             horizon,
-            resources=resource,
-            arms=arm,
+            resources=cost,
+            arms=known_arm,
             reward_max=reward_max,
-            cost_max=in_order_or_by_name(cost_max, "--cost-max") if cost_max else 1.0,
+            cost_max=in_order_or_by_name(cost_max, "--cost-max") if cost_max else None,
             separator=separator,
+            columns={"time": time, "arm": arm, "reward": reward, "propensity": propensity},
+            lost=lost,
+            drop_duplicates=drop_duplicates,
             block=block,
             windows=windows,
             plans=plans,
