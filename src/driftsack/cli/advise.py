@@ -132,6 +132,9 @@ def advise(
     trials: Annotated[int, typer.Option(min=1, help="Trials of each candidate on each instance.")] = 4,
     seed: SeedOption = 0,
     out: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("advice.html"),
+    learner: Annotated[
+        Path | None, typer.Option(help="The recommended policy, for Learner.load. Default: --out with .learner.")
+    ] = None,
     world: Annotated[Path | None, typer.Option(help="Where to save the fitted instance, for Instance.load.")] = None,
     bad_rows: Annotated[Path | None, typer.Option(help="Where to write the invalid rows of the log, as CSV.")] = None,
     as_json: JsonOption = False,
@@ -147,9 +150,13 @@ def advise(
     --budget usd=20 --budget seconds=50000
     """
     from driftsack.advice import advise as compute  # noqa: PLC0415  (kernels load only where used)
+    from driftsack.advice.advice import check_not_begun  # noqa: PLC0415
 
+    policy = out.with_suffix(".learner") if learner is None else learner
     with plain_errors():
         check_file(out, "--out")
+        check_file(policy, "--learner")
+        check_not_begun(policy)
         if world is not None:
             check_file(world, "--world")
     with plain_errors(), bad_rows_saved(bad_rows), progress_bar() as bar:
@@ -174,13 +181,15 @@ def advise(
             progress=line_per_task(bar),
         )
         bar.stop()
-        advice.write(out)
+        advice.write(out, policy)
+        advice.save(policy, seed)
         if world is not None:
             advice.world.save(world)
     if as_json:
-        print_json({**advice.to_dict(), "page": str(out)})
+        print_json({**advice.to_dict(), "page": str(out), "learner": str(policy)})
     else:
-        print_advice(advice, f"Candidates on {worlds} instances fitted to {log.name}", out)
+        print_advice(advice, f"Candidates on {worlds} instances resampled from {log.name}")
+        messages.print(Text(f"Page: {out}   Recommended policy, ready to use: ds.Learner.load({str(policy)!r})"))
 
 
 def in_order_or_by_name(amounts: list[tuple[str, float]], option: str) -> Amounts:
@@ -194,12 +203,12 @@ def in_order_or_by_name(amounts: list[tuple[str, float]], option: str) -> Amount
     return named
 
 
-def print_advice(advice: Advice, title: str, page: Path) -> None:
-    """Print the summary, the candidates and the path of the page."""
+def print_advice(advice: Advice, title: str) -> None:
+    """Print the summary and the candidates."""
     results.print(Text(str(advice)))
-    rows = sorted((standing._asdict() for standing in advice.standings), key=lambda row: -row["share"])
+    listed = ({**standing._asdict(), "reward": advice.reward(standing)} for standing in advice.standings)
+    rows = sorted(listed, key=lambda row: -row["share"])
     results.print(rich_table(rows, STANDINGS, title))
-    messages.print(Text(f"Page: {page}"))
 
 
 @contextlib.contextmanager
