@@ -18,17 +18,20 @@ from driftsack.cli.console import (
     check_file,
     line_per_task,
     messages,
+    native_messages_dropped,
     number_column,
     plain_errors,
     print_json,
+    print_table,
     progress_bar,
+    refuse_needless,
     results,
-    rich_table,
     share_column,
 )
 from driftsack.core.errors import LogError, SettingError
 from driftsack.core.names import Amounts
 from driftsack.core.text import percent
+from driftsack.logs.stream import PARQUET
 
 if TYPE_CHECKING:
     from driftsack.advice import Advice
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 STANDINGS: Final = (
     Column("candidate", lambda row: str(row["candidate"].name)),
     number_column("reward"),
-    share_column("share", "of the optimum"),
+    share_column("share", "share of the optimum"),
     Column("95% of instances", lambda row: f"{percent(row['low'])} to {percent(row['high'])}"),
 )
 
@@ -124,7 +127,9 @@ def advise(
     cost_max: CostMaxOption = None,
     lost: LostOption = False,
     drop_duplicates: DropOption = False,
-    separator: Annotated[str, typer.Option(help="The separator of the columns of a CSV file.")] = ",",
+    separator: Annotated[
+        str | None, typer.Option(help="The separator of the columns of a CSV file. Default: a comma.")
+    ] = None,
     block: BlockOption = 1,
     windows: Annotated[int | None, typer.Option(min=2, help="Windows of time in which drift is measured.")] = None,
     plans: PlansOption = True,
@@ -153,13 +158,16 @@ def advise(
     from driftsack.advice.advice import check_not_begun  # noqa: PLC0415
 
     policy = out.with_suffix(".learner") if learner is None else learner
+    is_parquet = log.suffix.lower() in PARQUET
     with plain_errors():
+        refuse_needless({"--separator": separator if is_parquet else None}, "on a Parquet file")
         check_file(out, "--out")
         check_file(policy, "--learner")
         check_not_begun(policy)
         if world is not None:
             check_file(world, "--world")
-    with plain_errors(), bad_rows_saved(bad_rows), progress_bar() as bar:
+    quiet = native_messages_dropped() if is_parquet else contextlib.nullcontext()
+    with plain_errors(), quiet, bad_rows_saved(bad_rows), progress_bar() as bar:
         advice = compute(
             log,
             in_order_or_by_name(budget, "--budget"),
@@ -168,7 +176,7 @@ def advise(
             arms=known_arm,
             reward_max=reward_max,
             cost_max=in_order_or_by_name(cost_max, "--cost-max") if cost_max else None,
-            separator=separator,
+            separator="," if separator is None else separator,
             columns={"time": time, "arm": arm, "reward": reward, "propensity": propensity},
             lost=lost,
             drop_duplicates=drop_duplicates,
@@ -188,7 +196,7 @@ def advise(
     if as_json:
         print_json({**advice.to_dict(), "page": str(out), "learner": str(policy)})
     else:
-        print_advice(advice, f"Candidates on {worlds} instances resampled from {log.name}")
+        print_advice(advice, f"Candidates on {worlds} instances resampled from {log.name}.")
         messages.print(Text(f"Page: {out}   Recommended policy, ready to use: ds.Learner.load({str(policy)!r})"))
 
 
@@ -208,7 +216,7 @@ def print_advice(advice: Advice, title: str) -> None:
     results.print(Text(str(advice)))
     listed = ({**standing._asdict(), "reward": advice.reward(standing)} for standing in advice.standings)
     rows = sorted(listed, key=lambda row: -row["share"])
-    results.print(rich_table(rows, STANDINGS, title))
+    print_table(rows, STANDINGS, title)
 
 
 @contextlib.contextmanager

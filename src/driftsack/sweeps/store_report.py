@@ -108,10 +108,10 @@ def share_matrix(rows: pl.DataFrame) -> tuple[Floats, list[str], list[str]]:
 
 
 def _page(rows: pl.DataFrame, plan: Mapping[str, Any], missing: int, figures: Sequence[Path]) -> str:
-    spec = plan.get("spec", {})
+    seeds = plan.get("spec", {}).get("seeds")
     facts = [
-        ("trials of each policy on each instance", str(spec.get("trials"))),
-        ("seeds", str(spec.get("seeds"))),
+        ("trials of each policy on each instance, of all seeds", "" if rows.is_empty() else str(rows["trials"].max())),
+        ("seeds", str(seeds)),
         ("cells", f"{missing} of {len(plan['cells'])} cells are missing." if missing else "All cells are complete."),
         ("versions", versions()),
     ]
