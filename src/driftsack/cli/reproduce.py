@@ -96,7 +96,7 @@ def print_reproduction(reproduction: Reproduction, as_json: bool = False) -> Non
         return
     columns = [text_column(name) for name in ("verdict", "claim", "numbers")]
     titles = {None: "Claims about the instances."} | {
-        name: f"Claims about policies in the {name} setting." for name in reproduction.settings
+        name: f"Claims about policies in the {name} setting; ± are standard errors." for name in reproduction.settings
     }
     for setting, title in titles.items():
         rows = [
@@ -129,7 +129,11 @@ def print_section_4(section_4: OcoReproduction, as_json: bool = False) -> None:
         number_column("q_bar_w", "q̄W"),
         number_column("draws"),
     ]
-    print_table(section_4.table.iter_rows(named=True), columns, "Section 4: means over the draws of each world.")
+    print_table(
+        section_4.table.iter_rows(named=True),
+        columns,
+        "Section 4: means over the draws; exponents below have ± standard errors.",
+    )
     for claim in section_4.claims:
         results.print(Text.assemble((f"{claim.verdict:<9}", "bold"), f" {claim.claim}\n          {claim.measured}"))
     files = f"Figure: {section_4.figures[0]} (and .svg, .pdf)   Table: {section_4.csv}"

@@ -71,7 +71,7 @@ def report_store(store: str | os.PathLike[str], out: str | os.PathLike[str] | No
     figures: list[Path] = []
     optima = dict(trials.group_by("instance", maintain_order=True).agg(pl.col("optimum").first()).iter_rows())
     for count, panels in enumerate(split_panels(curves_by_instance(trials)), start=1):
-        figure = rewards_figure(panels, optima, "band: ± 2 standard errors")
+        figure = rewards_figure(panels, optima)
         figures += write_figure(figure, folder, f"curves_{count}")
     if not rows.is_empty():
         figures += write_figure(heat_figure(*share_matrix(rows), "reward, % of LP-Dynamic"), folder, "shares")
