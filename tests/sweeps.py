@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-
-from driftsack.sweeps.store import digest
 
 SMALL: dict[str, Any] = {
     "instances": [
@@ -32,3 +31,20 @@ def same_bits(one: pl.DataFrame, other: pl.DataFrame) -> bool:
 
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.glob("*.parquet")}
+
+
+def digest(frame: pl.DataFrame) -> str:
+    """Hash every value of a table, bit for bit."""
+    result = hashlib.sha256()
+    for column in frame.iter_columns():
+        result.update(f"{column.name}:{column.dtype};".encode())
+        flat = column
+        if isinstance(column.dtype, pl.List):
+            result.update(column.list.len().to_numpy().tobytes())
+            flat = column.explode()
+        if flat.dtype == pl.String:
+            for text in flat:
+                result.update(f"{len(text)}:{text}".encode())
+        else:
+            result.update(flat.to_numpy().tobytes())
+    return result.hexdigest()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import html
 import io
 import json
 import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,13 +33,16 @@ from driftsack.advice.fit import (
     small_sample_variance,
 )
 from driftsack.advice.intervals import window_intervals
+from driftsack.advice.judging import folded
+from driftsack.advice.noise import error_factors
 from driftsack.advice.standings import first_near_best
 from driftsack.advice.time_windows import RunningSums, merge_blocks, shuffled_sums, window_means
-from driftsack.benchmarks import reference
+from driftsack.benchmarks import lp_dynamic, reference
 from driftsack.cli import app
 from driftsack.cli.console import progress_bar, rich_table, text_column
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.measures.drift_kind import DriftKind, drift_kind
+from tests import half_worlds
 
 T = 2_000
 STATIONARY = ds.Instance.stationary([0.5, 0.7, 0.3], [[0.5, 0.9, 0.2], [0.3, 0.4, 0.1]], T, 0.25 * T)
@@ -137,7 +144,8 @@ def test_a_table_is_shuffled_by_whole_rows() -> None:
 def test_correlated_rounds_are_merged_to_one_outcome() -> None:
     """Runs of ten equal rows look like drift row by row, but not if each run is merged to one outcome."""
     values = np.repeat(np.random.default_rng(5).random(200), 10)
-    rows = ds.logs.survey(pl.DataFrame({"time": np.arange(T), "reward:a": values, "cost:a": values}))
+    frame = pl.DataFrame({"time": np.arange(T), "reward:a": values, "cost:a": values})
+    rows = ds.logs.survey(frame, reward_max=1.0, cost_max=1.0)
     assert detect_drift(rows).found
     blocks = merge_blocks(rows, 10)
     assert not detect_drift(blocks).found
@@ -169,36 +177,147 @@ def test_change_points_and_means_of_planted_phases() -> None:
 def test_noise_is_recognised(noise: str) -> None:
     for build in (ds.instances.example_3(0.5, T, noise), ds.instances.example_1(T, noise)):
         assert noise_kind(surveyed(build, 0)) == noise
+    assert noise_kind(surveyed(half_worlds.language_models(1_000), 0)) == "lognormal"
 
 
-def varied_instances() -> list[ds.Instance]:
-    """Ten instances to gather a log from and to evaluate the recommendation on."""
-    make = ds.instances
-    return [
-        make.example_1(T),
-        make.example_2(T),
-        make.example_3(0.5, T),
-        make.example_4(4, T),
-        make.piecewise_random(changes=3, arms=3, horizon=T, seed=101),
-        make.piecewise_random(changes=1, arms=4, resources=1, horizon=T, seed=102),
-        make.sinusoidal(arms=3, horizon=T, seed=103),
-        make.random_walk(arms=3, horizon=T, seed=104),
-        make.linear_trend(arms=4, horizon=T, seed=105),
-        STATIONARY,
-    ]
+def losses(name_of_choice: Callable[[ds.Advice], str]) -> dict[str, float]:
+    """By how much a choice among the candidates earned less than the best of them in the second half of each world."""
+    lost = {}
+    for name, (advice, earned) in second_halves().items():
+        best = max(earned.values())
+        lost[name] = 1.0 - earned[name_of_choice(advice)] / best
+    return lost
 
 
-@pytest.mark.parametrize("plans", [True, False])
-def test_the_recommended_policy_is_nearly_the_best_in_hindsight(plans: bool) -> None:
-    """In each of ten instances within 3% of the best candidate, in 20 trials of each on the true instance."""
-    lost = []
-    for seed, instance in enumerate(varied_instances()):
-        found = ds.advise(ds.gather(instance, seed=seed), instance.problem.budget, plans=plans)
-        listed = [standing.candidate.policy for standing in found.standings]
-        earned = [ds.simulate(instance, policy, trials=20, seed=7).reward.mean() for policy in listed]
-        lost.append(1.0 - earned[listed.index(found.policy)] / max(earned))
-    assert max(lost) <= 0.03, lost
-    assert np.mean(lost) <= 0.01, lost
+@functools.cache
+def second_halves() -> dict[str, tuple[ds.Advice, dict[str, float]]]:
+    """Advice from a log of the first half of each world, and what each candidate earned in 10 trials of the second."""
+    found = {}
+    for name, build in half_worlds.WORLDS.items():
+        first, second = half_worlds.halves(build())
+        advice = ds.advise(ds.gather(first, seed=0), second.problem.budget)
+        listed = [standing.candidate for standing in advice.standings]
+        runs = {one.name: ds.simulate(second, one.policy, trials=10, seed=7).reward.mean() for one in listed}
+        found[name] = advice, {one: float(reward) for one, reward in runs.items()}
+    return found
+
+
+def test_the_recommended_policy_is_nearly_the_best_out_of_sample() -> None:
+    """On average within 2% of the candidate that turned out best, never more than 5% below; fixed choices are not."""
+    lost = losses(lambda advice: advice.recommended.candidate.name)
+    assert len(lost) == 10
+    assert np.mean(list(lost.values())) <= 0.02, lost
+    assert max(lost.values()) <= 0.05, lost
+    for k in range(1, 5):  # the policies without a window, which are listed for every world but Adaptive
+        fixed = list(losses(lambda advice, k=k: advice.standings[k].candidate.name).values())  # type: ignore[misc]
+        assert np.mean(fixed) > 0.03, (k, fixed)
+
+
+def test_the_numbers_of_advice_agree_with_each_other() -> None:
+    """No policy earns more than the optimum beside it, and the optimum lies in its interval."""
+    for advice, _ in second_halves().values():
+        low, high = advice.ranges.best
+        assert low <= advice.ranges.expected <= high
+        rewards = [advice.reward(standing) for standing in advice.standings]
+        assert 0 <= max(rewards) <= advice.ranges.expected
+        assert not re.search(r"e-\d\d", advice.summary + advice.notes + advice.caution)
+
+
+def seasons(order: Sequence[bool]) -> ds.Instance:
+    """Periods of 1,000 rounds, each with a rich and a poor half in the given order; the budget is for half of them."""
+    rich, poor = [0.8, 0.1], [0.2, 0.1]
+    rewards = [row for first in order for row in ((rich, poor) if first else (poor, rich))]
+    return ds.Instance.piecewise(rewards, [[[0.5, 0.5]]] * len(rewards), [500] * len(rewards), 250.0 * len(order))
+
+
+def test_plans_are_recommended_only_if_timing_recurs() -> None:
+    """Four periods alike: a plan, and it pays in the fifth. In changing order, or with one period: no plan."""
+    one = seasons([False])
+    alike = ds.advise(ds.gather(seasons([False] * 4), seed=0), one.problem.budget, horizon=1_000)
+    assert (alike.periods, alike.kind, alike.recommended.candidate.family) == (4, "when", "plans")
+    plan, steady = (
+        ds.simulate(one, found.candidate.policy, trials=40).reward.mean()
+        for found in (
+            alike.recommended,
+            alike.steady,
+        )
+    )
+    assert plan > 1.02 * steady
+    assert "assumes that the timing of the log repeats" in alike.caution
+    mixed = ds.advise(ds.gather(seasons([True, False, False, True, False]), seed=0), one.problem.budget, horizon=1_000)
+    assert mixed.recommended.candidate.family != "plans"
+    assert {standing.candidate.family for standing in mixed.standings} >= {"plans"}
+    single = ds.advise(ds.gather(one, seed=0), one.problem.budget)
+    assert (single.kind, single.periods) == ("when", 1)
+    assert "plans" not in {standing.candidate.family for standing in single.standings}
+    assert "less than two horizons of 1,000, so it cannot show whether its timing recurs" in single.caution
+    assert "plans" not in {
+        standing.candidate.family
+        for standing in ds.advise(
+            ds.gather(seasons([False] * 4), seed=0), one.problem.budget, horizon=1_000, plans=False, worlds=2, trials=1
+        ).standings
+    }
+
+
+def test_folding_lays_periods_over_each_other() -> None:
+    """Against a loop over the cells."""
+    summary = surveyed(ds.instances.example_4(4, T), seed=0)
+    part = folded(summary, 200, 1_800, 400)
+    assert part.rows == 400
+    for one, whole in zip(part.series, summary.series, strict=True):
+        pairs = [
+            ((t - 200) % 400, tuple(v)) for t, v in zip(whole.rounds, whole.values, strict=True) if 200 <= t < 1800
+        ]
+        assert sorted(pairs) == sorted(zip(one.rounds.tolist(), map(tuple, one.values), strict=True))
+        assert (np.diff(one.rounds) >= 0).all()
+        assert one.pulls == len(pairs)
+
+
+def test_correlated_rounds_widen_intervals_and_do_not_move_the_optimum() -> None:
+    """Ticks of spot capacity, which persist: the optimum is within 7% of the truth, whatever the block."""
+    world, _ = half_worlds.halves(half_worlds.spot_capacity())
+    truth, log = lp_dynamic(world).value, ds.gather(world, seed=0)
+    found = [ds.advise(log, world.problem.budget, block=block, worlds=10, trials=1) for block in (1, 20, 200)]
+    np.testing.assert_allclose([advice.ranges.expected for advice in found], found[0].ranges.expected)
+    assert abs(found[0].ranges.expected / truth - 1) < 0.07
+    widths = [advice.ranges.best[1] - advice.ranges.best[0] for advice in found]
+    assert widths[0] < widths[1] < widths[2]
+    merged = merge_blocks(ds.logs.survey(log), 200)  # what a fit to the blocks would give
+    lower = budget_value(fitted_instance(fit(merged, drifts=True), merged, world.problem.budget, world.horizon)).best
+    assert lower < 0.85 * truth
+
+
+def test_error_factors_are_those_of_block_means() -> None:
+    """An autoregressive series: the factor is near the known one; independent rounds have a factor near 1."""
+    rng = np.random.default_rng(0)
+    noise, series = rng.standard_normal(20_000), np.zeros(20_000)
+    for t in range(1, 20_000):
+        series[t] = 0.8 * series[t - 1] + noise[t]
+    frame = pl.DataFrame({"time": range(20_000), "reward:a": series - series.min(), "cost:a": noise - noise.min()})
+    summary = ds.logs.survey(frame, most_cells=2**15)
+    still = fit(summary, drifts=False)
+    factors = error_factors(summary, still, block=100, drifts=False)[0]
+    # a mean of 100 rounds of correlation 0.8 has (1 + 0.8) / (1 - 0.8) = 9 times the variance, minus the ends' 4%
+    assert factors[0] == pytest.approx(3.0, rel=0.15)
+    assert factors[1] == pytest.approx(1.0, abs=0.15)
+    np.testing.assert_array_equal(error_factors(summary, still, block=1, drifts=False), 1.0)
+
+
+def test_which_arm_is_said_only_above_noise() -> None:
+    """Drift in one useless arm, the others being equal: what tracking seems to gain is noise, and is not reported."""
+    costs = np.full((2, 1, 8), 0.5)
+    costs[:, 0, 7] = 0.1, 0.9
+    world = ds.Instance.piecewise([[0.3] * 7 + [0.0]] * 2, costs, [600, 600], 700.0)
+    found = [ds.advise(ds.gather(world, seed=seed), 700.0, worlds=20, trials=1) for seed in range(10)]
+    assert all(one.drift.found for one in found)
+    naive = [drift_kind(one.worth.optima, drifts=True) for one in found]
+    assert naive.count(DriftKind.WHICH) >= 4
+    assert [one.kind for one in found].count(DriftKind.WHICH) <= 2
+    spared = next(one for one, kind in zip(found, naive, strict=True) if one.kind != kind)
+    assert "cannot be told from noise" in spared.summary
+    clear = ds.advise(ds.gather(ds.instances.example_2(T), seed=1), [1000, 1000], worlds=20, trials=1)
+    assert clear.kind == "which"
+    assert clear.worth.tracking > 2 * clear.floor.tracking
 
 
 def test_the_value_of_budget_agrees_with_another_solver() -> None:
@@ -235,25 +354,28 @@ def test_a_short_log_is_reported_and_no_candidate_is_repeated() -> None:
     assert "If the next 60 rounds follow the course of the log's 6 rounds, scaled" in longer.summary
     assert "scaled from 6 to 60 rounds" in longer.html()
     assert "scaled from" not in advice.html()
-    assert "decision.name is one of a, b" in longer.html()
 
 
 def test_candidates_and_the_choice_among_them() -> None:
     drifting = ds.instances.example_3(0.5, T)
-    families = [candidate.family for candidate in candidates(drifting)]
+    families = [candidate.family for candidate in candidates(drifting.problem, drifting)]
     assert families == sorted(families, key=["adapts", "remembers", "forgets", "restarts", "plans"].index)
-    assert candidates(drifting)[0].policy == ds.Adaptive()
-    assert "plans" not in [candidate.family for candidate in candidates(drifting, plans=False)]
-    assert "plans" not in [candidate.family for candidate in candidates(STATIONARY)]
+    listed = [candidate.policy for candidate in candidates(drifting.problem)]
+    assert listed[0] == ds.Adaptive()
+    for kind in (ds.policies.PrimalDualBwK, ds.policies.ThompsonBwK, ds.SlidingWindowUCB):
+        assert any(isinstance(policy, kind) for policy in listed)
+    assert any(isinstance(policy, ds.policies.ThompsonBwK) and policy.windows == T // 8 for policy in listed)
+    assert "plans" not in [candidate.family for candidate in candidates(drifting.problem)]
     curve = np.array(spending_curve(drifting))
     np.testing.assert_allclose(curve[:, 25:], 1.0)  # all of the budget in the first half
     np.testing.assert_allclose(curve[:, 12], 12 / 25)
     found = ds.advise(ds.gather(STATIONARY, seed=0), STATIONARY.problem.budget, worlds=2, trials=1)
     spoiled = [standing._replace(share=0.9 + 0.004 * k) for k, standing in enumerate(found.standings[:3])]
-    assert first_near_best(spoiled) == spoiled[1]  # the first within half a percent of the best
+    assert first_near_best(spoiled) == spoiled[0]  # the first within one percent of the best
+    assert first_near_best([spoiled[0], spoiled[2]._replace(share=0.92)]).share == 0.92
     late = [standing._replace(share=0.5 + 0.1 * k) for k, standing in enumerate(found.standings)]
     assert first_near_best(late, ("forgets", "remembers")).candidate.family == "forgets"
-    assert first_near_best(late, ("remembers",)) == late[3]
+    assert first_near_best(late, ("remembers",)) == late[4]
 
 
 def test_windows_have_intervals_that_cover() -> None:
@@ -310,7 +432,7 @@ def tried_once() -> pl.DataFrame:
 
 def test_an_arm_played_once_is_poorly_known() -> None:
     """After one pull the mean may be almost anything, so a plan that depends on it may earn only the other arm's."""
-    found = ds.advise(tried_once(), budget=100, trials=1)
+    found = ds.advise(tried_once(), budget=100, cost_max=1.0, trials=1)
     low, high = found.ranges.best
     assert low < 60
     assert 200 < high <= 300
@@ -361,7 +483,7 @@ def test_a_loose_maximum_makes_no_costs_rare_and_huge(most: float, rate: float) 
     assert found.world.problem.cost_max == (most,)  # the learner's maximum is the one that was given
     assert ("the cost was at most about 0.5, far below its maximum" in found.caution) == (most > 1)
     assert most != 0.5 or found.fit.noise == "bernoulli"  # a cost that always equals its maximum has no variance in it
-    assert most < 1e9 or found.fit.noise == "uniform"  # which extends to twice the mean, not to the maximum
+    assert most < 1e9 or found.fit.noise in ("uniform", "lognormal")  # near the mean, whatever the maximum
 
 
 def test_shares_above_the_optimum_are_explained() -> None:
@@ -369,8 +491,14 @@ def test_shares_above_the_optimum_are_explained() -> None:
     rng = np.random.default_rng(2)
     cost = (rng.random(400) < 0.3).astype(float).tolist()
     log = rows_of(["a"] * 400, (rng.random(400) < 0.5).astype(float).tolist(), cost)
-    assert "Use the shares only to rank" in ds.advise(log, budget=1, worlds=3, trials=20).caution
-    assert "to rank" not in ds.advise(log, budget=100, worlds=3, trials=4).caution
+    found = ds.advise(log, budget=1, worlds=3, trials=20)
+    assert found.overshoots
+    assert "larger by the largest cost" in found.caution
+    assert found.ranges.expected > 1.5 * lp_dynamic(found.world).value
+    assert max(standing.share for standing in found.standings) <= 1
+    plain = ds.advise(log, budget=100, worlds=10, trials=20)
+    assert not plain.overshoots
+    assert plain.caution == ""
 
 
 def test_a_zero_optimum_is_explained() -> None:
@@ -415,6 +543,32 @@ def test_settings_of_a_log_are_not_given_twice(name: str, value: object) -> None
         ds.advise(log, 300, **{name: value})  # type: ignore[arg-type]
 
 
+def test_a_log_in_natural_units_states_what_was_taken_from_it(tmp_path: Path) -> None:
+    """Columns with other names, dollars and seconds, a lost outcome and a repeated row: one command, no settings."""
+    rng = np.random.default_rng(0)
+    rows = [f"{t // 3},{'ab'[t % 2]},{t % 5 > 0:d},{rng.lognormal():.4f},{rng.lognormal(3):.3f}" for t in range(300)]
+    rows[100] = "33,a,,0.5,"
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["ts,model,ok,usd,seconds", *rows, rows[-1]]))
+    columns = ["--time", "ts", "--arm", "model", "--reward", "ok", "--cost", "usd", "--cost", "seconds", "--lost"]
+    budget = ["--budget", "usd=100", "--budget", "seconds=3000", "--worlds", "2", "--trials", "1"]
+    arguments = ["advise", str(path), *columns, *budget, "--out", str(tmp_path / "page.html")]
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    most = pl.read_csv(path).select("usd", "seconds").max().row(0)
+    assert found["problem"]["cost_max"] == pytest.approx(most)
+    assert (found["log"]["lost"], found["log"]["repeated"]) == (1, 1)
+    for words in (f"usd {most[0]:.3g}", "outcome was lost: 1 of 301", "every column: 1, which were kept", "--drop-"):
+        assert words in found["notes"]
+    assert found["notes"] in " ".join((tmp_path / "page.html").read_text().split())
+    dropped = json.loads(CliRunner().invoke(app, [*arguments, "--drop-duplicates", "--json"]).stdout)
+    assert "every column: 1, which were left out" in dropped["notes"]
+    assert dropped["log"]["rows"] == 300
+    given = ["--cost-max", "usd=50", "--cost-max", "seconds=900", "--reward-max", "1"]
+    assert "largest" not in json.loads(CliRunner().invoke(app, [*arguments, *given, "--json"]).stdout)["notes"]
+
+
 def test_names_of_any_kind_are_drawn() -> None:
     """Matplotlib must not interpret pairs of dollar signs as mathematics."""
     for arm in ("$5_$", "a_$b_$", "$$", r"\$5^$"):
@@ -453,6 +607,53 @@ def test_advise_writes_one_page_that_needs_nothing_else(log_of_example_2: Path, 
         assert words in page
 
 
+def test_the_program_on_the_page_runs_the_recommended_policy(
+    log_of_example_2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is run as printed, on outcomes of the very log, and does not repeat the analysis."""
+    monkeypatch.chdir(tmp_path)
+    arguments = ["advise", str(log_of_example_2), "--budget", "500", "--budget", "500", "--horizon", "1000"]
+    result = CliRunner().invoke(app, [*arguments, "--worlds", "2", "--trials", "1", "--json"])
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    page = Path("advice.html").read_text()
+    program = html.unescape(page[page.index("<pre>import driftsack") + 5 :].split("</pre>")[0])
+    log, turns = ds.logs.read(log_of_example_2), Counter[str]()
+
+    def answer(name: str) -> tuple[float, dict[str, float]]:
+        rows = np.flatnonzero(log.arm == log.arms.index(name))
+        row = rows[turns[name] % len(rows)]
+        turns[name] += 1
+        return float(log.reward[row]), dict(zip(log.resources, log.costs[row].tolist(), strict=True))
+
+    monkeypatch.setattr(ds, "advise", None)
+    names: dict[str, object] = {"answer": answer}
+    exec(program, names)  # noqa: S102
+    learner = names["learner"]
+    assert isinstance(learner, ds.Learner)
+    assert learner.done
+    assert learner.policy == ds.policies.from_spec(document["recommended"]["policy"])
+    assert sum(turns.values()) > 300
+    again = CliRunner().invoke(app, arguments)
+    assert again.exit_code == 1
+    assert "advice.learner must not hold a learner that has begun" in " ".join(again.stderr.split())
+
+
+def test_advice_is_started_and_saved(tmp_path: Path) -> None:
+    """Safe if the maxima of costs are known; a saved learner is the one that is started."""
+    log = ds.gather(STATIONARY, seed=4)
+    found = ds.advise(log, STATIONARY.problem.budget, worlds=2, trials=1)
+    assert found.start().safe
+    assert not found.start(safe=False).safe
+    found.save(tmp_path / "advice.learner", seed=3)
+    loaded = ds.Learner.load(tmp_path / "advice.learner")
+    assert (loaded.policy, loaded.problem, loaded.round) == (found.policy, found.problem, 0)
+    fresh = found.start(seed=3)
+    assert [loaded.ask().arm for _ in range(20)] == [fresh.ask().arm for _ in range(20)]
+    taken = ds.advise(log.to_frame(), STATIONARY.problem.budget, worlds=2, trials=1)
+    assert not taken.start().safe
+
+
 def test_advise_as_json_and_for_another_horizon(log_of_example_2: Path, tmp_path: Path) -> None:
     budget = ["--budget", "cost_1=250", "--budget", "cost_0=251"]
     arguments = ["advise", str(log_of_example_2), *budget, "--horizon", "500", "--json"]
@@ -465,20 +666,20 @@ def test_advise_as_json_and_for_another_horizon(log_of_example_2: Path, tmp_path
     assert document["kind"] == "which"
     assert document["drift"]["measures"]["w1"]["share"] > 0.5
     assert {one["family"] for one in document["candidates"]} == {"adapts", "remembers", "forgets", "restarts"}
-    assert ds.policies.from_spec(document["recommended"]["policy"]) in [c.policy for c in candidates(STATIONARY_500)]
+    assert ds.policies.from_spec(document["recommended"]["policy"]) in [
+        c.policy for c in candidates(ds.Problem(500, 2, [251, 250]))
+    ]
     assert len(document["worth"]["prices"]) == 2
-
-
-STATIONARY_500 = ds.Instance.stationary([0.5], [[0.5]], 500, 100.0)
 
 
 def test_advise_names_bad_rows_and_wrong_settings(tmp_path: Path, log_of_example_2: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("time,arm,reward,cost\n1,a,2,0.5\n2,a,1,0.5\n")
-    arguments = ["advise", str(bad), "--budget", "1", "--out", str(tmp_path / "page.html")]
+    arguments = ["advise", str(bad), "--budget", "1", "--reward-max", "1", "--out", str(tmp_path / "page.html")]
     result = CliRunner().invoke(app, [*arguments, "--bad-rows", str(tmp_path / "rows.csv")])
     assert result.exit_code == 1
-    assert "line 2: reward must be at most 1, got 2" in " ".join(result.stderr.split())
+    printed = " ".join(result.stderr.split())
+    assert "line 2: reward goes up to 2, above its reward_max 1; pass reward_max=2 (--reward-max 2)" in printed
     assert pl.read_csv(tmp_path / "rows.csv")["line"].to_list() == [2]
     one = pl.DataFrame({"time": [1], "arm": ["a"], "reward": [1.0], "cost": [0.5]})
     with pytest.raises(SettingError, match="at least twice"):
@@ -538,8 +739,8 @@ def test_a_bad_log_is_reported_even_if_its_rows_cannot_be_written(tmp_path: Path
     assert "cost" in result.stderr
     assert "Bad rows" not in result.stderr
     assert not (tmp_path / "rows.csv").exists()
-    log.write_text("time,arm,reward,cost\n1,a,2,0.5\n2,a,1,0.5\n")
+    log.write_text("time,arm,reward,cost\n1,a,-2,0.5\n2,a,1,0.5\n")
     result = CliRunner().invoke(app, [*arguments, str(tmp_path / "nowhere" / "rows.csv")])
     printed = " ".join(result.stderr.split())
     assert "Bad rows could not be written" in printed
-    assert "line 2: reward must be at most 1, got 2" in printed
+    assert "line 2: reward must be 0 or more, got -2" in printed

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import driftsack
+import driftsack as ds
 from driftsack.bench import step_lp as bench
 from driftsack.bench import versions
 from driftsack.bench.plain_python import PlainSlidingWindowUCB
 from driftsack.bench.tables import PARTS, BenchTables
 from driftsack.cli import app
-from driftsack.cli.console import columns_of, number_column, share_column, text_column
+from driftsack.cli.console import columns_of, number_column, rich_table, share_column, text_column
+from driftsack.core.errors import LogError
 
 SMALL = ["--trials", "4", "--horizon", "300"]
 
@@ -117,6 +129,112 @@ def test_measure_says_what_it_needs(arguments: list[str], words: str, tmp_path: 
     result = CliRunner().invoke(app, ["measure", *arguments, "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert words in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["measure", "world.npz", "--alpha", "0.3"], "--alpha has no effect on an instance from a file"),
+        (["measure", "--example", "1", "--periods", "3"], "--periods has no effect with --example 1"),
+        (["measure", "--example", "4", "--alpha", "0.3"], "--alpha has no effect with --example 4"),
+        (["reproduce", "--oco", "--trials", "5"], "--trials has no effect with --oco"),
+        (["reproduce", "--oco", "--calibrate"], "--calibrate has no effect with --oco"),
+        (["bench", "--files", "5", "--quick"], "--quick has no effect with --files"),
+        (["league", "--address", "auto"], "--address has no effect without --engine ray"),
+        (["league", "--loose", "2"], "--loose needs --held-out SEED"),
+        (["advise", "log.parquet", "--budget", "1", "--separator", ";"], "--separator has no effect on a Parquet file"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert words in " ".join(result.stderr.split())
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in a shell, in a terminal of 80 columns."""
+    environment = {**os.environ, "COLUMNS": "80", "DRIFTSACK": f"{sys.executable} -m driftsack"}
+    return subprocess.run(  # noqa: S602
+        command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_output_that_cannot_be_written_ends_in_one_line(tmp_path: Path) -> None:
+    """A full device and a closed pipe."""
+    full = shell("$DRIFTSACK measure --example 1 --out . > /dev/full", tmp_path)
+    assert full.returncode == 1
+    assert full.stderr.strip().splitlines()[-1] == "error the output could not be written: No space left on device."
+    assert "Traceback" not in full.stderr
+    closed = shell("$DRIFTSACK measure --example 1 --out . | true", tmp_path)
+    assert "Traceback" not in closed.stderr
+    assert "Exception ignored" not in closed.stderr
+
+
+def test_an_interrupt_ends_in_one_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "driftsack", "reproduce", "--trials", "3000", "--out", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        while not list(tmp_path.rglob("*.parquet")):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in errors
+
+
+def test_a_damaged_parquet_file_ends_in_one_line(tmp_path: Path) -> None:
+    """Damage that makes Polars panic, which also writes a backtrace to stderr, and damage that it reports."""
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"time": range(2_000), "arm": ["a", "b"] * 1_000, "reward": 1.0, "cost": rng.random(2_000)})
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    for _ in range(60):
+        content = bytearray(buffer.getvalue())
+        for place in rng.integers(len(content) - 600, len(content) - 8, 3).tolist():
+            content[place] = 255
+        (tmp_path / "log.parquet").write_bytes(content)
+        try:
+            ds.logs.read(tmp_path / "log.parquet")
+        except LogError:
+            break
+    done = shell("$DRIFTSACK advise log.parquet --budget 5 --out page.html", tmp_path)
+    assert done.returncode == 1
+    assert "error log.parquet cannot be read" in " ".join(done.stderr.split())
+    assert "panicked" not in done.stderr
+
+
+def test_messages_of_compiled_libraries_are_dropped(tmp_path: Path) -> None:
+    """What is written to the file descriptor is dropped; what Python prints is shown."""
+    script = (
+        "import os, sys\nfrom driftsack.cli.console import messages, native_messages_dropped\n"
+        "with native_messages_dropped():\n    os.write(2, b'panicked')\n    messages.print('shown [x]')\n"
+        "os.write(2, b'after')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr == "shown [x]\nafter"
+
+
+def test_tables_break_no_words_at_80_columns() -> None:
+    """Every word of caption, headers and cells is found in one piece, also in a terminal that is too narrow."""
+    rows: list[dict[str, Any]] = [
+        {"policy": "SlidingWindowUCB(windows=(1000,1000))", "instance": "heavy-tailed [costs] :x:", "n": 123456.0}
+        | {f"number {k}": 1234.5 for k in range(4)}
+    ]
+    columns = [text_column("policy"), text_column("instance"), number_column("n", "observations")]
+    columns += [number_column(f"number {k}", f"measurement{k}") for k in range(4)]
+    caption = (
+        "A caption is a sentence that may be much longer than the table below it, and it is wrapped between words."
+    )
+    for width in (40, 80, 200):
+        shown = io.StringIO()
+        console = Console(file=shown, width=width, markup=False, emoji=False)
+        console.print(rich_table(rows, columns, caption, width), crop=False)
+        words = [*caption.split(), *rows[0]["policy"].split(), *rows[0]["instance"].split(), "observations"]
+        missing = [word for word in [*words, "measurement3"] if word not in shown.getvalue()]
+        assert missing == [], (width, shown.getvalue())
 
 
 def test_bench_runs_every_part(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class RecordingEngine:
     def __init__(self, log: str) -> None:
         self.log = Path(log)
 
-    def execute(self, jobs: Iterable[Job]) -> Iterator[CellResult]:
+    def execute(self, jobs: Iterable[Job]) -> Generator[CellResult]:
         def recorded() -> Iterator[Job]:
             for job in jobs:
                 with self.log.open("a") as stream:
@@ -107,7 +107,7 @@ def test_the_caller_may_stop_early() -> None:
     jobs = (Job(cell, named.instance, 1.0) for cell, named in list_cells(make_spec(SMALL)))
     results = LocalEngine(workers=2).execute(jobs)
     assert next(results).trials is not None
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     assert next(jobs, None) is not None  # most were never taken
 
 

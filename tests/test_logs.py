@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,16 +31,15 @@ def write(path: Path, lines: list[str]) -> Path:
     [
         (["time,arm,cost_money", "1,a,0.1"], None, "lacks the column reward; it has time, arm, cost_money"),
         ([HEADER, *GOOD, "5,a,NaN,0.1"], "not finite", "line 6: reward must be finite, got 'NaN'"),
-        ([HEADER, *GOOD, "5,a,1,1.3"], "too large", "line 6: cost_money must be at most 1, got 1.3; pass its largest"),
+        (
+            [HEADER, *GOOD, "5,a,1,1.3"],
+            "too large",
+            "line 6: cost_money goes up to 1.3, above its cost_max 1; pass cost_max=1.3 (--cost-max cost_money=1.3)",
+        ),
         (
             [HEADER, *GOOD, "2.5,a,1,0.3"],
             "unsorted",
             "line 6: time '2.5' is earlier than in the row before; sort the log",
-        ),
-        (
-            [HEADER, *GOOD, "4,b,1,0.3"],
-            "duplicate",
-            "line 6: time '4' is the same as in the row before; a log has one row",
         ),
         ([HEADER, *GOOD, "5,z,1,0.3"], "unknown arm", "line 6: arm must be one of a, b, or empty for a skip, got 'z'"),
         ([HEADER], None, "is empty: it has a header and no rows"),
@@ -63,7 +63,7 @@ def test_a_bad_log_is_reported_with_line_and_reason(
     path = write(tmp_path / "log.csv", lines)
     for reader in (ds.logs.read, ds.logs.survey):
         with pytest.raises(LogError) as caught:
-            reader(path, arms=["a", "b"])
+            reader(path, arms=["a", "b"], reward_max=1.0, cost_max=1.0)
         assert words in str(caught.value)
         assert [row.kind for row in caught.value.bad] == ([kind] if kind else [])
         assert [row.line for row in caught.value.bad] == ([len(lines) - (lines[-2] == "")] if kind else [])
@@ -91,9 +91,9 @@ def test_every_bad_row_is_named_across_batches(tmp_path: Path, monkeypatch: pyte
     path = write(tmp_path / "log.csv", [HEADER, *lines])
     assert [row.line for row in ds.logs.check(path)] == [6, 11, 16, 21, 26, 31]
     lines[6] = "7,b,1,0.5"
-    lines[3] = "3,a,1,0.5"
+    lines[3] = "2.5,a,1,0.5"
     found = ds.logs.check(write(tmp_path / "log.csv", [HEADER, *lines]))
-    assert (5, "duplicate") in {(row.line, row.kind) for row in found}
+    assert (5, "unsorted") in {(row.line, row.kind) for row in found}
     with pytest.raises(LogError, match="7 bad values"):
         ds.logs.read(path)
 
@@ -103,7 +103,7 @@ def test_reading_stops_after_too_many_bad_values(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(stream, "MAX_BAD_VALUES", 25)
     monkeypatch.setattr(stream, "ROWS_AT_ONCE", 10)
     path = write(tmp_path / "log.csv", [HEADER, *(f"{t},a,-1,0.5" for t in range(60))])
-    with pytest.raises(LogError, match=r"bad values \((.|\n)*and \d+ more") as caught:
+    with pytest.raises(LogError, match=r"lines 2, 3, 4, \.\.\. \(\d+\): reward must be") as caught:
         ds.logs.read(path)
     *named, last = caught.value.bad
     assert [row.line for row in named] == list(range(2, 2 + len(named)))
@@ -155,9 +155,9 @@ def test_a_truncated_row_is_not_a_skip(tmp_path: Path) -> None:
 
 def test_nanoseconds_and_invalid_first_times(tmp_path: Path) -> None:
     """Nanoseconds are compared exactly; an invalid first time does not hide the problems of the others."""
-    lines = ["1700000000000000000,a,1,0.5", "1700000000000000100,a,1,0.5", "1700000000000000100,a,1,0.5"]
+    lines = ["1700000000000000100,a,1,0.5", "1700000000000000100,a,1,0.4", "1700000000000000099,a,1,0.5"]
     path = write(tmp_path / "log.csv", [HEADER, *lines])
-    assert [(row.line, row.kind) for row in ds.logs.check(path)] == [(4, "duplicate")]
+    assert [(row.line, row.kind) for row in ds.logs.check(path)] == [(4, "unsorted")]
     moments = pl.Series([1_700_000_000_000_000_000, 1_700_000_000_000_000_001]).cast(pl.Datetime("ns"))
     typed = pl.DataFrame({"time": moments, "arm": ["a", "a"], "reward": [1, 1], "cost": [0.5, 0.5]})
     assert ds.logs.check(typed) == ()
@@ -194,11 +194,24 @@ def test_misleading_headers_are_refused(tmp_path: Path) -> None:
 
 
 def test_numbers_in_their_own_units_and_names_in_capitals(tmp_path: Path) -> None:
-    """The error names the largest excess value; resources are found in any case; wrong lengths are refused."""
+    """Maxima are taken from the log; a wrong one is one line with the value that would do; lengths are checked."""
     path = write(tmp_path / "log.csv", ["time,arm,reward,cost_usd,Cost_sec", "1,a,1,47.3,0.5", "2,b,0,12,0.5"])
-    with pytest.raises(LogError, match=r"cost_usd goes up to 47\.3\.(.|\n)*as cost_max \(--cost-max\)"):
-        ds.logs.read(path)
-    assert ds.logs.read(path, cost_max=[50.0, 1.0]).resources == ("cost_usd", "Cost_sec")
+    with pytest.raises(LogError) as caught:
+        ds.logs.read(path, cost_max=[10.0, 1.0])
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 2
+    assert (
+        "lines 2, 3 (2): cost_usd goes up to 47.3, above its cost_max 10; pass cost_max={'cost_usd': 47.3" in lines[1]
+    )
+    assert "(--cost-max cost_usd=47.3)" in lines[1]
+    assert len(caught.value.bad) == 2
+    for reader in (ds.logs.read, ds.logs.survey):
+        taken = reader(path)
+        assert (taken.resources, taken.reward_max, taken.cost_max) == (("cost_usd", "Cost_sec"), 1.0, (47.3, 0.5))
+        assert taken.inferred == ("reward", "cost_usd", "Cost_sec")
+        given = reader(path, cost_max={"Cost_sec": 1.0, "cost_usd": 47.3})  # the value of the message does
+        assert (given.cost_max, given.inferred) == ((47.3, 1.0), ("reward",))
+    np.testing.assert_allclose(ds.logs.survey(path).series[1].values, [[0.0, 12 / 47.3, 1.0]])
     with pytest.raises(
         SettingError, match=r"cost_max must be given once for each of the log's 2 resources \(cost_usd, "
     ):
@@ -207,6 +220,64 @@ def test_numbers_in_their_own_units_and_names_in_capitals(tmp_path: Path) -> Non
         ds.advise(path, budget=[1.0, 2.0, 3.0], cost_max=50.0)
     with pytest.raises(SettingError, match="resources must not be reward"):
         ds.logs.read(path, resources=["reward"])
+
+
+LLM_HEADER = "ts,model,ok,usd,seconds"
+LLM_COLUMNS = {"time": "ts", "arm": "model", "reward": "ok"}
+LLM_ROWS = [
+    "2024-05-01T10:00:00,small,true,0.3,12",
+    "2024-05-01T10:00:00,small,true,0.3,12",
+    "2024-05-01T10:00:00,large,false,0.1,1.5",
+    "2024-05-01T10:00:01,large,,0.2,",
+    "2024-05-01T10:00:02,small,1,0.7,99",
+]
+
+
+def test_a_log_with_columns_of_other_names(tmp_path: Path) -> None:
+    """Columns are mapped; messages use the names of the file; a column with the name of a mapped role is ignored."""
+    path = write(tmp_path / "log.csv", [f"{LLM_HEADER},time", *(f"{row},x" for row in LLM_ROWS)])
+    read = partial(ds.logs.read, path, resources=["usd", "seconds"])
+    log = read(columns=LLM_COLUMNS, lost=True)
+    assert (log.arms, log.resources) == (("large", "small"), ("usd", "seconds"))
+    assert log.reward.tolist() == [1.0, 1.0, 0.0, 0.0, 1.0]
+    np.testing.assert_array_equal(np.diff(log.time), [0.0, 0.0, 1.0, 1.0])  # equal times keep the order of the file
+    assert log.cost_max == (0.7, 99.0)
+    with pytest.raises(LogError, match=r"lacks the columns arm, reward; it has .* --arm model"):
+        read()
+    with pytest.raises(LogError, match="lacks the column when; it has ts, model"):
+        read(columns={"time": "when"})
+    with pytest.raises(SettingError, match=r"columns must map time, arm, reward, propensity to .* got usd"):
+        read(columns={"usd": "usd_total"})
+    path = write(path, [LLM_HEADER, *LLM_ROWS[:3], "2024-04-01,small,often,0.3,12"])
+    found = ds.logs.check(path, ["usd", "seconds"], columns=LLM_COLUMNS)
+    assert {(row.column, row.reason.split()[0]) for row in found} == {("ts", "ts"), ("ok", "ok")}
+
+
+def test_lost_outcomes_are_rounds_that_nothing_is_learnt_from(tmp_path: Path) -> None:
+    """They are refused unless the caller says that outcomes were lost; their costs may be known or not."""
+    path = write(tmp_path / "log.csv", [LLM_HEADER, *LLM_ROWS, "2024-05-01T10:00:03,,,,"])
+    options = {"resources": ["usd", "seconds"], "columns": LLM_COLUMNS}
+    with pytest.raises(LogError, match=r"line 5: ok is empty .* or pass lost=True \(--lost\)"):
+        ds.logs.read(path, **options)  # type: ignore[arg-type]
+    log = ds.logs.read(path, lost=True, **options)  # type: ignore[arg-type]
+    assert log.arm.tolist() == [1, 1, 0, -1, 1, -1]
+    assert (log.reward[3], log.costs[3].tolist(), log.lost) == (0.0, [0.0, 0.0], 1)
+    for source, settings in ((path, {**options, "lost": True}), (log, {})):
+        summary = ds.logs.survey(source, **settings)  # type: ignore[arg-type]
+        assert (summary.rows, summary.skipped, summary.lost, summary.pulls.tolist()) == (6, 1, 1, [1, 3])
+
+
+def test_repeated_rows_are_counted_and_dropped_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row repeats an earlier one if all columns are equal, also if another row or a batch's end is in between."""
+    for size in (2, 3, 100):
+        monkeypatch.setattr(stream, "ROWS_AT_ONCE", size)
+        lines = ["1,a,1,0.5", "1,b,1,0.5", "1,a,1,0.5", "2,a,1,0.5", "2,,,", "2,,,", "3,a,1,0.4", "3,a,1,0.4"]
+        path = write(tmp_path / "log.csv", [HEADER, *lines])
+        kept, dropped = ds.logs.read(path), ds.logs.read(path, drop_duplicates=True)
+        assert (len(kept), kept.repeated, len(dropped), dropped.repeated) == (8, 2, 6, 2)  # skips are not repeats
+        assert dropped.arm.tolist() == [0, 1, 0, -1, -1, 0]
+        summary = ds.logs.survey(path, drop_duplicates=True)
+        assert (summary.rows, summary.repeated, summary.pulls.tolist()) == (6, 2, [3, 1])
 
 
 def test_types_of_columns() -> None:
@@ -241,8 +312,8 @@ def test_a_written_log_is_read_back(tmp_path: Path) -> None:
         for field in ("time", "arm", "reward", "costs", "propensity"):
             np.testing.assert_array_equal(getattr(again, field), getattr(log, field))
         assert (again.arms, again.resources) == (log.arms, log.resources)
-    with pytest.raises(LogError, match="as reward_max"):
-        ds.logs.read(tmp_path / "log.csv", cost_max=10.0)
+    with pytest.raises(LogError, match=r"pass reward_max=3\.997 \(--reward-max 3\.997\)"):
+        ds.logs.read(tmp_path / "log.csv", reward_max=1.0)
 
 
 def test_columns_dates_and_numeric_arms(tmp_path: Path) -> None:
@@ -277,7 +348,7 @@ def test_a_table_is_replayed_row_by_row() -> None:
         np.testing.assert_allclose(run.reward, table[:, arm, 0].sum())
         np.testing.assert_allclose(run.spent[:, 0], table[:, arm, 1].sum())
     np.testing.assert_array_equal(log.to_frame(), frame)
-    np.testing.assert_array_equal(ds.logs.survey(frame).series[1].values, table[:, 1])
+    np.testing.assert_array_equal(ds.logs.survey(frame, reward_max=1.0, cost_max=1.0).series[1].values, table[:, 1])
     with pytest.raises(CannotAnswerError, match="a replay needs the outcomes of every arm"):
         ds.gather(ds.instances.example_1(horizon=20)).as_instance(1.0)
     with pytest.raises(LogError, match="lacks the column cost:b"):
@@ -318,7 +389,7 @@ def test_survey_of_file_frame_and_log_agree(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(CannotAnswerError, match="arm 7 was never played"):
         ds.logs.survey(log.to_frame(), arms=["0", "1", "7"])
     idle = pl.DataFrame({"time": [1], "arm": pl.Series([None], dtype=pl.String), "reward": [0.0], "cost": [0.0]})
-    with pytest.raises(CannotAnswerError, match="all 1 rounds of the log were skipped"):
+    with pytest.raises(CannotAnswerError, match="all 1 rounds of the log were skipped or lost"):
         ds.logs.survey(idle)
 
 

@@ -57,7 +57,14 @@ def test_every_figure_and_every_claim(made: tuple[Path, dict[str, Any]]) -> None
 def test_the_figures_name_their_axes_and_settings(made: tuple[Path, dict[str, Any]]) -> None:
     words = {
         "figure_1a": ("cumulative reward", "round", "printed: scale 1, bernoulli", "best plan", "LagrangeBwK"),
-        "figure_2a": ("regret", "global variation", "calibrated: scale", "Example 3. 4 trials"),
+        "figure_2a": (
+            "regret",
+            "change point α, as a share of the horizon",
+            "standard errors",
+            "0.6",
+            "calibrated: scale",
+            "Example 3. 4 trials",
+        ),
         "figure_2b": ("regret", "local variation", "naive UCB"),
         "figure_3": ("change point k", "global variation of the rewards", "best centre"),
     }
@@ -92,7 +99,7 @@ def test_the_command_prints_verdicts(made: tuple[Path, dict[str, Any]]) -> None:
     result = CliRunner().invoke(app, ["reproduce", *SMALL, "--out", str(made[0])])
     assert result.exit_code == 0, result.output
     printed = result.stdout.replace("\u00a0", " ")
-    for text in ("about policies, printed setting", "selected on seed 0, judged on seed 1", "holds", "fails"):
+    for text in ("policies in the printed setting; ± are", "selected on seed 0, judged on seed 1", "holds", "fails"):
         assert text in printed
 
 

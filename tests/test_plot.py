@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 
 import driftsack as ds
 from driftsack.plot import flights_figure, floors_figure, rewards_figure, standings_figure, windows_figure
-from driftsack.plot.style import BLUE, ORANGE
+from driftsack.plot.lines import Points, lines_figure
+from driftsack.plot.rewards import Curves
+from driftsack.plot.style import BLUE, ORANGE, THOUSANDS
 
 
 def test_rewards_figure_shows_every_curve_completely() -> None:
@@ -44,6 +48,33 @@ def test_one_trial_has_no_band_and_no_warning() -> None:
     band = np.asarray(figure.axes[0].collections[0].get_paths()[0].vertices)
     line = np.asarray(figure.axes[0].get_lines()[0].get_ydata(), dtype=float)
     assert set(band[:, 1]) <= set(line)  # a band of no height
+
+
+def test_bands_that_cannot_be_seen_are_named() -> None:
+    """Bands are drawn to scale; those that are thinner than their line are named, and wide ones are not."""
+    times = np.array([50, 100])
+    wide = Curves(times, np.array([[10.0, 20.0], [40.0, 80.0], [20.0, 50.0]]))
+    thin = Curves(times, np.array([[25.0, 50.0], [25.0, 50.1], [25.0, 49.9]]))
+    for runs, words in (
+        ({"wide": wide, "$5_$": thin}, r"bands: ± 2 standard errors (thinner than the line: \$5_\$)"),
+        ({"wide": wide}, "bands: ± 2 standard errors"),
+        ({"thin": thin}, "± 2 standard errors are thinner than the lines"),
+    ):
+        figure = rewards_figure({"world $x_$": runs}, note="3 trials")
+        assert figure.get_suptitle() == f"3 trials; {words}"
+        figure.savefig(io.BytesIO(), format="svg")  # fails if a name is read as mathematics
+        legend = figure.axes[0].get_legend()
+        assert legend is not None
+        assert legend.get_title().get_text() == "final mean ± standard error"
+    points = {"a": Points(np.array([0.5, 1.0]), np.array([10.0, 20.0]), np.array([0.0, 4.0]))}
+    title = lines_figure({"panel": points}, ("change point α", "regret"), "3 trials").legends[0].get_title().get_text()
+    assert title == "3 trials; bands: ± 2 standard errors"
+    exact = {"a": points["a"]._replace(band=np.zeros(2))}
+    assert lines_figure({"panel": exact}, ("x", "y")).legends[0].get_title().get_text() == ""
+
+
+def test_ticks_show_whole_numbers_and_shares() -> None:
+    assert [THOUSANDS(value, 0) for value in (0.0, 0.75, 2_500.0)] == ["0", "0.75", "2,500"]
 
 
 def test_windows_figure_draws_means_intervals_and_changes() -> None:

@@ -15,17 +15,22 @@ from driftsack.advice.budget_value import BudgetValue
 from driftsack.advice.drift_detection import Drift
 from driftsack.advice.fit import Fit
 from driftsack.advice.intervals import BudgetIntervals, WindowMeans
+from driftsack.advice.noise import NoiseFloor
 from driftsack.advice.standings import Standing
 from driftsack.core.arrays import Floats
+from driftsack.core.errors import FileFormatError, SettingError
 from driftsack.core.instance import Instance
+from driftsack.core.problem import Problem
+from driftsack.core.seeding import Seed
 from driftsack.logs import Survey
 from driftsack.measures.drift_kind import DriftKind
 from driftsack.policies import Policy
+from driftsack.policies.learner import Learner
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """Advice from a log: ``print`` it, ``write`` it as one HTML page, or take ``to_dict``.
+    """Advice from a log: ``print`` it, ``write`` it as one HTML page, ``save`` the recommended policy, ready to use.
 
     Attributes:
         name: Name of the log.
@@ -35,12 +40,16 @@ class Advice:
         world: The instance fitted to the log, with the requested budget and horizon.
         windows: Means in windows of time, with 95% intervals.
         kind: What drift changes: ``stationary``, ``harmless``, ``which`` (V-type) or ``when`` (W-type).
+        floor: What planning and tracking seem to gain by noise alone; a gain below it is not reported.
         worth: Optima of the fitted instance, prices, and the value of 10% more or less budget.
         ranges: 95% intervals of the optimum and of the value of budget.
         standings: Simulated performance of every candidate: Adaptive, then from simple to involved.
         recommended: The recommended candidate.
         steady: The best candidate that does not assume that the timing of the log repeats.
         shifted: Shares of the optimum that ``recommended`` and ``steady`` earn if changes come earlier or later.
+        periods: The number of whole horizons that the log covers; plans take part if there are at least two.
+        overshoots: Whether single costs are so large that policies earn more than LP-Dynamic; the optimum is then that
+            of a budget that is larger by the largest cost.
     """
 
     name: str
@@ -50,12 +59,15 @@ class Advice:
     world: Instance
     windows: WindowMeans
     kind: DriftKind
+    floor: NoiseFloor
     worth: BudgetValue
     ranges: BudgetIntervals
     standings: tuple[Standing, ...]
     recommended: Standing
     steady: Standing
     shifted: tuple[float, float]
+    periods: int
+    overshoots: bool
 
     @property
     def policy(self) -> Policy:
@@ -63,9 +75,47 @@ class Advice:
         return self.recommended.candidate.policy
 
     @property
+    def problem(self) -> Problem:
+        """The problem that the advice is about: the arms and resources of the log, the budget and the horizon."""
+        return self.world.problem
+
+    def start(self, seed: Seed = 0, safe: bool | None = None) -> Learner:
+        """Start the recommended policy.
+
+        Args:
+            seed: Seed of the learner's own randomness.
+            safe: Whether no budget may be overspent, which relies on ``cost_max``. Default: whether all maxima of costs
+                were given, not taken from the log.
+
+        Returns:
+            The learner, before its first round and without experience, as the candidates were judged.
+        """
+        known = not set(self.survey.inferred) & set(self.survey.resources)
+        return self.policy.start(self.problem, seed, known if safe is None else safe)
+
+    def save(self, path: str | os.PathLike[str], seed: Seed = 0, safe: bool | None = None) -> None:
+        """Start the recommended policy and save it: ``ds.Learner.load(path)`` is ready to ``ask``.
+
+        Args:
+            path: The file to write.
+            seed: As in :meth:`start`.
+            safe: As in :meth:`start`.
+
+        Raises:
+            SettingError: The file holds a learner that has begun, whose budget would be spent again.
+        """
+        check_not_begun(path)
+        self.start(seed, safe).save(path)
+
+    @property
     def summary(self) -> str:
         """The findings and the recommendation in one paragraph."""
         return report_text.summary(self)
+
+    @property
+    def notes(self) -> str:
+        """What was taken from the log, and what in it is unusual; empty if there is nothing to say."""
+        return report_text.log_notes(self)
 
     @property
     def caution(self) -> str:
@@ -73,7 +123,7 @@ class Advice:
         return report_text.caution(self)
 
     def __str__(self) -> str:
-        return "\n\n".join(text for text in (self.summary, self.caution) if text)
+        return "\n\n".join(text for text in (self.summary, self.notes, self.caution) if text)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all findings as plain data.
@@ -84,11 +134,15 @@ class Advice:
         intervals = {name: np.asarray(part).tolist() for name, part in self.ranges._asdict().items()}
         return {
             "summary": self.summary,
+            "notes": self.notes,
             "caution": self.caution,
             "log": {
                 "name": self.name,
                 "rows": self.survey.rows,
                 "skipped": self.survey.skipped,
+                "lost": self.survey.lost,
+                "repeated": self.survey.repeated,
+                "inferred": list(self.survey.inferred),
                 "arms": dict(zip(self.survey.arms, self.survey.pulls.tolist(), strict=True)),
                 "resources": list(self.survey.resources),
                 "table": self.survey.table,
@@ -96,34 +150,67 @@ class Advice:
             "problem": self.world.problem.to_dict(),
             "drift": self.drift.to_dict(),
             "kind": self.kind.value,
+            "noise_floor": self.floor._asdict(),
             "changes": (self.fit.changes + 1).tolist(),
             "worth": {**self.worth.to_dict(), "intervals": intervals},
-            "recommended": self.recommended.to_dict(),
-            "without_plans": self.steady.to_dict(),
+            "recommended": self._standing_as_dict(self.recommended),
+            "without_plans": self._standing_as_dict(self.steady),
+            "periods": self.periods,
             "if_timing_is_off": dict(zip(("recommended", "without_plans"), self.shifted, strict=True)),
-            "candidates": [standing.to_dict() for standing in self.standings],
+            "candidates": [self._standing_as_dict(standing) for standing in self.standings],
             "windows": {name: _nan_as_none(part) for name, part in self.windows._asdict().items()},
         }
 
-    def html(self) -> str:
+    def reward(self, standing: Standing) -> float:
+        """Return what a candidate earns on average: its share of the optimum that the advice states.
+
+        Args:
+            standing: One of ``standings``.
+
+        Returns:
+            The reward, in the problem's units.
+        """
+        return standing.share * self.ranges.expected
+
+    def _standing_as_dict(self, standing: Standing) -> dict[str, Any]:
+        return {**standing.to_dict(), "reward": self.reward(standing)}
+
+    def html(self, learner: str | os.PathLike[str] = "advice.learner") -> str:
         """Return the advice as one self-contained HTML page with figures.
+
+        Args:
+            learner: The file that :meth:`save` wrote or will write, which the page shows how to use.
 
         Returns:
             The HTML document.
         """
         from driftsack.advice.html_report import html_report  # noqa: PLC0415  (loads Matplotlib)
 
-        return html_report(self)
+        return html_report(self, os.fspath(learner))
 
-    def write(self, path: str | os.PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str], learner: str | os.PathLike[str] = "advice.learner") -> None:
         """Write the advice to a file.
 
         Args:
             path: The file; plain data if it ends in .json, else the HTML page.
+            learner: As in :meth:`html`.
         """
         target = Path(path)
-        text = json.dumps(self.to_dict(), indent=2) if target.suffix == ".json" else self.html()
+        text = json.dumps(self.to_dict(), indent=2) if target.suffix == ".json" else self.html(learner)
         target.write_text(text, encoding="utf-8")
+
+
+def check_not_begun(path: str | os.PathLike[str]) -> None:
+    """Raise if a file holds a learner that has begun."""
+    try:
+        begun = Learner.load(path, read_only=True).round if Path(path).exists() else 0
+    except FileFormatError:
+        return
+    if begun:
+        raise SettingError(
+            f"{path} must not hold a learner that has begun, because its budget would be spent again, got one after "
+            f"{begun:,} rounds; name another file (--learner), or remove this one."
+        )
 
 
 def _nan_as_none(values: Floats) -> Any:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from driftsack.advice.advice import Advice
-from driftsack.advice.budget_value import BudgetValue, budget_value
-from driftsack.advice.candidates import ADAPTS, FAMILIES, PLANS, REMEMBERS, candidates
+from driftsack.advice.budget_value import budget_value, with_last_cost
+from driftsack.advice.candidates import ADAPTS, FAMILIES, PLANS, REMEMBERS
 from driftsack.advice.drift_detection import LEVEL, SHUFFLES, Drift, detect_drift
-from driftsack.advice.fit import Fit, bootstrap_means, fit, fitted_instance
-from driftsack.advice.intervals import BudgetIntervals, bootstrap_intervals, window_intervals
+from driftsack.advice.fit import bootstrap_means, fit, fitted_instance, widened
+from driftsack.advice.intervals import bootstrap_intervals, window_intervals
+from driftsack.advice.judging import Course, Judged, judged_instances, past_of
+from driftsack.advice.noise import error_factors, kind_above_noise, noise_floor
 from driftsack.advice.standings import (
     Standing,
     first_near_best,
-    shares_with_shifted_timing,
+    share_with_shifted_timing,
     simulate_candidates,
 )
 from driftsack.advice.time_windows import merge_blocks
+from driftsack.benchmarks import lp_dynamic
 from driftsack.core.checks import flag, vector, whole
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
@@ -29,7 +30,6 @@ from driftsack.core.names import Amounts
 from driftsack.core.seeding import generator
 from driftsack.logs import Log, Survey, survey
 from driftsack.logs.layout import one_per_resource
-from driftsack.measures.drift_kind import drift_kind
 
 MAX_ROUNDS: Final = 2 * 10**8  # of all bootstrapped instances together: about 2 GB
 
@@ -40,9 +40,12 @@ def advise(
     horizon: int | None = None,
     resources: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
-    reward_max: float = 1.0,
-    cost_max: Amounts = 1.0,
+    reward_max: float | None = None,
+    cost_max: Amounts | None = None,
     separator: str = ",",
+    columns: Mapping[str, str] | None = None,
+    lost: bool = False,
+    drop_duplicates: bool = False,
     block: int = 1,
     windows: int | None = None,
     plans: bool = True,
@@ -62,13 +65,21 @@ def advise(
         horizon: Rounds that the budget is for; the course of the log is scaled to them. Default: those of the log.
         resources: Columns of the resources. Default: those whose names begin with ``cost``.
         arms: Names of all arms that may occur. Default: those that do.
-        reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
+        reward_max: Largest possible reward of a round. Default: the largest in the log.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name. Default:
+            the largest in the log.
         separator: Character that separates the columns of a CSV file.
-        block: Rounds that are correlated without any drift, such as those of a day; they count as one outcome.
+        columns: The log's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, such as
+            ``{"time": "ts", "arm": "model"}``.
+        lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
+            nothing is learnt from it. Otherwise an empty reward is an error.
+        drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
+        block: Rounds that are correlated without any drift, such as those of a day; they count as one outcome in the
+            test for drift, and widen intervals.
         windows: Number of windows of time that drift is measured in. Default: chosen by the length of the log.
-        plans: Whether to include policies that assume that the timing of the log repeats.
-        worlds: Number of instances bootstrapped from the log that the candidates are simulated on.
+        plans: Whether to include policies that assume that the timing of the log repeats; they take part only if the
+            log covers at least two horizons, so that its timing can be seen to recur.
+        worlds: Number of instances resampled from the log and from later parts of it that candidates are simulated on.
         trials: Trials of each candidate on each instance.
         level: Level of the test for drift.
         shuffles: Number of shuffled orders of the test for drift.
@@ -92,52 +103,73 @@ def advise(
     """
     flag(plans, "plans")
     if isinstance(source, Log):
-        _check_not_given_twice(resources, arms, reward_max, cost_max)
+        given = {"resources": resources, "arms": arms, "reward_max": reward_max, "cost_max": cost_max}
+        _check_not_given_twice({**given, "columns": columns, "lost": lost, "drop_duplicates": drop_duplicates})
     progress("reading the log", 0, 1)
-    unmerged = survey(source, resources, arms, reward_max, cost_max, separator)
-    summary = merge_blocks(unmerged, whole(block, "block", at_least=1))
-    amounts, rounds = _checked_budget_and_horizon(summary, budget, horizon, worlds)
+    log = survey(source, resources, arms, reward_max, cost_max, separator, columns, lost, drop_duplicates)
+    merged = merge_blocks(log, whole(block, "block", at_least=1))
+    amounts, rounds = _checked_budget_and_horizon(merged, budget, horizon, worlds)
     progress("testing for drift", 0, 1)
-    drift = detect_drift(summary, windows, level, shuffles, seed)
-    fitted = fit(summary, drift.found, unmerged)
-    instance = fitted_instance(fitted, summary, amounts, rounds)
-    value = budget_value(instance)
-    bootstrapped = _bootstrap_instances(summary, fitted, instance, worlds, seed)
-    listed = candidates(instance, plans)
+    drift = detect_drift(merged, windows, level, shuffles, seed)
+    course = _course(log, drift, block, amounts, rounds, seed)
+    instance = fitted_instance(course.fit, log, amounts, rounds)
+    rng = generator(seed)
+    means = [bootstrap_means(log, course.fit, rng) for _ in range(worlds)]
+    wide = [widened(course.fit, one, course.factors) for one in means]
+    bootstrapped = [fitted_instance(course.fit, log, amounts, rounds, one) for one in wide]
+    judged, past = judged_instances(course, bootstrapped, rng), past_of(course) if plans and drift.found else None
     standings = simulate_candidates(
-        listed, bootstrapped, trials, seed, lambda name, done: progress(name, done, len(bootstrapped))
+        judged, past, trials, seed, lambda name, done: progress(name, done, len(bootstrapped))
     )
-    recommended, steady = _choose(standings, drift)
+    recommended, steady = _choose(standings.of, drift)
     progress("computing the value of budget", 0, 1)
+    reached = with_last_cost if standings.overshoots else _as_is
+    value = budget_value(reached(instance))
+    floor = noise_floor(course.fit, log, wide, instance)
+    optima = [lp_dynamic(reached(fitted_instance(course.fit, log, amounts, rounds, one))).value for one in means]
+    most = rounds * log.reward_max * float(course.fit.largest[0])
     advice = Advice(
         name=Path(source).name if isinstance(source, (str, os.PathLike)) else "the log",
-        survey=summary,
+        survey=merged,
         drift=drift,
-        fit=fitted,
+        fit=course.fit,
         world=instance,
-        windows=window_intervals(summary, drift.windows, fitted.largest),
-        kind=drift_kind(value.optima, drift.found),
+        windows=window_intervals(merged, drift.windows, course.fit.largest),
+        kind=kind_above_noise(value.optima, floor, drift.found),
+        floor=floor,
         worth=value,
-        ranges=_budget_intervals(value, bootstrapped, summary, fitted),
-        standings=tuple(standings),
+        ranges=bootstrap_intervals(value, [budget_value(reached(one)) for one in bootstrapped], optima, most),
+        standings=standings.of,
         recommended=recommended,
         steady=steady,
-        shifted=shares_with_shifted_timing((recommended, steady), bootstrapped, trials, seed),
+        shifted=_with_shifted_timing((recommended, steady), judged, trials, seed),
+        periods=course.periods,
+        overshoots=standings.overshoots,
     )
     progress("computing the value of budget", 1, 1)
     return advice
 
 
-def _check_not_given_twice(resources: Any, arms: Any, reward_max: Any, cost_max: Any) -> None:
-    """Raise if any setting that a ``Log`` already has is given as well."""
-    given = [name for name, value in (("resources", resources), ("arms", arms)) if value is not None]
-    given += [
-        name for name, value in (("reward_max", reward_max), ("cost_max", cost_max)) if np.any(np.asarray(value) != 1.0)
-    ]
+def _course(log: Survey, drift: Drift, block: int, budget: Sequence[float], horizon: int, seed: int) -> Course:
+    """Fit the course of the log, which does not depend on the block, and the errors of its means, which do."""
+    drifts = drift.found
+    if block > 1 and not drifts:
+        drifts = detect_drift(log, level=drift.level, shuffles=drift.shuffles, seed=seed).found
+    fitted = fit(log, drifts)
+    return Course(log, fitted, error_factors(log, fitted, block, drift.found), drifts, budget, horizon)
+
+
+def _as_is(instance: Instance) -> Instance:
+    return instance
+
+
+def _check_not_given_twice(settings: Mapping[str, Any]) -> None:
+    """Raise if any setting that a ``Log`` was read with is given again."""
+    given = [name for name, value in settings.items() if value not in (None, False)]
     if given:
         names = " and ".join(given)
         raise SettingError(
-            f"a Log already has its resources, arms, reward_max and cost_max, got {names} too; pass {names} to "
+            f"a Log was read with its resources, arms, maxima and columns, got {names} too; pass {names} to "
             "ds.logs.read, or pass the file itself."
         )
 
@@ -163,13 +195,6 @@ def _checked_budget_and_horizon(
     return amounts, rounds
 
 
-def _bootstrap_instances(summary: Survey, fitted: Fit, instance: Instance, count: int, seed: int) -> list[Instance]:
-    """Draw instances from which the log could also have come."""
-    rng, problem = generator(seed), instance.problem
-    means = [bootstrap_means(summary, fitted, rng) for _ in range(count)]
-    return [fitted_instance(fitted, summary, problem.budget, problem.horizon, one) for one in means]
-
-
 def _choose(standings: Sequence[Standing], drift: Drift) -> tuple[Standing, Standing]:
     """Return the recommended candidate, and the one recommended if the timing of the log may not repeat.
 
@@ -181,9 +206,12 @@ def _choose(standings: Sequence[Standing], drift: Drift) -> tuple[Standing, Stan
     return first_near_best(standings, eligible), first_near_best(standings, without_plans)
 
 
-def _budget_intervals(
-    value: BudgetValue, bootstrapped: Sequence[Instance], summary: Survey, fitted: Fit
-) -> BudgetIntervals:
-    """Return the 95% intervals of the value of budget over the bootstrapped instances."""
-    most = bootstrapped[0].horizon * summary.reward_max * float(fitted.largest[0])
-    return bootstrap_intervals(value, [budget_value(one) for one in bootstrapped], most)
+def _with_shifted_timing(
+    pair: tuple[Standing, Standing], judged: Sequence[Judged], trials: int, seed: int
+) -> tuple[float, float]:
+    """Return the shares that a recommended plan and its alternative earn if changes come earlier or later."""
+    plan, steady = pair
+    if plan.candidate.family != PLANS:
+        return plan.share, steady.share
+    shares = [share_with_shifted_timing(one, judged, trials, seed) for one in pair]
+    return shares[0], shares[1]

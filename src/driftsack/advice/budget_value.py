@@ -13,6 +13,7 @@ from driftsack.core.instance import Instance
 from driftsack.measures.drift_kind import Optima
 
 BUDGET_STEP: Final = 0.1
+PRECISION: Final = 1e-7  # of the optimum: smaller changes of it are those of the solver, and count as 0
 
 
 class BudgetValue(NamedTuple):
@@ -70,12 +71,14 @@ def budget_value(instance: Instance) -> BudgetValue:
         for j in range(instance.resources)
     ]
     changes = np.array(scaled) - best.value
+    changes[np.abs(changes) <= PRECISION * best.value] = 0.0
     prices = np.zeros(instance.resources) if best.prices is None else best.prices
+    unit = np.maximum(instance.problem.budget, instance.problem.cost_max)
     return BudgetValue(
         best=best.value,
         even=single_step(instance).value,
         fixed=fixed_distribution(instance).value,
-        prices=prices,
+        prices=np.where(prices * unit > PRECISION * best.value, prices, 0.0),
         less=np.minimum(changes[:, 0], 0.0),
         more=np.maximum(changes[:, 1], 0.0),
     )
@@ -83,8 +86,20 @@ def budget_value(instance: Instance) -> BudgetValue:
 
 def _with_scaled_budget(instance: Instance, j: int, factor: float) -> Instance:
     """Return the instance with the budget of resource j multiplied by ``factor``."""
-    problem = instance.problem
-    budget = np.array(problem.budget)
+    budget = np.array(instance.problem.budget)
     budget[j] *= factor
-    scaled = replace(problem, budget=tuple(budget.tolist()))
-    return Instance(scaled, instance.rewards, instance.costs, instance.phase, instance.noise)
+    return _with_budget(instance, budget)
+
+
+def with_last_cost(instance: Instance) -> Instance:
+    """Return the instance with budgets that are larger by the largest cost of a round.
+
+    A policy plays until a budget is exceeded, so it may use up to one cost more than the budget. No policy earns more
+    on average than the optimum of this instance.
+    """
+    return _with_budget(instance, np.add(instance.problem.budget, instance.problem.cost_max))
+
+
+def _with_budget(instance: Instance, budget: Floats) -> Instance:
+    problem = replace(instance.problem, budget=tuple(budget.tolist()))
+    return Instance(problem, instance.rewards, instance.costs, instance.phase, instance.noise)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -10,12 +11,14 @@ import numpy as np
 from driftsack.benchmarks import lp_dynamic
 from driftsack.benchmarks.benchmark import plan_spending
 from driftsack.core.instance import Instance
+from driftsack.core.problem import Problem
 from driftsack.policies import (
     Adaptive,
     DetectAndRestart,
     NaiveUCB,
     PlanWithForecast,
     Policy,
+    PrimalDualBwK,
     SlidingWindowUCB,
     SpendingPlan,
     ThompsonBwK,
@@ -24,6 +27,7 @@ from driftsack.policies.spending_plan import Curve, NamedCurves
 
 SCALE: Final = 0.05  # of the radii: with the theorem's constant, policies would only explore at the length of most logs
 LARGE_SCALE: Final = 0.15  # of the radii, for logs in which a good arm is easily missed
+CONFIDENCE: Final = 0.05  # of the primal-dual policy, for the same reason
 PERIODS: Final = 50  # of a spending plan
 
 ADAPTS, REMEMBERS, FORGETS, RESTARTS, PLANS = FAMILIES = ("adapts", "remembers", "forgets", "restarts", "plans")
@@ -43,35 +47,49 @@ class Candidate(NamedTuple):
     policy: Policy
 
 
-def candidates(instance: Instance, plans: bool = True) -> list[Candidate]:
-    """List the candidate policies for an instance.
+def candidates(problem: Problem, past: Instance | None = None) -> list[Candidate]:
+    """List the candidate policies.
 
     Args:
-        instance: The instance fitted to the log.
-        plans: Whether to include policies that assume that the timing of the instance repeats.
+        problem: The problem.
+        past: The instance that plans are made from; None leaves out policies that assume that its timing repeats.
 
     Returns:
-        The candidates: Adaptive, which has no setting to choose, then the others from simple to involved.
+        The candidates: Adaptive, which has no setting to choose, then the others from simple to involved. Those that
+        would warn about the problem, such as UCBs whose bounds are wider than all costs, are left out.
     """
-    horizon = instance.horizon
+    horizon = problem.horizon
     ucb = NaiveUCB(scale=SCALE, budget_rule="remaining")
+    windows = sorted({max(horizon // share, 1) for share in (4, 8, 16)}, reverse=True)
     listed = [
         Candidate("Adaptive", ADAPTS, Adaptive()),
         Candidate("UCB on all observations", REMEMBERS, ucb),
         Candidate("UCB on all observations, more exploration", REMEMBERS, replace(ucb, scale=LARGE_SCALE)),
         Candidate("Thompson sampling", REMEMBERS, ThompsonBwK(budget_rule="remaining")),
+        Candidate("primal-dual", REMEMBERS, PrimalDualBwK(confidence=CONFIDENCE)),
     ]
-    for window in sorted({max(horizon // share, 1) for share in (4, 8, 16)}, reverse=True):
+    for window in windows:
         policy = SlidingWindowUCB(windows=(window, window), scale=SCALE, budget_rule="remaining")
         listed.append(Candidate(f"UCB with a window of {window:,} rounds", FORGETS, policy))
+    recent = max(horizon // 8, 1)
+    thompson = ThompsonBwK(windows=recent, budget_rule="remaining")
+    listed.append(Candidate(f"Thompson sampling with a window of {recent:,} rounds", FORGETS, thompson))
     listed.append(Candidate("UCB that restarts when a change is detected", RESTARTS, DetectAndRestart(base=ucb)))
-    if plans and len(instance.rewards) > 1:
-        listed += planning_candidates(instance, ucb)
-    return listed
+    if past is not None:
+        listed += planning_candidates(past, ucb)
+    return [candidate for candidate in listed if suits(candidate.policy, problem)]
+
+
+def suits(policy: Policy, problem: Problem) -> bool:
+    """Whether a policy has nothing to warn about."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        policy.warn_about(problem)
+    return not caught
 
 
 def planning_candidates(instance: Instance, ucb: NaiveUCB) -> list[Candidate]:
-    """List the policies that plan their spending on the fitted instance."""
+    """List the policies that plan their spending on an instance."""
     window = max(instance.horizon // 8, 1)
     windowed = SlidingWindowUCB(windows=(window, window), scale=SCALE)
     curve = spending_curve(instance)

@@ -4,7 +4,8 @@ Change points are found by ``ruptures`` (PELT with squared loss) on windowed mea
 An additional change point adds q = m (1 + d) free means. By noise alone it reduces the loss by at most
 :math:`q + 2\sqrt{qx} + 2x`, except with probability :math:`e^{-x}` (Laurent and Massart 2000); this is the penalty,
 with :math:`x = \log(\text{windows}) + 3`. A change inside a window appears as two changes, at its ends; such a pair is
-merged. Gradual drift is approximated by a step function, as fine as the noise allows.
+merged. Gradual drift is approximated by a step function, as fine as the noise allows. Where change points are nearly as
+dense as the windows, as in logs of states that persist for a while, they are searched again in finer windows.
 
 *Small samples.* Equal outcomes of a few pulls do not show that there is no noise. The variance of n pulls of mean
 :math:`\mu` is therefore increased by what two pseudo-observations, 0 and the largest outcome c, would add,
@@ -26,17 +27,20 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.logs.survey import Series, Survey
+from driftsack.numerics.lognormal import SIGMA
 
-CHANGE_POINT_CELLS: Final = 8  # cells of an arm in each window of the change-point search
-MAX_CHANGE_POINT_WINDOWS: Final = 256
+CHANGE_POINT_GRIDS: Final = ((8, 256), (4, 1024))  # cells of an arm in each window, and most windows; coarse, then fine
+DENSE: Final = 8  # windows per change point, below which finer windows are used
 LOCAL_CELLS: Final = 50  # cells of an arm, at least, that a local mean is taken of
 MAX_LOCAL_MEANS: Final = 16
 FEW_PULLS: Final = 10  # an arm with fewer is poorly known
+LOGNORMAL_SPREAD: Final = math.sqrt(math.expm1(SIGMA**2))  # standard deviation over mean, far below the ceiling
 SPREADS: Final[dict[str, Callable[[Floats], Floats]]] = {  # standard deviation of a pull with this mean
     "deterministic": np.zeros_like,
     "beta": lambda mean: np.sqrt(mean * (1.0 - mean) / 5.0),
     "uniform": lambda mean: np.minimum(mean, 1.0 - mean) / math.sqrt(3.0),
     "bernoulli": lambda mean: np.sqrt(mean * (1.0 - mean)),
+    "lognormal": lambda mean: np.concatenate([np.sqrt(mean * (1.0 - mean))[:, :1], LOGNORMAL_SPREAD * mean[:, 1:]], 1),
 }
 
 
@@ -61,38 +65,47 @@ class Fit(NamedTuple):
         return rows[:, :, 0], rows[:, :, 1:].transpose(0, 2, 1)
 
 
-def fit(survey: Survey, drifts: bool, unmerged: Survey | None = None) -> Fit:
+def fit(survey: Survey, drifts: bool, at_least_one: bool = True) -> Fit:
     """Find the change points and the means between them.
 
     Args:
         survey: Summary of the log.
         drifts: Whether drift was detected; without it there are no change points.
-        unmerged: The summary before its cells were merged into blocks, if they were; the noise is estimated from it.
+        at_least_one: Whether the most likely change point is used if none stands out from the noise.
 
     Returns:
         The fit.
     """
-    pulls = unmerged or survey
-    changes = change_points(survey) if drifts else np.zeros(0, dtype=np.int64)
+    changes = change_points(survey, at_least_one) if drifts else np.zeros(0, dtype=np.int64)
     count = len(changes) + 1
     means = np.stack([_phase_means(one, phase_bounds(one, changes), count) for one in survey.series], axis=1)
-    return Fit(changes, means, noise_kind(pulls), largest_outcomes(pulls))
+    return Fit(changes, means, noise_kind(survey), largest_outcomes(survey))
 
 
-def change_points(survey: Survey) -> Ints:
-    """Return the rounds of the log at which a new phase begins; at least one."""
+def change_points(survey: Survey, at_least_one: bool = True) -> Ints:
+    """Return the rounds of the log at which a new phase begins."""
     import ruptures  # noqa: PLC0415  (loads SciPy)
 
-    windows = default_windows(survey, CHANGE_POINT_CELLS, MAX_CHANGE_POINT_WINDOWS)
-    signal = np.concatenate([_standardised_means(one, survey.rows, windows) for one in survey.series], axis=1)
-    parameters, x = signal.shape[1], math.log(windows) + 3.0
-    penalty = parameters + 2.0 * math.sqrt(parameters * x) + 2.0 * x
-    min_size = min(2, windows // 2)
-    breaks = ruptures.Pelt(model="l2", min_size=min_size, jump=1).fit(signal).predict(pen=penalty)[:-1]
-    if not breaks:
-        breaks = ruptures.Binseg(model="l2", min_size=min_size, jump=1).fit(signal).predict(n_bkps=1)[:-1]
+    breaks: list[int] = []
+    windows = min_size = 1
+    for cells, most in CHANGE_POINT_GRIDS:
+        if len(breaks) * DENSE < windows and windows > 1:
+            break
+        windows = default_windows(survey, cells, most)
+        signal = np.concatenate([_standardised_means(one, survey.rows, windows) for one in survey.series], axis=1)
+        min_size = min(2, windows // 2)
+        breaks = ruptures.Pelt(model="l2", min_size=min_size, jump=1).fit(signal).predict(pen=_penalty(signal))[:-1]
+        if not breaks and at_least_one:
+            breaks = ruptures.Binseg(model="l2", min_size=min_size, jump=1).fit(signal).predict(n_bkps=1)[:-1]
     merged = merge_adjacent(breaks, min_size)
     return np.array([round(position * survey.rows / windows) for position in merged], dtype=np.int64)
+
+
+def _penalty(signal: Floats) -> float:
+    """By how much noise alone may reduce the loss with one more change point."""
+    windows, parameters = signal.shape
+    x = math.log(windows) + 3.0
+    return float(parameters + 2.0 * math.sqrt(parameters * x) + 2.0 * x)
 
 
 def merge_adjacent(breaks: Sequence[int], min_size: int) -> list[float]:
@@ -219,3 +232,8 @@ def bootstrap_means(survey: Survey, fitted: Fit, rng: Generator) -> Floats:
         means = _phase_means(one._replace(values=np.concatenate(parts)), bounds, len(bounds) - 1)
         by_arm.append(np.clip(means, 0.0, 1.0))
     return np.stack(by_arm, axis=1)
+
+
+def widened(fitted: Fit, means: Floats, factors: Floats) -> Floats:
+    """Multiply the deviations of bootstrapped means from the fitted ones by factors (m, 1 + d)."""
+    return np.clip(fitted.means + factors * (means - fitted.means), 0.0, 1.0)

@@ -24,13 +24,14 @@ MEASURES: Final = {
 }
 
 
-def html_report(advice: Advice) -> str:
-    """Return the whole page."""
+def html_report(advice: Advice, learner: str) -> str:
+    """Return the whole page; ``learner`` is the file of the recommended policy."""
     parts = [
-        *(paragraph(text) for text in [advice.caution] if text),
+        *(paragraph(text) for text in [advice.notes, advice.caution] if text),
         *_means(advice),
         *_drift(advice),
         *_candidates(advice),
+        *_use(advice, learner),
         *_budget(advice),
         *_assumptions(advice),
         heading("Software"),
@@ -75,7 +76,7 @@ def _drift(advice: Advice) -> list[str]:
 
 
 def _candidates(advice: Advice) -> list[str]:
-    """The simulated performance of the candidates, and how to use the recommended one."""
+    """The simulated performance of the candidates."""
     standings = advice.standings
     shares, low, high = (np.array([getattr(one, part) for one in standings]) for part in ("share", "low", "high"))
     chosen = standings.index(advice.recommended)
@@ -84,37 +85,58 @@ def _candidates(advice: Advice) -> list[str]:
         [
             one.candidate.name,
             one.candidate.family,
-            one.reward,
+            advice.reward(one),
             percent(one.share),
             f"{percent(one.low)} to {percent(one.high)}",
             "recommended" if one is advice.recommended else "",
         ]
         for one in standings
     ]
-    spec = "\n".join(f"{name} = {value!r}" for name, value in advice.recommended.to_dict()["policy"].items())
+    basis = "the log and its later parts"
+    if advice.periods > 1:
+        basis = "later periods of the log than plans were made from"
     return [
         heading("Candidate policies"),
         paragraph(
-            "Each candidate was simulated on instances bootstrapped from the log, with its noise and the given budget."
+            f"Each candidate was simulated with the given budget on instances resampled from {basis}, with its noise. "
+            "Rewards are shares of the optimum that the summary states."
         ),
         _embedded(figure, "Share of the optimum that each candidate earned"),
         table(["candidate", "family", "reward", "share of the optimum", "95% of instances", ""], rows),
-        paragraph("Settings of the recommended policy, and how to use it in Python:"),
-        _code(spec),
-        _code(_usage(advice)),
     ]
 
 
-def _usage(advice: Advice) -> str:
+def _use(advice: Advice, learner: str) -> list[str]:
+    """How to use the recommended policy."""
+    spec = "\n".join(f"{name} = {value!r}" for name, value in advice.recommended.to_dict()["policy"].items())
+    text = (
+        f"driftsack advise, or advice.save({learner!r}) in Python, writes the recommended policy, started with this "
+        "budget. This program runs it, where answer(name) stands for your own code: it uses the arm of that name and "
+        "returns the reward and the costs."
+    )
+    return [
+        heading("Use it in Python"),
+        paragraph(text),
+        _code(_usage(advice, learner)),
+        paragraph("Settings of the recommended policy:"),
+        _code(spec),
+    ]
+
+
+def _usage(advice: Advice, learner: str) -> str:
     """Python code that runs the recommended policy."""
-    problem, survey = advice.world.problem, advice.survey
-    budget = dict(zip(survey.resources, problem.budget, strict=True))
+    survey = advice.survey
     costs = ", ".join(f"{name!r}: ..." for name in survey.resources)
     return (
-        f"advice = ds.advise({advice.name!r}, budget={budget!r}, horizon={problem.horizon})\n"
-        "learner = advice.policy.start(advice.world.problem, seed=0, safe=True)\n"
-        f"decision = learner.ask()  # decision.name is one of {', '.join(survey.arms)}; or decision.skipped\n"
-        f"learner.tell(decision, reward=..., costs={{{costs}}})  # unless it was skipped"
+        "import driftsack as ds\n\n"
+        f"learner = ds.Learner.load({learner!r})\n"
+        "while not learner.done:\n"
+        "    decision = learner.ask()\n"
+        "    if decision.skipped:\n"
+        "        continue  # the budget is better kept for later\n"
+        f"    reward, costs = answer(decision.name)  # such as 1.0, {{{costs}}}\n"
+        "    learner.tell(decision, reward, costs)  # or learner.cancel(decision) if the outcome is lost\n"
+        f"learner.save({learner!r})"
     )
 
 

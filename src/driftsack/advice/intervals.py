@@ -80,12 +80,16 @@ def window_intervals(survey: Survey, windows: int, largest: Floats) -> WindowMea
     return WindowMeans(starts, means * unit, low * unit, high * unit)
 
 
-def bootstrap_intervals(point: BudgetValue, bootstrapped: list[BudgetValue], most: float) -> BudgetIntervals:
+def bootstrap_intervals(
+    point: BudgetValue, bootstrapped: list[BudgetValue], independent: list[float], most: float
+) -> BudgetIntervals:
     """Compute the intervals of the value of budget.
 
     Args:
         point: Values of the fitted instance.
         bootstrapped: Values of the bootstrapped instances.
+        independent: Optima of instances bootstrapped as if rounds were independent, which the bias is estimated from:
+            correlated rounds widen the interval, but do not move the optimum.
         most: Upper bound on the total reward.
 
     Returns:
@@ -99,6 +103,7 @@ def bootstrap_intervals(point: BudgetValue, bootstrapped: list[BudgetValue], mos
         return np.stack([np.minimum(low, own), np.maximum(high, own)])
 
     optima = np.array([value.best for value in bootstrapped])
+    optima += np.mean(independent) - optima.mean()
     low, high = np.quantile(optima, [0.025, 0.975]).tolist()
     twice = 2 * point.best
     expected = float(np.clip(twice - optima.mean(), 0.0, most))

@@ -11,10 +11,11 @@ from driftsack.advice.candidates import ADAPTS, FORGETS, PLANS, REMEMBERS, RESTA
 from driftsack.advice.fit import FEW_PULLS
 from driftsack.core.checks import ROUNDING
 from driftsack.core.text import number, percent
-from driftsack.measures.drift_kind import explain
+from driftsack.measures.drift_kind import NEGLIGIBLE, DriftKind, explain
 
 if TYPE_CHECKING:
     from driftsack.advice.advice import Advice
+    from driftsack.logs import Survey
 
 FAMILY_TEXT: Final = {
     ADAPTS: "learns how much of the past still applies and when spending pays off",
@@ -25,16 +26,27 @@ FAMILY_TEXT: Final = {
 }
 SHORT_LOG: Final = 20  # pulls of the most played arm, below which a log is too short to detect drift
 MAX_LISTED: Final = 3  # changes or arms that are listed individually
+SOLVER_PRECISION: Final = 1e-10  # differences below this are those of the solver
 LOOSE_SHARE: Final = 0.2  # a maximum is loose if no outcome exceeds this share of it
-ABOVE_OPTIMUM: Final = 1.02  # shares of the optimum above this are due to chance
 
 
 def summary(advice: Advice) -> str:
     """Write the summary paragraph: drift, its kind, the recommended policy and the value of budget."""
     if advice.worth.best <= 0:
         return f"{drift_text(advice)} {zero_optimum_text(advice)}"
-    kind = explain(advice.kind, advice.worth.optima)
-    return " ".join([drift_text(advice), kind, recommendation_text(advice), budget_text(advice)])
+    return " ".join([drift_text(advice), kind_text(advice), recommendation_text(advice), budget_text(advice)])
+
+
+def kind_text(advice: Advice) -> str:
+    """Say what drift changes, or that it cannot be told from noise."""
+    optima = advice.worth.optima
+    if advice.kind == DriftKind.HARMLESS and max(optima.timing, optima.tracking) >= NEGLIGIBLE:
+        return (
+            "What following the drift would gain with this budget cannot be told from noise: estimates of "
+            f"{percent(max(optima.tracking, 0.0))} of the optimum by tracking the changes and "
+            f"{percent(max(optima.timing, 0.0))} by planning when to spend would also come from noise alone."
+        )
+    return explain(advice.kind, optima)
 
 
 def drift_text(advice: Advice) -> str:
@@ -79,12 +91,13 @@ def recommendation_text(advice: Advice) -> str:
     low, high = advice.ranges.best
     remembering = max(one.share for one in advice.standings if one.candidate.family == REMEMBERS)
     others = f"; the best policy that never forgets earned {percent(remembering)}" if best.share > remembering else ""
+    basis = "the last periods of the log" if advice.periods >= 2 else "the log and its later parts"  # noqa: PLR2004
     course = "the log" if horizon == rows else f"the log's {rows:,} rounds, scaled to this length"
     return (
         f"If the next {horizon:,} rounds follow the course of {course}, the best possible plan earns about "
         f"{amount(advice.ranges.expected)} (95% interval {amount(low)} to {amount(high)}). Recommended policy: "
-        f"{best.candidate.name}, which {FAMILY_TEXT[best.candidate.family]}. In simulations on instances bootstrapped "
-        f"from the log it earned {percent(best.share)} of the optimum (95% range {percent(best.low)} to "
+        f"{best.candidate.name}, which {FAMILY_TEXT[best.candidate.family]}. In simulations on instances resampled "
+        f"from {basis} it earned {percent(best.share)} of the optimum (95% range {percent(best.low)} to "
         f"{percent(best.high)}, including random variation){others}."
     )
 
@@ -112,13 +125,52 @@ def zero_optimum_text(advice: Advice) -> str:
     return f"{why} Recommended policy: {advice.recommended.candidate.name}."
 
 
+def log_notes(advice: Advice) -> str:
+    """Say what was taken from the log, and what in it is unusual; empty if there is nothing to say."""
+    texts = (maxima_note(advice.survey), lost_note(advice.survey), repeated_note(advice.survey))
+    return " ".join(text for text in texts if text)
+
+
+def maxima_note(survey: Survey) -> str:
+    """State the maxima that were taken from the log."""
+    maxima = dict(zip(("reward", *survey.resources), (survey.reward_max, *survey.cost_max), strict=True))
+    taken = [f"{name} {amount(maxima[name])}" for name in survey.inferred]
+    if not taken:
+        return ""
+    return (
+        f"Taken as the largest possible outcomes, because none in the log is larger: {enumeration(taken)}. If larger "
+        "ones are possible, pass reward_max or cost_max."
+    )
+
+
+def lost_note(survey: Survey) -> str:
+    """State how many outcomes were lost."""
+    if not survey.lost:
+        return ""
+    return f"Rounds whose outcome was lost: {survey.lost:,} of {survey.rows:,}; nothing was learnt from them."
+
+
+def repeated_note(survey: Survey) -> str:
+    """State how many rows repeat an earlier one, and what was done with them."""
+    if not survey.repeated:
+        return ""
+    count = f"Rows that repeat an earlier row in every column: {survey.repeated:,}"
+    if survey.without_repeats:
+        return f"{count}, which were left out."
+    return (
+        f"{count}, which were kept; pass drop_duplicates=True (--drop-duplicates) "
+        "if they were written twice by mistake."
+    )
+
+
 def caution(advice: Advice) -> str:
     """Write the cautions that apply; empty if there are none."""
     texts = (
         timing_caution(advice),
         rare_arms_caution(advice),
         loose_maximum_caution(advice),
-        above_optimum_caution(advice),
+        overshoot_caution(advice),
+        unseen_timing_caution(advice),
     )
     return " ".join(text for text in texts if text)
 
@@ -133,6 +185,18 @@ def timing_caution(advice: Advice) -> str:
         "The recommended policy assumes that the timing of the log repeats: with changes a tenth of the horizon "
         f"earlier or later, it earned {percent(recommended_share)} of the optimum. If the timing may differ, use: "
         f"{steady.candidate.name} ({percent(steady.share)}, and {percent(steady_share)} with changes earlier or later)."
+    )
+
+
+def unseen_timing_caution(advice: Advice) -> str:
+    """Say why no plan was considered although planning would pay, if the log covers too few horizons."""
+    if advice.kind != DriftKind.WHEN or advice.periods >= 2:  # noqa: PLR2004
+        return ""
+    rows, horizon = advice.survey.rows, advice.world.horizon
+    return (
+        "Planning the spending would need to know when things change. The log covers "
+        f"{rows:,} rounds, less than two horizons of {horizon:,}, so it cannot show whether its timing recurs, and no "
+        "plan was considered; if you know that it does, see PlanWithForecast and SpendingPlan."
     )
 
 
@@ -166,17 +230,20 @@ def loose_maximum_caution(advice: Advice) -> str:
     )
 
 
-def above_optimum_caution(advice: Advice) -> str:
-    """Warn if candidates earned more than the optimum."""
-    if max(standing.share for standing in advice.standings) <= ABOVE_OPTIMUM:
+def overshoot_caution(advice: Advice) -> str:
+    """Explain the optimum if candidates earned more than LP-Dynamic."""
+    if not advice.overshoots:
         return ""
     return (
-        "Some candidates earned more than 100% of the optimum, which is an optimum in expectation: single costs are so "
-        "large relative to this budget that chance decides when it is exhausted. Use the shares only to rank the "
-        "candidates."
+        "Single costs are large relative to this budget, and a policy plays until a cost exceeds it. The optimum that "
+        "is stated is that of a budget that is larger by the largest cost, which no policy exceeds on average."
     )
 
 
 def amount(value: float) -> str:
-    """Format a number for the text, with three significant digits."""
-    return number(value, digits=3)
+    """Format a number for the text, with three significant digits; what is below any precision is 0.
+
+    >>> amount(-7.28e-12), amount(14.93)
+    ('0', '14.9')
+    """
+    return number(value, digits=3) if abs(value) > SOLVER_PRECISION else "0"

@@ -1,4 +1,4 @@
-"""Simulated performance of the candidates on instances bootstrapped from a log, and the choice among them."""
+"""Simulated performance of the candidates on the instances that they are judged on, and the choice among them."""
 
 from __future__ import annotations
 
@@ -7,29 +7,30 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from driftsack.advice.candidates import FAMILIES, Candidate
+from driftsack.advice.budget_value import with_last_cost
+from driftsack.advice.candidates import FAMILIES, Candidate, candidates
+from driftsack.advice.judging import Judged
 from driftsack.benchmarks import lp_dynamic
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.simulation import simulate
 
-TOLERANCE: Final = 0.005  # of the best candidate's reward: within it, the candidate listed first is recommended
+TOLERANCE: Final = 0.01  # of the best candidate's reward: within it, the candidate listed first is recommended
+BY_CHANCE: Final = 1.02  # shares of the optimum up to this may be above 1 by chance
 TIME_SHIFT: Final = 0.1  # of the horizon: how much earlier or later changes come when the timing is shifted
 
 
 class Standing(NamedTuple):
-    """The simulated performance of a candidate on the bootstrapped instances.
+    """The simulated performance of a candidate.
 
     Attributes:
         candidate: The candidate.
-        reward: Mean total reward over the instances, in the problem's units.
-        share: Mean over the instances of the reward as a share of the optimum (LP-Dynamic).
+        share: Mean over the instances of the reward as a share of the optimum.
         low: Lower end of the 95% interval of the share over the instances.
         high: Upper end of that interval.
     """
 
     candidate: Candidate
-    reward: float
     share: float
     low: float
     high: float
@@ -40,21 +41,34 @@ class Standing(NamedTuple):
         if "forecast" in spec:
             spec["forecast"] = "the instance fitted to the log"
         about = {"name": self.candidate.name, "family": self.candidate.family, "policy": spec}
-        return {**about, "reward": self.reward, "share": self.share, "low": self.low, "high": self.high}
+        return {**about, "share": self.share, "low": self.low, "high": self.high}
+
+
+class Standings(NamedTuple):
+    """The simulated performance of all candidates.
+
+    Attributes:
+        of: The standing of each candidate.
+        overshoots: Whether candidates earned more than LP-Dynamic, because the last cost may exceed the budget. Shares
+            are then relative to the optimum of a budget that is larger by the largest cost.
+    """
+
+    of: tuple[Standing, ...]
+    overshoots: bool
 
 
 def simulate_candidates(
-    listed: Sequence[Candidate],
-    instances: Sequence[Instance],
+    judged: Sequence[Judged],
+    past: Instance | None,
     trials: int,
     seed: int,
     progress: Callable[[str, int], None] = lambda _name, _done: None,
-) -> list[Standing]:
+) -> Standings:
     """Simulate every candidate on every instance.
 
     Args:
-        listed: The candidates.
-        instances: The instances.
+        judged: The instances, with the past that plans are made from.
+        past: The instance that the plans of the listed candidates are made from; None without plans.
         trials: Trials of each candidate on each instance.
         seed: Seed of the first instance; the next ones have the following seeds.
         progress: Called with the candidate's name and the number of instances it has been simulated on.
@@ -62,22 +76,33 @@ def simulate_candidates(
     Returns:
         The standing of each candidate.
     """
-    optima = np.array([lp_dynamic(instance).value for instance in instances])
-    standings = []
-    for candidate in listed:
-        rewards = np.zeros(len(instances))
-        for k, instance in enumerate(instances):
-            rewards[k] = simulate(instance, candidate.policy, trials=trials, seed=seed + k).reward.mean()
+    problem = judged[0].instance.problem
+    listed = candidates(problem, past)
+    rivals = [candidates(problem, None if past is None else one.past) for one in judged]
+    rewards = np.zeros((len(listed), len(judged)))
+    for i, candidate in enumerate(listed):
+        for k, one in enumerate(judged):
+            rewards[i, k] = simulate(one.instance, rivals[k][i].policy, trials=trials, seed=seed + k).reward.mean()
             progress(candidate.name, k + 1)
-        standings.append(_standing(candidate, rewards, optima))
-    return standings
+    instances = [one.instance for one in judged]
+    shares = _shares(rewards, instances)
+    overshoots = bool(shares.mean(axis=1).max() > BY_CHANCE)
+    if overshoots:
+        shares = _shares(rewards, [with_last_cost(one) for one in instances])
+    return Standings(tuple(_standing(*pair) for pair in zip(listed, shares, strict=True)), overshoots)
 
 
-def _standing(candidate: Candidate, rewards: Floats, optima: Floats) -> Standing:
-    """Summarise a candidate's rewards; where the optimum is 0, any policy reaches it."""
-    shares = np.divide(rewards, optima, out=np.ones_like(rewards), where=optima > 0)
+def _shares(rewards: Floats, instances: Sequence[Instance]) -> Floats:
+    """(candidates, instances) Rewards over optima; where the optimum is 0, any policy reaches it."""
+    optima = np.array([lp_dynamic(one).value for one in instances])
+    shares: Floats = np.divide(rewards, optima, out=np.ones_like(rewards), where=optima > 0)
+    return shares
+
+
+def _standing(candidate: Candidate, shares: Floats) -> Standing:
+    """Summarise a candidate's shares of the optimum; what is above 1 is chance, and counts as 1."""
     low, high = np.quantile(shares, [0.025, 0.975])
-    return Standing(candidate, float(rewards.mean()), float(shares.mean()), float(low), float(high))
+    return Standing(candidate, *(min(float(part), 1.0) for part in (shares.mean(), low, high)))
 
 
 def first_near_best(standings: Sequence[Standing], families: Sequence[str] = FAMILIES) -> Standing:
@@ -87,19 +112,16 @@ def first_near_best(standings: Sequence[Standing], families: Sequence[str] = FAM
     return next(standing for standing in eligible if standing.share >= (1.0 - TOLERANCE) * best)
 
 
-def shares_with_shifted_timing(
-    standings: tuple[Standing, Standing], instances: Sequence[Instance], trials: int, seed: int
-) -> tuple[float, float]:
-    """Return both candidates' shares of the optimum when all changes come ``TIME_SHIFT`` earlier or later."""
-    first, second = standings
-    if len(instances[0].rewards) == 1:
-        return first.share, second.share
-    shifted = [_shifted(one, round((-1) ** k * TIME_SHIFT * one.horizon)) for k, one in enumerate(instances)]
-    again = simulate_candidates([first.candidate, second.candidate], shifted, trials, seed)
-    return again[0].share, again[1].share
+def share_with_shifted_timing(standing: Standing, judged: Sequence[Judged], trials: int, seed: int) -> float:
+    """Return a candidate's share of the optimum when all changes come ``TIME_SHIFT`` earlier or later."""
+    instances = [_shifted(one.instance, (-1) ** k) for k, one in enumerate(judged)]
+    policy = standing.candidate.policy
+    rewards = [simulate(one, policy, trials=trials, seed=seed + k).reward.mean() for k, one in enumerate(instances)]
+    return float(_shares(np.array([rewards]), instances).mean())
 
 
-def _shifted(instance: Instance, by: int) -> Instance:
-    """Shift the changes of an instance by ``by`` rounds, extending its first or last phase."""
+def _shifted(instance: Instance, direction: int) -> Instance:
+    """Shift the changes of an instance, extending its first or last phase."""
+    by = round(direction * TIME_SHIFT * instance.horizon)
     rounds = np.clip(np.arange(instance.horizon) - by, 0, instance.horizon - 1)
     return Instance(instance.problem, instance.rewards, instance.costs, instance.phase[rounds], instance.noise)

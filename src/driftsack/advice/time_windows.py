@@ -57,13 +57,23 @@ def merge_blocks(survey: Survey, block: int) -> Survey:
         )
     series = []
     for one in survey.series:
-        cells = len(one.values)
-        per_block = max(min(round(block * cells / survey.rows), cells // 2), 1)
-        blocks = cells // per_block
-        rounds = one.rounds[: blocks * per_block].reshape(blocks, per_block).mean(axis=1)
-        values = one.values[: blocks * per_block].reshape(blocks, per_block, -1).mean(axis=1)
+        per_block = cells_per_block(one, survey.rows, block)
+        rounds, values = in_blocks(one.rounds[:, None], per_block)[:, 0], in_blocks(one.values, per_block)
         series.append(Series(rounds, values, one.size * per_block, one.pulls))
     return dataclasses.replace(survey, series=tuple(series))
+
+
+def cells_per_block(one: Series, rows: int, block: int) -> int:
+    """Return how many cells of an arm make about ``block`` rounds, at most half of them."""
+    cells = len(one.values)
+    return max(min(round(block * cells / rows), cells // 2), 1)
+
+
+def in_blocks(values: Floats, size: int) -> Floats:
+    """(n // size, ...) Means of ``size`` successive rows; the rows after the last whole block are dropped."""
+    blocks = len(values) // size
+    means: Floats = values[: blocks * size].reshape(blocks, size, -1).mean(axis=1)
+    return means
 
 
 def shuffled_sums(survey: Survey, shuffles: int, rng: Generator) -> Iterator[RunningSums]:

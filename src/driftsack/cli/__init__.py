@@ -8,6 +8,7 @@ import typer
 
 from driftsack.cli.advise import advise
 from driftsack.cli.bench import bench
+from driftsack.cli.console import CommandLine
 from driftsack.cli.league import league
 from driftsack.cli.measure import measure
 from driftsack.cli.report import report
@@ -15,7 +16,7 @@ from driftsack.cli.reproduce import reproduce
 from driftsack.cli.run import run
 from driftsack.cli.verify import verify
 
-app = typer.Typer(
+app = CommandLine(
     name="driftsack",
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -18,17 +18,20 @@ from driftsack.cli.console import (
     check_file,
     line_per_task,
     messages,
+    native_messages_dropped,
     number_column,
     plain_errors,
     print_json,
+    print_table,
     progress_bar,
+    refuse_needless,
     results,
-    rich_table,
     share_column,
 )
 from driftsack.core.errors import LogError, SettingError
 from driftsack.core.names import Amounts
 from driftsack.core.text import percent
+from driftsack.logs.stream import PARQUET
 
 if TYPE_CHECKING:
     from driftsack.advice import Advice
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 STANDINGS: Final = (
     Column("candidate", lambda row: str(row["candidate"].name)),
     number_column("reward"),
-    share_column("share", "of the optimum"),
+    share_column("share", "share of the optimum"),
     Column("95% of instances", lambda row: f"{percent(row['low'])} to {percent(row['high'])}"),
 )
 
@@ -47,10 +50,30 @@ HorizonOption = Annotated[
         min=2, help="Rounds that the budget is for; the log is stretched to them. Default: the rows of the log."
     ),
 ]
-ResourceOption = Annotated[
+CostOption = Annotated[
     list[str] | None,
-    typer.Option(help="Column of a resource; repeat for each. Default: those whose names begin with cost."),
+    typer.Option(
+        "--cost",
+        "--resource",
+        metavar="COLUMN",
+        help="Column of a resource; repeat for each. Default: those whose names begin with cost.",
+    ),
 ]
+KnownArmOption = Annotated[
+    list[str] | None, typer.Option(help="An arm that may occur; repeat for each. Default: those that do.")
+]
+LostOption = Annotated[
+    bool,
+    typer.Option("--lost", help="Accept empty rewards: these outcomes were lost, and nothing is learnt from them."),
+]
+DropOption = Annotated[
+    bool, typer.Option("--drop-duplicates", help="Leave out rows that repeat an earlier row in every column.")
+]
+
+
+def column_option(role: str) -> Any:
+    """An option that names the column of a role."""
+    return typer.Option(metavar="COLUMN", help=f"Column of the {role}.")
 
 
 def amount(text: str) -> tuple[str, float]:
@@ -75,7 +98,8 @@ CostMaxOption = Annotated[
     typer.Option(
         parser=amount,
         metavar="[NAME=]NUMBER",
-        help="The largest cost of a round; repeat for each resource, in their order or as NAME=NUMBER. Default: 1.",
+        help="The largest cost of a round; repeat for each resource, in their order or as NAME=NUMBER. Default: the "
+        "largest in the log.",
     ),
 ]
 BlockOption = Annotated[
@@ -91,11 +115,21 @@ def advise(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A .csv or .parquet file with one row per round.")],
     budget: BudgetOption,
     horizon: HorizonOption = None,
-    resource: ResourceOption = None,
-    arm: Annotated[list[str] | None, typer.Option(help="An arm that may occur; repeat for each. Default: any.")] = None,
-    reward_max: Annotated[float, typer.Option(help="The largest reward of a round.")] = 1.0,
+    time: Annotated[str, column_option("time")] = "time",
+    arm: Annotated[str, column_option("arm")] = "arm",
+    reward: Annotated[str, column_option("reward")] = "reward",
+    cost: CostOption = None,
+    propensity: Annotated[str, column_option("propensity")] = "propensity",
+    known_arm: KnownArmOption = None,
+    reward_max: Annotated[
+        float | None, typer.Option(help="The largest reward of a round. Default: the largest in the log.")
+    ] = None,
     cost_max: CostMaxOption = None,
-    separator: Annotated[str, typer.Option(help="The separator of the columns of a CSV file.")] = ",",
+    lost: LostOption = False,
+    drop_duplicates: DropOption = False,
+    separator: Annotated[
+        str | None, typer.Option(help="The separator of the columns of a CSV file. Default: a comma.")
+    ] = None,
     block: BlockOption = 1,
     windows: Annotated[int | None, typer.Option(min=2, help="Windows of time in which drift is measured.")] = None,
     plans: PlansOption = True,
@@ -103,32 +137,49 @@ def advise(
     trials: Annotated[int, typer.Option(min=1, help="Trials of each candidate on each instance.")] = 4,
     seed: SeedOption = 0,
     out: Annotated[Path, typer.Option(help="The HTML page to write.")] = Path("advice.html"),
+    learner: Annotated[
+        Path | None, typer.Option(help="The recommended policy, for Learner.load. Default: --out with .learner.")
+    ] = None,
     world: Annotated[Path | None, typer.Option(help="Where to save the fitted instance, for Instance.load.")] = None,
     bad_rows: Annotated[Path | None, typer.Option(help="Where to write the invalid rows of the log, as CSV.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Analyse a log: whether it drifts, whether that matters, which policy to use, and what more budget is worth.
 
-    The columns of the log are time, arm (empty if skipped), reward, one for each resource, and, if known, propensity.
+    The log has one row per round, in any units. Its columns are time, arm (empty if skipped), reward, one for each
+    resource and, if known, propensity; name them if they are called otherwise.
 
     Example: driftsack advise log.csv --budget 500 --budget 800 --horizon 10000
+
+    Example: driftsack advise log.csv --time ts --arm model --reward ok --cost usd --cost seconds
+    --budget usd=20 --budget seconds=50000
     """
     from driftsack.advice import advise as compute  # noqa: PLC0415  (kernels load only where used)
+    from driftsack.advice.advice import check_not_begun  # noqa: PLC0415
 
+    policy = out.with_suffix(".learner") if learner is None else learner
+    is_parquet = log.suffix.lower() in PARQUET
     with plain_errors():
+        refuse_needless({"--separator": separator if is_parquet else None}, "on a Parquet file")
         check_file(out, "--out")
+        check_file(policy, "--learner")
+        check_not_begun(policy)
         if world is not None:
             check_file(world, "--world")
-    with plain_errors(), bad_rows_saved(bad_rows), progress_bar() as bar:
+    quiet = native_messages_dropped() if is_parquet else contextlib.nullcontext()
+    with plain_errors(), quiet, bad_rows_saved(bad_rows), progress_bar() as bar:
         advice = compute(
             log,
             in_order_or_by_name(budget, "--budget"),
             horizon,
-            resources=resource,
-            arms=arm,
+            resources=cost,
+            arms=known_arm,
             reward_max=reward_max,
-            cost_max=in_order_or_by_name(cost_max, "--cost-max") if cost_max else 1.0,
-            separator=separator,
+            cost_max=in_order_or_by_name(cost_max, "--cost-max") if cost_max else None,
+            separator="," if separator is None else separator,
+            columns={"time": time, "arm": arm, "reward": reward, "propensity": propensity},
+            lost=lost,
+            drop_duplicates=drop_duplicates,
             block=block,
             windows=windows,
             plans=plans,
@@ -138,13 +189,15 @@ def advise(
             progress=line_per_task(bar),
         )
         bar.stop()
-        advice.write(out)
+        advice.write(out, policy)
+        advice.save(policy, seed)
         if world is not None:
             advice.world.save(world)
     if as_json:
-        print_json({**advice.to_dict(), "page": str(out)})
+        print_json({**advice.to_dict(), "page": str(out), "learner": str(policy)})
     else:
-        print_advice(advice, f"Candidates on {worlds} instances fitted to {log.name}", out)
+        print_advice(advice, f"Candidates on {worlds} instances resampled from {log.name}.")
+        messages.print(Text(f"Page: {out}   Recommended policy, ready to use: ds.Learner.load({str(policy)!r})"))
 
 
 def in_order_or_by_name(amounts: list[tuple[str, float]], option: str) -> Amounts:
@@ -158,12 +211,12 @@ def in_order_or_by_name(amounts: list[tuple[str, float]], option: str) -> Amount
     return named
 
 
-def print_advice(advice: Advice, title: str, page: Path) -> None:
-    """Print the summary, the candidates and the path of the page."""
+def print_advice(advice: Advice, title: str) -> None:
+    """Print the summary and the candidates."""
     results.print(Text(str(advice)))
-    rows = sorted((standing._asdict() for standing in advice.standings), key=lambda row: -row["share"])
-    results.print(rich_table(rows, STANDINGS, title))
-    messages.print(Text(f"Page: {page}"))
+    listed = ({**standing._asdict(), "reward": advice.reward(standing)} for standing in advice.standings)
+    rows = sorted(listed, key=lambda row: -row["share"])
+    print_table(rows, STANDINGS, title)
 
 
 @contextlib.contextmanager

@@ -15,9 +15,10 @@ from driftsack.cli.console import (
     messages,
     plain_errors,
     print_json,
+    print_table,
     progress_bar,
+    refuse_needless,
     results,
-    rich_table,
     single_line,
     text_column,
 )
@@ -71,6 +72,8 @@ def bench(
         run_soak(operations, seed, processes, as_json)
         return
     if files is not None:
+        with plain_errors():
+            refuse_needless({"--quick": quick, "--against": against, "--markdown": markdown}, "with --files")
         read_damaged_files(files, as_json)
         return
     from driftsack.bench.tables import run_bench  # noqa: PLC0415  (SciPy and highspy load only where they are used)
@@ -86,7 +89,7 @@ def bench(
         print_json({"machine": measured.machine, "tables": measured.tables})
         return
     for title, rows in measured.tables.items():
-        results.print(rich_table(rows, columns_of(rows)[:SHOWN], title))
+        print_table(rows, columns_of(rows)[:SHOWN], f"{title}.")
     messages.print("More columns: --markdown FILE or --json.")
 
 
@@ -104,7 +107,7 @@ def read_damaged_files(files: int, as_json: bool) -> None:
             f"{len(report.failures):,} failures"
         )
         for failure in report.failures[:SHOWN]:
-            results.print(failure, markup=False)
+            results.print(failure)
     if report.failures:
         raise typer.Exit(1)
 

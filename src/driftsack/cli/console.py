@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from rich.console import Console
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, Group, JustifyMethod
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -30,8 +35,28 @@ from driftsack.core.text import number
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The seed; the same seed gives the same results.")]
 
-messages = Console(stderr=True)
-results = Console()
+MARGIN = 2  # characters between two columns of a table
+
+messages = Console(stderr=True, markup=False, emoji=False)  # names may contain brackets and colons
+results = Console(markup=False, emoji=False)
+
+
+class CommandLine(typer.Typer):
+    """The commands; output that cannot be written ends in one line instead of a traceback."""
+
+    def __call__(self, *arguments: Any, **settings: Any) -> Any:
+        """Run the command that the arguments name."""
+        try:
+            try:
+                return super().__call__(*arguments, **settings)
+            finally:
+                sys.stdout.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to be written at exit
+            closed = error.errno == errno.EPIPE
+            reason = "it was closed before its end" if closed else error.strerror or str(error)
+            messages.print(Text.assemble(("error", "bold red"), f" the output could not be written: {reason}."))
+            sys.exit(1)
 
 
 class RateColumn(ProgressColumn):
@@ -78,6 +103,33 @@ def single_line(bar: Progress) -> Callable[[str, int, int], None]:
         bar.update(line, completed=done, total=total, description=what)
 
     return show
+
+
+@contextlib.contextmanager
+def native_messages_dropped() -> Iterator[None]:
+    """Drop what compiled libraries write to stderr themselves, such as the panics of Polars on a damaged file."""
+    own, python_stderr = os.dup(2), sys.stderr
+    if python_stderr is sys.__stderr__:
+        sys.stderr = os.fdopen(os.dup(own), "w", buffering=1, encoding="utf-8", errors="replace")
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
+        sys.stderr = python_stderr
+
+
+def refuse_needless(given: Mapping[str, Any], why: str) -> None:
+    """Raise an error for options that were given and would be ignored.
+
+    Args:
+        given: The value of each option; None or False if it was not given.
+        why: When it is ignored, such as "with --example 1".
+    """
+    needless = [option for option, value in given.items() if value is not None and value is not False]
+    if needless:
+        raise SettingError(f"{needless[0]} has no effect {why}; leave it out.")
 
 
 def note(sentence: str) -> None:
@@ -161,17 +213,34 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
     ]
 
 
-def rich_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], caption: str) -> Table:
-    """A table for the terminal; brackets and colons in its texts are not read as markup."""
-    unbroken = caption.replace(" ", "\u00a0")  # a title wider than its table is not broken into lines
-    table = Table(title=Text(unbroken, style="table.title"), title_justify="left")
-    for column in columns:
-        table.add_column(
-            Text(column.title),
-            justify="right" if column.numeric else "left",
-            no_wrap=column.numeric,
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*(Text(column.cell(row)) for column in columns))
-    return table
+def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], caption: str) -> None:
+    """Print a table below its caption, wider than the terminal if its longest words do not fit."""
+    results.print(rich_table(rows, columns, caption, results.width), crop=False)
+
+
+def rich_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], caption: str, width: int = 80) -> Group:
+    """A table below its caption, in which no word is broken.
+
+    Args:
+        rows: The rows.
+        columns: The columns.
+        caption: A sentence.
+        width: Characters of the terminal; a table with longer words is wider.
+
+    Returns:
+        The caption and the table.
+    """
+    cells = [[column.cell(row) for column in columns] for row in rows]
+    texts = [[column.title, *(row[k] for row in cells)] for k, column in enumerate(columns)]
+    least = [
+        max(cell_len(piece) for text in part for piece in ([text] if column.numeric else text.split() or [""]))
+        for column, part in zip(columns, texts, strict=True)
+    ]
+    needed = sum(least) + MARGIN * len(columns)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, width=needed if needed > width else None)
+    for column, most in zip(columns, least, strict=True):
+        justify: JustifyMethod = "right" if column.numeric else "left"
+        table.add_column(Text(column.title), justify=justify, no_wrap=column.numeric, overflow="fold", min_width=most)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    return Group(Text(caption, style="bold"), table)

@@ -15,9 +15,10 @@ from driftsack.cli.console import (
     number_column,
     plain_errors,
     print_json,
+    print_table,
     progress_bar,
+    refuse_needless,
     results,
-    rich_table,
     share_column,
     single_line,
     text_column,
@@ -83,11 +84,13 @@ def league(
     from driftsack.sweeps.league_report import run_held_out, run_league  # noqa: PLC0415
 
     conditions = Conditions(delay, arms, resources, loose)
-    with plain_errors(), progress_bar() as bar:
+    with plain_errors():
+        refuse_needless({"--address": address if engine == "local" else None}, "without --engine ray")
         if held_out is None:
             needless = [*(["per-family"] if per_family is not None else []), *conditions.changed]
             if needless:
                 raise SettingError(f"--{needless[0]} needs --held-out SEED, since the league's instances are fixed.")
+    with plain_errors(), progress_bar() as bar:
         chosen, show = make_engine(engine, workers, address), single_line(bar)
         if held_out is None:
             found = run_league(out, trials, horizon, seed, chosen, show, note)
@@ -99,14 +102,15 @@ def league(
     columns = [
         text_column("policy"),
         share_column("mean_share", "mean", error="mean_share_se"),
-        share_column("least_share", "least"),
-        share_column("most_share", "most"),
+        share_column("least_share", "worst instance"),
+        share_column("most_share", "best instance"),
         number_column("refused"),
     ]
     over = "trials" if held_out is None else "instances"
     under = f", {conditions}" if conditions.changed else ""
-    title = f"Share of LP-Dynamic, {found.instances} instances, {trials} trials{under} (± standard error over {over})"
-    results.print(rich_table(found.overview.iter_rows(named=True), columns, title))
+    count = f"{found.instances} instances, {trials} trials each{under}"
+    title = f"Shares of LP-Dynamic on {count}, ± standard errors over {over}."
+    print_table(found.overview.iter_rows(named=True), columns, title)
     if found.leaders:
         columns = [
             text_column("family"),
@@ -116,15 +120,19 @@ def league(
             share_column("second_share", "share"),
             share_column("baseline_share", "uniform"),
         ]
-        results.print(rich_table(found.leaders, columns, "Policies that are told nothing of the instance, by family"))
+        print_table(
+            found.leaders,
+            columns,
+            "The best policies of each family that are told nothing of the instance, ± standard errors.",
+        )
     if found.leads is not None and found.against_best is not None:
         columns = [
             text_column("policy", "rival"),
             share_column("lead", "Adaptive leads by", error="lead_se"),
             share_column("ahead", "ahead in"),
         ]
-        title = "Lead of Adaptive in % of LP-Dynamic, paired by instance, and the % of instances in which it is ahead"
-        results.print(rich_table(found.leads.head(8).iter_rows(named=True), columns, title))
+        title = "Leads of Adaptive in % of LP-Dynamic, paired by instance, ± standard errors; and where it is ahead."
+        print_table(found.leads.head(8).iter_rows(named=True), columns, title)
         best = {name: 100 * value for name, value in found.against_best.items()}
         results.print(
             f"Against the best rival of each instance: {best['mean']:+.1f}% on average; at most 1% below it in "

@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from driftsack.cli.console import JsonOption, columns_of, messages, plain_errors, print_json, results, rich_table
+from driftsack.cli.console import (
+    JsonOption,
+    columns_of,
+    messages,
+    plain_errors,
+    print_json,
+    print_table,
+    refuse_needless,
+    results,
+)
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.text import number
@@ -20,9 +29,11 @@ def measure(
     example: Annotated[
         int | None, typer.Option(min=1, max=4, help="Measure one of the paper's examples instead.")
     ] = None,
-    alpha: Annotated[float, typer.Option(help="The change point of Example 3, as a share of the horizon.")] = 0.5,
-    periods: Annotated[int, typer.Option(min=1, help="Periods of Example 4.")] = 10,
-    horizon: Annotated[int, typer.Option(min=2, help="Rounds of an example.")] = 10_000,
+    alpha: Annotated[
+        float | None, typer.Option(help="The change point of Example 3, as a share of the horizon. Default: 0.5.")
+    ] = None,
+    periods: Annotated[int | None, typer.Option(min=1, help="Periods of Example 4. Default: 10.")] = None,
+    horizon: Annotated[int | None, typer.Option(min=2, help="Rounds of an example. Default: 10,000.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("out"),
     as_json: JsonOption = False,
 ) -> None:
@@ -46,36 +57,43 @@ def measure(
         print_json({name: part for name, part in page._asdict().items() if name != "best"} | {"figures": figures})
         return
     for title, rows in tables(page._asdict()).items():
-        results.print(rich_table(rows, columns_of(rows), title))
+        print_table(rows, columns_of(rows), title)
     results.print(
         "* A rate, its constant taken as 1. Theorem 2 is about the worst instance with these measures.",
         style="dim",
     )
-    results.print(f"\n[bold]{page.meaning}[/]")
+    results.print(f"\n{page.meaning}", style="bold")
     messages.print(f"Figure: {figures[0]} (and .svg, .pdf)")
 
 
-def named_instance(file: Path | None, example: int | None, alpha: float, periods: int, horizon: int) -> Instance:
+def named_instance(
+    file: Path | None, example: int | None, alpha: float | None, periods: int | None, horizon: int | None
+) -> Instance:
     """The instance that the options name."""
     from driftsack import instances  # noqa: PLC0415
 
     if (file is None) == (example is None):
         raise SettingError("name one instance: a file that Instance.save wrote, or --example 1, 2, 3 or 4.")
     if file is not None:
+        refuse_needless({"--alpha": alpha, "--periods": periods, "--horizon": horizon}, "on an instance from a file")
         return Instance.load(file)
+    ignored = {"--alpha": alpha} if example != 3 else {}  # noqa: PLR2004
+    ignored |= {"--periods": periods} if example != 4 else {}  # noqa: PLR2004
+    refuse_needless(ignored, f"with --example {example}")
+    rounds = 10_000 if horizon is None else horizon
     if example == 3:  # noqa: PLR2004
-        return instances.example_3(alpha, horizon)
+        return instances.example_3(0.5 if alpha is None else alpha, rounds)
     if example == 4:  # noqa: PLR2004
-        return instances.example_4(periods, horizon)
-    return instances.example_1(horizon) if example == 1 else instances.example_2(horizon)
+        return instances.example_4(10 if periods is None else periods, rounds)
+    return instances.example_1(rounds) if example == 1 else instances.example_2(rounds)
 
 
 def tables(page: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """The rows of each table, by its title."""
     about = page["instance"]
     title = (
-        f"{about['horizon']:,} rounds, {about['arms']} arms, {about['resources']} resources, "
-        f"{about['distinct_rows']:,} distinct rows: drift"
+        f"Drift of an instance with {about['horizon']:,} rounds, {about['arms']} arms, {about['resources']} resources "
+        f"and {about['distinct_rows']:,} distinct rows."
     )
     missing = "too many rows" if min(about["rate"]) > 0 else "without limit, or too many rows"
     sections = {
@@ -83,7 +101,7 @@ def tables(page: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
             {"measure": name, "value": missing if value is None else number(value, digits=6)}
             for name, value in page["measures"].items()
         ],
-        "Benchmarks": [
+        "Benchmarks with the gaps of their certificates.": [
             {
                 "benchmark": name,
                 "value": number(row["value"], digits=6),
@@ -92,18 +110,20 @@ def tables(page: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
             }
             for name, row in page["benchmarks"].items()
         ],
-        "The paper's windows": [{"window": name, "rounds": value} for name, value in page["windows"].items()],
+        "Windows by the formula of the paper.": [
+            {"window": name, "rounds": value} for name, value in page["windows"].items()
+        ],
     }
     bounds = page["bounds"]
     if bounds:
-        sections["Bounds on the regret, in units of reward_max"] = side_by_side(bounds)
+        sections["Bounds on the regret, in units of reward_max."] = side_by_side(bounds)
         rounds = bounds["trivial"]["rounds"]
         others = {
             "difference of rewards from the LPs (Lemma 3)": bounds["lemma_3"]["rewards"],
             "difference of costs from the LPs (Lemma 3)": bounds["lemma_3"]["costs"],
             "rounds lost by stopping (Corollary 1)": bounds["corollary_1"]["total"],
         }
-        sections["Other bounds"] = [
+        sections["Other bounds of the paper."] = [
             {"bound": name, "at most": rounded(value), "trivial bound": rounded(rounds)}
             for name, value in others.items()
         ]

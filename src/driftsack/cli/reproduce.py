@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from driftsack.cli.console import (
     JsonOption,
@@ -16,9 +17,10 @@ from driftsack.cli.console import (
     number_column,
     plain_errors,
     print_json,
+    print_table,
     progress_bar,
+    refuse_needless,
     results,
-    rich_table,
     text_column,
 )
 from driftsack.core.text import number
@@ -30,8 +32,12 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    trials: Annotated[int, typer.Option(min=1, help="Trials of each policy on each instance.")] = 100,
-    horizon: Annotated[int, typer.Option(min=100, help="Rounds of a trial; budgets grow with it.")] = 10_000,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trials of each policy on each instance. Default: 100.")
+    ] = None,
+    horizon: Annotated[
+        int | None, typer.Option(min=100, help="Rounds of a trial; budgets grow with it. Default: 10,000.")
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -64,6 +70,11 @@ def reproduce(
     from driftsack import paper  # noqa: PLC0415  (Polars and Matplotlib load only where they are used)
     from driftsack.paper.experiments import HELD_OUT_SEED, SELECTION_SEED  # noqa: PLC0415
 
+    with plain_errors():
+        if oco:
+            given = {"--calibrate": calibrate, "--trials": trials, "--horizon": horizon, "--seed": seed}
+            refuse_needless(given, "with --oco")
+    trials, horizon = trials or 100, horizon or 10_000
     default = SELECTION_SEED if calibrate else HELD_OUT_SEED
     chosen = default if seed is None else seed
     with plain_errors(), progress_bar() as bar:
@@ -83,7 +94,7 @@ def reproduce(
         print_json({"grid": result.to_dicts(), "trials": trials, "horizon": horizon, "seed": chosen})
     else:
         rows = result.to_dicts()
-        results.print(rich_table(rows, columns_of(rows), "How many claims hold, the best setting first"))
+        print_table(rows, columns_of(rows), "The number of claims that hold in each setting, the best setting first.")
 
 
 def selected_on(setting: str, seed: int) -> str:
@@ -102,8 +113,8 @@ def print_reproduction(reproduction: Reproduction, as_json: bool = False) -> Non
         print_json(reproduction.to_dict())
         return
     columns = [text_column(name) for name in ("verdict", "claim", "numbers")]
-    titles = {None: "Claims about the instances"} | {
-        name: f"Claims about policies, {name} setting{selected_on(name, reproduction.seed)}"
+    titles = {None: "Claims about the instances."} | {
+        name: f"Claims about policies in the {name} setting{selected_on(name, reproduction.seed)}; ± are standard errors."
         for name in reproduction.settings
     }
     for setting, title in titles.items():
@@ -112,7 +123,7 @@ def print_reproduction(reproduction: Reproduction, as_json: bool = False) -> Non
             for claim in reproduction.claims
             if claim.setting == setting
         ]
-        results.print(rich_table(rows, columns, title))
+        print_table(rows, columns, title)
     speed = reproduction.speed
     if speed.ratio is not None:
         messages.print(
@@ -137,8 +148,12 @@ def print_section_4(section_4: OcoReproduction, as_json: bool = False) -> None:
         number_column("q_bar_w", "q̄W"),
         number_column("draws"),
     ]
-    results.print(rich_table(section_4.table.iter_rows(named=True), columns, "Section 4: means over the draws"))
+    print_table(
+        section_4.table.iter_rows(named=True),
+        columns,
+        "Section 4: means over the draws; exponents below have ± standard errors.",
+    )
     for claim in section_4.claims:
-        results.print(f"[bold]{claim.verdict:<9}[/] {claim.claim}\n          {claim.measured}", highlight=False)
+        results.print(Text.assemble((f"{claim.verdict:<9}", "bold"), f" {claim.claim}\n          {claim.measured}"))
     files = f"Figure: {section_4.figures[0]} (and .svg, .pdf)   Table: {section_4.csv}"
     messages.print(f"{files}   {section_4.seconds:.1f} s")

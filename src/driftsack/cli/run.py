@@ -14,9 +14,9 @@ from driftsack.cli.console import (
     number_column,
     plain_errors,
     print_json,
+    print_table,
     progress_bar,
-    results,
-    rich_table,
+    refuse_needless,
     share_column,
     single_line,
     text_column,
@@ -54,6 +54,8 @@ def run(
     from driftsack import sweeps  # noqa: PLC0415  (Polars and SciPy load only where they are used)
     from driftsack.sweeps.engines import make_engine  # noqa: PLC0415
 
+    with plain_errors():
+        refuse_needless({"--address": address if engine == "local" else None}, "without --engine ray")
     with plain_errors(), progress_bar() as bar:
         show = single_line(bar)
 
@@ -79,7 +81,7 @@ def print_summary(table: pl.DataFrame) -> None:
         text_column("policy"),
         number_column("trials"),
         number_column("reward", error="reward_se"),
-        share_column("optimum_share", "of the optimum", error="optimum_share_se"),
+        share_column("optimum_share", "share of the optimum", error="optimum_share_se"),
         number_column("stopping_time", "stopping time", error="stopping_time_se"),
     ]
-    results.print(rich_table(table.iter_rows(named=True), columns, "Mean ± standard error"))
+    print_table(table.iter_rows(named=True), columns, "Means over all trials of all seeds, ± their standard errors.")

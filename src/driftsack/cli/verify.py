@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.console import Group
+from rich.text import Text
 
 from driftsack.cli.console import (
     JsonOption,
@@ -57,23 +58,18 @@ def verify(
         results.print(_table(rows))
     wrong = [row["name"] for row in rows if not row["as_documented"]]
     if wrong:
-        messages.print(f"[bold red]not as documented[/] {', '.join(wrong)}", highlight=False)
+        messages.print(Text.assemble(("not as documented", "bold red"), f" {', '.join(wrong)}"))
         raise typer.Exit(code=1)
     messages.print(f"{len(rows)} statements, {sum(row['seconds'] for row in rows):.0f} s: every verdict as documented")
 
 
-def _table(rows: list[dict[str, Any]]) -> Table:
-    """A table of the verdicts, with the meaning of each margin below its number."""
-    table = Table(title="Statements of the paper and on Adaptive", title_justify="left", show_lines=True)
-    for name in ("statement", "says", "verdict", "tried", "worst margin and its meaning"):
-        table.add_column(name, justify="right" if name == "tried" else "left", overflow="fold")
+def _table(rows: list[dict[str, Any]]) -> Group:
+    """The verdicts, one statement after the other, since sentences do not fit into the columns of a table."""
+    parts = []
     for row in rows:
         colour = "green" if row["as_documented"] else "red"
-        table.add_row(
-            f"{row['name']}\n[dim]{row['source']}[/]",
-            row["says"],
-            f"[{colour}]{row['verdict']}[/]",
-            number(row["tried"]),
-            f"{number(row['margin'], digits=2)}\n[dim]{row['note']}; rejected too: {row['competitor']}[/]",
-        )
-    return table
+        counts = f"tried {number(row['tried'])}, worst margin {number(row['margin'], digits=2)}: {row['note']}"
+        title = ((row["name"], "bold"), f" ({row['source']}): ", (row["verdict"], colour))
+        rejected = f"rejected too: {row['competitor']}"
+        parts.append(Text.assemble(*title, f"\n  {row['says']}\n  {counts}\n  {rejected}\n"))
+    return Group(Text("Statements of the paper and on Adaptive.\n", style="bold"), *parts)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # loading Polars takes a quarter of a second, which ``import 
     import polars as pl
 
 ISO_DATE: Final = r"^\s*\d{4}-\d\d-\d\d"
+TRUTH: Final = {"true": 1.0, "false": 0.0}
 DATE_SAMPLE: Final = 1_000  # leading times that decide whether the column holds dates
 
 
@@ -60,11 +61,17 @@ def arm_names(column: pl.Series) -> pl.Series:
 
 
 def to_numbers(column: pl.Series) -> Floats:
-    """Convert to floats; values that are not numbers become NaN."""
+    """Convert to floats, with 1 for ``true`` and 0 for ``false``; values that are not numbers become NaN."""
     import polars as pl  # noqa: PLC0415
 
     text = column.str.strip_chars() if column.dtype == pl.String else column
-    return text.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
+    numbers = text.cast(pl.Float64, strict=False)
+    if column.dtype == pl.String and numbers.null_count() > text.null_count():
+        truth = text.str.to_lowercase().replace_strict(
+            {"true": 1.0, "false": 0.0}, default=None, return_dtype=pl.Float64
+        )
+        numbers = numbers.fill_null(truth)
+    return numbers.fill_null(float("nan")).to_numpy()
 
 
 def holds_dates(column: pl.Series) -> bool:

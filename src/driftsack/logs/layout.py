@@ -2,19 +2,20 @@
 
 A log has one row per round, with the columns ``time``, ``arm`` (empty if the round was skipped), ``reward``, one column
 for each resource (those whose names begin with ``cost``, or those that the caller names) and, optionally,
-``propensity``: the probability with which the arm was chosen. A full-information table has the outcomes of *every* arm
-in the columns ``reward:ARM`` and ``RESOURCE:ARM``. A file may contain both.
+``propensity``: the probability with which the arm was chosen. Columns with other names are mapped to these roles. A
+full-information table has the outcomes of *every* arm in the columns ``reward:ARM`` and ``RESOURCE:ARM``. A file may
+contain both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import above_zero, vector
+from driftsack.core.checks import above_zero, flag, vector
 from driftsack.core.errors import LogError, OutOfRangeError, SettingError
 from driftsack.core.names import Amounts, by_name, checked_names
 
@@ -24,6 +25,7 @@ REWARD: Final = "reward"
 PROPENSITY: Final = "propensity"
 COST: Final = "cost"
 ARM_SEPARATOR: Final = ":"  # between a quantity and an arm in the columns of a full-information table
+ROLES: Final = (TIME, ARM, REWARD, PROPENSITY)
 SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -33,14 +35,21 @@ class ReadOptions(NamedTuple):
     Attributes:
         resources: Columns of the resources; None for those whose names begin with ``cost``.
         arms: Names of all arms; None for those that occur in the log.
-        reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
+        reward_max: Largest possible reward of a round; None for the largest in the log.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name; None for
+            the largest in the log.
+        columns: The file's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, if they differ.
+        lost: Whether a played row may have an empty reward, because its outcome was lost.
+        drop_duplicates: Whether to leave out rows that repeat an earlier one in every column.
     """
 
     resources: Sequence[str] | None = None
     arms: Sequence[str] | None = None
-    reward_max: float = 1.0
-    cost_max: Amounts = 1.0
+    reward_max: float | None = None
+    cost_max: Amounts | None = None
+    columns: Mapping[str, str] | None = None
+    lost: bool = False
+    drop_duplicates: bool = False
 
 
 class Layout(NamedTuple):
@@ -52,8 +61,10 @@ class Layout(NamedTuple):
         played: Whether the columns ``arm`` and ``reward`` exist, so that each row records a choice.
         propensity: Whether the column ``propensity`` exists.
         table: Whether the outcomes of every arm are given (full information).
-        reward_max: Largest possible reward.
-        cost_max: (d,) Largest possible costs.
+        maxima: (1 + d,) Largest possible reward and costs; infinite where they are taken from the log.
+        names: The file's own name of each column that has another one here.
+        lost: Whether a played row may have an empty reward.
+        drop_duplicates: Whether to leave out rows that repeat an earlier one.
     """
 
     resources: tuple[str, ...]
@@ -61,8 +72,10 @@ class Layout(NamedTuple):
     played: bool
     propensity: bool
     table: bool
-    reward_max: float
-    cost_max: Floats
+    maxima: Floats
+    names: dict[str, str]
+    lost: bool
+    drop_duplicates: bool
 
     @property
     def columns(self) -> list[str]:
@@ -77,11 +90,11 @@ class Layout(NamedTuple):
         return names
 
 
-def find_layout(columns: Sequence[str], options: ReadOptions, name: str, separator: str = ",") -> Layout:
+def find_layout(header: Sequence[str], options: ReadOptions, name: str, separator: str = ",") -> Layout:
     """Assign a role to each column, or raise an error that names the missing ones.
 
     Args:
-        columns: Names in the header.
+        header: Names in the header.
         options: What the caller says about the log.
         name: The log's name in error messages.
         separator: Character that separates the columns.
@@ -92,14 +105,13 @@ def find_layout(columns: Sequence[str], options: ReadOptions, name: str, separat
     >>> find_layout(["time", "arm", "reward", "cost_money"], ReadOptions(), "log.csv").resources
     ('cost_money',)
     """
-    check_separator(columns, name, separator)
+    check_separator(header, name, separator)
+    own = _checked_mapping(header, options.columns, name)
+    columns = _with_roles(header, own)
     resources = _resource_columns(columns, options, name)
     parts = [column.split(ARM_SEPARATOR, 1) for column in columns if ARM_SEPARATOR in column]
     tabled = tuple(dict.fromkeys(arm for part, arm in parts if part in (REWARD, *resources)))
     arms = _checked_names(options.arms, "arms") or tabled or None
-    amounts = vector(one_per_resource(options.cost_max, "cost_max", resources), "cost_max", len(resources))
-    if (amounts <= 0).any():
-        raise OutOfRangeError(f"cost_max must be above 0, got {amounts.min():g}.")
     played = ARM in columns or not tabled
     layout = Layout(
         resources=resources,
@@ -107,11 +119,48 @@ def find_layout(columns: Sequence[str], options: ReadOptions, name: str, separat
         played=played,
         propensity=PROPENSITY in columns and played,
         table=bool(tabled),
-        reward_max=above_zero(options.reward_max, "reward_max"),
-        cost_max=amounts,
+        maxima=_maxima(options, resources),
+        names=own,
+        lost=flag(options.lost, "lost"),
+        drop_duplicates=flag(options.drop_duplicates, "drop_duplicates"),
     )
     _check_present(layout.columns, columns, name)
     return layout
+
+
+def _checked_mapping(header: Sequence[str], given: Mapping[str, str] | None, name: str) -> dict[str, str]:
+    """Return the file's own names of the columns whose names differ, by role."""
+    own = {str(role): str(column) for role, column in (given or {}).items() if str(role) != str(column)}
+    unknown = [role for role in own if role not in ROLES]
+    if unknown:
+        raise SettingError(
+            f"columns must map {', '.join(ROLES)} to columns of the log, got {', '.join(unknown)}; name the columns of "
+            "costs as resources=[...] (--cost)."
+        )
+    absent = [column for column in own.values() if column not in header]
+    if absent:
+        raise LogError(
+            f"{name} lacks the column{'s' * (len(absent) > 1)} {', '.join(absent)}; it has {', '.join(header)}."
+        )
+    return own
+
+
+def _with_roles(header: Sequence[str], own: Mapping[str, str]) -> list[str]:
+    """Return the header with the names of the roles; another column with the name of a mapped role is left out."""
+    roles = {column: role for role, column in own.items()}
+    return [roles.get(column, column) for column in header if column in roles or column not in own]
+
+
+def _maxima(options: ReadOptions, resources: Sequence[str]) -> Floats:
+    """(1 + d,) The largest possible reward and costs; infinite where they are taken from the log."""
+    most = np.full(1 + len(resources), np.inf)
+    if options.reward_max is not None:
+        most[0] = above_zero(options.reward_max, "reward_max")
+    if options.cost_max is not None:
+        most[1:] = vector(one_per_resource(options.cost_max, "cost_max", resources), "cost_max", len(resources))
+        if (most[1:] <= 0).any():
+            raise OutOfRangeError(f"cost_max must be above 0, got {most[1:].min():g}.")
+    return most
 
 
 def check_separator(columns: Sequence[str], name: str, separator: str) -> None:
@@ -136,7 +185,8 @@ def _check_present(needed: Sequence[str], columns: Sequence[str], name: str) -> 
     near = "".join(f" {alike[column.lower()]!r} must be spelled {column!r}." for column in missing if column in alike)
     raise LogError(
         f"{name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
-        f"it has {', '.join(columns)}. Rename or add the missing columns.{near}"
+        f"it has {', '.join(columns)}. Rename or add the missing columns, or say which ones they are, such as "
+        f"columns={{'time': 'ts', 'arm': 'model'}} (--time ts --arm model).{near}"
     )
 
 
@@ -170,6 +220,6 @@ def _resource_columns(columns: Sequence[str], options: ReadOptions, name: str) -
         )
         raise LogError(
             f"{name} lacks a column for each resource: their names begin with {COST!r}, such as cost_money, or are "
-            f"passed as resources=[...] (--resource); it has {', '.join(columns)}."
+            f"passed as resources=[...] (--cost); it has {', '.join(columns)}."
         )
     return resources

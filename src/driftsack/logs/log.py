@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,13 +33,18 @@ class Log:
         arms: Names of the m arms.
         resources: Names of the d resources.
         time: (n,) Times as in the log; seconds since 1970 for dates.
-        arm: (n,) Index into ``arms`` of the arm that was played, -1 for a skipped round.
+        arm: (n,) Index into ``arms`` of the arm that was played, -1 for a round that was skipped or whose outcome was
+            lost.
         reward: (n,) Rewards.
         costs: (n, d) Costs.
         propensity: (n,) Probability with which the arm was chosen, or None.
         table: (n, m, 1 + d) Reward and costs of every arm (full information), or None.
         reward_max: Largest possible reward of a round.
         cost_max: Largest possible cost of a round, for each resource.
+        lost: Number of rounds whose outcome was lost.
+        repeated: Number of rows of the file that repeat an earlier one in every column.
+        without_repeats: Whether these rows were left out.
+        inferred: The quantities, ``reward`` or a resource, whose maximum is the largest value of the log.
 
     >>> import polars as pl
     >>> log = read(pl.DataFrame({"time": [1, 2, 3], "arm": ["a", None, "b"], "reward": [1, 0, 0], "cost": [0.5, 0, 1]}))
@@ -57,6 +62,10 @@ class Log:
     table: Floats | None
     reward_max: float
     cost_max: tuple[float, ...]
+    lost: int = 0
+    repeated: int = 0
+    without_repeats: bool = False
+    inferred: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.time)
@@ -141,9 +150,12 @@ def read(
     source: Any,
     resources: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
-    reward_max: float = 1.0,
-    cost_max: Amounts = 1.0,
+    reward_max: float | None = None,
+    cost_max: Amounts | None = None,
     separator: str = ",",
+    columns: Mapping[str, str] | None = None,
+    lost: bool = False,
+    drop_duplicates: bool = False,
 ) -> Log:
     """Read and check a log.
 
@@ -151,9 +163,15 @@ def read(
         source: A .csv or .parquet file, or a Polars DataFrame, with the columns described in :mod:`driftsack.logs`.
         resources: Columns of the resources. Default: those whose names begin with ``cost``.
         arms: Names of all arms that may occur. Default: those that do.
-        reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
+        reward_max: Largest possible reward of a round. Default: the largest in the log.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name. Default:
+            the largest in the log.
         separator: Character that separates the columns of a CSV file.
+        columns: The log's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, such as
+            ``{"time": "ts", "arm": "model"}``.
+        lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
+            nothing is learnt from it. Otherwise an empty reward is an error.
+        drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
 
     Returns:
         The log, with all rows in memory.
@@ -161,7 +179,8 @@ def read(
     Raises:
         LogError: If the log cannot be read or any row is bad; the error lists every such row.
     """
-    stream = Stream(source, ReadOptions(resources, arms, reward_max, cost_max), separator)
+    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates)
+    stream = Stream(source, options, separator)
     parts = list(stream)
     return _join(parts, stream.reader)
 
@@ -170,9 +189,12 @@ def check(
     source: Any,
     resources: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
-    reward_max: float = 1.0,
-    cost_max: Amounts = 1.0,
+    reward_max: float | None = None,
+    cost_max: Amounts | None = None,
     separator: str = ",",
+    columns: Mapping[str, str] | None = None,
+    lost: bool = False,
+    drop_duplicates: bool = False,
 ) -> tuple[BadRow, ...]:
     """List every bad row of a log, with its line and the reason.
 
@@ -180,9 +202,15 @@ def check(
         source: A .csv or .parquet file, or a Polars DataFrame, with the columns described in :mod:`driftsack.logs`.
         resources: Columns of the resources. Default: those whose names begin with ``cost``.
         arms: Names of all arms that may occur. Default: those that do.
-        reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
+        reward_max: Largest possible reward of a round. Default: the largest in the log.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name. Default:
+            the largest in the log.
         separator: Character that separates the columns of a CSV file.
+        columns: The log's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, such as
+            ``{"time": "ts", "arm": "model"}``.
+        lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
+            nothing is learnt from it. Otherwise an empty reward is an error.
+        drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
 
     Returns:
         The bad rows by line; empty if ``read`` accepts the log. After 100,000 bad values reading stops, and the last
@@ -196,7 +224,8 @@ def check(
     >>> [(row.line, row.kind) for row in check(rows)]
     [(2, 'negative')]
     """
-    stream = Stream(source, ReadOptions(resources, arms, reward_max, cost_max), separator)
+    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates)
+    stream = Stream(source, options, separator)
     try:
         for _ in stream:
             pass
@@ -229,6 +258,10 @@ def _join(parts: list[Batch], reader: Reader) -> Log:
         costs=outcomes[:, 1:].copy(),
         propensity=np.concatenate([part.propensity for part in parts]) if layout.propensity else None,
         table=np.concatenate([part.table for part in parts]) if layout.table else None,
-        reward_max=layout.reward_max,
-        cost_max=tuple(layout.cost_max.tolist()),
+        reward_max=reader.maxima[0],
+        cost_max=reader.maxima[1:],
+        lost=reader.lost,
+        repeated=reader.repeated,
+        without_repeats=layout.drop_duplicates,
+        inferred=reader.inferred,
     )

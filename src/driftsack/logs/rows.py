@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # loading Polars takes a quarter of a second, which ``import 
     import polars as pl
 
 UNKNOWN: Final = -2  # an arm that is not in the list: the row is bad, but not a skip
+TOO_LARGE: Final = "too large"  # the kind of a value above its maximum
 MAX_ARMS: Final = 1_000
 TABLE_ROUNDING: Final = 1e-9  # relative to the largest possible value: tolerated difference of a row from its table
 
@@ -28,8 +29,8 @@ class BadRow(NamedTuple):
     Attributes:
         line: Line in the file, counting the header as line 1; in a Parquet file or a DataFrame, the row, from 1.
         column: Name of the column; empty if the whole row is concerned.
-        kind: Short name of the problem, such as ``empty``, ``not a number``, ``negative``, ``too large``, ``unsorted``,
-            ``duplicate`` or ``unknown arm``.
+        kind: Short name of the problem, such as ``empty``, ``not a number``, ``negative``, ``too large``, ``unsorted``
+            or ``unknown arm``.
         reason: The problem as a sentence: what was expected, what was found and what to do.
     """
 
@@ -40,7 +41,7 @@ class BadRow(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Rows as arrays, in the problem's units; a skipped round has arm -1 and zeros.
+    """Rows as arrays, in the problem's units; a round that was skipped or whose outcome was lost has arm -1 and zeros.
 
     Attributes:
         time: (n,) Times; seconds since 1970 for dates.
@@ -55,6 +56,12 @@ class Batch(NamedTuple):
     outcomes: Floats
     propensity: Floats
     table: Floats
+
+    def select(self, rows: Bools) -> Batch:
+        """Return the batch with these rows only."""
+        propensity = self.propensity[rows] if self.propensity.size else self.propensity
+        table = self.table[rows] if self.table.size else self.table
+        return Batch(self.time[rows], self.arm[rows], self.outcomes[rows], propensity, table)
 
 
 class Reader:
@@ -71,7 +78,9 @@ class Reader:
         last_time: Time of the last row.
         dates: Whether times are dates; None before the first row.
         bad: All problems found so far.
-        largest: The largest value of each column that exceeds its maximum.
+        largest: (1 + d,) The largest reward and costs so far.
+        lost: Number of rows whose outcome was lost.
+        repeated: Number of rows that repeat an earlier one in every column.
         time_only_rows: Number of rows in which only the time is given.
     """
 
@@ -82,69 +91,110 @@ class Reader:
         self.last_time: int | float = -np.inf
         self.dates: bool | None = None
         self.bad: list[BadRow] = []
-        self.largest: dict[str, float] = {}
+        self.largest = np.zeros(1 + len(layout.resources))
+        self.lost = 0
+        self.repeated = 0
         self.time_only_rows = 0
+        self._latest: pl.DataFrame | None = None  # the rows of the last time
+
+    @property
+    def maxima(self) -> tuple[float, ...]:
+        """Largest possible reward and costs: as given, or the largest in the log, 1 if all are 0."""
+        seen = np.where(self.largest > 0, self.largest, 1.0)
+        most: list[float] = np.where(np.isfinite(self.layout.maxima), self.layout.maxima, seen).tolist()
+        return tuple(most)
+
+    @property
+    def inferred(self) -> tuple[str, ...]:
+        """The quantities, ``reward`` or a resource, whose maximum was taken from the log."""
+        quantities = zip((REWARD, *self.layout.resources), self.layout.maxima.tolist(), strict=True)
+        return tuple(name for name, most in quantities if np.isinf(most))
 
     def convert(self, frame: pl.DataFrame) -> Batch:
         """Convert a batch to arrays; unusable values are recorded in ``bad`` and replaced by zeros."""
         layout, rows = self.layout, len(frame)
         frame = columns.with_supported_types(frame)
-        time = self._times(frame[TIME])
+        time, same = self._times(frame[TIME])
         arm, outcomes = np.full(rows, SKIP, dtype=np.int32), np.zeros((rows, 1 + len(layout.resources)))
-        propensity, table = np.zeros(0), np.zeros((0, 0, outcomes.shape[1]))
+        lost, propensity, table = np.zeros(rows, dtype=bool), np.zeros(0), np.zeros((0, 0, outcomes.shape[1]))
         if layout.played:
             arm = self._arms(frame[ARM])
+            if layout.lost:
+                lost = (arm >= 0) & columns.is_empty(frame[REWARD])
             for k, name in enumerate((REWARD, *layout.resources)):
-                outcomes[:, k] = self._numbers(frame[name], name, k, arm)
+                outcomes[:, k] = self._numbers(frame[name], name, k, arm, lost)
             empty = [columns.is_empty(frame[name]) for name in (ARM, REWARD, *layout.resources)]
             self.time_only_rows += int(np.all(empty, axis=0).sum())
         if layout.propensity:
             propensity = self._propensities(frame[PROPENSITY], arm)
+        repeated = self._repeated(frame, same) & ((arm >= 0) | ~np.array(layout.played))
+        arm[lost] = SKIP
         if layout.table and layout.arms is not None:
-            names = [[f"{part}{ARM_SEPARATOR}{a}" for part in (REWARD, *layout.resources)] for a in layout.arms]
-            table = np.stack(
-                [
-                    np.stack([self._numbers(frame[n], n, k, None) for k, n in enumerate(parts)], axis=1)
-                    for parts in names
-                ],
-                axis=1,
-            )
+            table = self._table(frame, layout.arms)
             if layout.played:
                 self._check_against_table(arm, outcomes, table)
         self.line += rows
-        return Batch(time, arm, outcomes, propensity, table)
+        self.repeated += int(repeated.sum())
+        kept = ~(repeated & layout.drop_duplicates)
+        self.lost += int((lost & kept).sum())
+        return Batch(time, arm, outcomes, propensity, table).select(kept)
+
+    def _table(self, frame: pl.DataFrame, arms: tuple[str, ...]) -> Floats:
+        """(n, m, 1 + d) The outcomes of every arm."""
+        by_arm = []
+        for arm in arms:
+            names = [f"{quantity}{ARM_SEPARATOR}{arm}" for quantity in (REWARD, *self.layout.resources)]
+            by_arm.append(np.stack([self._numbers(frame[name], name, k) for k, name in enumerate(names)], axis=1))
+        return np.stack(by_arm, axis=1)
 
     def reject(self, rows: Bools, column: str, kind: str, reason: str, values: Any = None) -> None:
         """Record every row marked in ``rows``; ``{}`` in ``reason`` is replaced by the row's entry of ``values``."""
+        own = self.layout.names.get(column, column)
         for i in np.flatnonzero(rows).tolist():
             formatted = reason if values is None else reason.replace("{}", _formatted(values[i]))
-            self.bad.append(BadRow(self.line + i, column, kind, formatted))
+            self.bad.append(BadRow(self.line + i, own, kind, formatted))
 
-    def _times(self, column: pl.Series) -> Floats:
-        """Times as numbers; each must be later than the one before."""
+    def _times(self, column: pl.Series) -> tuple[Floats, Bools]:
+        """Times as numbers, none earlier than the one before, and whether each is the same as the one before."""
         if self.dates is None and len(column):
             self.dates = columns.holds_dates(column)
         times = columns.to_timestamps(column) if self.dates else columns.to_numbers(column)
-        empty = columns.is_empty(column)
-        self.reject(empty, TIME, "empty", "time is empty; every row needs one")
+        empty, own = columns.is_empty(column), self._own(TIME)
+        self.reject(empty, TIME, "empty", f"{own} is empty; every row needs one")
         invalid = ~np.isfinite(times) & ~empty
         advice = "; write numbers or ISO dates such as 2024-01-31T06:30, the same kind in the whole log"
-        self.reject(invalid, TIME, "not a number", f"time must be a number or a date, got {{}}{advice}", column)
+        self.reject(invalid, TIME, "not a number", f"{own} must be a number or a date, got {{}}{advice}", column)
         valid = np.isfinite(times)
+        earlier, same = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
         if not valid.any():
-            return times
+            return times, same
         ticks = columns.exact_times(column, times)[valid]
         first = ticks[0].item()  # Python compares integers with floats exactly
-        earlier, same = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
         earlier[valid] = np.concatenate([[first < self.last_time], ticks[1:] < ticks[:-1]])
         same[valid] = np.concatenate([[first == self.last_time], ticks[1:] == ticks[:-1]])
         self.reject(
-            earlier, TIME, "unsorted", "time {} is earlier than in the row before; sort the log by time", column
+            earlier, TIME, "unsorted", f"{own} {{}} is earlier than in the row before; sort the log by time", column
         )
-        repeated = "time {} is the same as in the row before; a log has one row per round"
-        self.reject(same, TIME, "duplicate", repeated, column)
         self.last_time = ticks[-1].item()
-        return times
+        return times, same
+
+    def _repeated(self, frame: pl.DataFrame, same: Bools) -> Bools:
+        """Whether each row repeats one with the same time, in this batch or at the end of the last, in every column."""
+        import polars as pl  # noqa: PLC0415
+
+        repeated = np.zeros(len(frame), dtype=bool)
+        tied = same | np.append(same[1:], values=False)
+        if tied.any():
+            rows = frame.filter(pl.Series(tied))
+            known = rows.clear() if self._latest is None else self._latest
+            distinct = pl.concat([known, rows]).select(pl.struct(pl.all()).is_first_distinct()).to_series()
+            repeated[tied] = ~distinct.to_numpy()[len(known) :]
+        self._latest = frame[int(np.flatnonzero(~same)[-1]) if not same.all() else 0 :]
+        return repeated
+
+    def _own(self, name: str) -> str:
+        """The file's own name of a column."""
+        return self.layout.names.get(name, name)
 
     def _arms(self, column: pl.Series) -> npt.NDArray[np.int32]:
         """Arms as indices; an empty field is a skip."""
@@ -153,62 +203,70 @@ class Reader:
         names = columns.arm_names(column)
         is_float = column.dtype.is_float()
         not_finite = ~np.isfinite(column.fill_null(0.0).to_numpy()) if is_float else columns.is_nan(column)
-        expected = "arm must be a name or a finite number, or empty for a skip, got {}"
+        expected = f"{self._own(ARM)} must be a name or a finite number, or empty for a skip, got {{}}"
         self.reject(not_finite, ARM, "not finite", expected, column)
         if self.layout.arms is None:
             for name in names.unique(maintain_order=True).drop_nulls().to_list():
                 self.arms.setdefault(name, len(self.arms))
             if len(self.arms) > MAX_ARMS:
                 raise LogError(
-                    f"the column {ARM} must have at most {MAX_ARMS:,} different values, got more; check that it holds "
-                    "the arms."
+                    f"the column {self._own(ARM)} must have at most {MAX_ARMS:,} different values, got more; check "
+                    "that it holds the arms."
                 )
         if not self.arms:
             return np.full(len(names), SKIP, dtype=np.int32)
         keys, indices = list(self.arms), list(self.arms.values())
         codes = names.replace_strict(keys, indices, default=None, return_dtype=pl.Int32)
         unknown = (codes.is_null() & names.is_not_null()).to_numpy()
-        expected = f"arm must be one of {', '.join(keys):.200}, or empty for a skip, got {{}}"
+        expected = f"{self._own(ARM)} must be one of {', '.join(keys):.200}, or empty for a skip, got {{}}"
         self.reject(unknown, ARM, "unknown arm", expected, names)
         arm: npt.NDArray[np.int32] = np.where(unknown, UNKNOWN, codes.fill_null(SKIP).to_numpy()).astype(np.int32)
         return arm
 
-    def _numbers(self, column: pl.Series, name: str, k: int, arm: npt.NDArray[np.int32] | None) -> Floats:
+    def _numbers(
+        self,
+        column: pl.Series,
+        name: str,
+        k: int,
+        arm: npt.NDArray[np.int32] | None = None,
+        lost: Bools | None = None,
+    ) -> Floats:
         """Rewards (k = 0) or costs, which must lie in [0, max]; in skipped rounds empty or zero."""
-        most = self._maximum(k)
-        setting = "reward_max" if k == 0 else "cost_max"
+        most, own = float(self.layout.maxima[k]), self._own(name)
         values = columns.to_numbers(column)
         empty = columns.is_empty(column)
-        skipped = np.zeros(len(values), dtype=bool) if arm is None else arm == SKIP
-        self.reject(empty & ~skipped, name, "empty", f"{name} is empty although an arm was played; fill it in")
+        none = np.zeros(len(values), dtype=bool)
+        skipped, unknown = none if arm is None else arm == SKIP, none if lost is None else lost
+        missing = f"{own} is empty although an arm was played; fill it in"
+        if k == 0 and arm is not None:
+            missing += ", or pass lost=True (--lost) if the outcome was lost"
+        self.reject(empty & ~skipped & ~unknown, name, "empty", missing)
         self._reject_non_numbers(column, values, empty, name)
         finite = np.isfinite(values)
         idle = skipped & finite & (values != 0)
-        self.reject(idle, name, "not skipped", f"{name} is {{}} although no arm was played; name the arm", values)
+        self.reject(idle, name, "not skipped", f"{own} is {{}} although no arm was played; name the arm", values)
         low, high = finite & (values < 0) & ~idle, finite & (values > most * (1 + ROUNDING)) & ~idle
         shift = " or add the same constant to all rewards" if k == 0 else ""
-        self.reject(low, name, "negative", f"{name} must be 0 or more, got {{}}; correct it{shift}", values)
-        option = setting.replace("_", "-")
-        too_large = (
-            f"{name} must be at most {most:g}, got {{}}; pass its largest possible value as {setting} (--{option})"
-        )
-        self.reject(high, name, "too large", too_large, values)
-        if high.any():
-            self.largest[name] = max(self.largest.get(name, 0.0), float(values[high].max()))
-        return np.where(finite & ~skipped, np.clip(values, 0.0, most), 0.0)
-
-    def _maximum(self, k: int) -> float:
-        """The largest possible reward (k = 0) or cost of resource k - 1."""
-        return self.layout.reward_max if k == 0 else float(self.layout.cost_max[k - 1])
+        self.reject(low, name, "negative", f"{own} must be 0 or more, got {{}}; correct it{shift}", values)
+        setting = "reward_max" if k == 0 else "cost_max"
+        self.reject(high, name, TOO_LARGE, f"{own} must be at most its {setting} {most:g}, got {{}}", values)
+        used = np.where(finite & ~skipped & ~unknown, np.maximum(values, 0.0), 0.0)
+        self.largest[k] = max(self.largest[k], float(used.max(initial=0.0)))
+        return np.minimum(used, most)
 
     def _propensities(self, column: pl.Series, arm: npt.NDArray[np.int32]) -> Floats:
         """Probabilities in (0, 1]; they may be missing in skipped rounds."""
         values, played = columns.to_numbers(column), arm != SKIP
         empty = columns.is_empty(column)
-        self.reject(empty & played, PROPENSITY, "empty", "propensity is empty although an arm was played; fill it in")
+        self.reject(
+            empty & played,
+            PROPENSITY,
+            "empty",
+            f"{self._own(PROPENSITY)} is empty although an arm was played; fill it in",
+        )
         self._reject_non_numbers(column, values, empty, PROPENSITY)
         outside = np.isfinite(values) & ((values <= 0) | (values > 1))
-        expected = "propensity must be above 0 and at most 1, got {}"
+        expected = f"{self._own(PROPENSITY)} must be above 0 and at most 1, got {{}}"
         self.reject(outside, PROPENSITY, "not a probability", expected, values)
         return np.where(np.isfinite(values) & ~outside, values, 1.0)
 
@@ -217,17 +275,18 @@ class Reader:
         played = arm >= 0
         expected = table[np.arange(len(arm)), np.maximum(arm, 0)]
         for k, name in enumerate((REWARD, *self.layout.resources)):
-            differs = played & (np.abs(outcomes[:, k] - expected[:, k]) > TABLE_ROUNDING * self._maximum(k))
-            reason = f"{name} is {{}} but the table has another value for that arm in this row; correct one of them"
+            differs = played & (np.abs(outcomes[:, k] - expected[:, k]) > TABLE_ROUNDING * self.maxima[k])
+            other = "but the table has another value for that arm in this row; correct one of them"
+            reason = f"{self._own(name)} is {{}} {other}"
             self.reject(differs, name, "not the table's", reason, outcomes[:, k])
 
     def _reject_non_numbers(self, column: pl.Series, values: Floats, empty: Bools, name: str) -> None:
         """Reject what is not a number, and numbers that are not finite."""
         nan = columns.is_nan(column)
         invalid = np.isnan(values) & ~empty & ~nan
-        self.reject(invalid, name, "not a number", f"{name} must be a number, got {{}}", column)
+        self.reject(invalid, name, "not a number", f"{self._own(name)} must be a number, got {{}}", column)
         not_finite = (np.isinf(values) | nan) & ~empty
-        expected = f"{name} must be finite, got {{}}; replace the value or remove the row"
+        expected = f"{self._own(name)} must be finite, got {{}}; replace the value or remove the row"
         self.reject(not_finite, name, "not finite", expected, column)
 
 

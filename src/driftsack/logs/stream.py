@@ -7,15 +7,17 @@ empty fields, which would make a truncated row look like a skipped round.
 from __future__ import annotations
 
 import csv
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from driftsack.core.checks import ROUNDING
 from driftsack.core.errors import LogError, SettingError
-from driftsack.logs.layout import ReadOptions, find_layout
-from driftsack.logs.rows import BadRow, Batch, Reader
+from driftsack.logs.layout import ARM_SEPARATOR, REWARD, ReadOptions, find_layout
+from driftsack.logs.rows import TOO_LARGE, BadRow, Batch, Reader
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE: Final = 250_000
 MAX_HEADER: Final = 1_000_000  # characters read to find the header
 MAX_BAD_VALUES: Final = 100_000  # after which reading stops
-MAX_LISTED: Final = 20  # bad rows listed in the error message; all are in its ``bad``
+MAX_LISTED: Final = 20  # kinds of bad rows listed in the error message; all rows are in its ``bad``
+MAX_LINES: Final = 3  # line numbers listed for each kind
 COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstd, which Polars decompresses
 PARQUET: Final = (".parquet", ".pq")
 
@@ -48,7 +51,9 @@ class Stream:
         if self.text is not None:
             check_header(self.text, separator)
         self.reader = Reader(find_layout(_columns(frame, self.name), options, self.name, separator), first_line)
-        self._frame = frame.select(self.reader.layout.columns)
+        layout = self.reader.layout
+        own = {name: layout.names.get(name, name) for name in layout.columns}
+        self._frame = frame.select(**own)
         self.rows = 0
 
     def __iter__(self) -> Iterator[Batch]:
@@ -74,7 +79,7 @@ class Stream:
         try:
             for frame in self._frame.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True):
                 yield self.reader.convert(frame)
-        except pl.exceptions.PolarsError as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             bad = tuple(ragged_rows(self.text, self.separator)) if self.text is not None else ()
             rows = "".join(f"\n  line {row.line}: {row.reason}" for row in bad[:MAX_LISTED])
             raise LogError(f"{self.name} cannot be read: {str(error).splitlines()[0]}.{rows}", bad) from error
@@ -132,7 +137,7 @@ def _columns(frame: pl.LazyFrame, name: str) -> list[str]:
 
     try:
         return frame.collect_schema().names()
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise LogError(f"{name} cannot be read: {str(error).splitlines()[0]}; is it a CSV or Parquet file?") from error
 
 
@@ -152,13 +157,45 @@ def ragged_rows(path: Path, separator: str) -> Iterator[BadRow]:
 
 
 def _message(name: str, reader: Reader) -> str:
-    """Format the error: the number of bad values of each kind, the first rows, and the largest excess values."""
-    bad = reader.bad
-    kinds = ", ".join(f"{count:,} × {kind}" for kind, count in Counter(row.kind for row in bad).most_common())
-    shown = "".join(f"\n  line {row.line}: {row.reason}" for row in sorted(bad)[:MAX_LISTED])
-    more = f"\n  ... and {len(bad) - MAX_LISTED:,} more" if len(bad) > MAX_LISTED else ""
-    units = "".join(f" {column} goes up to {value:g}." for column, value in reader.largest.items())
+    """Format the error: one line for each column and kind of problem, with its first rows."""
+    groups: dict[tuple[str, str], list[BadRow]] = {}
+    for row in sorted(reader.bad):
+        groups.setdefault((row.column, row.kind), []).append(row)
+    kinds = ", ".join(f"{count:,} × {kind}" for kind, count in Counter(row.kind for row in reader.bad).most_common())
+    shown = "".join(f"\n  {_line_of(rows, reader)}" for rows in list(groups.values())[:MAX_LISTED])
+    more = f"\n  ... and {len(groups) - MAX_LISTED:,} more kinds" if len(groups) > MAX_LISTED else ""
+    count = len(reader.bad)
     return (
-        f"{name} has {len(bad):,} bad value{'s' * (len(bad) != 1)} ({kinds}); no row was "
-        f"dropped and nothing was read.{units} Correct these lines:{shown}{more}"
+        f"{name} has {count:,} bad value{'s' * (count != 1)} ({kinds}); no row was dropped and nothing was read."
+        f"{shown}{more}"
     )
+
+
+def _line_of(rows: list[BadRow], reader: Reader) -> str:
+    """One line for the rows with the same problem; a wrong maximum comes with the value that would do."""
+    first = ", ".join(f"{row.line}" for row in rows[:MAX_LINES])
+    where = f"line {first}" if len(rows) == 1 else f"lines {first}{', ...' * (len(rows) > MAX_LINES)} ({len(rows):,})"
+    if rows[0].kind != TOO_LARGE:
+        return f"{where}: {rows[0].reason}"
+    quantity = rows[0].column.split(ARM_SEPARATOR, 1)[0]
+    own = (reader.layout.names.get(REWARD, REWARD), *reader.layout.resources)
+    k = own.index(quantity)
+    most, largest = reader.layout.maxima[k], float(reader.largest[k])
+    needed = f"{_rounded_up(largest):.4g}"
+    setting = "reward_max" if k == 0 else "cost_max"
+    value = f"{needed}" if k == 0 or len(own) == 2 else f"{{{quantity!r}: {needed}, ...}}"  # noqa: PLR2004
+    option = f"{needed}" if k == 0 else f"{quantity}={needed}"
+    return (
+        f"{where}: {rows[0].column} goes up to {largest:g}, above its {setting} {most:g}; pass {setting}={value} "
+        f"(--{setting.replace('_', '-')} {option}), or leave it out to use the largest value of the log"
+    )
+
+
+def _rounded_up(value: float, digits: int = 4) -> float:
+    """Round up to ``digits`` significant digits.
+
+    >>> _rounded_up(3.99601), _rounded_up(47.3)
+    (3.997, 47.3)
+    """
+    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    return float(f"{math.ceil(value / unit - ROUNDING) * unit:.{digits}g}")

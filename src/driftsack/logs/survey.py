@@ -9,7 +9,7 @@ pulls of an arm, fewer than :math:`g` and at most one in two thousand, stay in a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -77,6 +77,10 @@ class Survey:
         cost_max: Largest possible cost of a round, for each resource.
         table: Whether the outcomes of every arm are known in every round (full information).
         series: Outcomes of each arm in time order, normalised to [0, 1].
+        lost: Number of rounds whose outcome was lost.
+        repeated: Number of rows of the file that repeat an earlier one in every column.
+        without_repeats: Whether these rows were left out.
+        inferred: The quantities, ``reward`` or a resource, whose maximum is the largest value of the log.
     """
 
     rows: int
@@ -87,6 +91,10 @@ class Survey:
     cost_max: tuple[float, ...]
     table: bool
     series: tuple[Series, ...]
+    lost: int = 0
+    repeated: int = 0
+    without_repeats: bool = False
+    inferred: tuple[str, ...] = ()
 
     @property
     def pulls(self) -> Ints:
@@ -157,9 +165,12 @@ def survey(
     source: Any,
     resources: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
-    reward_max: float = 1.0,
-    cost_max: Amounts = 1.0,
+    reward_max: float | None = None,
+    cost_max: Amounts | None = None,
     separator: str = ",",
+    columns: Mapping[str, str] | None = None,
+    lost: bool = False,
+    drop_duplicates: bool = False,
     most_cells: int = MAX_CELLS,
 ) -> Survey:
     """Read, check and summarise a log in one pass.
@@ -168,9 +179,15 @@ def survey(
         source: A ``Log``, a .csv or .parquet file, or a Polars DataFrame.
         resources: Columns of the resources. Default: those whose names begin with ``cost``.
         arms: Names of all arms that may occur. Default: those that do.
-        reward_max: Largest possible reward of a round.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name.
+        reward_max: Largest possible reward of a round. Default: the largest in the log.
+        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name. Default:
+            the largest in the log.
         separator: Character that separates the columns of a CSV file.
+        columns: The log's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, such as
+            ``{"time": "ts", "arm": "model"}``.
+        lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
+            nothing is learnt from it. Otherwise an empty reward is an error.
+        drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
         most_cells: Maximum number of cells that each arm's outcomes are summed in.
 
     Returns:
@@ -188,7 +205,8 @@ def survey(
     """
     if isinstance(source, Log):
         return _of_log(source, most_cells)
-    stream = Stream(source, ReadOptions(resources, arms, reward_max, cost_max), separator)
+    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates)
+    stream = Stream(source, options, separator)
     reader, layout = stream.reader, stream.reader.layout
     cells, skipped, row = new_cells(len(reader.arms), 1 + len(layout.resources), most_cells), 0, 0
     for batch in stream:
@@ -202,16 +220,19 @@ def survey(
         row += len(batch.time)
     names = list(reader.arms)
     order = arm_order(names) if layout.arms is None else list(range(len(names)))
-    cost_max = tuple(layout.cost_max.tolist())
     return Survey(
         rows=row,
-        skipped=skipped,
+        skipped=skipped - reader.lost,
         arms=tuple(names[i] for i in order),
         resources=layout.resources,
-        reward_max=layout.reward_max,
-        cost_max=cost_max,
+        reward_max=reader.maxima[0],
+        cost_max=reader.maxima[1:],
         table=layout.table,
-        series=_series(cells, order, names, (layout.reward_max, *cost_max), row),
+        series=_series(cells, order, names, reader.maxima, row),
+        lost=reader.lost,
+        repeated=reader.repeated,
+        without_repeats=layout.drop_duplicates,
+        inferred=reader.inferred,
     )
 
 
@@ -224,13 +245,17 @@ def _of_log(log: Log, most_cells: int) -> Survey:
         add_rows(cells, log.arm, np.column_stack([log.reward, log.costs]), 0)
     return Survey(
         rows=len(log),
-        skipped=0 if log.table is not None else int((log.arm == SKIP).sum()),
+        skipped=0 if log.table is not None else int((log.arm == SKIP).sum()) - log.lost,
         arms=log.arms,
         resources=log.resources,
         reward_max=log.reward_max,
         cost_max=log.cost_max,
         table=log.table is not None,
         series=_series(cells, range(len(log.arms)), log.arms, (log.reward_max, *log.cost_max), len(log)),
+        lost=log.lost,
+        repeated=log.repeated,
+        without_repeats=log.without_repeats,
+        inferred=log.inferred,
     )
 
 
@@ -248,5 +273,7 @@ def _series(
         rounds, values = cells.rounds[i, :full] / size, cells.sums[i, :full] / (size * np.asarray(maxima))
         series.append(Series(rounds, values, size, pulls))
     if not series:
-        raise CannotAnswerError(f"all {rows:,} rounds of the log were skipped, so it has no outcomes of any arm.")
+        raise CannotAnswerError(
+            f"all {rows:,} rounds of the log were skipped or lost, so it has no outcomes of any arm."
+        )
     return tuple(series)

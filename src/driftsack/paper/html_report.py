@@ -88,5 +88,5 @@ def side_by_side(claims: Sequence[JudgedClaim], settings: Sequence[str]) -> str:
         row += [BADGES[claim.verdict], claim.numbers_text()]
         if claim.setting is None:
             row += [BADGES[claim.verdict], "the same"] * (len(settings) - 1)
-    columns = [title for name in settings for title in (name, "numbers")]
+    columns = [title for name in settings for title in (name, "numbers, ± standard errors")]
     return table(["claim of the paper", *columns], rows.values())

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from driftsack.core.arrays import Floats
-from driftsack.plot.style import SETTINGS, new_figure
+from driftsack.plot.style import SETTINGS, new_figure, without_mathtext
 
 DARK = 0.6  # below this share the background is dark and the number is white
 
@@ -26,6 +26,7 @@ def heat_figure(shares: Floats, rows: Sequence[str], columns: Sequence[str], lab
     Returns:
         The figure.
     """
+    rows, columns = ([without_mathtext(name) for name in names] for names in (rows, columns))
     with mpl.rc_context({**SETTINGS, "axes.grid": False}):
         figure = new_figure(3.2 + 0.62 * len(columns), 1.9 + 0.34 * len(rows))
         axes = figure.subplots()

@@ -7,11 +7,12 @@ from itertools import cycle
 from typing import NamedTuple
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from driftsack.core.arrays import Floats
-from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, new_figure, separate_panels
+from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, band_note, new_figure, separate_panels
 
 
 class Points(NamedTuple):
@@ -61,8 +62,18 @@ def lines_figure(
         top = max((line.mean + line.band).max() for lines in panels.values() for line in lines.values())
         row[0].set_ylim(0, 1.06 * top or 1.0)
         handles, names = row[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=len(names), title=note, title_fontsize=9)
+        title = "; ".join(part for part in (note, _bands(panels, top)) if part)
+        figure.legend(handles, names, loc="outside upper center", ncols=len(names), title=title, title_fontsize=9)
     return figure
+
+
+def _bands(panels: Mapping[str, Mapping[str, Points]], top: float) -> str:
+    """What the bands are; empty if all lines are exact."""
+    found: dict[str, Floats] = {}
+    for lines in panels.values():
+        for name, line in lines.items():
+            found[name] = np.append(found.get(name, np.zeros(0)), line.band)
+    return band_note(found, top) if any(band.any() for band in found.values()) else ""
 
 
 def draw_lines(axes: Axes, lines: Mapping[str, Points]) -> None:

@@ -40,7 +40,7 @@ def paper_figures(data: FigureData, folder: Path) -> list[Path]:
         for example, letter in ((1, "a"), (2, "b"))
     }
     figures["figure_2a"] = lines_figure(
-        data.regret[3], ("global variation W₁ + W₂ (α from 1 to 1/2)", "regret"), f"Example 3. {data.note}"
+        data.regret[3], ("change point α, as a share of the horizon", "regret"), f"Example 3. {data.note}"
     )
     figures["figure_2b"] = lines_figure(
         data.regret[4], ("local variation V₁ + V₂", "regret"), f"Example 4. {data.note}", log_x=True

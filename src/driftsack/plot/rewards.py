@@ -14,8 +14,18 @@ from matplotlib.figure import Figure
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.statistics import standard_errors
 from driftsack.core.text import number
-from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, new_figure, separate_panels
+from driftsack.plot.style import (
+    GREY,
+    LINES,
+    SETTINGS,
+    THOUSANDS,
+    band_note,
+    new_figure,
+    separate_panels,
+    without_mathtext,
+)
 
+LEGEND: Final = "final mean ± standard error"
 LONG_NAME: Final = 16  # characters of a policy's name beyond which the legend would hide the curves
 
 
@@ -70,13 +80,23 @@ def rewards_figure(
                 mark_change(axes, change)
         row[0].set_ylabel("cumulative reward")
         tops = [run.curve.mean(axis=0).max() for runs in panels.values() for run in runs.values()]
-        row[0].set_ylim(0, 1.1 * max([*tops, *(optima or {}).values()]) or 1.0)
+        top = 1.1 * max([*tops, *(optima or {}).values()]) or 1.0
+        row[0].set_ylim(0, top)
         for axes, title in zip(row, panels, strict=True):
             if optima is not None:
                 mark_optimum(axes, optima[title])
-        if note:
-            figure.suptitle(note, fontsize=9, color=GREY)
+        widest = _widest_bands(panels)
+        figure.suptitle("; ".join([*([note] if note else []), band_note(widest, top)]), fontsize=9, color=GREY)
     return figure
+
+
+def _widest_bands(panels: Mapping[str, Mapping[str, RewardCurves]]) -> dict[str, Floats]:
+    """The heights of the bands of each policy, in all panels."""
+    found: dict[str, Floats] = {}
+    for runs in panels.values():
+        for name, run in runs.items():
+            found[name] = np.append(found.get(name, np.zeros(0)), 2 * standard_errors(run.curve))
+    return {without_mathtext(name): band for name, band in found.items()}
 
 
 def mark_optimum(axes: Axes, value: float) -> None:
@@ -114,15 +134,16 @@ def draw_panel(axes: Axes, title: str, runs: Mapping[str, RewardCurves]) -> None
         times = np.concatenate([[0], run.times])
         mean = np.concatenate([[0.0], run.curve.mean(axis=0)])
         band = 2 * np.concatenate([[0.0], standard_errors(run.curve)])
-        label = f"{name}: {number(mean[-1])} ± {number(band[-1] / 2, digits=2)}"
+        label = f"{without_mathtext(name)}: {number(mean[-1])} ± {number(band[-1] / 2, digits=2)}"
         axes.plot(times, mean, dash, color=colour, label=label, linewidth=1.8)
         axes.fill_between(times, mean - band, mean + band, color=colour, alpha=0.25, linewidth=0)
-    axes.set_title(title, fontsize=10)
+    axes.set_title(without_mathtext(title), fontsize=10)
     axes.set_xlabel("round")
     axes.set_xlim(0, int(next(iter(runs.values())).times[-1]))
     axes.xaxis.set_major_formatter(THOUSANDS)
     axes.yaxis.set_major_formatter(THOUSANDS)
     if max(map(len, runs)) > LONG_NAME:
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, title=LEGEND, title_fontsize=8)
     else:
-        axes.legend(loc="lower right", frameon=True, framealpha=1.0, edgecolor="none", fontsize=9)
+        style = {"frameon": True, "framealpha": 1.0, "edgecolor": "none", "fontsize": 9, "title_fontsize": 8}
+        axes.legend(loc="lower right", title=LEGEND, **style)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
 
 # The palette of Okabe and Ito, which stays distinct under the common forms of colour blindness.
@@ -27,7 +30,7 @@ LINES: Final = (
     ("#000000", "-", "v"),
 )
 """Colour, dash and marker of each line, so that lines can be told apart without any one of the three."""
-THOUSANDS: Final = FuncFormatter(lambda value, _: f"{value:,.0f}")
+THOUSANDS: Final = FuncFormatter(lambda value, _: f"{value:,.0f}" if value % 1 == 0 else f"{value:,g}")
 
 SETTINGS: Final[dict[Any, Any]] = {
     "figure.constrained_layout.use": True,
@@ -40,6 +43,9 @@ SETTINGS: Final[dict[Any, Any]] = {
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
 }
+
+
+VISIBLE: Final = 0.01  # of the axis: a band must be higher than this to show beside its line
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -94,6 +100,25 @@ def write_figure(figure: Figure, folder: str | os.PathLike[str], name: str) -> l
         for path in paths:
             figure.savefig(path, dpi=160)
     return paths
+
+
+def band_note(bands: Mapping[str, Floats], top: float) -> str:
+    """Say what the bands of a figure are, and name the lines whose bands are too thin to be seen.
+
+    Args:
+        bands: Half the height of the band along each line, by the name of the line.
+        top: The height of the vertical axis.
+
+    Returns:
+        A sentence without a full stop.
+
+    >>> band_note({"a": np.array([5.0]), "b": np.array([0.1])}, top=100.0)
+    'bands: ± 2 standard errors (thinner than the line: b)'
+    """
+    thin = [name for name, band in bands.items() if 2 * float(np.max(band, initial=0.0)) < VISIBLE * top]
+    if len(thin) == len(bands):
+        return "± 2 standard errors are thinner than the lines"
+    return "bands: ± 2 standard errors" + (f" (thinner than the line: {', '.join(thin)})" if thin else "")
 
 
 def without_mathtext(name: str) -> str:

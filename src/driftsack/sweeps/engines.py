@@ -5,7 +5,7 @@ An engine takes a few jobs at a time and yields results as they come, so the mem
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -20,7 +20,7 @@ ENGINES: Final = ("local", "ray")
 class Engine(Protocol):
     """Something that executes jobs."""
 
-    def execute(self, jobs: Iterable[Job]) -> Iterator[CellResult]:
+    def execute(self, jobs: Iterable[Job]) -> Generator[CellResult]:
         """Execute every job.
 
         Args:
@@ -41,7 +41,7 @@ class LocalEngine:
 
     workers: int | None = None
 
-    def execute(self, jobs: Iterable[Job]) -> Iterator[CellResult]:
+    def execute(self, jobs: Iterable[Job]) -> Generator[CellResult]:
         """Execute every job in threads; if the caller stops early, started jobs finish and the others are dropped.
 
         Args:

@@ -10,7 +10,7 @@ import dataclasses
 import logging
 import os
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ class RayEngine:
     address: str | None = None
     retries: int = 5
 
-    def execute(self, jobs: Iterable[Job]) -> Iterator[CellResult]:
+    def execute(self, jobs: Iterable[Job]) -> Generator[CellResult]:
         """Execute every job as a task; Ray is shut down afterwards unless it was already running.
 
         Args:

@@ -1,7 +1,8 @@
 """Stores: a folder with one Parquet file per cell, and a plan that lists the cells of the last sweep.
 
 Files are written atomically: at any moment a cell's file is either complete or absent. Each file carries its key and a
-digest of its table, so a file that was truncated, altered or written by something else is noticed when it is read.
+digest of its bytes, so a file that was truncated, altered or written by something else is noticed before it is decoded.
+The digest is in the metadata of the file itself: it is computed with zeros in its place.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from driftsack.core.file_format import atomic_write
 from driftsack.core.release import __version__
 from driftsack.sweeps.cells import SCHEMA
 
-LAYOUT: Final = "2"
+LAYOUT: Final = "3"
+SEAL: Final = b"sha256:"  # before the digest in the bytes of a file
+BLANK: Final = b"0" * 64
 PLAN: Final = "plan.json"
 SET_ASIDE: Final = "set-aside"
 LEFTOVER_SECONDS: Final = 3600.0  # no process still writes to a temporary file of this age
@@ -80,9 +83,9 @@ class Store:
     def write(self, key: str, frame: pl.DataFrame) -> None:
         """Write a cell's table."""
         buffer = io.BytesIO()
-        metadata = {"driftsack": LAYOUT, "release": __version__, "key": key, "digest": digest(frame)}
+        metadata = {"driftsack": LAYOUT, "release": __version__, "key": key, "seal": (SEAL + BLANK).decode()}
         frame.write_parquet(buffer, metadata=metadata)
-        self._write_file(self.path(key), buffer.getvalue())
+        self._write_file(self.path(key), sealed(buffer.getvalue()))
 
     def read(self, key: str) -> pl.DataFrame:
         """Read a cell's table; raise an error that names the file and what is wrong with it."""
@@ -91,19 +94,16 @@ class Store:
             content = path.read_bytes()
         except OSError as error:
             raise self._unusable(error) from error
+        if sealed(content) != content or SEAL not in content:
+            raise FileFormatError(f"{path} is not as it was written: it is truncated or altered, or another file.")
         try:
-            metadata = pl.read_parquet_metadata(content)
-            frame = pl.read_parquet(content)
-        except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-            raise FileFormatError(
-                f"{path} is not a complete cell: it is truncated, or something else wrote it."
-            ) from error
+            metadata, frame = pl.read_parquet_metadata(content), pl.read_parquet(content)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            raise FileFormatError(f"{path} is not a cell: something else wrote it.") from error
         if metadata.get("driftsack") != LAYOUT or frame.schema != SCHEMA:
             raise FileFormatError(f"{path} is not a cell: something else wrote it.")
         if metadata.get("key") != key:
             raise FileFormatError(f"{path} holds another cell, {metadata.get('key')}: it was renamed or copied.")
-        if metadata.get("digest") != digest(frame):
-            raise FileFormatError(f"{path} is not as it was written: its table was altered.")
         return frame
 
     def check(self, keys: Iterable[str]) -> StoreContents:
@@ -130,14 +130,19 @@ class Store:
         """Read the plan of the last run; raise an error if the folder is not a store."""
         path = self.folder / PLAN
         try:
-            plan: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            plan: Any = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise StoreError(f"{self.folder} is not a store: it has no {PLAN}; `driftsack run` creates one.") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FileFormatError(f"{path} is not a complete plan; run the sweep again.") from error
-        if plan.get("driftsack") != LAYOUT:
-            raise FileFormatError(f"{path} must be a plan of layout {LAYOUT}, got {plan.get('driftsack')!r}.")
-        return plan
+        layout = plan.get("driftsack") if isinstance(plan, dict) else None
+        if layout != LAYOUT:
+            raise FileFormatError(f"{path} must be a plan of layout {LAYOUT}, got {layout!r:.80}; run the sweep again.")
+        cells, spec = plan.get("cells"), plan.get("spec", {})
+        are_keys = isinstance(cells, list) and all(isinstance(key, str) and KEY.fullmatch(key) for key in cells)
+        if not are_keys or not isinstance(spec, dict):
+            raise FileFormatError(f"{path} must list the keys of cells and a spec; run the sweep again.")
+        return dict(plan)
 
     def load(self) -> pl.DataFrame:
         """Load the trials of the plan's cells as far as they exist, in the plan's order, with their regret."""
@@ -197,18 +202,10 @@ def load(folder: str | os.PathLike[str]) -> pl.DataFrame:
     return Store(folder).load()
 
 
-def digest(frame: pl.DataFrame) -> str:
-    """Hash every value of a table, bit for bit."""
-    result = hashlib.sha256()
-    for column in frame.iter_columns():
-        result.update(f"{column.name}:{column.dtype};".encode())
-        flat = column
-        if isinstance(column.dtype, pl.List):
-            result.update(column.list.len().to_numpy().tobytes())
-            flat = column.explode()
-        if flat.dtype == pl.String:
-            for text in flat:
-                result.update(f"{len(text)}:{text}".encode())
-        else:
-            result.update(flat.to_numpy().tobytes())
-    return result.hexdigest()
+def sealed(content: bytes) -> bytes:
+    """Return the bytes of a cell's file with their digest in its place; other bytes are returned as they are."""
+    place = content.rfind(SEAL) + len(SEAL)
+    if place < len(SEAL):
+        return content
+    before, after = content[:place], content[place + len(BLANK) :]
+    return before + hashlib.sha256(before + BLANK + after).hexdigest().encode() + after

@@ -71,7 +71,7 @@ def report_store(store: str | os.PathLike[str], out: str | os.PathLike[str] | No
     figures: list[Path] = []
     optima = dict(trials.group_by("instance", maintain_order=True).agg(pl.col("optimum").first()).iter_rows())
     for count, panels in enumerate(split_panels(curves_by_instance(trials)), start=1):
-        figure = rewards_figure(panels, optima, "band: ± 2 standard errors")
+        figure = rewards_figure(panels, optima)
         figures += write_figure(figure, folder, f"curves_{count}")
     if not rows.is_empty():
         figures += write_figure(heat_figure(*share_matrix(rows), "reward, % of LP-Dynamic"), folder, "shares")
@@ -108,10 +108,10 @@ def share_matrix(rows: pl.DataFrame) -> tuple[Floats, list[str], list[str]]:
 
 
 def _page(rows: pl.DataFrame, plan: Mapping[str, Any], missing: int, figures: Sequence[Path]) -> str:
-    spec = plan.get("spec", {})
+    seeds = plan.get("spec", {}).get("seeds")
     facts = [
-        ("trials of each policy on each instance", str(spec.get("trials"))),
-        ("seeds", str(spec.get("seeds"))),
+        ("trials of each policy on each instance, of all seeds", "" if rows.is_empty() else str(rows["trials"].max())),
+        ("seeds", str(seeds)),
         ("cells", f"{missing} of {len(plan['cells'])} cells are missing." if missing else "All cells are complete."),
         ("versions", versions()),
     ]

@@ -6,6 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from driftsack.sweeps.cells import FailedCell, Job, list_cells
@@ -95,15 +96,16 @@ def run(
     jobs = (Job(cell, named.instance, named.measured["lp_dynamic"]) for cell, named in missing)
     played: list[str] = []
     failed: list[FailedCell] = []
-    for cell, trials, error in (engine or LocalEngine()).execute(jobs):
-        if trials is None:
-            failed.append(FailedCell.of(cell, error))
-            notify(str(failed[-1]))
-        else:
-            store.write(cell.key, trials)
-            played.append(cell.key)
-        done += cell.count
-        if progress is not None:
-            progress(SweepProgress(done, total))
+    with closing((engine or LocalEngine()).execute(jobs)) as results:  # an interrupt leaves no thread behind
+        for cell, trials, error in results:
+            if trials is None:
+                failed.append(FailedCell.of(cell, error))
+                notify(str(failed[-1]))
+            else:
+                store.write(cell.key, trials)
+                played.append(cell.key)
+            done += cell.count
+            if progress is not None:
+                progress(SweepProgress(done, total))
     seconds = time.perf_counter() - begun
     return SweepResult(len(cells), played, len(contents.kept), failed, contents.set_aside, seconds)

@@ -1,0 +1,182 @@
+"""The instances that candidates are judged on: resampled from the log, and from later parts than plans are made from.
+
+*A log of less than two horizons* shows its course once, so nobody can tell whether its timing recurs, and no plan takes
+part. Half of the instances follow the course of the whole log. The others follow a later part of it, the second half or
+a later third, scaled to the horizon: there, changes are slower.
+
+*A log of at least two horizons* is divided into periods of one horizon each, counted from its end. Each instance
+follows one of the last periods in its own time, and the plans that are judged on it are made from all periods before it
+(rolling origin). A plan is therefore recommended only if what was planned from earlier periods worked in later ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.advice.fit import Fit, bootstrap_means, fit, fitted_instance, widened
+from driftsack.core.arrays import Floats
+from driftsack.core.instance import Instance
+from driftsack.logs.survey import Series, Survey
+
+SPLITS: Final = (2, 3)  # parts of a log that shows its course once; all but the first of each are later parts
+MAX_PERIODS: Final = 3  # periods that candidates are judged on
+MIN_CELLS: Final = 2  # of every arm in a part, below which nothing can be resampled from it
+
+
+class Course(NamedTuple):
+    """The course of a log, and what it is to be repeated with.
+
+    Attributes:
+        survey: Summary of the log.
+        fit: The fit to the whole log.
+        factors: (m, 1 + d) Factors on the standard errors, above 1 if neighbouring rounds are correlated.
+        drifts: Whether the means change.
+        budget: Budget of each resource.
+        horizon: Rounds that the budget is for.
+    """
+
+    survey: Survey
+    fit: Fit
+    factors: Floats
+    drifts: bool
+    budget: Sequence[float]
+    horizon: int
+
+    @property
+    def periods(self) -> int:
+        """The number of whole horizons that the log covers."""
+        return self.survey.rows // self.horizon
+
+
+class Part(NamedTuple):
+    """A part of the log that instances are resampled from.
+
+    Attributes:
+        survey: Summary of the part.
+        fit: The fit to it.
+        past: The instance fitted to the periods before it, from which plans are made; None without plans.
+    """
+
+    survey: Survey
+    fit: Fit
+    past: Instance | None
+
+
+class Judged(NamedTuple):
+    """An instance that candidates are judged on.
+
+    Attributes:
+        instance: The instance.
+        past: The instance that plans are made from; None without plans.
+    """
+
+    instance: Instance
+    past: Instance | None
+
+
+def judged_instances(course: Course, bootstrapped: Sequence[Instance], rng: Generator) -> list[Judged]:
+    """Return as many instances to judge candidates on as there are bootstrapped ones.
+
+    Args:
+        course: The course of the log.
+        bootstrapped: Instances resampled from the whole log.
+        rng: Source of randomness.
+
+    Returns:
+        The instances. Either all of them have a past, or none has.
+    """
+    parts = _later_periods(course) or _later_parts(course)
+    recurs = bool(parts) and parts[0].past is not None
+    count = len(bootstrapped)
+    of_log = 0 if recurs else count if not parts else (count + 1) // 2
+    drawn = [parts[k % len(parts)] for k in range(count - of_log)]
+    return [
+        *(Judged(one, None) for one in bootstrapped[:of_log]),
+        *(Judged(_resampled(part, course, rng), part.past) for part in drawn),
+    ]
+
+
+def past_of(course: Course) -> Instance | None:
+    """Return the instance that plans for the next horizon are made from: all periods, laid over each other.
+
+    None if the log covers less than two horizons, or an arm is missing.
+    """
+    rows, periods = course.survey.rows, course.periods
+    if not _later_periods(course):
+        return None
+    return _past(course, rows - periods * course.horizon, rows)
+
+
+def folded(survey: Survey, first: int, last: int, period: int) -> Survey:
+    """Lay the rounds of a part of the log over each other.
+
+    Args:
+        survey: Summary of the log.
+        first: First round of the part, from 0.
+        last: Round after its last one.
+        period: Rounds of the result; round t of the part becomes round t mod ``period``.
+
+    Returns:
+        The summary of ``period`` rounds.
+    """
+    series = []
+    for one in survey.series:
+        low, high = np.searchsorted(one.rounds, [first, last])
+        rounds = (one.rounds[low:high] - first) % period
+        order = np.argsort(rounds, kind="stable")
+        series.append(Series(rounds[order], one.values[low:high][order], one.size, int(high - low) * one.size))
+    return dataclasses.replace(survey, rows=period, series=tuple(series))
+
+
+def _later_periods(course: Course) -> list[Part]:
+    """The last periods of the log with what came before them; none if the log covers less than two horizons."""
+    rows, length, count = course.survey.rows, course.horizon, course.periods
+    found = []
+    for number in range(max(count - MAX_PERIODS, 1), count):
+        begin, start = rows - count * length, rows - (count - number) * length
+        past, later = _past(course, begin, start), folded(course.survey, start, start + length, length)
+        if past is not None and _is_observed(later):
+            found.append(Part(later, _fit(later, course), past))
+    return found
+
+
+def _later_parts(course: Course) -> list[Part]:
+    """The parts after the first of each split of the log."""
+    found = []
+    for count in SPLITS:
+        edges = [k * course.survey.rows // count for k in range(1, count + 1)]
+        for first, last in pairwise(edges):
+            part = folded(course.survey, first, last, last - first)
+            if _is_observed(part):
+                found.append(Part(part, _fit(part, course), None))
+    return found
+
+
+def _past(course: Course, first: int, last: int) -> Instance | None:
+    """Fit an instance to the periods of a part of the log; None if an arm is missing in it."""
+    part = folded(course.survey, first, last, course.horizon)
+    if not _is_observed(part):
+        return None
+    return fitted_instance(_fit(part, course), part, course.budget, course.horizon)
+
+
+def _fit(part: Survey, course: Course) -> Fit:
+    """Fit a part; it has no change points unless they stand out from the noise."""
+    return fit(part, course.drifts, at_least_one=False)._replace(noise=course.fit.noise, largest=course.fit.largest)
+
+
+def _is_observed(part: Survey) -> bool:
+    """Whether every arm was played often enough in a part."""
+    return all(len(one.values) >= MIN_CELLS for one in part.series)
+
+
+def _resampled(part: Part, course: Course, rng: Generator) -> Instance:
+    """Draw an instance from which a part could also have come, scaled to the horizon."""
+    means = widened(part.fit, bootstrap_means(part.survey, part.fit, rng), course.factors)
+    return fitted_instance(part.fit, part.survey, course.budget, course.horizon, means)
