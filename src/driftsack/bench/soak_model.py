@@ -65,7 +65,7 @@ class Held:
     def part(self, rows: npt.NDArray[Any]) -> Held:
         """Some of the decisions."""
         assert isinstance(self.decisions, Decisions)  # noqa: S101
-        chosen = self.decisions[rows]  # type: ignore[call-overload]
+        chosen = self.decisions[rows]
         return Held(chosen, self.arms[rows], self.rounds[rows], self.reserved[rows], self.known, self.season, self.at)
 
 

@@ -128,13 +128,13 @@ def run_soak(operations: int, seed: int, processes: int | None, as_json: bool) -
         print_json({**report._asdict(), "shortfalls": rare})
     else:
         for title, counts in (
-            ("Operations", report.kinds),
-            ("Events", report.events),
-            ("Expected errors", report.errors),
+            ("Operations by kind.", report.kinds),
+            ("Events.", report.events),
+            ("Expected errors.", report.errors),
         ):
             rows = [{"kind": kind, "number": number} for kind, number in counts.items()]
             if rows:
-                results.print(rich_table(rows, [text_column("kind"), COUNT], title))
+                print_table(rows, [text_column("kind"), COUNT], title)
         results.print(
             f"{report.operations:,} operations on {report.learners:,} learners of {len(report.policies)} policies in "
             f"{report.seconds:,.0f} seconds: {report.events.get('overruns', 0):,} overruns, "

@@ -114,7 +114,8 @@ def print_reproduction(reproduction: Reproduction, as_json: bool = False) -> Non
         return
     columns = [text_column(name) for name in ("verdict", "claim", "numbers")]
     titles = {None: "Claims about the instances."} | {
-        name: f"Claims about policies in the {name} setting{selected_on(name, reproduction.seed)}; ± are standard errors."
+        name: f"Claims about policies in the {name} setting{selected_on(name, reproduction.seed)}; ± are standard "
+        "errors."
         for name in reproduction.settings
     }
     for setting, title in titles.items():
