@@ -1,4 +1,4 @@
-"""Defects that random sequences of operations found, each as a small test."""
+"""Defects found by random sequences of operations, or while these were written, each as a small test."""
 
 from __future__ import annotations
 

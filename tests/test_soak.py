@@ -33,7 +33,7 @@ FEW = ("AlwaysArm", "UniformRandom")
 
 
 def test_a_million_random_operations_agree_with_exact_arithmetic() -> None:
-    report = soak(1_000_000, seed=1, largest_batch=600)
+    report = soak(1_000_000, seed=1)
     assert report.operations >= 1_000_000
     assert report.findings == ()
     assert shortfalls(report) == ()
@@ -197,6 +197,7 @@ def test_the_command_reports_and_fails_on_a_finding(monkeypatch: pytest.MonkeyPa
     shown = CliRunner().invoke(app, command)
     assert shown.exit_code == 0, shown.output
     assert "0 findings" in " ".join(shown.stdout.split())
+    assert CliRunner().invoke(app, ["bench", "60000"]).exit_code == 2
     monkeypatch.setattr(Learner, "ask_many", refuse)
     failed = CliRunner().invoke(app, [*command, "--json"])
     assert failed.exit_code == 1

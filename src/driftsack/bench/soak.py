@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import multiprocessing
 import os
 import signal
@@ -39,7 +40,7 @@ from driftsack.bench.soak_worlds import World, random_world, variants
 from driftsack.core.errors import InfeasibleError
 
 MOST_STEPS: Final = 150  # of one learner
-BATCH: Final = 10_000
+LARGEST_BATCH: Final = 10_000
 MOST_FINDINGS: Final = 20
 
 Progress = Callable[[int, int], None]  # operations so far, findings so far
@@ -112,7 +113,7 @@ def soak(
     operations: int,
     seed: int = 0,
     processes: int = 1,
-    largest_batch: int = BATCH,
+    largest_batch: int | None = None,
     progress: Progress = lambda done, findings: None,  # noqa: ARG005
 ) -> Report:
     """Play learners until there were so many operations.
@@ -121,13 +122,15 @@ def soak(
         operations: The number of operations.
         seed: The seed of everything that is random.
         processes: The number of processes; 1 for this one, in which a crash is not survived.
-        largest_batch: The most decisions in one request; with smaller batches, single operations are more frequent.
+        largest_batch: The most decisions in one request. With smaller batches, single operations are more frequent; if
+            it is omitted, it grows with the square root of the operations.
         progress: Called after each learner with the number of operations and of findings so far.
 
     Returns:
         What happened. If it is interrupted (``KeyboardInterrupt``), what happened until then.
     """
     begun, tally, interrupted = time.perf_counter(), Tally(), False
+    largest = min(math.isqrt(operations) + 1, LARGEST_BATCH) if largest_batch is None else largest_batch
 
     def enter(more: Tally) -> bool:
         tally.add(more)
@@ -138,10 +141,10 @@ def soak(
         try:
             if processes == 1:
                 number = 0
-                while enter(play(seed, number, Path(folder), largest_batch)):
+                while enter(play(seed, number, Path(folder), largest)):
                     number += 1
             else:
-                _play_apart(enter, processes, (seed, folder, largest_batch))
+                _play_apart(enter, processes, (seed, folder, largest))
         except KeyboardInterrupt:
             interrupted = True
     return Report(
@@ -177,7 +180,7 @@ def shortfalls(report: Report) -> tuple[str, ...]:
     return (*rare, *unused)
 
 
-def play(seed: int, number: int, folder: Path, largest_batch: int = BATCH) -> Tally:
+def play(seed: int, number: int, folder: Path, largest_batch: int) -> Tally:
     """Play one learner.
 
     Args:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -24,13 +27,17 @@ from driftsack.cli.console import (
 )
 
 COUNT: Final = Column("number", lambda row: f"{row['number']:,}", numeric=True)
+LONG_SOAK: Final = 100_000_000  # operations
 SHOWN: Final = 5  # columns that fit a terminal; the first ones are the ratios
 
 
 def bench(
     operations: Annotated[
-        int, typer.Argument(min=1, metavar="[OPERATIONS]", help="The number of operations of --soak.")
-    ] = 100_000_000,
+        int | None,
+        typer.Argument(
+            min=1, metavar="OPERATIONS", help="With --soak, the number of operations; 100,000,000 if omitted."
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer rounds and repeats: faster, but the figures are rough.")
     ] = False,
@@ -60,8 +67,8 @@ def bench(
 
     --files and --soak measure no speed: they try to break learners. The soak asks, tells late or twice, cancels,
     forfeits, renews, copies, saves and forks at random; it fails if an amount differs from exact arithmetic in any
-    bit, if a safe learner overspends, or if an error is not the expected one. Interrupt it at any time (Ctrl-C): it
-    reports what it has done. A finding names its learner, which the same seed plays again.
+    bit, if a safe learner overspends, or if an error is not the expected one. Interrupt it at any time (Ctrl-C or
+    kill): it reports what it has done. A finding names its learner, which the same seed plays again.
 
     Example: driftsack bench --quick
     Example: driftsack bench --against ../main/src
@@ -69,8 +76,10 @@ def bench(
     Example: driftsack bench --soak 1000000 --seed 7
     """
     if soak:
-        run_soak(operations, seed, processes, as_json)
+        run_soak(operations or LONG_SOAK, seed, processes, as_json)
         return
+    if operations is not None:
+        raise typer.BadParameter(f"{operations} is a number of operations, which only --soak takes; add --soak.")
     if files is not None:
         with plain_errors():
             refuse_needless({"--quick": quick, "--against": against, "--markdown": markdown}, "with --files")
@@ -112,18 +121,28 @@ def read_damaged_files(files: int, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
+@contextlib.contextmanager
+def ending_like_ctrl_c() -> Iterator[None]:
+    """Let ``kill`` interrupt like Ctrl-C, so that there is a report."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def run_soak(operations: int, seed: int, processes: int | None, as_json: bool) -> None:
     """Drive learners with random operations; fail if there is a finding or if too little happened."""
     from driftsack.bench.soak import cores, shortfalls, soak  # noqa: PLC0415
 
-    with plain_errors(), progress_bar() as bar:
+    with plain_errors(), ending_like_ctrl_c(), progress_bar() as bar:
         line = bar.add_task("compiling kernels", total=operations)
 
         def show(done: int, findings: int) -> None:
             bar.update(line, completed=min(done, operations), description=f"operations, {findings} findings")
 
         report = soak(operations, seed, processes or cores(), progress=show)
-    rare = shortfalls(report)
+    rare = () if report.interrupted else shortfalls(report)
     if as_json:
         print_json({**report._asdict(), "shortfalls": rare})
     else:
