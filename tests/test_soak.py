@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from driftsack.bench import soak as soaking
-from driftsack.bench import soak_operations, soak_worlds
-from driftsack.bench.soak import Report, play, shortfalls, soak
-from driftsack.bench.soak_accounts import Accounts
-from driftsack.bench.soak_worlds import Variant, World, random_world, variants
+from driftsack.bench.soak import driver as soaking
+from driftsack.bench.soak import operations, worlds
+from driftsack.bench.soak.accounts import Accounts
+from driftsack.bench.soak.driver import Report, play, shortfalls, soak
+from driftsack.bench.soak.worlds import Variant, World, random_world, variants
 from driftsack.cli import app
 from driftsack.core.arrays import Ints
 from driftsack.core.errors import OutOfRangeError
@@ -119,11 +119,11 @@ FAULTS = {
 }
 WITHOUT_COMPILATION = """
 import json
-from driftsack.bench import soak, soak_worlds
+from driftsack.bench.soak import driver as soak, worlds
 from driftsack.game import admission, desk
 known = {{name: variant for name, variant in soak.variants().items() if name in {few}}}
 soak.variants = lambda: known
-soak_worlds.HORIZONS = (1, 10, 30)  # so that budgets are soon exhausted
+worlds.HORIZONS = (1, 10, 30)  # so that budgets are soon exhausted
 {fault}
 print(json.dumps(soak.soak(3_000, largest_batch=8).findings))
 """
@@ -150,8 +150,8 @@ def without_budget(name: str, variant: Variant, rng: np.random.Generator) -> Wor
 @pytest.mark.usefixtures("few_policies")
 def test_a_run_in_which_every_round_is_skipped_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soaking, "random_world", without_budget)
-    monkeypatch.setitem(soak_operations.OPERATIONS, "grant", lambda player: player.count("grant"))
-    monkeypatch.setitem(soak_operations.OPERATIONS, "renew", lambda player: player.count("renew"))
+    monkeypatch.setitem(operations.OPERATIONS, "grant", lambda player: player.count("grant"))
+    monkeypatch.setitem(operations.OPERATIONS, "renew", lambda player: player.count("renew"))
     report = soak(20_000, largest_batch=300)
     assert report.findings == ()
     rare = " ".join(shortfalls(report))
@@ -207,7 +207,7 @@ def test_the_command_reports_and_fails_on_a_finding(monkeypatch: pytest.MonkeyPa
 def test_problems_are_of_every_kind() -> None:
     """All units, with and without names, maxima, a fallback, a period and free slots."""
     rng = np.random.default_rng(0)
-    problems = [soak_worlds.random_problem(100, None, rng) for _ in range(300)]
+    problems = [worlds.random_problem(100, None, rng) for _ in range(300)]
     smallest, largest = (pick(max(p.budget) for p in problems) for pick in (min, max))
     assert smallest < 1e-9
     assert largest > 1e15

@@ -133,7 +133,7 @@ def ending_like_ctrl_c() -> Iterator[None]:
 
 def run_soak(operations: int, seed: int, processes: int | None, as_json: bool) -> None:
     """Drive learners with random operations; fail if there is a finding or if too little happened."""
-    from driftsack.bench.soak import cores, shortfalls, soak  # noqa: PLC0415
+    from driftsack.bench.soak.driver import cores, shortfalls, soak  # noqa: PLC0415
 
     with plain_errors(), ending_like_ctrl_c(), progress_bar() as bar:
         line = bar.add_task("compiling kernels", total=operations)

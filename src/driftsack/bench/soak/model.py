@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.bench.soak_accounts import Accounts, Units
-from driftsack.bench.soak_worlds import World
+from driftsack.bench.soak.accounts import Accounts, Units
+from driftsack.bench.soak.worlds import World
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.decision import SKIP, Decision, Decisions
 from driftsack.core.errors import BudgetExhaustedError, DriftsackError, HorizonReachedError

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from driftsack.bench.soak_model import Held, expect, total
-from driftsack.bench.soak_player import Player
+from driftsack.bench.soak.model import Held, expect, total
+from driftsack.bench.soak.player import Player
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP, Decision, Decisions
 from driftsack.core.errors import (

@@ -3,7 +3,7 @@
 Each learner has a number. From the seed and that number follow its policy, its problem and its operations: requests one
 by one and in batches, outcomes in any order, forfeits, seasons, arms that come and go, copies, files, forks and misuse.
 After each operation its budgets, reservations and overruns are compared with those of a reference ledger in integers
-(:mod:`driftsack.bench.soak_accounts`). Every decision that is asked for or told counts as one operation, and so does
+(:mod:`driftsack.bench.soak.accounts`). Every decision that is asked for or told counts as one operation, and so does
 every other call.
 
 What counts as a finding: an amount that differs in any bit; a budget that is overspent although ``safe`` is set and no
@@ -33,10 +33,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from driftsack.bench.soak_model import Tally
-from driftsack.bench.soak_operations import step as do_one
-from driftsack.bench.soak_player import Player
-from driftsack.bench.soak_worlds import World, random_world, variants
+from driftsack.bench.soak.model import Tally
+from driftsack.bench.soak.operations import step as do_one
+from driftsack.bench.soak.player import Player
+from driftsack.bench.soak.worlds import World, random_world, variants
 from driftsack.core.errors import InfeasibleError
 
 MOST_STEPS: Final = 150  # of one learner

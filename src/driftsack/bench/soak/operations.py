@@ -7,11 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from driftsack.bench import soak_copies as copies
-from driftsack.bench import soak_outcomes as outcomes
-from driftsack.bench import soak_requests as requests
-from driftsack.bench import soak_upkeep as upkeep
-from driftsack.bench.soak_player import Player
+from driftsack.bench.soak import copies, outcomes, requests, upkeep
+from driftsack.bench.soak.player import Player
 from driftsack.core.arrays import Floats
 
 MOST_HELD: Final = 40  # requests that wait for an outcome

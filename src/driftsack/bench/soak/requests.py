@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from driftsack.bench.soak_model import Finding, Held, expect
-from driftsack.bench.soak_player import Player
+from driftsack.bench.soak.model import Finding, Held, expect
+from driftsack.bench.soak.player import Player
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.decision import SKIP, Decision
 

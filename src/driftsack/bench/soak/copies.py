@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from driftsack.bench.soak_model import expect
-from driftsack.bench.soak_outcomes import total_decisions
-from driftsack.bench.soak_player import Errors, Player
-from driftsack.bench.soak_requests import random_request
+from driftsack.bench.soak.model import expect
+from driftsack.bench.soak.outcomes import total_decisions
+from driftsack.bench.soak.player import Errors, Player
+from driftsack.bench.soak.requests import random_request
 from driftsack.core.decision import SKIP, Decision
 from driftsack.core.errors import (
     AlreadyToldError,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack import policies
-from driftsack.bench.soak_accounts import grid_places
+from driftsack.bench.soak.accounts import grid_places
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.policies.oracles import Oracle

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from driftsack.bench.soak_model import Arm, expect
-from driftsack.bench.soak_player import Player
+from driftsack.bench.soak.model import Arm, expect
+from driftsack.bench.soak.player import Player
 from driftsack.core.errors import (
     InfeasibleError,
     NamesError,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.bench.soak_model import Finding, Held, Model, Tally
-from driftsack.bench.soak_worlds import World
+from driftsack.bench.soak.model import Finding, Held, Model, Tally
+from driftsack.bench.soak.worlds import World
 from driftsack.core.arrays import Floats
 from driftsack.core.decision import Decision
 from driftsack.core.errors import (

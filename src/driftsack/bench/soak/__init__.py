@@ -1,0 +1,1 @@
+"""The soak of learners: random operations on every policy with exact arithmetic beside them."""
