@@ -46,13 +46,14 @@ def table_in_order(arms: tuple[str, ...], resources: tuple[str, ...]) -> ds.Inst
     columns = {
         f"{part}:{arm}": table[:, ARMS.index(arm), parts.index(part)] for arm in arms for part in ("reward", *resources)
     }
-    return ds.logs.read(pl.DataFrame({"time": np.arange(HORIZON)} | columns)).as_instance(BUDGET)
+    frame = pl.DataFrame({"time": np.arange(HORIZON)} | columns)
+    return ds.logs.read(frame, reward_max=1.0, cost_max=1.0).as_instance(BUDGET)
 
 
-def played_log() -> pl.DataFrame:
-    """A log of random arms of the table, with the columns of the resources in the other order."""
-    rounds, arm = np.arange(HORIZON), np.random.default_rng(0).integers(0, 3, HORIZON)
-    row = outcomes()[rounds, arm]
+def played_log(periods: int = 3) -> pl.DataFrame:
+    """A log of random arms of the table, again and again, with the columns of the resources in the other order."""
+    rounds, arm = np.arange(periods * HORIZON), np.random.default_rng(0).integers(0, 3, periods * HORIZON)
+    row = outcomes()[rounds % HORIZON, arm]
     names = pl.Series([ARMS[i] for i in arm])
     return pl.DataFrame(
         {"time": rounds, "arm": names, "reward": row[:, 0], RESOURCES[1]: row[:, 2], RESOURCES[0]: row[:, 1]}
@@ -62,7 +63,8 @@ def played_log() -> pl.DataFrame:
 @pytest.fixture(scope="module")
 def advice() -> ds.Advice:
     """Advice on the log."""
-    return ds.advise(played_log(), budget=BUDGET, worlds=2, trials=1, shuffles=99)
+    settings: dict[str, Any] = {"horizon": HORIZON, "worlds": 2, "trials": 1, "shuffles": 99}
+    return ds.advise(played_log(), budget=BUDGET, reward_max=1.0, cost_max=1.0, **settings)
 
 
 def without_names(instance: ds.Instance) -> ds.Instance:
@@ -107,7 +109,7 @@ def test_advice_shows_and_keeps_odd_names(advice: ds.Advice) -> None:
     page, content = advice.html(), json.loads(json.dumps(advice.to_dict()))
     assert "m$id$ &lt;b&gt;" in page
     assert "<b>" not in page
-    assert "costs={&#x27;cost_$ [s]&#x27;: ..., &#x27;cost_usd&#x27;: ...}" in page
+    assert "such as 1.0, {&#x27;cost_$ [s]&#x27;: ..., &#x27;cost_usd&#x27;: ...}" in page
     assert ds.Problem(**content["problem"]) == advice.world.problem
     assert content["problem"]["arm_names"] == sorted(ARMS)
     assert advice.world.problem.budget == (180.0, 150.0)
