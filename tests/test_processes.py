@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import dis
 import os
 import signal
 import sys
@@ -27,7 +28,8 @@ from driftsack.policies.engine import Engine
 
 PROBLEM = ds.Problem(horizon=10_000, arms=2, budget=[10_000.0], cost_max=1.0)
 COST = 0.25  # sums of it are exact
-FILES = ("learner.py", "ledger.py", "settle.py")
+NOP = dis.opmap["NOP"]
+FILES = ("learner.py", "engine.py", "requests.py", "desk.py", "state_growth.py")
 
 
 def started(horizon: int = PROBLEM.horizon) -> ds.Learner:
@@ -117,7 +119,7 @@ class Interrupter:
         if Path(frame.f_code.co_filename).name not in FILES:
             return None
         frame.f_trace_opcodes = True
-        if event == "opcode":
+        if event == "opcode" and frame.f_code.co_code[frame.f_lasti] != NOP:  # at which no signal is delivered
             self.left -= 1
             if self.left == 0:
                 sys.settrace(None)
@@ -201,6 +203,38 @@ def test_a_handler_saves_a_whole_learner_wherever_it_interrupts() -> None:
         other = ds.Learner.from_bytes(data)
         assert other.round - 1 <= told(other) + len(other.pending) <= other.round  # a decision may not be made yet
     assert told(learner) == learner.round
+
+
+CHANGES: dict[str, Callable[[ds.Learner], object]] = {
+    "renew": lambda learner: learner.renew(rollover=0.5),
+    "grant": lambda learner: learner.grant(3.0),
+    "revise": lambda learner: learner.revise(50),
+    "add an arm": lambda learner: learner.add_arm("new"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_rare_changes_are_made_wholly_or_not_at_all(name: str) -> None:
+    """Interrupted by a handler that saves, or by an exception, at every instruction in turn."""
+    origin = started()
+    origin.ask()
+    whole = origin.to_bytes()
+    complete = ds.Learner.from_bytes(whole)
+    CHANGES[name](complete)
+    possible = {origin.state_hash(), complete.state_hash()}
+    for after in points(7):
+        learner, saved = ds.Learner.from_bytes(whole), []
+        handler = Interrupter(after, lambda: saved.append(learner.to_bytes()))  # noqa: B023
+        if not handler.run(lambda: CHANGES[name](learner)):  # noqa: B023
+            break
+        assert {ds.Learner.from_bytes(data).state_hash() for data in saved} <= possible
+        assert learner.state_hash() == complete.state_hash()
+        stopped = ds.Learner.from_bytes(whole)
+        Interrupter(after, interrupt).run(lambda: CHANGES[name](stopped))  # noqa: B023
+        assert stopped.state_hash() in possible
+        stopped.tell(stopped.pending[0], 0.5, COST)
+        stopped.ask()
+    assert after > 20
 
 
 @pytest.mark.parametrize("safe", [True, False])

@@ -123,6 +123,7 @@ class Learner:
         self._file: HeldFile | None = None  # the lock of the file that the learner was loaded from or first saved to
         self._warned = False
         self._altered = False  # whether the terms are those of a single request
+        self._kept: bytes | None = None  # the learner as it was before a change of several steps
         desk = self._engine.desk
         self._price_unit: Floats = desk.scale[0] / desk.cost_unit  # what a normalised price of 1 is
         self._issued: dict[int, Decision] = {}  # pending decisions, by round, as far as they were made in this life
@@ -259,6 +260,27 @@ class Learner:
                 raise
             finally:
                 self._busy = False
+
+    @contextmanager
+    def _changing_wholly(self, method: str) -> Iterator[Engine]:
+        """Make a rare change of several steps wholly or not at all: until it is complete, the learner is as it was."""
+        with self._changing(method) as engine:
+            self._kept = before = self.to_bytes()
+            try:
+                yield engine
+            except BaseException:
+                self._restore(before)
+                raise
+            finally:
+                self._kept = None
+
+    def _restore(self, data: bytes) -> None:
+        """Become the learner that was saved in this life."""
+        epoch = int(self._engine.desk.epoch[0])
+        snapshot = learner_file.decode(data, "the learner before the change")
+        self.problem, self._engine, self._clock = snapshot.problem, snapshot.engine, snapshot.clock
+        self._engine.desk.epoch[0] = epoch
+        self._altered = False
 
     def _refuse(self, nested: bool, method: str) -> None:
         """Raise if a signal handler calls a method that would change what the interrupted call is changing."""
@@ -675,7 +697,7 @@ class Learner:
             OutOfRangeError: An amount is negative.
         """
         added = requests.amounts_to_add(self.problem, amounts, by_resource)
-        with self._changing("grant") as engine:
+        with self._changing_wholly("grant") as engine:
             engine.grant(added)
 
     def renew(
@@ -704,7 +726,7 @@ class Learner:
         kept = share(rollover, "rollover")
         amounts = requests.new_budget(self.problem, budget)
         count = self.problem.horizon if rounds is None else whole(rounds, "rounds", at_least=1)
-        with self._changing("renew") as engine:
+        with self._changing_wholly("renew") as engine:
             engine.check_fallback(self.problem, count, engine.units(amounts))
             start = self._clock.next_start(at)
             engine.renew(amounts, kept)
@@ -729,7 +751,7 @@ class Learner:
         if self.problem.period is not None:
             raise SettingError("the rounds left in a period are estimated from the requests so far; ask with at=...")
         count = whole(rounds_left, "rounds_left", at_least=0)
-        with self._changing("revise") as engine:
+        with self._changing_wholly("revise") as engine:
             ledger = engine.ledger
             engine.check_fallback(self.problem, count, ledger.granted - ledger.charged - ledger.reserved)
             self._expect(count)
@@ -761,7 +783,7 @@ class Learner:
             NamesError: There is an arm of this name.
             SettingError: The policy was started for smaller costs, or for a fixed set of arms.
         """
-        with self._changing("add_arm") as engine:
+        with self._changing_wholly("add_arm") as engine:
             problem = requests.with_arm(self.problem, name, cost_max)
             self._check_cost_max(problem)
             engine.add_arm(problem)
@@ -824,12 +846,10 @@ class Learner:
                 "the past; use another policy, or put what the log shows into the forecast."
             )
         rows = requests.past_outcomes(self.problem, log, half_life)
-        with self._changing("teach") as engine:
-            try:
-                engine.teach(*rows)
-            finally:
-                self._altered = False
-                engine.restore_terms()
+        with self._changing_wholly("teach") as engine:
+            engine.teach(*rows)
+            self._altered = False
+            engine.restore_terms()
         return len(rows[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -860,7 +880,7 @@ class Learner:
             The learner as bytes.
         """
         with self._lock:
-            return learner_file.encode(self._snapshot())
+            return self._kept or learner_file.encode(self._snapshot())
 
     def state_hash(self) -> str:
         """Return a digest of everything that decides what the learner does next.

@@ -18,6 +18,7 @@ from driftsack.core.errors import FileFormatError
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator
 from driftsack.game.arrivals import ArrivalArrays, Arrivals
+from driftsack.game.desk import FREE
 from driftsack.game.desk_arrays import check_ledgers, desk_arrays, fill_desk, put_back
 from driftsack.game.ledger import Ledger, planning_units
 from driftsack.game.state_checks import check_array, check_state
@@ -73,18 +74,26 @@ def _content(snapshot: Snapshot) -> dict[str, Any]:
         "rng": engine.rng.bit_generator.state,
         "start": clock.start,
         "latest": clock.latest if np.isfinite(clock.latest) else None,
-        "rollovers": [season.rollover for _, season in sorted(engine.past.items())],
+        "rollovers": [season.rollover for _, season in _past(engine)],
     }
+
+
+def _past(engine: Engine) -> list[tuple[int, Season]]:
+    """The earlier seasons with decisions that wait; a signal may interrupt a learner before it forgets the others."""
+    awaited = engine.desk.awaited
+    needed = set(awaited.season[awaited.status != FREE].tolist())
+    return [(number, season) for number, season in sorted(engine.past.items()) if number in needed]
 
 
 def _arrays(snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
     """Every array of a file."""
     engine = snapshot.engine
     found = arrays(engine.state, "state") | desk_arrays(engine.desk, engine.terms)
-    ledgers = [season.ledger for _, season in sorted(engine.past.items())] + [engine.ledger]
+    past = _past(engine)
+    ledgers = [season.ledger for _, season in past] + [engine.ledger]
     for name in ("granted", "charged"):
         found[f"ledgers.{name}"] = np.array([getattr(ledger, name) for ledger in ledgers])
-    found["ledgers.seasons"] = np.array([*sorted(engine.past), int(engine.desk.season[0])])
+    found["ledgers.seasons"] = np.array([*(number for number, _ in past), int(engine.desk.season[0])])
     found |= {"arms.offered": engine.offered, "arms.worst": engine.worst}
     if snapshot.clock.arrivals is not None:
         found |= arrays(snapshot.clock.arrivals.to_arrays(), "arrivals")
