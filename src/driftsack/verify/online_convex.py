@@ -59,7 +59,7 @@ def proposition_2_upper(effort: Effort, case: Case) -> Finding:
 
 def proposition_2_curved(effort: Effort, case: Case) -> Finding:
     """The same with quadratic constraints and with norms. Planted: below OPT + q W / 20."""
-    found = [random_problems(family, effort.pick(8, 60), effort, case) for family in ("quadratic", "norm")]
+    found = [random_problems(family, effort.pick(6, 60), effort, case) for family in ("quadratic", "norm")]
     worse = min(found, key=lambda finding: finding.margin)
     note = "; ".join(f"{name}: {one.note}" for name, one in zip(("quadratics", "norms"), found, strict=True))
     return worse._replace(tried=sum(one.tried for one in found), note=note)
