@@ -160,7 +160,7 @@ def stopping_time(effort: Effort, case: Case) -> Finding:
 
     A policy that does not pace plays the arm of cost 1 and stops after half of the rounds, before the bound allows.
     """
-    horizon, trials = effort.pick(4_000_000, 10_000_000), effort.pick(2, 4)
+    horizon, trials = effort.pick(4_000_000, 10_000_000), effort.pick(1, 4)
     v2 = 0.001 if effort.quick else 0.005  # in a full run the window is below T
     world = dear_arms(horizon, v2)
     bound = stopping_time_bound(horizon, 2, 1, 0.5, v2)

@@ -66,7 +66,7 @@ def searched_sides(
     """Yield the sides of an inequality on random instances, and on those of local searches from the tightest ones."""
     rng = effort.rng(salt)
     seen: list[tuple[float, Instance]] = []
-    for _ in range(effort.pick(120, 2_000)):
+    for _ in range(effort.pick(80, 2_000)):
         world = random_instance(rng, shape)
         found = sides(world)
         seen.append((found.margin, world))

@@ -65,11 +65,12 @@ def motivating_example(effort: Effort, case: Case) -> Finding:
 def trap(effort: Effort, case: Case) -> Finding:
     """Theorem 2 (iii), exactly: the minimax regret of the construction is at least a fifth of W1 + q̄W2.
 
-    Planted: at least 0.6 of it. The changes are at most b/2 and r/2, so that both futures keep a reward and a cost.
+    Planted: at least 0.6 of it. The changes are at most 30% of the reward and of the cost: as the cost of the better
+    future vanishes, q̄ grows without limit and the ratio falls (0.12 at 50%).
     """
     least, known = 0.6 if case is Case.PLANTED else LEAST_RATIO, 0.0 if case is Case.TRIVIAL else 1.0
     horizon, ratios = 10_000, []
-    sizes = (0.0, 0.3) if effort.quick else (0.0, 0.02, 0.1, 0.2, 0.3, 0.5)
+    sizes = (0.0, 0.3) if effort.quick else (0.0, 0.1, 0.2, 0.3)
     rates, rewards = ((0.05, 0.45), (0.5,)) if effort.quick else ((0.05, 0.25, 0.45), (0.2, 0.5))
     for rate, reward, first, second in product(rates, rewards, sizes, sizes):
         if first == second == 0.0:

@@ -116,7 +116,7 @@ def theorem_1(effort: Effort, case: Case) -> Finding:
         bound = repaired_regret_bound(*sizes, local, moves.v2_sum, pairs, moves.q_bar_interval.least).total
         printed = regret_bound(*sizes, local, (moves.w1, moves.w2), moves.q_bar_full).printed_total
         policy = None if case is TRIVIAL else SlidingWindowUCB(variation=local)
-        regret, best = regrets(policy, world, effort.pick(2, 4), effort.seed).mean(), lp_dynamic(world).value
+        regret, best = regrets(policy, world, effort.pick(1, 4), effort.seed).mean(), lp_dynamic(world).value
         margins += [share - regret / bound, best / bound - 1.0]
         notes.append(
             f"V = {moves.v1:g}, W = {moves.w1:,.0f}: regret {regret / world.horizon:.3f} T, bound "
