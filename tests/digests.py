@@ -1,6 +1,8 @@
 """Digests of results, to show that a change of the code does not change a bit of the results.
 
-``tests/data/digests.json`` holds the digests recorded before the rules of the game moved into the package ``game``.
+``tests/data/digests.json`` holds the digests recorded before the rules of the game moved into the package ``game``, and
+again when amounts became exact: rewards, pulls and stopping times stayed the same, and of ``spent``, ``overshoot`` and
+remaining budgets the last digits changed. The paper's table is that of the held-out seed, the default since then.
 ``python -m tests.digests`` prints the current digests; update the file only if results are meant to change.
 
 The worlds and entries are those of the league when the digests were recorded. They are kept here, so that the league

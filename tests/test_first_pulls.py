@@ -72,7 +72,7 @@ def test_decisions_count_although_their_feedback_is_late(policy: ds.Policy) -> N
 @POLICIES
 def test_first_pulls_that_no_budget_can_pay_are_repeated(policy: ds.Policy) -> None:
     """Budgets for two pending decisions; when their outcomes arrive, the first pulls continue where they stopped."""
-    learner = policy.start(ds.Problem(horizon=300, arms=3, budget=[2.5, 2.5]), seed=0, safe=True)
+    learner = policy.start(ds.Problem(horizon=300, arms=3, budget=[2.5, 2.5], cost_max=1.0), seed=0, safe=True)
     decisions = [learner.ask() for _ in range(6)]
     assert [decision.arm for decision in decisions] == [0, 1, *[ds.SKIP] * 4]
     for decision in decisions[:2]:

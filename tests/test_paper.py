@@ -98,7 +98,7 @@ def test_another_seed_gives_another_table(made: tuple[Path, dict[str, Any]], tmp
 def test_the_command_prints_verdicts(made: tuple[Path, dict[str, Any]]) -> None:
     result = CliRunner().invoke(app, ["reproduce", *SMALL, "--out", str(made[0])])
     assert result.exit_code == 0, result.output
-    printed = result.stdout.replace("\u00a0", " ")
+    printed = " ".join(result.stdout.split())
     for text in ("policies in the printed setting; ± are", "selected on seed 0, judged on seed 1", "holds", "fails"):
         assert text in printed
 

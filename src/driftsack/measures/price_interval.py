@@ -13,11 +13,9 @@ several LPs are solved together as one, since they do not share variables.
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array, csr_array, vstack
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import DriftsackError, TooLargeError
@@ -100,11 +98,13 @@ def price_interval(
 class _Face(NamedTuple):
     """The constraints matrix @ variables <= limits; variables are prices (G d), alpha (K) and sup norms (G)."""
 
-    matrix: csr_array
+    matrix: Any  # a sparse matrix of SciPy
     limits: Floats
 
 
 def _face(rewards: Floats, costs: Floats, rounds: Ints | Floats, groups: Ints, rate: Floats, values: Floats) -> _Face:
+    from scipy.sparse import coo_array, csr_array, vstack  # noqa: PLC0415  (SciPy is slow to import)
+
     rows, resources, arms = costs.shape
     count = values.size
     size = count * resources + rows + count
@@ -138,6 +138,8 @@ def _face(rewards: Floats, costs: Floats, rounds: Ints | Floats, groups: Ints, r
 
 def _minimise(objective: Floats, face: _Face) -> Floats:
     """The variables at which the objective is least."""
+    from scipy.optimize import linprog  # noqa: PLC0415  (SciPy is slow to import)
+
     tolerances = {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE}
     solution = linprog(objective, A_ub=face.matrix, b_ub=face.limits, bounds=(0, None), options=tolerances)
     if solution.x is None:

@@ -168,6 +168,30 @@ def reward_bound(state: State, arm: int) -> float:
 
 
 @kernel
+def planned_reward(state: State, arm: int) -> float:
+    """The UCB of an open arm's reward in the last round chosen, if skipping costs nothing."""
+    return float(state.lp.objective[arm])
+
+
+@kernel
+def planned_cost(state: State, j: int, arm: int) -> float:
+    """The LCB of what an open arm uses of resource ``j`` in the last round chosen."""
+    return float(state.lp.columns[j, arm])
+
+
+@kernel
+def estimated_reward(state: State, arm: int) -> float:
+    """The estimate of an arm's reward."""
+    return shrunk_mean(state.means.rewards, arm, 0)
+
+
+@kernel
+def estimated_cost(state: State, j: int, arm: int) -> float:
+    """The estimate of what an arm uses of resource ``j``."""
+    return shrunk_mean(state.means.costs, arm, j)
+
+
+@kernel
 def cost_bound(state: State, j: int, arm: int) -> float:
     """The LCB of what an arm uses of resource ``j``."""
     costs, radius = state.means.costs, state.radius

@@ -19,7 +19,7 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
-from driftsack.game.admission import admit, admits_all
+from driftsack.game.admission import admit
 from driftsack.game.ledger import Ledger, charge, open_ledger, release, reserve
 from driftsack.game.protocol import choose as choose_base
 from driftsack.game.protocol import learn as learn_base
@@ -45,7 +45,7 @@ class State(NamedTuple):
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Let the policy choose by what it knows; with ``safe``, skip if pending outcomes may use up a budget."""
     ledger, terms = state.ledger, state.terms
-    if state.safe and not admits_all(ledger, terms, round.t):
+    if state.safe:
         admit(ledger, terms, round.t, state.safe)
     arm: int = choose_base(state.base, open_round(round.t, ledger, terms), rng, mix, prices)
     return arm

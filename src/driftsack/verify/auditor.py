@@ -27,7 +27,6 @@ from driftsack.game.state_tree import copy_state
 from driftsack.game.trial import new_tally, run_trial
 from driftsack.game.world import world_of
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.window import shrunk_mean
 from driftsack.policies import sliding_window_ucb as ucb
 
 
@@ -50,22 +49,21 @@ class State(NamedTuple):
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Choose as SW-UCB does, and check whether its bounds cover the means."""
     t = round.t
-    means = state.base.means
     for i in range(mix.size):
-        state.estimates[i, 0] = shrunk_mean(means.rewards, i, 0)
+        state.estimates[i, 0] = ucb.estimated_reward(state.base, i)
         for j in range(prices.size):
-            state.estimates[i, 1 + j] = shrunk_mean(means.costs, i, j)
+            state.estimates[i, 1 + j] = ucb.estimated_cost(state.base, j, i)
     arm = ucb.choose(state.base, round, rng, mix, prices)
     if arm == STUCK:
         return STUCK
     row = state.phase[t]
     covered = True
     for i in range(mix.size):
-        bound = ucb.reward_bound(state.base, i) - state.forgotten * state.estimates[i, 0]
+        bound = ucb.planned_reward(state.base, i) - state.forgotten * state.estimates[i, 0]
         covered &= bound + state.drift[t, 0] >= state.rewards[row, i]
         state.sums[0] -= bound * mix[i]
         for j in range(prices.size):
-            bound = ucb.cost_bound(state.base, j, i) - state.forgotten * state.estimates[i, 1 + j]
+            bound = ucb.planned_cost(state.base, j, i) - state.forgotten * state.estimates[i, 1 + j]
             covered &= bound - state.drift[t, 1 + j] <= state.costs[row, j, i]
             state.sums[1 + j] -= bound * mix[i]
     if not covered:
