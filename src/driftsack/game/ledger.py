@@ -81,8 +81,11 @@ def grid_exponents(problem: Problem) -> list[int]:
 
 def worst_units(problem: Problem) -> Ints:
     """(d, m) the most that each arm may cost, in grid units; that of ``cost_max`` if it was not given."""
-    rows = zip(problem.cost_max_by_arm.tolist(), grid_exponents(problem), strict=True)
-    return np.array([[whole_units(amount, k, up=True) for amount in row] for row, k in rows], dtype=np.int64)
+    same = problem.arm_cost_max is None
+    most = [[amount] for amount in problem.cost_max] if same else problem.cost_max_by_arm.tolist()
+    rows = zip(most, grid_exponents(problem), strict=True)
+    units = np.array([[whole_units(amount, k, up=True) for amount in row] for row, k in rows], dtype=np.int64)
+    return np.repeat(units, problem.arms, axis=1) if same else units
 
 
 def exponents_of(ledger: Ledger) -> list[int]:

@@ -122,12 +122,18 @@ def learn(state: State, outcome: Outcome) -> None:
 @kernel
 def set_bounds(state: State, round: Round, arm: int) -> None:
     """Set the UCB of the reward and the LCB of the costs of one arm (Algorithm 1, line 6), or close it."""
-    if round.open[arm]:
-        state.lp.objective[arm] = reward_bound(state, arm) + round.skip_cost
-        for j in range(state.lp.rhs.size - 1):
-            state.lp.columns[j, arm] = cost_bound(state, j, arm)
-    else:
+    if not round.open[arm]:
         close_column(state.lp, arm)
+        column_changed(state.lp, arm)
+        return
+    rewards, costs, radius = state.means.rewards, state.means.costs, state.radius
+    n = rewards.pulls[arm] + 1.0
+    bound = upper_bound(radius, shrunk_mean(rewards, arm, 0), n, variance(radius, rewards, arm, 0))
+    state.lp.objective[arm] = bound + round.skip_cost
+    n = costs.pulls[arm] + 1.0
+    for j in range(state.lp.rhs.size - 1):
+        low = lower_bound(radius, shrunk_mean(costs, arm, j), n, variance(radius, costs, arm, j))
+        state.lp.columns[j, arm] = low
     column_changed(state.lp, arm)
 
 
