@@ -2,7 +2,7 @@
 
 Nothing in a file is trusted, since a digest can be computed by anyone. Policy and problem are built by their own
 constructors, sizes are limited before anything is allocated, every array must have the shape and type that it has in a
-new learner, and its content must be possible (:mod:`driftsack.game.state_checks`, :mod:`driftsack.game.desk_checks`).
+new learner, and its content must be possible (:mod:`driftsack.game.state_checks`, :mod:`driftsack.game.desk_arrays`).
 """
 
 from __future__ import annotations
