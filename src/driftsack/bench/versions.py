@@ -1,56 +1,60 @@
 """Speed of this version against another one, measured in turns: what a change costs before it lands.
 
-Each measurement runs in processes of their own, in which ``PYTHONPATH`` names the version. Times are CPU times of the
-process, which other programs on the machine disturb less than wall time; of repeated measurements the least counts.
+Each version runs in a process of its own, in which ``PYTHONPATH`` names it. Both processes wait for questions, so that
+what is compared is measured in alternation, within milliseconds, and the median of the ratios is reported. Processes
+are started several times, because where a process has its memory makes a difference of a few percent. Times are CPU
+times of the process, which other programs on the machine disturb less than wall time. Of the times of the first call
+with an empty cache, which are measured once for each process, the least counts.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from driftsack.bench.timing import Progress
+from driftsack.bench.timing import Progress, median_ratio
 from driftsack.core.errors import SettingError
 from driftsack.core.stamp import PACKAGE
 
+Pair = tuple[Path, Path]
+Row = dict[str, float | str]
 WARM_SCRIPT: Final = """
-import json, time
+import sys, time
 import numpy as np, driftsack as ds
-def world(arms, resources, horizon):
+def simulated_round(arms, resources, horizon):
     means = np.random.default_rng(1).random((resources + 1, arms))
-    return ds.Instance.stationary(means[0], means[1:], horizon, budget=0.3 * horizon)
-def round_ns(arms, resources, horizon, repeats):
-    policy, best = ds.SlidingWindowUCB(windows=(1000, 1000), scale=0.1, budget_rule="remaining"), np.inf
-    for _ in range(repeats):
-        begun = time.process_time()
-        run = ds.simulate(world(arms, resources, horizon), policy, trials=1, seed=0, threads=1)
-        best = min(best, (time.process_time() - begun) / min(int(run.stopping_time[0]), horizon))
-    return 1e9 * best
-def ask_tell_us(repeats, rounds=3000):
-    best = np.inf
-    for _ in range(repeats):
-        problem = ds.Problem(20_000, 3, [6_000.0, 6_000.0])
-        learner = ds.SlidingWindowUCB(windows=(1000, 1000), scale=0.1).start(problem, seed=0)
-        learner.tell(learner.ask(), 0.5, [0.2, 0.2])
-        begun = time.process_time()
-        for _ in range(rounds):
-            decision = learner.ask()
-            if not decision.skipped:
-                learner.tell(decision, 0.5, [0.2, 0.2])
-        best = min(best, (time.process_time() - begun) / rounds)
-    return 1e6 * best
-print(json.dumps({
-    "simulated round at (2, 2), ns": round_ns(2, 2, 20_000, 12),
-    "simulated round at (10, 3), ns": round_ns(10, 3, 20_000, 8),
-    "simulated round at (100, 10), ns": round_ns(100, 10, 4_000, 8),
-    "ask and tell, µs": ask_tell_us(3),
-}))
+    world = ds.Instance.stationary(means[0], means[1:], horizon, budget=0.3 * horizon)
+    policy = ds.SlidingWindowUCB(windows=(1000, 1000), scale=0.1, budget_rule="remaining")
+    begun = time.process_time()
+    run = ds.simulate(world, policy, trials=1, seed=0, threads=1)
+    return 1e9 * (time.process_time() - begun) / min(int(run.stopping_time[0]), horizon)
+def ask_and_tell(rounds):
+    problem = ds.Problem(20_000, 3, [6_000.0, 6_000.0])
+    learner = ds.SlidingWindowUCB(windows=(1000, 1000), scale=0.1).start(problem, seed=0)
+    learner.tell(learner.ask(), 0.5, [0.2, 0.2])
+    begun = time.process_time()
+    for _ in range(rounds):
+        decision = learner.ask()
+        if not decision.skipped:
+            learner.tell(decision, 0.5, [0.2, 0.2])
+    return 1e6 * (time.process_time() - begun) / rounds
+for question in sys.stdin:
+    print(eval(question), flush=True)
 """
+QUESTIONS: Final = {
+    "simulated round at (2, 2), ns": "simulated_round(2, 2, 200_000)",
+    "simulated round at (10, 3), ns": "simulated_round(10, 3, 200_000)",
+    "simulated round at (100, 10), ns": "simulated_round(100, 10, 40_000)",
+    "ask and tell, µs": "ask_and_tell(1_000)",
+}
 FIRST_ASK_SCRIPT: Final = """
 import json, time, driftsack as ds
 learner = ds.SlidingWindowUCB(windows=(100, 100)).start(ds.Problem(1_000, 3, [500.0, 500.0]), seed=0)
@@ -64,24 +68,80 @@ print(json.dumps({"first simulate, cold cache, s": time.process_time()}))
 """
 
 
-def version_rows(other: Path, quick: bool, progress: Progress) -> list[dict[str, float | str]]:
+def version_rows(other: Path, quick: bool, progress: Progress) -> list[Row]:
     """Compare this version with the one in the folder ``other``, such as the ``src`` of another checkout."""
     if not (other / "driftsack" / "__init__.py").is_file():
         raise SettingError(f"the folder {other} must contain the package driftsack, such as src of another checkout.")
     versions = (PACKAGE.parent, other.resolve())
-    best: tuple[dict[str, float], dict[str, float]] = ({}, {})
     with tempfile.TemporaryDirectory() as folder:
-        caches = [Path(folder) / "this", Path(folder) / "other"]
-        for repeat in range(2 if quick else 5):
-            for place, cache, times in zip(versions, caches, best, strict=True):
-                progress(f"{place}, {repeat + 1}")
-                keep_least(times, run_script(WARM_SCRIPT, place, cache))
-                for k, script in enumerate((FIRST_ASK_SCRIPT, FIRST_RUN_SCRIPT)):
-                    keep_least(times, run_script(script, place, cache / f"cold-{k}-{repeat}"))
+        caches = (Path(folder) / "this", Path(folder) / "other")
+        return warm_rows(versions, caches, quick, progress) + first_rows(versions, caches, quick, progress)
+
+
+def warm_rows(versions: Pair, caches: Pair, quick: bool, progress: Progress) -> list[Row]:
+    """Compare rounds and learners whose kernels are compiled."""
+    times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in QUESTIONS}
+    starts, turns = (2, 5) if quick else (6, 15)
+    for start in range(starts):
+        progress(f"rounds and learners, process {start + 1} of {starts}")
+        with answering(versions[0], caches[0]) as this, answering(versions[1], caches[1]) as that:
+            for name, question in QUESTIONS.items():
+                for turn in range(turns + 1):
+                    pair = this(question), that(question)
+                    if turn > 0:  # the first answer includes compilation
+                        times[name][0].append(pair[0])
+                        times[name][1].append(pair[1])
+    return [
+        {
+            "what": name,
+            "this / other": median_ratio(*both),
+            "this": statistics.median(both[0]),
+            "other": statistics.median(both[1]),
+        }
+        for name, both in times.items()
+    ]
+
+
+def first_rows(versions: Pair, caches: Pair, quick: bool, progress: Progress) -> list[Row]:
+    """Compare the first call of a process with an empty cache."""
+    best: tuple[dict[str, float], dict[str, float]] = ({}, {})
+    for repeat in range(1 if quick else 3):
+        for place, cache, least in zip(versions, caches, best, strict=True):
+            progress(f"first calls of {place}, {repeat + 1}")
+            for k, script in enumerate((FIRST_ASK_SCRIPT, FIRST_RUN_SCRIPT)):
+                keep_least(least, run_script(script, place, cache / f"cold-{k}-{repeat}"))
     return [
         {"what": name, "this / other": best[0][name] / best[1][name], "this": best[0][name], "other": best[1][name]}
         for name in best[0]
     ]
+
+
+@contextmanager
+def answering(version: Path, cache: Path) -> Iterator[Callable[[str], float]]:
+    """A process that runs a version and answers questions of ``WARM_SCRIPT``."""
+    with subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", WARM_SCRIPT],
+        env=environment(version, cache),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    ) as process:
+        stdin, stdout = process.stdin, process.stdout
+        if stdin is None or stdout is None:
+            raise AssertionError("both were opened as pipes")
+
+        def answer(question: str) -> float:
+            stdin.write(f"{question}\n")
+            return float(stdout.readline())
+
+        yield answer
+        stdin.close()
+
+
+def environment(version: Path, cache: Path) -> dict[str, str]:
+    """The environment of a process that runs a version, with its kernel cache in a folder."""
+    return {**os.environ, "PYTHONPATH": str(version), "NUMBA_CACHE_DIR": str(cache)}
 
 
 def keep_least(times: dict[str, float], measured: dict[str, float]) -> None:
@@ -92,7 +152,8 @@ def keep_least(times: dict[str, float], measured: dict[str, float]) -> None:
 
 def run_script(script: str, version: Path, cache: Path) -> dict[str, Any]:
     """Run a program on a version, with its kernel cache in a folder; returns the JSON that it prints."""
-    environment = {**os.environ, "PYTHONPATH": str(version), "NUMBA_CACHE_DIR": str(cache)}
-    done = subprocess.run([sys.executable, "-c", script], check=True, env=environment, capture_output=True, text=True)  # noqa: S603
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], check=True, env=environment(version, cache), capture_output=True, text=True
+    )
     measured: dict[str, Any] = json.loads(done.stdout)
     return measured

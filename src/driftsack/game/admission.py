@@ -117,14 +117,26 @@ def serve(terms: Terms, arm: int, mix: Floats) -> int:
     Returns:
         The arm, or the fallback in place of ``SKIP``.
     """
-    if arm != SKIP and not terms.open[arm]:  # a policy that ignores which arms are open
-        mix[:] = 0.0
-        arm = SKIP
     fallback = terms.fallback[0]
+    if fallback == SKIP and (arm == SKIP or terms.open[arm]):
+        return arm
+    if arm != SKIP and not terms.open[arm]:  # a policy that ignores which arms are open
+        for i in range(mix.size):
+            mix[i] = 0.0
+        arm = SKIP
     if fallback == SKIP or not terms.open[fallback]:
         return arm
-    mix[fallback] += max(1.0 - mix.sum(), 0.0)
+    mix[fallback] += max(skip_probability(mix), 0.0)
     return fallback if arm == SKIP else arm
+
+
+@kernel
+def skip_probability(mix: Floats) -> float:
+    """What the probabilities of the arms leave to ``SKIP``."""
+    total = 0.0
+    for i in range(mix.size):
+        total += mix[i]
+    return 1.0 - total
 
 
 @kernel

@@ -17,6 +17,7 @@ grid number. As rounding is monotonic, q < x means that the amount exceeds it, a
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -27,10 +28,12 @@ from driftsack.numerics.compiled import kernel
 MOST_BUDGET: Final = 10**18  # units of a budget when the grid is chosen
 MOST_COST: Final = 10**12  # units of the highest cost of a round when the grid is chosen
 MOST_UNITS: Final = 8 * 10**18  # units that a sum may reach; int64 ends at 9.2e18
+MOST_EXACT: Final = 2**53  # every integer up to it is a float
 FINEST: Final = 22  # 10^22 is the largest power of ten that is a float
 _EXACT: Final = Context(prec=400, Emin=-5000, Emax=5000)
 
 
+@lru_cache(maxsize=1024)
 def grid_exponent(budget: float, cost_max: float) -> int:
     """Return k such that a grid unit is 10^-k of the problem's unit.
 
@@ -74,6 +77,7 @@ def grid_factors(exponent: int) -> tuple[float, float]:
     return float(10 ** max(exponent, 0)), float(10 ** max(-exponent, 0))
 
 
+@lru_cache(maxsize=1024)
 def whole_units(amount: float, exponent: int, up: bool) -> int:
     """Return an amount of any size in grid units, exactly.
 
@@ -131,4 +135,7 @@ def in_units_of_problem(units: int, exponent: int) -> float:
     >>> in_units_of_problem(30, 2)
     0.3
     """
+    if abs(units) <= MOST_EXACT:  # one operation on two floats without rounding errors
+        fine, coarse = grid_factors(exponent)
+        return units / fine if coarse == 1.0 else units * coarse
     return float(_EXACT.scaleb(Decimal(int(units)), -exponent))

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
-from driftsack.game.admission import admit, serve
+from driftsack.game.admission import admit, serve, skip_probability
 from driftsack.game.amounts import MOST_UNITS, cost_units
 from driftsack.game.ledger import Ledger, set_spending
 from driftsack.game.protocol import STUCK, choose, learn
@@ -222,7 +222,7 @@ def begin(state: Any, ledger: Ledger, terms: Terms, desk: Desk, rng: Generator, 
     desk.clock[0] = t + 1
     if arm == SKIP:
         desk.learnt[:] = 0.0
-        learn(state, new_outcome(terms, t, SKIP, 1.0 - desk.mix.sum(), 0.0, desk.learnt))
+        learn(state, new_outcome(terms, t, SKIP, skip_probability(desk.mix), 0.0, desk.learnt))
     else:
         keep(ledger, terms, desk, t, arm, at)
     return arm

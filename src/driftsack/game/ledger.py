@@ -10,6 +10,7 @@ reservations of all decisions whose outcome is still pending. Then no budget is 
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -90,7 +91,8 @@ def worst_units(problem: Problem) -> Ints:
 
 def exponents_of(ledger: Ledger) -> list[int]:
     """The exponent of the grid of each resource."""
-    return [round(fine) - round(coarse) for fine, coarse in np.log10([ledger.fine, ledger.coarse]).T]
+    factors = zip(ledger.fine.tolist(), ledger.coarse.tolist(), strict=True)
+    return [round(math.log10(fine / coarse)) for fine, coarse in factors]
 
 
 def amounts_of(ledger: Ledger, units: Ints) -> Floats:

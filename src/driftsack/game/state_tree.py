@@ -40,8 +40,9 @@ def programs(state: Any) -> Iterator[Simplex]:
 
 def is_packaged(state: Any) -> bool:
     """Whether the stamp of the loop's cache covers the files of all classes of the state, and so their kernels."""
-    modules = {type(part).__module__ for _, part in parts(state) if hasattr(part, "_fields")}
-    return all(is_covered(module) for module in modules)
+    if hasattr(state, "_fields") and not is_covered(type(state).__module__):
+        return False
+    return all(is_packaged(part) for part in state if isinstance(part, tuple))
 
 
 def copy_state(state: Any) -> Any:

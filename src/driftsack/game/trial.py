@@ -11,7 +11,7 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import DriftsackError, OutOfRangeError
 from driftsack.core.problem import Problem
-from driftsack.game.admission import admit, admits_all, serve
+from driftsack.game.admission import admit, admits_all, serve, skip_probability
 from driftsack.game.ledger import Ledger, charge_or_stop
 from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import Terms, new_outcome, open_round
@@ -105,8 +105,9 @@ def run_rounds(
             return NO_SUCH_ARM
         arm = serve(terms, arm, tally.mix)
         if arm == SKIP:
-            tally.costs[:] = 0.0
-            learn(state, new_outcome(terms, t, SKIP, 1.0 - tally.mix.sum(), 0.0, tally.costs))
+            for j in range(tally.costs.size):
+                tally.costs[j] = 0.0
+            learn(state, new_outcome(terms, t, SKIP, skip_probability(tally.mix), 0.0, tally.costs))
         else:
             reward = draw_outcome(world, t, arm, tally.costs, nature)
             if not book(tally, ledger, t, arm, reward):

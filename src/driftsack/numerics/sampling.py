@@ -29,9 +29,10 @@ def draw(mix: Floats, uniform: float) -> int:
     """
     cumulative = 0.0
     for arm in range(mix.size):
-        cumulative += mix[arm]
-        if uniform < cumulative:
-            return arm
+        if mix[arm] > 0.0:  # a mix from a linear program is mostly zeros, and each sum waits for the one before
+            cumulative += mix[arm]
+            if uniform < cumulative:
+                return arm
     return SKIP
 
 

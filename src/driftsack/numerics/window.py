@@ -79,19 +79,21 @@ def open_window(length: int, horizon: int, arms: int, outcomes: int) -> Window:
 def add(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
     """Add the outcomes of round ``t`` in round ``now``; return False if round ``t`` has left the window."""
     length = window.length[0]
-    if length > 0 and t <= now - length:
-        return False
+    slot = 0
     if length > 0:
-        expire(window, t)  # a second outcome of the same round replaces the first
+        if t <= now - length:
+            return False
+        slot = t % length
+        if window.arms[slot] != SKIP:
+            expire(window, t)  # a second outcome of the same round replaces the first
+        window.arms[slot] = arm
     elif window.pulls[arm] >= LARGEST_SUM / window.grid[0]:
         halve(window, arm)
     for i in range(outcomes.size):
         steps = np.int64(math.floor(outcomes[i] * window.grid[0] + 0.5))
         window.sums[arm, i] += steps
         if length > 0:
-            window.outcomes[t % length, i] = steps
-    if length > 0:
-        window.arms[t % length] = arm
+            window.outcomes[slot, i] = steps
     window.pulls[arm] += 1
     return True
 

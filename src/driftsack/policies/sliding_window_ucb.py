@@ -94,7 +94,12 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         make_room(state.means, round.t)
         return arm
     for i in range(stale.size[0]):
-        set_bounds(state, round, stale.members[i])
+        arm = stale.members[i]
+        if round.open[arm]:
+            set_bounds(state, arm, round.skip_cost)
+        else:
+            close_column(state.lp, arm)
+        column_changed(state.lp, arm)
     clear(stale)
     pace(state.pacer, state.lp, round)
     return solve_and_draw(state.lp, state.means, round.t, rng, mix, prices)
@@ -120,21 +125,16 @@ def learn(state: State, outcome: Outcome) -> None:
 
 
 @kernel
-def set_bounds(state: State, round: Round, arm: int) -> None:
-    """Set the UCB of the reward and the LCB of the costs of one arm (Algorithm 1, line 6), or close it."""
-    if not round.open[arm]:
-        close_column(state.lp, arm)
-        column_changed(state.lp, arm)
-        return
+def set_bounds(state: State, arm: int, skip_cost: float) -> None:
+    """Set the UCB of the reward and the LCB of the costs of one arm (Algorithm 1, line 6)."""
     rewards, costs, radius = state.means.rewards, state.means.costs, state.radius
     n = rewards.pulls[arm] + 1.0
     bound = upper_bound(radius, shrunk_mean(rewards, arm, 0), n, variance(radius, rewards, arm, 0))
-    state.lp.objective[arm] = bound + round.skip_cost
+    state.lp.objective[arm] = bound + skip_cost
     n = costs.pulls[arm] + 1.0
     for j in range(state.lp.rhs.size - 1):
         low = lower_bound(radius, shrunk_mean(costs, arm, j), n, variance(radius, costs, arm, j))
         state.lp.columns[j, arm] = low
-    column_changed(state.lp, arm)
 
 
 @kernel
