@@ -17,7 +17,17 @@ from driftsack.core.errors import DriftsackError
 from driftsack.instances.families import FAMILIES
 from driftsack.sweeps import held_out_worlds, make_spec
 from driftsack.sweeps import league as the_league
-from driftsack.sweeps.held_out import family_leaders, family_shares, is_rival, leads, needs_nothing
+from driftsack.sweeps.held_out import (
+    POORER,
+    against_best,
+    family_leaders,
+    family_shares,
+    is_rival,
+    leads,
+    needs_nothing,
+    second_half,
+    summarise,
+)
 from driftsack.sweeps.league import entries, league_spec, overview
 from driftsack.sweeps.spec import InstanceSpec, PolicySpec
 
@@ -132,7 +142,7 @@ def test_leads_are_paired_by_world() -> None:
             for k, share in enumerate(row)
         ]
     )
-    found, best = leads(table, "champion", ["two", "one"])
+    found = leads(table, "champion", ["two", "one"])
     lead = shares[0] - shares[1:]
     assert found["policy"].to_list() == ["one", "two"]
     np.testing.assert_allclose(found["lead"], lead.mean(axis=1))
@@ -142,13 +152,40 @@ def test_leads_are_paired_by_world() -> None:
     order = rng.permutation(30).astype(str).tolist()  # a competitor that ignores which world a share belongs to
     renamed = pl.col("world").replace_strict(table["world"].unique(maintain_order=True).to_list(), order)
     mixed = table.with_columns(world=pl.when(pl.col("policy") == "champion").then(renamed).otherwise("world"))
-    shuffled, _ = leads(mixed, "champion", ["two", "one"])
+    shuffled = leads(mixed, "champion", ["two", "one"])
     np.testing.assert_allclose(shuffled.sort("policy")["lead"], found.sort("policy")["lead"])  # the means are the same
     assert (shuffled["lead_se"] > 5 * found["lead_se"]).all()
     relative = shares[0] / shares[1:].max(axis=0) - 1
-    np.testing.assert_allclose(
-        list(best.values()), [relative.mean(), (relative >= -0.01).mean(), (relative >= -0.05).mean()]
+    worlds = against_best(table, "champion", ["two", "one"])
+    np.testing.assert_allclose(worlds["difference"], relative)
+    assert worlds["best"].to_list() == np.where(shares[1] >= shares[2], "one", "two").tolist()
+    expected = [30, relative.mean(), (relative >= -0.01).mean(), (relative >= -0.05).mean()]
+    np.testing.assert_allclose(list(summarise(worlds).values()), expected)
+    easy = summarise(against_best(table, "champion", ["two"]))  # a competitor that picks one setting for all worlds
+    assert easy["mean"] > expected[1]
+    assert easy["within_1"] > expected[2]
+
+
+def test_worlds_that_get_poorer_are_told_from_others() -> None:
+    rows = [[0.9, 0.2], [0.3, 0.6]]
+    costs = [[[0.5, 0.5]], [[0.5, 0.5]]]
+    there, back = (
+        ds.Instance.piecewise(some, costs, lengths=[500, 500], budget=300) for some in (rows, list(reversed(rows)))
     )
+    assert second_half(there) == pytest.approx(0.6 / 0.9)
+    assert second_half(back) == pytest.approx(0.9 / 0.6)
+    assert second_half(there) < POORER < second_half(back)
+    mean = np.mean(rows, axis=1)  # what a mean over arms would see: the planted fault
+    assert mean[1] / mean[0] != pytest.approx(second_half(there))
+
+
+def test_the_twelve_settings_are_paced_and_told_nothing() -> None:
+    known = {entry["name"]: entry for entry in [*the_league.entries(), *the_league.TUNED]}
+    for name in the_league.TWELVE:
+        assert needs_nothing(PolicySpec.model_validate(known[name]))
+        assert "'remaining'" in str(known[name])
+    assert len(set(the_league.TWELVE)) == 12
+    assert "'remaining'" not in str(known["SW-UCB"])  # the paper's policy, which would be rejected
 
 
 def test_only_policies_that_are_told_of_the_future_are_no_rivals() -> None:
@@ -170,6 +207,9 @@ def test_the_command_draws_worlds_and_reports_families(tmp_path: Path, monkeypat
     names = {path.name for path in tmp_path.iterdir()}
     assert {"held_out_5.csv", "held_out_5_families.csv", "held_out_5.png", "store"} <= names
     assert {row["policy"] for row in done["leads"]} == {"EpsilonGreedy", "UniformRandom"}
+    assert done["against_best"]["worlds"] + len(done["poorer"]) == 30
+    assert done["poorer"]
+    assert all(row["second_half"] < POORER for row in done["poorer"])
     shown = CliRunner().invoke(app, held_out)
     assert shown.exit_code == 0
     assert all(word in shown.stdout for word in ("EpsilonGreedy", "piecewise", "uniform"))

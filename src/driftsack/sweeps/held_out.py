@@ -7,13 +7,17 @@ the next one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import polars as pl
 from numpy.random import SeedSequence
 
+from driftsack.benchmarks import single_step
 from driftsack.core.checks import whole
+from driftsack.core.instance import Instance
 from driftsack.core.statistics import standard_error
 from driftsack.instances.families import FAMILIES
 from driftsack.policies import from_spec
@@ -21,6 +25,7 @@ from driftsack.policies.oracles import Oracle
 from driftsack.sweeps.measured import STAND_INS
 from driftsack.sweeps.spec import InstanceSpec, PolicySpec
 
+POORER: Final = 0.9  # a world gets poorer if a round of its second half is worth less than this part of one before
 FORETOLD: Final = ("forecast", "spending")  # quantities that no learner could know beforehand
 
 
@@ -171,7 +176,7 @@ def is_rival(policy: PolicySpec) -> bool:
     )
 
 
-def leads(table: pl.DataFrame, champion: str, rivals: Sequence[str]) -> tuple[pl.DataFrame, dict[str, float]]:
+def leads(table: pl.DataFrame, champion: str, rivals: Sequence[str]) -> pl.DataFrame:
     """Compare one policy with others, world by world.
 
     Args:
@@ -181,9 +186,7 @@ def leads(table: pl.DataFrame, champion: str, rivals: Sequence[str]) -> tuple[pl
 
     Returns:
         One row per rival, the strongest first: the mean ``lead`` of the champion in shares of LP-Dynamic, its standard
-        error over worlds, and the share of the worlds in which the champion is ``ahead``. And the champion against the
-        best rival of each world: the mean of the relative difference, and the shares of the worlds in which the
-        champion is at most 1% and at most 5% below it.
+        error over worlds, and the share of the worlds in which the champion is ``ahead``.
     """
     shares = table.pivot("policy", index="world", values="optimum_share")
     mine = shares[champion]
@@ -192,7 +195,56 @@ def leads(table: pl.DataFrame, champion: str, rivals: Sequence[str]) -> tuple[pl
         lead = (mine - shares[rival]).drop_nulls()
         error = standard_error(lead.to_numpy()) if len(lead) > 1 else None
         rows.append({"policy": rival, "lead": lead.mean(), "lead_se": error, "ahead": (lead > 0).mean()})
-    relative = (mine / shares.select(pl.max_horizontal(rivals)).to_series() - 1.0).to_numpy()
-    within = {f"within_{percent}": float((relative >= -percent / 100).mean()) for percent in (1, 5)}
-    best = {"mean": float(relative.mean()), **within}
-    return pl.DataFrame(rows).sort("lead", nulls_last=True), best
+    return pl.DataFrame(rows).sort("lead", nulls_last=True)
+
+
+def second_half(instance: Instance) -> float:
+    """What a round of the second half is worth in relation to one of the first, by their step LPs at the rate b.
+
+    Args:
+        instance: The instance.
+
+    Returns:
+        The ratio; infinite if the first half is worth nothing.
+
+    >>> import driftsack as ds
+    >>> second_half(ds.Instance.piecewise([[0.8], [0.4]], costs=[[[0.5]], [[0.5]]], lengths=[50, 50], budget=50))
+    0.5
+    """
+    values = np.asarray(single_step(instance).values)
+    early, late = (float(values[part].sum()) for part in np.split(instance.phase, [instance.horizon // 2]))
+    return late / early if early > 0.0 else math.inf
+
+
+def against_best(table: pl.DataFrame, champion: str, settings: Sequence[str]) -> pl.DataFrame:
+    """Compare one policy in each world with the best of some settings, picked in hindsight.
+
+    Args:
+        table: The table that :func:`driftsack.sweeps.league.standings` returns.
+        champion: Label of the policy.
+        settings: Labels of the settings.
+
+    Returns:
+        One row per world: ``world``, the ``best`` of the settings, and the ``difference`` of the champion from it,
+        relative to it.
+    """
+    shares = table.pivot("policy", index="world", values="optimum_share")
+    rivals = shares.select(settings)
+    most = rivals.max_horizontal()
+    best = [settings[k] for k in np.argmax(rivals.fill_null(-1.0).to_numpy(), axis=1)]
+    return shares.select("world", difference=pl.col(champion) / most - 1.0).insert_column(1, pl.Series("best", best))
+
+
+def summarise(differences: pl.DataFrame) -> dict[str, float]:
+    """Summarise rows of :func:`against_best`.
+
+    Args:
+        differences: The rows.
+
+    Returns:
+        The number of ``worlds``, the ``mean`` difference, and the shares of the worlds in which the champion is at most
+        1% and at most 5% below the best setting.
+    """
+    relative = differences["difference"]
+    within = {f"within_{percent}": float((relative >= -percent / 100).mean()) for percent in (1, 5)}  # type: ignore[arg-type]
+    return {"worlds": len(relative), "mean": float(relative.mean()), **within}  # type: ignore[arg-type]

@@ -92,6 +92,22 @@ TUNED: Final[tuple[dict[str, Any], ...]] = (
 )
 """Further settings on held-out worlds, so that ``Adaptive`` is compared with what tuning would have found."""
 
+TWELVE: Final = (
+    "naive UCB, scale 0.1, remaining",
+    "naive UCB, scale 0.05",
+    "window 1,000, scale 0.05",
+    "discount 0.999, scale 0.05",
+    "Thompson, remaining",
+    "Thompson, window 1,000, remaining",
+    "Thompson, window 500",
+    "GLR restarts, remaining",
+    "GLR restarts, scale 0.05",
+    "GLR restarts, scale 0.02",
+    "CUSUM restarts, remaining",
+    "CUSUM restarts, scale 0.05",
+)
+"""The settings among which the best of each world is picked in hindsight: paced, and told nothing of the world."""
+
 
 def entries() -> list[dict[str, Any]]:
     """``ENTRIES``, and every other policy of the library that needs no settings."""

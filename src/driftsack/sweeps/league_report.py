@@ -13,8 +13,19 @@ from driftsack.plot import heat_figure, write_figure
 from driftsack.plot.style import make_folder
 from driftsack.sweeps.cells import FailedCell
 from driftsack.sweeps.engines import Engine
-from driftsack.sweeps.held_out import Conditions, family_leaders, family_shares, held_out_worlds, is_rival, leads
-from driftsack.sweeps.league import as_grid, held_out_spec, league_spec, overview, standings
+from driftsack.sweeps.held_out import (
+    POORER,
+    Conditions,
+    against_best,
+    family_leaders,
+    family_shares,
+    held_out_worlds,
+    is_rival,
+    leads,
+    second_half,
+    summarise,
+)
+from driftsack.sweeps.league import TWELVE, as_grid, held_out_spec, league_spec, overview, standings
 from driftsack.sweeps.spec import Spec
 from driftsack.sweeps.store import load
 from driftsack.sweeps.sweep import SweepProgress, SweepResult, run
@@ -40,7 +51,10 @@ class LeagueReport(NamedTuple):
             choice.
         leads: One row per rival with the lead of ``Adaptive`` over it, paired by world; None for the league of fixed
             instances. Policies that are told of rounds to come are no rivals.
-        against_best: ``Adaptive`` against the best rival of each world: ``mean``, ``within_1`` and ``within_5``.
+        against_best: ``Adaptive`` against the best of the twelve tuned settings of each world, in all ``worlds`` that
+            do not get poorer: ``mean``, ``within_1`` and ``within_5``. Where a world gets poorer, spending too early by
+            accident wins.
+        poorer: The worlds that get poorer, one row each, the one with the greatest decline first.
         conditions: Under which conditions the policies were compared; None for the league of fixed instances.
     """
 
@@ -55,6 +69,7 @@ class LeagueReport(NamedTuple):
     leaders: Sequence[Mapping[str, Any]] = ()
     leads: pl.DataFrame | None = None
     against_best: Mapping[str, float] | None = None
+    poorer: Sequence[Mapping[str, Any]] = ()
     conditions: Conditions | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -63,7 +78,8 @@ class LeagueReport(NamedTuple):
             "table": self.table.to_dicts(),
             **({} if self.conditions is None else {"conditions": self.conditions._asdict()}),
             **({} if self.families is None else {"families": self.families.to_dicts()}),
-            **({} if self.leads is None else {"leads": self.leads.to_dicts(), "against_best": self.against_best}),
+            **({} if self.leads is None else {"leads": self.leads.to_dicts()}),
+            **({} if self.against_best is None else {"against_best": self.against_best, "poorer": list(self.poorer)}),
             "overview": self.overview.to_dicts(),
             "figures": [str(path) for path in self.figures],
             "failed": [cell.to_dict() for cell in self.failed],
@@ -149,7 +165,10 @@ def run_held_out(
     table, swept = _play(spec, folder, engine, progress, notify)
     shares = family_shares(table, worlds)
     rivals = [policy.label for policy in spec.policies if is_rival(policy) and policy.label != CHAMPION]
-    lead, against_best = leads(table, CHAMPION, rivals)
+    halves = {world.label: second_half(world.build()) for world in spec.instances}
+    differences = against_best(table, CHAMPION, [label for label in TWELVE if label in rivals] or rivals)
+    differences = differences.with_columns(second_half=pl.col("world").replace_strict(halves))
+    gets_poorer = pl.col("second_half") < POORER
     name = f"held_out_{world_seed}{chosen.suffix}"
     table.write_csv(folder / f"{name}.csv")
     shares.write_csv(folder / f"{name}_families.csv")
@@ -163,8 +182,9 @@ def run_held_out(
         seconds=swept.seconds,
         families=shares,
         leaders=family_leaders(shares, spec.policies, BASELINE),
-        leads=lead,
-        against_best=against_best,
+        leads=leads(table, CHAMPION, rivals),
+        against_best=summarise(differences.filter(~gets_poorer)),
+        poorer=differences.filter(gets_poorer).sort("second_half").to_dicts(),
         conditions=chosen,
     )
 
