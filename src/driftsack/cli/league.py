@@ -136,8 +136,8 @@ def league(
         best = {name: 100 * value for name, value in found.against_best.items()}
         results.print(
             f"Against the best of twelve tuned settings, picked for each instance in hindsight: {best['mean']:+.1f}% "
-            f"on average; at most 1% below it in {best['within_1']:.0f}% of {found.against_best['worlds']:.0f} instances, "
-            f"at most 5% below it in {best['within_5']:.0f}%."
+            f"on average; at most 1% below it in {best['within_1']:.0f}% of {found.against_best['worlds']:.0f} "
+            f"instances, at most 5% below it in {best['within_5']:.0f}%."
         )
         columns = [
             text_column("world", "instance"),
