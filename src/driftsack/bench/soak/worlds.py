@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -44,10 +45,15 @@ def flat_forecast(problem: Problem) -> Instance:
     return Instance(problem, rewards, costs, np.zeros(problem.horizon, dtype=np.int32))
 
 
+def paid_block(problem: Problem) -> int:
+    """Blocks of 200 rounds, or as many as pay for a round at the highest cost."""
+    return max(200, 1 + math.ceil(min(1.0 / float(problem.rate.min()), problem.horizon)))
+
+
 # Settings of policies that have no defaults, and further variants with states of their own.
 NEEDED: Final[dict[str, Variant]] = {
     "SlidingWindowUCB": lambda _: policies.SlidingWindowUCB(windows=(30, 40)),
-    "BanditOverBandit": lambda _: policies.BanditOverBandit(block=200),
+    "BanditOverBandit": lambda problem: policies.BanditOverBandit(block=paid_block(problem)),
     "PlanWithForecast": lambda problem: policies.PlanWithForecast(flat_forecast(problem)),
 }
 FURTHER: Final[dict[str, Variant]] = {
