@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,6 +46,7 @@ def verify(
     from driftsack.verify import verify as check  # noqa: PLC0415  (SciPy loads only where it is used)
     from driftsack.verify.statement import Effort  # noqa: PLC0415
 
+    begun = time.perf_counter()
     with plain_errors():
         with progress_bar() as bar:
             rows = check(Effort(quick, seed), only, single_line(bar))
@@ -53,14 +55,14 @@ def verify(
 
             theory_figure(rows).savefig(figure, dpi=130)
     if as_json:
-        print_json({"statements": rows, "seconds": sum(row["seconds"] for row in rows)})
+        print_json({"statements": rows, "seconds": time.perf_counter() - begun})
     else:
         results.print(_table(rows))
     wrong = [row["name"] for row in rows if not row["as_documented"]]
     if wrong:
         messages.print(Text.assemble(("not as documented", "bold red"), f" {', '.join(wrong)}"))
         raise typer.Exit(code=1)
-    messages.print(f"{len(rows)} statements, {sum(row['seconds'] for row in rows):.0f} s: every verdict as documented")
+    messages.print(f"{len(rows)} statements, {time.perf_counter() - begun:.0f} s: every verdict as documented")
 
 
 def _table(rows: list[dict[str, Any]]) -> Group:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from driftsack.core.errors import SettingError
+from driftsack.simulation.simulate import cores
 from driftsack.verify import (
     adaptive_belief,
     adaptive_plan,
@@ -78,12 +80,12 @@ def judge(statement: Statement, effort: Effort) -> Finding:
 def verify(
     effort: Effort, only: str | None = None, progress: Callable[[str, int, int], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Check statements of the paper.
+    """Check statements of the paper, as many at once as there are cores.
 
     Args:
         effort: How many instances and trials to use, and the seed.
         only: Check only the statements whose name contains this; if None, all.
-        progress: Called before each check with its name, its position from 0 and the number of checks.
+        progress: Called with the name of the first check that is not complete, its position and the number of checks.
 
     Returns:
         One row per statement: the verdict, the worst margin, what was tried and the competitor that must be rejected.
@@ -91,29 +93,37 @@ def verify(
     >>> verify(Effort(quick=True), only="step-change")[0]["verdict"]
     'holds'
     """
-    rows = []
-    statements = select_statements(only)
-    for position, statement in enumerate(statements):
-        if progress is not None:
-            progress(statement.name, position, len(statements))
-        begun = time.perf_counter()
-        finding = judge(statement, effort)
-        rows.append(
-            {
-                "name": statement.name,
-                "source": statement.source,
-                "says": statement.says,
-                "verdict": finding.verdict.value,
-                "expected": statement.expected.value,
-                "competitor": statement.competitor,
-                "as_documented": finding.verdict == statement.expected,
-                "tried": finding.tried,
-                "margin": finding.margin,
-                "seed": effort.seed,
-                "seconds": time.perf_counter() - begun,
-                "note": finding.note,
-                "margins": finding.margins,
-                "rates": [rate._asdict() for rate in finding.rates],
-            }
-        )
+    statements, rows = select_statements(only), []
+    with ThreadPoolExecutor(cores()) as pool:  # kernels and HiGHS release the GIL
+        pending = [pool.submit(_row, statement, effort) for statement in statements]
+        try:
+            for position, (statement, row) in enumerate(zip(statements, pending, strict=True)):
+                if progress is not None:
+                    progress(statement.name, position, len(statements))
+                rows.append(row.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return rows
+
+
+def _row(statement: Statement, effort: Effort) -> dict[str, Any]:
+    """Judge a statement, and time it."""
+    begun = time.perf_counter()
+    finding = judge(statement, effort)
+    return {
+        "name": statement.name,
+        "source": statement.source,
+        "says": statement.says,
+        "verdict": finding.verdict.value,
+        "expected": statement.expected.value,
+        "competitor": statement.competitor,
+        "as_documented": finding.verdict == statement.expected,
+        "tried": finding.tried,
+        "margin": finding.margin,
+        "seed": effort.seed,
+        "seconds": time.perf_counter() - begun,
+        "note": finding.note,
+        "margins": finding.margins,
+        "rates": [rate._asdict() for rate in finding.rates],
+    }
