@@ -18,13 +18,18 @@ import numpy as np
 import pytest
 
 import driftsack as ds
+from driftsack.bench import damaged_files
 from driftsack.bench.damaged_files import attack_apart
 from driftsack.core import file_format
-from driftsack.core.errors import DriftsackError, FileFormatError, FileInUseError, ShapeError
+from driftsack.core.errors import DriftsackError, FileFormatError, FileInUseError, OutOfRangeError, ShapeError
+from driftsack.game.amounts import MOST_UNITS
+from driftsack.game.ledger import open_ledger, set_budget
 from driftsack.policies.learner_file import LAYOUT
 
 PROBLEM = ds.Problem(horizon=60, arms=3, budget=[20.0, 25.0], cost_max=1.0)
 POLICY = ds.SlidingWindowUCB(windows=(7, 11), scale=0.2)
+FLAT = ds.Instance.stationary([0.5, 0.4, 0.3], [[0.5, 0.2, 0.4]] * 2, 60, [20.0, 25.0])
+PLAN = ds.PlanWithForecast(FLAT, windows=8)
 LONG_WINDOW = {
     "policy": {**POLICY.to_spec(), "windows": [10**11, 7]},
     "problem": {**PROBLEM.to_dict(), "horizon": 2**50},
@@ -126,6 +131,42 @@ def test_a_crafted_file_is_refused_with_the_reason(tmp_path: Path, change: dict[
     with pytest.raises(FileFormatError, match=words) as error:
         ds.Learner.load(tmp_path / "learner")
     assert str(tmp_path / "learner") in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("policy", "array", "value", "words"),
+    [
+        (PLAN, "desk.clock", 255, "a plan for one horizon"),
+        (PLAN, "desk.last", 61, "a plan for one horizon"),
+        (ds.policies.LagrangeBwK(), "state.factor", -1.0, "factor must lie in"),
+        (ds.Adaptive(), "state.belief.sums", 1e18, "the sum of a run is larger"),
+    ],
+)
+def test_what_a_hundred_thousand_files_found_is_refused(
+    tmp_path: Path, policy: ds.policies.Policy, array: str, value: float, words: str
+) -> None:
+    data = damaged_files.started(policy, np.random.default_rng(0))
+    content, stored = file_format.decode(data, "learner", LAYOUT, "the original")
+    file_format.write(tmp_path / "learner", "learner", LAYOUT, content, stored)
+    ds.Learner.load(tmp_path / "learner", read_only=True)
+    stored[array].flat[0] = value
+    file_format.write(tmp_path / "learner", "learner", LAYOUT, content, stored)
+    with pytest.raises(FileFormatError, match=words):
+        ds.Learner.load(tmp_path / "learner", read_only=True)
+
+
+def test_the_runs_of_an_instance_are_whole_numbers() -> None:
+    content = FLAT.to_dict()
+    assert ds.Instance.from_dict(content).horizon == 60
+    with pytest.raises(OutOfRangeError, match="runs must"):
+        ds.Instance.from_dict({**content, "runs": [[-0.5, 60]]})
+
+
+def test_an_account_of_a_policy_holds_any_budget() -> None:
+    ledger = open_ledger(ds.Problem(horizon=10, arms=2, budget=[5.0], cost_max=[0.01]))
+    for budget, granted in ((1e300, MOST_UNITS), (-1e300, 0)):
+        set_budget(ledger, 0, budget)
+        assert ledger.granted[0] == pytest.approx(granted)
 
 
 def test_sizes_are_limited_before_anything_is_allocated(tmp_path: Path) -> None:

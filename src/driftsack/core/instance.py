@@ -129,8 +129,8 @@ class Instance:
         names = {"problem", "rewards", "costs", "runs", "noise"}
         if set(content) != names:
             raise ShapeError(f"an instance needs {', '.join(sorted(names))}, got {', '.join(sorted(content))}.")
-        pairs = within(floats(content["runs"], "runs", (None, 2)), 0.0, 2**31 - 1.0, "runs")
-        runs = pairs.astype(np.int32)
+        pairs = floats(content["runs"], "runs", (None, 2))
+        runs = within(pairs, 0.0, 2**31 - 1.0, "runs").astype(np.int32)
         if (runs != pairs).any():
             raise OutOfRangeError(f"runs must be whole numbers, got {content['runs']!r:.80}.")
         problem, rounds = Problem.from_dict(content["problem"]), int(runs[:, 1].sum(dtype=np.int64))

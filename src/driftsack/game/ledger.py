@@ -18,7 +18,7 @@ import numpy as np
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import frozen
 from driftsack.core.problem import Problem
-from driftsack.game.amounts import cost_units, grid_exponent, grid_factors, in_units_of_problem, whole_units
+from driftsack.game.amounts import MOST_UNITS, cost_units, grid_exponent, grid_factors, in_units_of_problem, whole_units
 from driftsack.numerics.compiled import kernel
 
 UNBOUNDED: Final = 1000.0  # without a known highest cost, the grid is chosen as for this part of the budget
@@ -131,9 +131,9 @@ def set_spending(ledger: Ledger, j: int, units: int) -> None:
 
 @kernel
 def set_budget(ledger: Ledger, j: int, budget: float) -> None:
-    """Change the budget of resource ``j``, given in units of ``cost_max``; rounded to the grid."""
+    """Change the budget of resource ``j``, given in units of ``cost_max``; rounded to the grid, if that can hold it."""
     ledger.budget[j] = budget
-    ledger.granted[j] = units_of_cost(ledger, j, budget)
+    ledger.granted[j] = units_of_cost(ledger, j, min(max(budget, 0.0), MOST_UNITS / ledger.per_cost[j]))
 
 
 @kernel

@@ -45,6 +45,7 @@ from driftsack.policies.policy import Policy
 
 FORMS: Final = ("adversarial", "stochastic")
 GUESS: Final = "guess"
+TINY: Final = 1e-100  # below every budget
 
 
 class State(NamedTuple):
@@ -63,7 +64,8 @@ class State(NamedTuple):
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
         """What the fields may hold after some rounds."""
-        return {"scale": (self.scale, self.scale)}
+        guesses = 2.0**self.doublings / (self.divisor * max(self.budget, TINY)) if self.doublings >= 0 else 0.0
+        return {"scale": (self.scale, self.scale), "factor": (0.0, max(guesses, float(self.factor[0])))}
 
 
 @kernel

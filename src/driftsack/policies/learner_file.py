@@ -142,6 +142,7 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
     engine = Engine(policy, problem, flag(content["safe"], "safe"), rng, None if same else unit)
     new_state = copy_state(engine.state)
     _fill(engine, stored, strict=layout == LAYOUT)
+    _check_plan(engine, problem)
     _set_rollovers(engine, content["rollovers"])
     engine.fallbacks = whole(content["fallbacks"], "fallbacks", at_least=0)
     check_state(engine.state, new_state, int(engine.desk.clock[0]))
@@ -223,6 +224,13 @@ def _fill_ledgers(engine: Engine, stored: dict[str, npt.NDArray[Any]]) -> None:
             ledger.budget[j] = planning_units(ledger, j, ledger.granted[j])
             ledger.spent[j] = planning_units(ledger, j, ledger.charged[j])
     engine.past = {int(n): Season(ledger, 0.0) for n, ledger in zip(seasons[:-1], ledgers[:-1], strict=True)}
+
+
+def _check_plan(engine: Engine, problem: Problem) -> None:
+    """Raise if a policy that follows a plan for one horizon could come to a round after it."""
+    desk = engine.desk
+    if not engine.policy.open_ended and (desk.last[0] != problem.horizon or desk.clock[0] != desk.begun[0]):
+        raise ValueError("a plan for one horizon has other rounds than those of the problem")
 
 
 def _set_rollovers(engine: Engine, rollovers: list[Any]) -> None:

@@ -101,9 +101,11 @@ class RunLengths(NamedTuple):
         }
 
     def check(self) -> None:
-        """Raise unless exactly the arms that were observed have runs."""
+        """Raise unless the arms that were observed have runs, and no others, with means up to the largest outcome."""
         if ((self.live > 0) != (self.last >= 0)).any():
             raise ValueError("an arm without observations has a belief, or one with observations has none")
+        if (self.sums > (1.0 + ROUNDING) * self.counts[:, None] * self.largest[:, None]).any():
+            raise ValueError("the sum of a run is larger than that of so many outcomes")
 
 
 def new_run_lengths(problem: Problem) -> RunLengths:
