@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 import typer
 from matplotlib.image import imread
@@ -18,6 +19,7 @@ from matplotlib.image import imread
 from driftsack.cli import app
 from driftsack.datasets import flights_world
 from driftsack.paper.flights import league_entries
+from tools import notebooks
 
 ROOT = Path(__file__).parent.parent
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
@@ -176,8 +178,31 @@ def test_every_tutorial_has_its_page() -> None:
 
 
 @pytest.mark.parametrize("script", TUTORIALS, ids=lambda script: script.stem)
+def test_a_notebook_is_its_script_and_opens_in_jupyter(script: Path) -> None:
+    """``python -m tools.notebooks`` writes them again."""
+    text = script.with_suffix(".ipynb").read_text()
+    assert text == notebooks.written(script)
+    nbformat.validate(json.loads(text))
+    *code, last = (cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "code")
+    assert last == notebooks.RUN
+    lines = [line for cell in code for line in cell.splitlines() if line]
+    of_script = [line for line in script.read_text().split(notebooks.GUARD)[0].splitlines() if line]
+    assert lines == of_script[1:]  # all but the docstring
+    assert f"({script.stem}.ipynb)" in script.with_suffix(".md").read_text()
+
+
+def test_a_broken_notebook_is_noticed() -> None:
+    with pytest.raises(nbformat.ValidationError):
+        nbformat.validate({"cells": [{"cell_type": "code", "source": ""}], "metadata": {}, "nbformat": 4})
+
+
+@pytest.mark.parametrize("script", TUTORIALS, ids=lambda script: script.stem)
 def test_a_tutorial_prints_what_its_page_quotes_and_draws_its_figure(script: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, script, tmp_path], check=True, capture_output=True, text=True)
+    """What runs is the notebook, whose cells are the lines of the script."""
+    path = os.pathsep.join([str(ROOT), *(str(Path(place).absolute()) for place in sys.path if place)])
+    command = [sys.executable, "-m", "tools.notebooks", str(script.with_suffix(".ipynb"))]
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, env=environment)
     page = script.with_suffix(".md").read_text()
     quoted = re.search(r"```text\n(.*?)```", page, re.DOTALL)
     assert quoted is not None
