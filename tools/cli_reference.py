@@ -9,7 +9,8 @@ import typer
 
 from driftsack.cli import app
 
-EXAMPLE = re.compile(r"^Example: (.*(?:\n.+)*)", re.MULTILINE)
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*)")
+EXAMPLE = "Example: "
 
 
 def cell(text: str) -> str:
@@ -38,7 +39,18 @@ def row(parameter: Any) -> str:
     elif parameter.metavar:
         names += f" {cell(parameter.metavar)}"
     repeat = " May be repeated." if parameter.multiple and "repeat" not in (parameter.help or "").lower() else ""
-    return f"| {names} | {cell(parameter.help or '')}{repeat} | {default(parameter)} |"
+    return f"| {names} | {paragraph(cell(parameter.help or ''))}{repeat} | {default(parameter)} |"
+
+
+def paragraph(text: str) -> str:
+    """A paragraph of a help text: an example becomes a block, and options in prose become code.
+
+    >>> paragraph("Not with --oco.")
+    'Not with `--oco`.'
+    """
+    if text.startswith(EXAMPLE):
+        return "```sh\n" + text.removeprefix(EXAMPLE).strip().replace("\n", " \\\n  ") + "\n```"
+    return OPTION.sub(r"`\1`", text)
 
 
 def section(name: str, command: Any) -> list[str]:
@@ -46,7 +58,7 @@ def section(name: str, command: Any) -> list[str]:
     if hasattr(command, "commands"):
         inner = [section(f"{name} {word}", part) for word, part in command.commands.items()]
         return [text for part in inner for text in part]
-    text = EXAMPLE.sub(lambda found: "```sh\n" + found[1].replace("\n", " \\\n  ") + "\n```", command.help or "")
+    text = "\n\n".join(paragraph(part) for part in (command.help or "").split("\n\n"))
     rows = [row(parameter) for parameter in command.params if not parameter.hidden and parameter.name != "help"]
     return [f"## {name}\n", text, "\n| option | meaning | default |\n| --- | --- | --- |", *rows, ""]
 
