@@ -12,19 +12,18 @@ import re
 from html import unescape
 
 from tools.docstrings import formula
+from tools.indices import indexed
 
-CODE = re.compile(r"(^[ ]*```.*?^[ ]*```|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"(^[ ]*```.*?^[ ]*```|`[^`\n]+`|\]\([^)\n]*\))", re.MULTILINE | re.DOTALL)  # and targets of links
 DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 INLINE = re.compile(r"(?<![\w$\\])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\w$])")
-BASE = r"(?<![\w.`/])((?:LP|OPT|[A-Za-zΑ-ωℓ])[\d₀-₉]?[\u0302-\u0304′]?)"  # what may have a subscript without braces
-WORD = re.compile(BASE + r"_([A-Za-z0-9]{1,6})(?![\w.]*_|\()\b")
-BRACES = re.compile(r"(?<=\S)([_^])\{([^{}]*)\}")
-POWER = re.compile(r"(?<=[\w)\]‖₀-₉\u0304])\^([⅓⅔½¾*Σ]|-?\w+(?:\.\d+)?)")
 MATHML = re.compile(r"(<math.*?</math>)", re.DOTALL)
 HIDDEN = re.compile(r"<(pre|code|math|script|style|svg)\b.*?</\1>", re.DOTALL)
 TAG = re.compile(r"<[^>]+>")
 LATEX = re.compile(
-    r":math:|\.\. math::|\$\$|\\[a-zA-Z]{2,}|\\[(\[]|[\w)\u0304]\^\{|[\w)\u0304]_\{|[A-Za-zΑ-ω)]\^[⅓⅔½¾\w(]"
+    r":math:|\.\. math::|\$\$|\\[a-zA-Z]{2,}|\\[(\[]"  # what should have become MathML
+    r"|(?<![\w./])[A-Za-zΑ-ω]{1,3}_[a-z]\b|[\w)\u0304]\^\{|[\w)\u0304]_\{"  # and what should have become indices
+    r"|[A-Za-zΑ-ω)]\^[⅓⅔½¾\w(]"
 )
 
 
@@ -44,26 +43,6 @@ def rendered(text: str) -> str:
         pieces[::2] = map(indexed, pieces[::2])
         parts[i] = "".join(pieces)
     return "".join(parts)
-
-
-def indexed(text: str) -> str:
-    """Convert the indices of formulas that are written as text.
-
-    >>> indexed("μ_{t,i} ≤ LP_t, (mV)^⅓ T^0.55; a file my_name")
-    'μ<sub>t,i</sub> ≤ LP<sub>t</sub>, (mV)<sup>⅓</sup> T<sup>0.55</sup>; a file my_name'
-    """
-    text = WORD.sub(r"\1<sub>\2</sub>", text)
-    before = ""
-    while text != before:  # indices of indices: from the inside out
-        before, text = text, BRACES.sub(lambda found: placed(found[1], found[2]), text)
-    return POWER.sub(r"<sup>\1</sup>", text)
-
-
-def placed(sign: str, index: str) -> str:
-    """An index below or above its base; a sign for "less than" is no tag."""
-    tag = "sub" if sign == "_" else "sup"
-    escaped = re.sub(r"<(?!/?su[bp]>)", "&lt;", index)
-    return f"<{tag}>{escaped}</{tag}>"
 
 
 def unrendered(html: str) -> list[str]:
