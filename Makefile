@@ -5,10 +5,10 @@ BIN := .venv/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help reproduce test check bench docs clean
+.PHONY: help reproduce test check bench docs release-check clean
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
 
 reproduce: .venv/installed  ## run the paper's experiments; figures and tables go to out/
 	$(BIN)/driftsack reproduce --out out
@@ -27,6 +27,9 @@ bench: .venv/installed  ## measure speed side by side; refreshes docs/benchmarks
 
 docs: .venv/tools  ## build the documentation site; open out/site/index.html, no server needed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+release-check: .venv/tools  ## go through the checklist of a release; make test comes first
+	$(BIN)/python tools/release.py
 
 clean:  ## forget the environment, the results and every cache
 	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

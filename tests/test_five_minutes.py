@@ -1,4 +1,4 @@
-"""The first five minutes: from a realistic log to a policy that spends the budget well, by one documented command.
+"""The first five minutes: from a realistic log to a policy that spends the budget well, by the command of the README.
 
 A log of requests to three language models is written as it would be found: columns with names of its own, dollars and
 seconds, several requests in a second, 85 rows written twice, 2% of the outcomes lost, and one price change. ``driftsack
@@ -8,6 +8,8 @@ advise`` reads it, and the policy that it saved plays the continuation of that w
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -22,6 +24,7 @@ from driftsack.benchmarks import lp_dynamic
 from driftsack.game.world import draw_outcome, world_of
 from tests import half_worlds
 
+README = Path(__file__).parents[1] / "README.md"
 ROUNDS = 8_000
 DUPLICATES = 85
 LOST = 0.02
@@ -69,17 +72,23 @@ def play(learner: ds.Learner, seed: int) -> float:
     return total
 
 
+def command_of_readme() -> list[str]:
+    """The command that the README prints, with the budgets and the number of requests of this world."""
+    printed = re.search(r"```sh\n(driftsack advise .*?)```", README.read_text(), re.DOTALL)
+    assert printed is not None
+    words = shlex.split(printed[1].replace("\\\n", " "))
+    usd, seconds = FUTURE.problem.budget
+    own = {"usd=60": f"usd={usd}", "seconds=18000": f"seconds={seconds}", "10000": str(ROUNDS)}
+    assert own.keys() <= set(words)
+    return [sys.executable, "-m", "driftsack", *(own.get(word, word) for word in words[1:])]
+
+
 @pytest.fixture(scope="module")
 def advised(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which the log was written and the command was run."""
     folder = tmp_path_factory.mktemp("five-minutes")
     write_log(folder / "log.csv")
-    columns = ["--time", "ts", "--arm", "model", "--reward", "ok", "--cost", "usd", "--cost", "seconds"]
-    usd, seconds = FUTURE.problem.budget
-    budget = ["--budget", f"usd={usd}", "--budget", f"seconds={seconds}", "--horizon", str(ROUNDS)]
-    command = [sys.executable, "-m", "driftsack", "advise", "log.csv", *columns, *budget]
-    options = ["--lost", "--drop-duplicates", "--json"]
-    done = subprocess.run([*command, *options], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run([*command_of_readme(), "--json"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (folder / "advice.json").write_text(done.stdout)
     return folder

@@ -9,12 +9,17 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import pytest
+import typer
 from matplotlib.image import imread
 
+from driftsack.cli import app
 from driftsack.datasets import flights_world
 from driftsack.paper.flights import league_entries
+from tools import notebooks
 
 ROOT = Path(__file__).parent.parent
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.py"))
@@ -77,6 +82,41 @@ def test_the_api_shows_mathematics_and_examples(site: Path) -> None:
     assert "<blockquote>" not in page  # what Markdown makes of an example that is not marked as code
 
 
+def test_formulas_of_pages_are_rendered(site: Path) -> None:
+    """Formulas in LaTeX are MathML, and indices of those written as text are real ones."""
+    assert "<msqrt>" in (site / "choose.html").read_text()
+    theory = (site / "theory.html").read_text()
+    assert "LP<sub>t</sub>" in theory
+    assert "T<sup>⅔</sup>" in theory
+    assert theory.count("<sub>") > 100
+
+
+def test_the_command_line_has_a_complete_reference(site: Path) -> None:
+    """Every command and option is on the page, which is generated from them when the site is built."""
+    page = (site / "cli.html").read_text()
+    group: Any = typer.main.get_command(app)
+    for name, command in group.commands.items():
+        assert f"driftsack {name}" in page
+        described = page[page.index(f'id="driftsack-{name}"') :].split("<h2")[0]
+        options = [opt for param in command.params if param.param_type_name == "option" for opt in param.opts]
+        assert [option for option in options if f"<code>{option}</code>" not in described] == []
+    assert group.commands.keys() >= {"reproduce", "advise", "league"}
+
+
+def test_cells_of_tables_are_labelled_for_narrow_screens(site: Path) -> None:
+    page = (site / "policies.html").read_text()
+    assert 'data-label="use it when"' in page
+    assert "<td>" not in page
+
+
+@pytest.mark.parametrize(
+    "name", ["changelog", "contributing", "security", "faq", "concepts", "quickstart", "comparison"]
+)
+def test_the_project_is_part_of_the_site(site: Path, name: str) -> None:
+    assert (site / f"{name}.html").exists()
+    assert f'href="{name}.html"' in (site / "faq.html").read_text() or name == "faq"
+
+
 def section(page: str, anchor: str, title: str) -> str:
     """The first section of a documented object with the given title, as HTML."""
     documented = page[page.index(f'id="{anchor}"') :]
@@ -104,6 +144,9 @@ def test_parameters_and_fields_are_tables(site: Path, page: str, anchor: str, ti
 WARNED = [
     ("docs/choose.md", "[broken](nowhere.md)", "nowhere.md"),
     ("docs/index.md", "[broken](choose.md#nothing)", "#nothing"),
+    ("CONTRIBUTING.md", "[broken](docs/nowhere_else.md)", "nowhere_else.md"),
+    ("docs/faq.md", r"a rate of \\sqrt{T}", r"faq.md shows the source of a formula: \sqrt"),
+    ("docs/oco.md", "a rate of V^(1/3)", "oco.md shows the source of a formula: V^("),
     ("src/driftsack/lp/step.py", "def silent() -> None:\n    pass", "driftsack.lp.step.silent has no docstring"),
     (
         "src/driftsack/game/units.py",
@@ -119,7 +162,8 @@ def test_a_broken_link_or_a_wrong_docstring_fails(tmp_path: Path, faults: list[t
     """Each planted fault is named; the second kind ends the build at once, so it is planted alone."""
     for name in ("docs", "tools", "src"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    for name in ("mkdocs.yml", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
+        shutil.copy(ROOT / name, tmp_path)
     for file, planted, _ in faults:
         with (tmp_path / file).open("a") as stream:
             stream.write(f"\n\n{planted}\n")
@@ -134,8 +178,31 @@ def test_every_tutorial_has_its_page() -> None:
 
 
 @pytest.mark.parametrize("script", TUTORIALS, ids=lambda script: script.stem)
+def test_a_notebook_is_its_script_and_opens_in_jupyter(script: Path) -> None:
+    """``python -m tools.notebooks`` writes them again."""
+    text = script.with_suffix(".ipynb").read_text()
+    assert text == notebooks.written(script)
+    nbformat.validate(json.loads(text))
+    *code, last = (cell["source"] for cell in json.loads(text)["cells"] if cell["cell_type"] == "code")
+    assert last == notebooks.RUN
+    lines = [line for cell in code for line in cell.splitlines() if line]
+    of_script = [line for line in script.read_text().split(notebooks.GUARD)[0].splitlines() if line]
+    assert lines == of_script[1:]  # all but the docstring
+    assert f"({script.stem}.ipynb)" in script.with_suffix(".md").read_text()
+
+
+def test_a_broken_notebook_is_noticed() -> None:
+    with pytest.raises(nbformat.ValidationError):
+        nbformat.validate({"cells": [{"cell_type": "code", "source": ""}], "metadata": {}, "nbformat": 4})
+
+
+@pytest.mark.parametrize("script", TUTORIALS, ids=lambda script: script.stem)
 def test_a_tutorial_prints_what_its_page_quotes_and_draws_its_figure(script: Path, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, script, tmp_path], check=True, capture_output=True, text=True)
+    """What runs is the notebook, whose cells are the lines of the script."""
+    path = os.pathsep.join([str(ROOT), *(str(Path(place).absolute()) for place in sys.path if place)])
+    command = [sys.executable, "-m", "tools.notebooks", str(script.with_suffix(".ipynb"))]
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, env=environment)
     page = script.with_suffix(".md").read_text()
     quoted = re.search(r"```text\n(.*?)```", page, re.DOTALL)
     assert quoted is not None

@@ -13,11 +13,14 @@ from typing import Any
 import griffe
 from latex2mathml.converter import convert
 
+from tools.indices import indexed
+
 DISPLAY = re.compile(r"^([ ]*)\.\. math::(.*(?:\n\1[ ]+\S.*)*)", re.MULTILINE)
 INLINE = re.compile(r":math:`([^`]+)`")
 BEGINS = re.compile(r"(^.*)\n[ ]*(?=<math[^>]*display=\"inline\")", re.MULTILINE)  # Markdown would make it a block
 NAME = re.compile(r":(?:func|class|meth|mod|data|attr):`~?([^`]+)`")
 EXAMPLE = re.compile(r"(?:^[ ]*>>>.*\n?(?:^[ ]*\S.*\n?)*)", re.MULTILINE)
+VERBATIM = re.compile(r"(^[ ]*>>>.*\n?(?:^[ ]*\S.*\n?)*|``[^`]*``|`[^`]*`|<math.*?</math>)", re.MULTILINE)
 
 
 def formula(latex: str, display: str) -> str:
@@ -37,6 +40,7 @@ def markdown(text: str) -> str:
     text = INLINE.sub(lambda found: formula(found[1], "inline"), text)
     text = BEGINS.sub(lambda found: f"{found[1]} " if found[1].strip() else f"{found[1]}\n&#8203;", text)
     text = NAME.sub(r"`\1`", text)
+    text = "".join(part if i % 2 else indexed(part, words=False) for i, part in enumerate(VERBATIM.split(text)))
     return EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
 
 

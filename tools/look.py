@@ -1,0 +1,73 @@
+"""Look at every page of the built site in a browser, at the width of a desktop and of a telephone.
+
+``python tools/look.py SITE SHOTS`` saves a screenshot of each page and lists what does not fit: a page or a table that
+is wider than its column, a picture that is not found, an error of a script, anything fetched from elsewhere. It needs
+Playwright (``pip install playwright``) and the machine's Chromium.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+WIDTHS = ((1280, 900), (390, 844))
+FAULTS = """() => {
+  const faults = [], root = document.documentElement;
+  if (root.scrollWidth > root.clientWidth + 1) faults.push(`page: ${root.scrollWidth} > ${root.clientWidth} px`);
+  for (const table of document.querySelectorAll(".md-typeset__scrollwrap"))
+    if (table.scrollWidth > table.clientWidth + 1)
+      faults.push(`table: ${table.scrollWidth} > ${table.clientWidth} px: ${table.innerText.slice(0, 40)}`);
+  for (const picture of document.querySelectorAll(".md-content img"))
+    if (!picture.naturalWidth) faults.push(`picture: ${picture.src}`);
+  return faults;
+}"""
+
+
+def look_at(page: Any, file: Path, shot: Path) -> list[str]:
+    """Open a page, save a screenshot and return what is wrong with it."""
+    found: list[str] = []
+
+    def error(raised: Any) -> None:
+        found.append(f"script: {raised}")
+
+    def request(made: Any) -> None:
+        if not made.url.startswith(("file:", "data:", "blob:")):
+            found.append(f"fetched: {made.url}")
+
+    page.on("pageerror", error)
+    page.on("request", request)
+    page.goto(file.as_uri())
+    page.wait_for_timeout(100)  # Material wraps tables by a script
+    page.screenshot(path=str(shot))
+    page.remove_listener("pageerror", error)
+    page.remove_listener("request", request)
+    return found + [str(fault) for fault in page.evaluate(FAULTS)]
+
+
+def main(site: Path, shots: Path) -> int:
+    """Look at all pages; return the number of faults."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415  (not a dependency)
+
+    shots.mkdir(parents=True, exist_ok=True)
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    pages = sorted(site.absolute().rglob("*.html"))
+    faults = 0 if pages else 1
+    with sync_playwright() as play:
+        options = ["--no-sandbox", "--disable-background-networking"]
+        browser = play.chromium.launch(executable_path=chromium, args=options)
+        for width, height in WIDTHS:
+            page = browser.new_page(viewport={"width": width, "height": height})
+            for file in pages:
+                name = "_".join(file.relative_to(site.absolute()).with_suffix("").parts)
+                for fault in look_at(page, file, shots / f"{name}_{width}.png"):
+                    faults += 1
+                    print(f"{width} px, {name}: {fault}")
+        browser.close()
+    print(f"{len(pages)} pages at {len(WIDTHS)} widths, {faults} faults")
+    return faults
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])) > 0)
