@@ -1,0 +1,1 @@
+"""``Client``: ask and tell over HTTP."""
