@@ -250,14 +250,14 @@ class Campaign:
 
     def _any_fits(self, offered: list[int] | None, caps: list[float | None] | None) -> bool:
         """Whether the budgets cover the worst case of an arm."""
+        retired = self.book.retired
+        arms = range(len(self.worst)) if offered is None else offered
+        return any(arm not in retired and self.fits(arm, caps) for arm in arms)
+
+    def fits(self, arm: int, caps: list[float | None] | None) -> bool:
+        """Whether the budgets cover the worst case of an arm."""
         account = self.book.account
-        free = [account.free(j) for j in range(len(self.exponents))]
-        for arm in range(len(self.worst)) if offered is None else offered:
-            if arm in self.book.retired:
-                continue
-            if all(units <= left for units, left in zip(self._most(arm, caps), free, strict=True)):
-                return True
-        return False
+        return all(units <= account.free(j) for j, units in enumerate(self._most(arm, caps)))
 
     def _most(self, arm: int, caps: list[float | None] | None) -> list[int]:
         """(d,) the most that an arm may cost, in grid units."""
@@ -434,10 +434,7 @@ class Campaign:
 
     def _choose(self, event: journal.Asked) -> Decision:
         """The learner's decision; the recorded one if a replay comes to another."""
-        caps = None
-        if event.caps is not None:
-            pairs = zip(self.resources, event.caps, strict=True)
-            caps = {name: cap for name, cap in pairs if cap is not None} or None
+        caps = self.named_caps(event.caps)
         at = event.at / SECOND if self.problem.period is not None else None
         decision = self.learner.ask(open=event.open, caps=caps, at=at)
         if event.arm is None or decision.arm == event.arm:
@@ -448,6 +445,12 @@ class Campaign:
         only = [] if event.arm == SKIP else [event.arm]
         closed = [k in only for k in range(self.problem.arms)]
         return self.learner.ask(open=closed, caps=caps, at=at)
+
+    def named_caps(self, caps: list[float | None] | None) -> dict[str, float] | None:
+        """Caps by resource, as a learner takes them."""
+        if caps is None:
+            return None
+        return {name: cap for name, cap in zip(self.resources, caps, strict=True) if cap is not None} or None
 
     def _decided(self, number: int) -> ms.Decided:
         return views.decided(self, number, self.record(number))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from driftsack.service.amounts import Amount
-from driftsack.service.config import MOST_ARMS, MOST_RESOURCES, Config, Name, Seconds
+from driftsack.service.config import MOST_ARMS, MOST_RESOURCES, CampaignName, Config, Name, Seconds
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 Reward = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
@@ -153,7 +153,7 @@ class NewCampaign(Request):
         config: Its settings.
     """
 
-    name: Name
+    name: CampaignName
     config: Config
 
 
@@ -168,7 +168,7 @@ class NewKey(Request):
     """
 
     scopes: Annotated[list[Scope], msgspec.Meta(min_length=1, max_length=4)]
-    campaigns: Annotated[list[Name], msgspec.Meta(max_length=100)] | None = None
+    campaigns: Annotated[list[CampaignName], msgspec.Meta(max_length=100)] | None = None
     days: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
     note: Annotated[str, msgspec.Meta(max_length=200)] = ""
 
@@ -253,15 +253,27 @@ class Problem(Answer):
     detail: str
 
 
+class ToldOne(Answer):
+    """What became of one outcome of an exchange: one of the two.
+
+    Attributes:
+        settled: What became of its decision.
+        problem: Why it was refused.
+    """
+
+    settled: Settled | None = None
+    problem: Problem | None = None
+
+
 class Exchanged(Answer):
     """The answers to an exchange, in its order.
 
     Attributes:
-        told: For each outcome what became of its decision, or why it was refused.
+        told: What became of each outcome.
         decisions: The decisions that were asked for.
     """
 
-    told: list[Settled | Problem]
+    told: list[ToldOne]
     decisions: list[Decided]
 
 

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 from driftsack.service import journal
+from driftsack.service import messages as ms
 from driftsack.service.book import deltas
 from driftsack.service.campaign import NOBODY, Caller, Campaign, Now
 from driftsack.service.config import Config
@@ -40,6 +41,11 @@ LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover
 log = logging.getLogger("driftsack.service")
 
 
+def problem_of(refusal: Refusal) -> ms.Problem:
+    """A refusal as a problem document."""
+    return ms.Problem(f"urn:driftsack:{refusal.kind}", refusal.title, refusal.status, refusal.detail)
+
+
 class Keeper:
     """The campaigns of a process.
 
@@ -57,6 +63,7 @@ class Keeper:
         foreign: Where the owners of other campaigns answer.
         damaged: Campaigns that cannot be rebuilt, and why.
         counts: What has happened, for the metrics.
+        clock: The time.
     """
 
     def __init__(
@@ -72,7 +79,7 @@ class Keeper:
         self.foreign: dict[str, str] = {}
         self.damaged: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
-        self._clock = clock or ServiceClock()
+        self.clock = clock or ServiceClock()
         self._snapshot_every, self._grace = snapshot_every, grace
         self._recovering: set[str] = set()
         self._dirty = asyncio.Event()
@@ -172,6 +179,36 @@ class Keeper:
         await self.settled(owned)
         return answer
 
+    async def exchange(self, name: str, many: ms.Exchange, caller: Caller = NOBODY) -> ms.Exchanged:
+        """Tell many outcomes and ask for many decisions, in one commit.
+
+        Args:
+            name: The campaign.
+            many: The outcomes, and how many decisions are wanted.
+            caller: Who sent them.
+
+        Returns:
+            The answers.
+        """
+        owned = self.find(name)
+        now, campaign = owned.now(), owned.campaign
+        told: list[ms.ToldOne] = []
+        decisions = []
+        try:
+            for outcome in many.tells:
+                try:
+                    told.append(ms.ToldOne(settled=campaign.handle(outcome, now, NOBODY, outcome.decision)))
+                except Refusal as refusal:
+                    told.append(ms.ToldOne(problem=problem_of(refusal)))
+            for k in range(many.ask):
+                each = caller._replace(key=f"{caller.key}#{k}") if caller.key else caller
+                decisions.append(campaign.handle(many.terms or ms.Ask(), now, each))
+        finally:
+            if campaign.events:
+                self._dirty.set()
+        await self.settled(owned)
+        return ms.Exchanged(told, decisions)
+
     async def settled(self, owned: Owned) -> None:
         """Wait until everything that has happened to a campaign is durable."""
         if not owned.is_durable:
@@ -195,7 +232,7 @@ class Keeper:
             raise Refusal.unavailable("the service is stopping.")
         if name in self.owned and self.owned[name].campaign.config == config:
             return self.owned[name].campaign
-        campaign = await self.in_thread(Campaign.open, config, Now(self._clock.at(), 0), caller)
+        campaign = await self.in_thread(Campaign.open, config, Now(self.clock.at(), 0), caller)
         body = journal.encode(campaign.take())
         chain = journal.chained(START, body)
         segment = Segment(name, 1, 1, campaign.book.at, 1, deltas({}, campaign.book.accounts), body, chain)
@@ -205,7 +242,7 @@ class Keeper:
             raise Refusal("name-taken", f"there is a campaign {name!r:.60} with other settings.") from error
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
-        self.owned[name] = Owned(name, 1, campaign, chain, self._clock, grace=0)
+        self.owned[name] = Owned(name, 1, campaign, chain, self.clock, grace=0)
         return campaign
 
     # Commits
@@ -294,7 +331,7 @@ class Keeper:
             return True
         self.counts["recoveries"] += 1
         self.counts["divergences"] += campaign.book.divergences
-        self.owned[name] = Owned(name, row.epoch, campaign, row.chain, self._clock, self._grace)
+        self.owned[name] = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace)
         self.foreign.pop(name, None)
         self._recovering.discard(name)
         return True

@@ -15,6 +15,7 @@ TITLES: Final = {
     "unknown-decision": (404, "There is no such decision"),
     "not-found": (404, "There is nothing here"),
     "method-not-allowed": (405, "The method is not allowed here"),
+    "too-slow": (408, "The body took too long"),
     "already-settled": (409, "The decision was settled before, in another way"),
     "forgotten": (409, "The decision is too old"),
     "campaign-closed": (409, "The campaign takes no more requests"),
