@@ -64,7 +64,7 @@ def serving(address: str, **settings: Any) -> Iterator[Live]:
         port = listener.getsockname()[1]
         key = Keyring(store).first_key() or ""
         app = application(store, Settings(**settings), port)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))  # type: ignore[arg-type]
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

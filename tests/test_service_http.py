@@ -86,7 +86,7 @@ def test_decisions_are_listed_by_pages(live: Live) -> None:
     live.open("pages", budget={"usd": "100"})
     live.call("POST", "/v1/campaigns/pages/exchange", {"ask": 250})
     numbers: list[int] = []
-    cursor = ""
+    cursor: str | None = ""
     while cursor is not None:
         _, page = live.call("GET", f"/v1/campaigns/pages/decisions?cursor={cursor}")
         numbers += [decision["decision"] for decision in page["decisions"]]
@@ -197,11 +197,9 @@ def test_every_route_asks_for_its_scope_and_campaign(live: Live, monkeypatch: py
     }
     assert wrong_answers(live, keys) == []
     assert len(ROUTES) == sum("x-scope" in m for methods in document()["paths"].values() for m in methods.values())
-    for planted in (  # the planted faults: a route that asks for less, and one that forgets the campaign
-        {("POST", "grants"): {"scope": "read"}},
-        {("GET", "audit"): {"limited_ok": True}},
-    ):
-        ((method, last), change) = next(iter(planted.items()))
+    planted: list[tuple[str, str, dict[str, Any]]] = [("POST", "grants", {"scope": "read"})]
+    planted.append(("GET", "audit", {"limited_ok": True}))
+    for method, last, change in planted:  # a route that asks for less, and one that forgets limits
         place = next(key for key in routes.TABLE if key[0] == method and key[1][-1] == last)
         with monkeypatch.context() as patch:
             patch.setitem(routes.TABLE, place, routes.TABLE[place]._replace(**change))

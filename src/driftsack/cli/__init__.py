@@ -14,6 +14,7 @@ from driftsack.cli.measure import measure
 from driftsack.cli.report import report
 from driftsack.cli.reproduce import reproduce
 from driftsack.cli.run import run
+from driftsack.cli.serve import backup, compile_kernels, replay, serve, why
 from driftsack.cli.verify import verify
 
 app = CommandLine(
@@ -31,6 +32,11 @@ app.command()(league)
 app.command()(measure)
 app.command()(advise)
 app.command()(bench)
+app.command()(serve)
+app.command()(why)
+app.command()(replay)
+app.command()(backup)
+app.command("compile")(compile_kernels)
 
 
 def print_version(wanted: bool) -> None:
