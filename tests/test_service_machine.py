@@ -62,7 +62,7 @@ class Machine(RuleBasedStateMachine):
         self.ledger = ReferenceLedger("1")
         campaign = Desk(config).campaign
         self.owned = Owned(self.name, 1, campaign, START, self.clock, grace=0)
-        self.owned._accounts = {}
+        self.owned.forget_accounts()
         self.store.create(self.owned.collect(10**9)[0], encode_config(config), ME)
 
     def do(self, command: Any, number: int = 0, key: str = "") -> Any:

@@ -290,7 +290,7 @@ class Client:
         with self._lock:
             self._open.clear()
             self._stock.clear()
-        self._disconnect()
+        self.disconnect()
 
     def _post(self, path: str, body: Mapping[str, Any], patience: float | None = None) -> Any:
         """Send a request until it is answered, or the patience ends."""
@@ -301,7 +301,7 @@ class Client:
             try:
                 status, answer = self._send(path, data, once)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                self._disconnect()
+                self.disconnect()
                 status, answer = 503, {"type": "urn:driftsack:unavailable", "detail": f"no answer: {error}"}
             if status < 300:  # noqa: PLR2004
                 return answer
@@ -340,7 +340,8 @@ class Client:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
         return kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
 
-    def _disconnect(self) -> None:
+    def disconnect(self) -> None:
+        """Close the connections; decisions stay as they are, and the next call connects again."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:

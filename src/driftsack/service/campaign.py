@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import warnings
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -34,7 +35,7 @@ MOST_EXPIRED: Final = 5_000  # a learner keeps 10,000 decisions that it was told
 DROPPED_AT_ONCE: Final = 500
 SECOND: Final = 1000
 
-_exact_units = source(cost_units)
+_exact_units = lru_cache(maxsize=4096)(source(cost_units))
 
 
 class Now(NamedTuple):

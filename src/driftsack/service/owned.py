@@ -112,6 +112,10 @@ class Owned:
         self._keep_accounts()
         return segment, snapshot
 
+    def forget_accounts(self) -> None:
+        """Say that the store knows no budgets yet: the next segment is the first one."""
+        self._accounts = {}
+
     def _keep_accounts(self) -> None:
         """Keep the budgets as the store will have them."""
         self._accounts = {season: account.copy() for season, account in self.campaign.book.accounts.items()}

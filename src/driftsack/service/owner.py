@@ -21,7 +21,7 @@ from driftsack.service.campaign import NOBODY, Caller, Campaign, Now
 from driftsack.service.config import Config
 from driftsack.service.journal import START, JournalError, Segment
 from driftsack.service.owned import GRACE, Owned, ServiceClock
-from driftsack.service.recovery import encode_config, recover, snapshot_of
+from driftsack.service.recovery import encode_config, recover, rehearse, snapshot_of
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import (
     CampaignRow,
@@ -86,6 +86,7 @@ class Keeper:
         self._closing = False
         self._commits = ThreadPoolExecutor(1, "commit")
         self._others = ThreadPoolExecutor(2, "store")
+        self._forwards = ThreadPoolExecutor(32, "forward")
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # Life
@@ -117,6 +118,7 @@ class Keeper:
             log.warning("no last snapshot was kept: %s", error)
         self._commits.shutdown()
         self._others.shutdown()
+        self._forwards.shutdown(wait=False, cancel_futures=True)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.ensure_future(work)
@@ -126,6 +128,10 @@ class Keeper:
     async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call the store without blocking the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._others, function, *arguments)
+
+    async def forwarded(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Wait for another replica in a thread of its own kind: one that does not answer must not block the store."""
+        return await asyncio.get_running_loop().run_in_executor(self._forwards, function, *arguments)
 
     @property
     def is_ready(self) -> bool:
@@ -233,6 +239,7 @@ class Keeper:
         if name in self.owned and self.owned[name].campaign.config == config:
             return self.owned[name].campaign
         campaign = await self.in_thread(Campaign.open, config, Now(self.clock.at(), 0), caller)
+        await self.in_thread(rehearse, campaign)
         body = journal.encode(campaign.take())
         chain = journal.chained(START, body)
         segment = Segment(name, 1, 1, campaign.book.at, 1, deltas({}, campaign.book.accounts), body, chain)
@@ -323,7 +330,7 @@ class Keeper:
         if row is None:
             return False
         try:
-            campaign = await self.in_thread(recover, self.store, row)
+            campaign = await self.in_thread(lambda: rehearse(recover(self.store, row)))
         except JournalError as error:
             log.error("campaign %s is damaged: %s", name, error)  # noqa: TRY400  (one line, without a traceback)
             self.damaged[name] = str(error)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
+
 import msgspec
 
+from driftsack.core.errors import DriftsackError
+from driftsack.policies.learner import Learner
 from driftsack.service import journal
 from driftsack.service.campaign import Campaign
 from driftsack.service.config import Config
@@ -83,6 +88,25 @@ def check_budgets(store: Store, name: str, campaign: Campaign) -> None:
                     f"the journal of {name} gives {amounts} of resource {resource} in season {season}, but the "
                     f"budget in the store is {stored.get((season, resource))}."
                 )
+
+
+def rehearse(campaign: Campaign) -> Campaign:
+    """Let a copy of the learner decide once, so that its kernels are loaded before the first request needs them.
+
+    Args:
+        campaign: The campaign, which is not changed.
+
+    Returns:
+        The campaign.
+    """
+    problem = campaign.problem
+    with warnings.catch_warnings(), contextlib.suppress(DriftsackError):
+        warnings.simplefilter("ignore")
+        copy = Learner.from_bytes(campaign.learner.to_bytes())
+        copy.grant(problem.cost_max)
+        decision = copy.ask(at=None if problem.period is None else campaign.book.at / 1000)
+        copy.tell(decision, 0.0, [0.0] * problem.resources)
+    return campaign
 
 
 def snapshot_of(campaign: Campaign, chain: bytes) -> SnapshotRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import socket
@@ -17,6 +18,8 @@ from driftsack.service.http.keyring import Keyring
 from driftsack.service.owner import SNAPSHOT_EVERY, Keeper
 from driftsack.service.store import open_store
 from driftsack.service.store.interface import Owner, Store
+
+RARELY = (20_000, 20, 100)  # of gc.set_threshold: requests make few cycles
 
 
 class Settings(NamedTuple):
@@ -93,6 +96,8 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
                 server_header=False,
                 lifespan="on",
             )
+            gc.freeze()  # the library itself is never collected
+            gc.set_threshold(*RARELY)
             ready(f"http://{settings.host}:{port}")
             uvicorn.Server(config).run(sockets=[listener])
     finally:

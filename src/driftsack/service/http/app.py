@@ -24,6 +24,7 @@ from driftsack.service.refusals import Refusal
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 SLOW: Final = 10.0  # seconds in which a body must arrive
+FORWARD_LIMIT: Final = 3.0  # seconds in which the owner of a campaign must answer
 FORWARDED: Final = b"x-driftsack-forwarded"
 LONGEST_KEY: Final = 200
 KEYS_AGAIN: Final = 5.0  # seconds after which keys that another replica made are known
@@ -158,12 +159,25 @@ async def read_body(route: Route, headers: dict[bytes, bytes], receive: Receive)
 
 
 async def next_part(receive: Receive) -> dict[str, Any]:
-    """The next part of a body, if it arrives in time."""
+    """The next part of a body, if it arrives in time; the usual part is there already."""
+    task, late = asyncio.current_task(), False
+
+    def stop() -> None:
+        nonlocal late
+        late = True
+        if task is not None:
+            task.cancel()
+
+    timer = asyncio.get_running_loop().call_later(SLOW, stop)
     try:
-        async with asyncio.timeout(SLOW):
-            return await receive()
-    except TimeoutError as error:
+        return await receive()
+    except asyncio.CancelledError as error:
+        if not late or task is None:
+            raise
+        task.uncancel()
         raise Refusal("too-slow", f"a body must arrive within {SLOW:g} seconds.") from error
+    finally:
+        timer.cancel()
 
 
 def decode(route: Route, raw: bytes) -> Any:
@@ -190,7 +204,7 @@ async def forward(
         return None
 
     def send() -> tuple[int, bytes, bytes]:
-        connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=SLOW)
+        connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=FORWARD_LIMIT)
         kept = {name.decode(): value.decode("latin-1") for name, value in headers.items() if name in PASSED}
         path = scope["path"] + ("?" + scope["query_string"].decode() if scope["query_string"] else "")
         try:
@@ -201,7 +215,7 @@ async def forward(
             connection.close()
 
     try:
-        return await keeper.in_thread(send)
+        return await keeper.forwarded(send)
     except (OSError, http.client.HTTPException) as error:
         log.warning("the owner of %s cannot be reached: %s", campaign, error)
         return None

@@ -111,12 +111,15 @@ class Keyring:
     def __init__(self, store: Store, rate: float = 0.0, failures: float = 20.0) -> None:
         self._store, self._rate = store, rate
         self._keys: dict[str, KeyRow] = {}
+        self._principals: dict[str, Principal] = {}
         self._buckets: dict[str, Bucket] = {}
         self._failures = Bucket(failures)
 
     def load(self) -> None:
         """Read the keys from the store."""
-        self._keys = {key.prefix: key for key in self._store.keys()}  # noqa: SIM118
+        rows = self._store.keys()
+        self._principals = {row.prefix: _principal(row) for row in rows}
+        self._keys = {row.prefix: row for row in rows}
 
     def first_key(self) -> str | None:
         """Create the first administrator's key if there are no keys.
@@ -153,7 +156,7 @@ class Keyring:
             raise Refusal("unauthenticated", "send a valid key in the header 'Authorization: Bearer KEY'.")
         if self._rate and not self._buckets.setdefault(row.prefix, Bucket(self._rate)).take():
             raise Refusal("rate-limited", f"the key may send {self._rate:g} requests a second.", 1)
-        return _principal(row)
+        return self._principals[row.prefix]
 
     def rows(self) -> list[KeyRow]:
         """Every key."""
