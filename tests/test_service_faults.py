@@ -39,7 +39,8 @@ def test_the_audit_notices_what_is_lost_settled_twice_overspent_or_changed(kille
     witness.told[10**9] = "0.01"
     assert witness.audit(str(killed)).lost == 2
     with closing(sqlite3.connect(killed)) as file, file:
-        last = file.execute("SELECT * FROM segment WHERE body LIKE '%told%' ORDER BY first DESC LIMIT 1").fetchone()
+        query = "SELECT * FROM segment WHERE instr(body, CAST('told' AS BLOB)) ORDER BY first DESC LIMIT 1"
+        last = file.execute(query).fetchone()
         seq, epoch = file.execute("SELECT seq, epoch FROM campaign").fetchone()
         count = last[2] - last[1]
         again = ("chat", seq + 1, seq + 1 + count, last[3], epoch, "[]", last[6], last[7])

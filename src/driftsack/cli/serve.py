@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import tomllib
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -126,7 +127,8 @@ def why(
         from driftsack.service.explain import why as explain  # noqa: PLC0415
         from driftsack.service.store import open_store  # noqa: PLC0415
 
-        found = explain(open_store(store_address(store), read_only=True), campaign, decision)
+        with closing(open_store(store_address(store), read_only=True)) as opened:
+            found = explain(opened, campaign, decision)
     if as_json:
         print_json(msgspec.to_builtins(found))
         return
@@ -162,7 +164,8 @@ def replay(
         from driftsack.service.explain import replay as rebuild  # noqa: PLC0415
         from driftsack.service.store import open_store  # noqa: PLC0415
 
-        found = rebuild(open_store(store_address(store), read_only=True), campaign)
+        with closing(open_store(store_address(store), read_only=True)) as opened:
+            found = rebuild(opened, campaign)
     if as_json:
         print_json(msgspec.to_builtins(found))
     else:
@@ -189,7 +192,8 @@ def backup(
 
         if target.exists():
             raise SettingError(f"{target} exists; name another file.")
-        open_store(store_address(store), read_only=True).backup(target)
+        with closing(open_store(store_address(store), read_only=True)) as opened:
+            opened.backup(target)
     results.print(f"wrote {target}")
 
 

@@ -26,6 +26,7 @@ from driftsack.service.trials.witness import Findings, Witness
 Progress = Callable[[str], None]
 CHAT = "/v1/campaigns/chat"
 WAIT_LIMIT = 60.0
+CLIENTS = 24
 
 
 def row(what: str, times: int, findings: Findings, extra: str = "") -> dict[str, Any]:
@@ -60,7 +61,7 @@ def kill_under_load(folder: Path, times: int, clients: int, budget: str, progres
     _, found = call(service.url, key, "GET", CHAT + "/budgets")
     service.stop()
     extra = f"{found['budgets'][0]['remaining']} of {budget} left"
-    return row(f"kill -9, {clients} clients", times, witness.audit(store), extra)
+    return row(f"kill -9, {clients} clients, budget {budget}", times, witness.audit(store), extra)
 
 
 def race_for_the_last(folder: Path, times: int, clients: int, progress: Progress) -> dict[str, Any]:
@@ -212,11 +213,11 @@ def change(store: str, *statements: str) -> None:
             file.execute(statement)
 
 
-def run_faults(short: bool, folder: Path, progress: Progress, postgres: bool = True) -> list[dict[str, Any]]:
+def run_faults(kills: int, folder: Path, progress: Progress, postgres: bool = True) -> list[dict[str, Any]]:
     """Run every trial.
 
     Args:
-        short: Whether to repeat each only a few times.
+        kills: How often the service is killed under load; the other faults are repeated in proportion.
         folder: Where stores and logs go.
         progress: Called with what is being done.
         postgres: Whether to run the trials that need a PostgreSQL server.
@@ -224,16 +225,15 @@ def run_faults(short: bool, folder: Path, progress: Progress, postgres: bool = T
     Returns:
         One row for each trial.
     """
-    many = (3, 1, 20, 2, 1, 1) if short else (150, 50, 1000, 20, 20, 5)
-    clients = 8 if short else 24
+    some, few = -(-kills // 3), -(-2 * kills // 15)
     rows = [
-        kill_under_load(folder, many[0], clients, "100000", progress),
-        kill_under_load(folder, many[1], clients, "20", progress),
-        race_for_the_last(folder, many[2], 64, progress),
-        fill_disk(folder, many[5], clients, progress),
-        *damage_files(folder, clients, progress),
+        kill_under_load(folder, kills, CLIENTS, "100000", progress),
+        kill_under_load(folder, some, CLIENTS, "20", progress),
+        race_for_the_last(folder, 20 * some, 64, progress),
+        fill_disk(folder, few, CLIENTS, progress),
+        *damage_files(folder, CLIENTS, progress),
     ]
     if postgres:
-        rows.append(restart_database(folder, many[3], clients, progress))
-        rows.append(freeze_owner(folder, many[4], clients, 10.0, progress))
+        rows.append(restart_database(folder, few, CLIENTS, progress))
+        rows.append(freeze_owner(folder, few, CLIENTS, 10.0, progress))
     return rows
