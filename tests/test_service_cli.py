@@ -114,6 +114,27 @@ def test_compile() -> None:
 
 
 def test_the_tables_of_trials() -> None:
-    rows = [{"fault": "kill", "times": 1500, "seconds": 1.25, "clean": True}]
+    rows = [{"fault": "kill", "times": 1500, "seconds": 1.25, "clean": "yes"}]
     page = Table("A title.", rows, "A machine.", True, "driftsack bench --faults").to_markdown()
     assert "| kill | 1,500 | 1.25 | yes |" in page
+
+
+def test_what_if_agrees_with_what_was_earned(tmp_path: Path) -> None:
+    """The policy that wrote the journal would earn what it earned, within 5 standard errors."""
+    path = str(tmp_path / "s.db")
+    with serving(path) as live:
+        live.open("chat", budget={"usd": "1000"}, horizon=4000)
+        for _ in range(4):
+            found = live.call("POST", "/v1/campaigns/chat/exchange", {"ask": 1000})[1]["decisions"]
+            tells = [
+                {"decision": d["decision"], "reward": float(d["arm"] == "large"), "costs": {"usd": "0.01"}}
+                for d in found
+                if not d["skipped"]
+            ]
+            live.call("POST", "/v1/campaigns/chat/exchange", {"tells": tells})
+    command = ["campaign", "what-if", "chat", "--trials", "5", "--store", path, "--json"]
+    same = json.loads(CliRunner().invoke(app, [*command, "--policy", "UniformRandom"]).stdout)
+    assert abs(same["reward"] - same["campaign"]) < 5 * max(same["reward_se"], 0.01)
+    found = CliRunner().invoke(app, ["campaign", "what-if", "chat", "--policy", "Nobody", "--store", path])
+    assert found.exit_code == 1
+    assert "policy must be one of" in " ".join(found.stderr.split())

@@ -13,6 +13,7 @@ import pytest
 
 from driftsack.service import messages as ms
 from driftsack.service.campaign import Caller
+from driftsack.service.explain import replay
 from driftsack.service.journal import Segment, verify
 from driftsack.service.owned import Owned, ServiceClock
 from driftsack.service.owner import Keeper
@@ -308,5 +309,21 @@ def test_the_database_restarts_and_the_service_goes_on(postgres: LocalPostgres) 
                 assert again == first
                 assert other.decision > first.decision
                 verify(store.segments("chat"))
+
+    run(play())
+
+
+def test_the_database_of_an_earlier_release_is_read(tmp_path: Path) -> None:
+    """A store with schema 1, as the release that introduced it wrote it, replays bit for bit and goes on."""
+    copy = tmp_path / "s.db"
+    copy.write_bytes((Path(__file__).parent / "data" / "service-schema-1.db").read_bytes())
+
+    async def play() -> None:
+        with closing(SQLiteStore(copy)) as store:
+            assert replay(store, "chat").divergences == 0
+            async with keeping(store) as keeper:
+                book = keeper.owned["chat"].campaign.book
+                assert (book.number, book.told) == (12, 8)
+                assert (await ask(keeper)).decision > 12
 
     run(play())

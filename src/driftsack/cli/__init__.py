@@ -8,6 +8,7 @@ import typer
 
 from driftsack.cli.advise import advise
 from driftsack.cli.bench import bench
+from driftsack.cli.campaign import campaign
 from driftsack.cli.console import CommandLine
 from driftsack.cli.league import league
 from driftsack.cli.measure import measure
@@ -37,6 +38,7 @@ app.command()(why)
 app.command()(replay)
 app.command()(backup)
 app.command("compile")(compile_kernels)
+app.add_typer(campaign, name="campaign")
 
 
 def print_version(wanted: bool) -> None:

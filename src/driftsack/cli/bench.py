@@ -41,8 +41,8 @@ def bench(
         typer.Argument(
             min=1,
             metavar="NUMBER",
-            help="With --soak, the number of operations, 100,000,000 if omitted; with --faults, how often the service is "
-            "killed, 150 if omitted.",
+            help="With --soak, the number of operations, 100,000,000 if omitted; with --faults, how often the service "
+            "is killed, 150 if omitted.",
         ),
     ] = None,
     quick: Annotated[

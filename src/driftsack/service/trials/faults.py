@@ -40,7 +40,7 @@ def row(what: str, times: int, findings: Findings, extra: str = "") -> dict[str,
         "overspent": findings.overspent,
         "journal": findings.damaged or "verified, replayed",
         "more": extra,
-        "clean": findings.clean,
+        "clean": "yes" if findings.clean else "no",
     }
 
 
@@ -86,7 +86,8 @@ def race_for_the_last(folder: Path, times: int, clients: int, progress: Progress
         client.close()
     service.stop()
     witness = Witness("http://localhost", "", "chat", 0)
-    return row(f"{clients} clients race for one reservation", times, witness.audit(store)._replace(twice=wrong))
+    findings = witness.audit(store)._replace(asked=times * clients, twice=wrong)
+    return row(f"{clients} clients race for one reservation", times, findings)
 
 
 def restart_database(folder: Path, times: int, clients: int, progress: Progress) -> dict[str, Any]:
@@ -203,7 +204,7 @@ def damage_files(folder: Path, clients: int, progress: Progress) -> list[dict[st
     service.stop()
     noticed = problem.get("type") == "urn:driftsack:damaged"
     findings = Findings(0, 0, 0, 0, 0, "" if noticed else f"the cut was not noticed: {status}")
-    return [*rows, row("journal cut", 1, findings, "noticed and refused" if noticed else "")]
+    return [*rows, {**row("journal cut", 1, findings), "journal": "refused" if noticed else findings.damaged}]
 
 
 def change(store: str, *statements: str) -> None:
