@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sqlite3
 import urllib.request
@@ -81,6 +82,10 @@ def test_speed_is_measured_with_answers_that_are_right(tmp_path: Path) -> None:
             (latest,) = file.execute("SELECT max(seq) FROM snapshot").fetchone()
             (seq,) = file.execute("SELECT seq FROM campaign").fetchone()
         assert latest == seq  # SIGTERM keeps a snapshot
+        logged = next(tmp_path.glob("*.err")).read_text()
+        lines = [json.loads(line) for line in logged.splitlines() if line.startswith("{")]
+        assert any("startup complete" in line["message"] for line in lines)
+        assert service.key not in logged
     finally:
         service.stop()
     assert speed.recovery_seconds(tmp_path, 3000, 1000) > 0

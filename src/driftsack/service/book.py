@@ -15,7 +15,7 @@ REMEMBERED: Final = 4096
 """Settled decisions, and other writes, of which a repetition is recognised."""
 
 
-class Account(msgspec.Struct):
+class Account(msgspec.Struct, array_like=True):
     """The budgets of one season, in grid units of each resource.
 
     Attributes:
@@ -41,7 +41,7 @@ class Account(msgspec.Struct):
         return self.granted[resource] - self.spent[resource] - self.reserved[resource]
 
 
-class Record(msgspec.Struct):
+class Record(msgspec.Struct, array_like=True):
     """A decision.
 
     Attributes:
@@ -73,7 +73,7 @@ class Record(msgspec.Struct):
     costs: list[float] = []
 
 
-class Write(msgspec.Struct):
+class Write(msgspec.Struct, array_like=True):
     """The answer to a write with an idempotency key.
 
     Attributes:

@@ -33,6 +33,7 @@ from driftsack.service.refusals import Refusal
 MOST_PENDING: Final = 100_000
 MOST_EXPIRED: Final = 5_000  # a learner keeps 10,000 decisions that it was told to forfeit
 DROPPED_AT_ONCE: Final = 500
+KEPT_DUE: Final = 4096  # ends of settled decisions that may be kept
 SECOND: Final = 1000
 
 _exact_units = lru_cache(maxsize=4096)(source(cost_units))
@@ -226,6 +227,13 @@ class Campaign:
     def next_due(self) -> int | None:
         """The tick at which the next lease or late window ends."""
         return self._due[0][0] if self._due else None
+
+    def _will_end(self, number: int, record: Record) -> None:
+        """Note when a decision expires; what was noted for settled ones is dropped now and then."""
+        heapq.heappush(self._due, (self._end(record), number))
+        if len(self._due) > 2 * len(self.book.open) + KEPT_DUE:
+            self._due = [(self._end(open_record), k) for k, open_record in self.book.open.items()]
+            heapq.heapify(self._due)
 
     def _end(self, record: Record) -> int:
         """The tick at which a decision expires, or can no longer be told."""
@@ -430,7 +438,7 @@ class Campaign:
             book.pending += 1
             book.reserve(event.reserved)
             self._decisions[decision.round] = decision
-            heapq.heappush(self._due, (event.until, event.number))
+            self._will_end(event.number, record)
         return self._decided(event.number)
 
     def _choose(self, event: journal.Asked) -> Decision:
@@ -500,7 +508,7 @@ class Campaign:
     def _extended(self, event: journal.Extended) -> ms.Settled:
         record = self.book.open[event.number]
         record.until = event.until
-        heapq.heappush(self._due, (event.until, event.number))
+        self._will_end(event.number, record)
         return views.settled(self, event.number, record)
 
     def _expire(self, event: journal.Expired) -> ms.Settled | None:
@@ -514,7 +522,7 @@ class Campaign:
             self.book.pending -= 1
             self.book.expired += 1
             self._expired += 1
-            heapq.heappush(self._due, (self._end(record), number))
+            self._will_end(number, record)
         self._limit_expired()
         return None if record is None else views.settled(self, event.numbers[-1], record)
 

@@ -36,6 +36,7 @@ from driftsack.service.store.interface import (
 Result = TypeVar("Result")
 Batch = list[tuple[Owned, Segment, SnapshotRow | None]]
 SNAPSHOT_EVERY: Final = 10_000
+GATHER: Final = 0.003  # seconds in which requests may join a commit
 CHECK_DUE: Final = 0.25  # seconds between looks at the leases
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover
 log = logging.getLogger("driftsack.service")
@@ -258,12 +259,23 @@ class Keeper:
         loop = asyncio.get_running_loop()
         while True:
             await self._dirty.wait()
+            await self._gather()
             self._dirty.clear()
             batch: Batch = [
                 (owned, *owned.collect(self._snapshot_every)) for owned in self.owned.values() if owned.campaign.events
             ]
             if batch:
                 await loop.run_in_executor(self._commits, self._append, batch, loop)
+
+    async def _gather(self) -> None:
+        """Let requests that have arrived already join the commit: a commit of one costs as much as one of many."""
+        loop, before, waiting = asyncio.get_running_loop(), -1, 0
+        end = loop.time() + GATHER
+        while waiting != before and loop.time() < end:
+            before = waiting
+            await asyncio.sleep(0)  # their bytes are read
+            await asyncio.sleep(0)  # and they are handled
+            waiting = sum(len(owned.campaign.events) for owned in self.owned.values())
 
     def _append(self, batch: Batch, loop: asyncio.AbstractEventLoop) -> None:
         """Commit a batch, in a thread; if that fails, each campaign by itself, so that one cannot stop the others."""

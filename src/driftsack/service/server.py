@@ -6,6 +6,7 @@ import gc
 import os
 import secrets
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,10 +16,12 @@ import uvicorn
 from driftsack.service.http.app import Application
 from driftsack.service.http.context import Service
 from driftsack.service.http.keyring import Keyring
+from driftsack.service.logs import log_as_json
 from driftsack.service.owner import SNAPSHOT_EVERY, Keeper
 from driftsack.service.store import open_store
 from driftsack.service.store.interface import Owner, Store
 
+SWITCH = 0.0002  # seconds after which a busy event loop lets the thread of a commit go on; 5 ms by default
 RARELY = (20_000, 20, 100)  # of gc.set_threshold: requests make few cycles
 
 
@@ -75,6 +78,7 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
     """
     if not settings.store.startswith("postgres"):
         Path(settings.store).resolve().parent.mkdir(parents=True, exist_ok=True)
+    log_as_json(settings.log_level)
     store = open_store(settings.store)
     try:
         key = Keyring(store).first_key()
@@ -86,6 +90,7 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
             config = uvicorn.Config(
                 app,
                 access_log=False,
+                log_config=None,
                 log_level=settings.log_level,
                 proxy_headers=bool(settings.proxies),
                 forwarded_allow_ips=settings.proxies or None,
@@ -96,6 +101,7 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
                 server_header=False,
                 lifespan="on",
             )
+            sys.setswitchinterval(SWITCH)
             gc.freeze()  # the library itself is never collected
             gc.set_threshold(*RARELY)
             ready(f"http://{settings.host}:{port}")

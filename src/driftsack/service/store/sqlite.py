@@ -129,7 +129,10 @@ class SQLiteStore(Store):
         """Nothing to do: closing the file releases its lock."""
 
     def append(self, segments: Sequence[Segment]) -> None:
-        """Append segments durably; see :meth:`Store.append`."""
+        """Append segments durably; see :meth:`Store.append`. One of them is one statement."""
+        if len(segments) == 1:
+            self._rows(APPEND, *_columns(segments[0]))
+            return
         with self._changing() as run:
             for segment in segments:
                 run(APPEND, _columns(segment))
