@@ -1,6 +1,31 @@
 """Settings of all tests: hypothesis draws the same examples in every run, so that failures are reproducible."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from driftsack.service.trials.local_postgres import LocalPostgres
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPostgres]:
+    """A real PostgreSQL server, from a wheel."""
+    server = LocalPostgres(tmp_path_factory.mktemp("postgres"))
+    yield server
+    server.remove()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store, of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "store.db")
+    server: LocalPostgres = request.getfixturevalue("postgres")
+    return server.new_database()

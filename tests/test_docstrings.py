@@ -20,6 +20,7 @@ PACKAGES = (
     "driftsack.authoring",
     "driftsack.bench",
     "driftsack.benchmarks",
+    "driftsack.client",
     "driftsack.core",
     "driftsack.core.errors",
     "driftsack.datasets",

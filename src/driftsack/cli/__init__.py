@@ -8,12 +8,14 @@ import typer
 
 from driftsack.cli.advise import advise
 from driftsack.cli.bench import bench
+from driftsack.cli.campaign import campaign
 from driftsack.cli.console import CommandLine
 from driftsack.cli.league import league
 from driftsack.cli.measure import measure
 from driftsack.cli.report import report
 from driftsack.cli.reproduce import reproduce
 from driftsack.cli.run import run
+from driftsack.cli.serve import backup, compile_kernels, replay, serve, why
 from driftsack.cli.verify import verify
 
 app = CommandLine(
@@ -31,6 +33,12 @@ app.command()(league)
 app.command()(measure)
 app.command()(advise)
 app.command()(bench)
+app.command()(serve)
+app.command()(why)
+app.command()(replay)
+app.command()(backup)
+app.command("compile")(compile_kernels)
+app.add_typer(campaign, name="campaign")
 
 
 def print_version(wanted: bool) -> None:

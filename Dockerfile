@@ -1,0 +1,13 @@
+# docker build -t driftsack . && docker run -p 8787:8787 -v driftsack:/data driftsack
+FROM python:3.12-slim
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE constraints.txt ./
+COPY src ./src
+RUN pip install --no-cache-dir --constraint constraints.txt '.[service]' \
+    && useradd --create-home driftsack && mkdir /data /kernels && chown driftsack /data /kernels
+ENV NUMBA_CACHE_DIR=/kernels DRIFTSACK_STORE=/data/driftsack.db DRIFTSACK_HOST=0.0.0.0
+USER driftsack
+RUN driftsack compile Adaptive SlidingWindowUCB
+VOLUME /data
+EXPOSE 8787
+CMD ["driftsack", "serve"]

@@ -1,0 +1,19 @@
+"""Commands whose packages are optional."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from driftsack.core.errors import MissingExtraError
+
+
+@contextlib.contextmanager
+def service_extra() -> Iterator[None]:
+    """Name the extra of the service if a package of it is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if isinstance(error, MissingExtraError):
+            raise
+        raise MissingExtraError(f"{error.name} is not installed: pip install 'driftsack[service]'") from error

@@ -1,0 +1,218 @@
+"""``driftsack serve``, ``why``, ``replay``, ``backup`` and ``compile``: the service and its journals."""
+
+from __future__ import annotations
+
+import os
+import time
+import tomllib
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from driftsack.cli.console import (
+    JsonOption,
+    messages,
+    note,
+    plain_errors,
+    print_json,
+    print_table,
+    results,
+    text_column,
+)
+from driftsack.cli.extras import service_extra
+from driftsack.core.errors import SettingError
+
+STORE: Final = "driftsack.db"
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        help="A file, or postgresql://USER@HOST/DATABASE. Default: DRIFTSACK_STORE, the configuration, or driftsack.db."
+    ),
+]
+
+
+def serve(
+    store: StoreOption = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on. Default: 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port; 0 for any. Default: 8787.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with these settings under [serve].")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Where other replicas reach this one. Default: its host and port.")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=0, help="Requests a second that each key may send; 0 for no limit.")
+    ] = None,
+    proxies: Annotated[
+        str | None, typer.Option(help="Addresses whose X-Forwarded-* headers are believed, with commas.")
+    ] = None,
+) -> None:
+    """Serve decisions over HTTP: durable, shared by all workers, with budgets that are never overspent.
+
+    Without any setting everything is kept in one SQLite file, driftsack.db. The first administrator's key is printed
+    once, when the store is empty. With a PostgreSQL address several replicas share the work and take over from each
+    other. Settings come from options, then DRIFTSACK_STORE, DRIFTSACK_PORT, ..., then the TOML file.
+
+    Example: driftsack serve
+    Example: driftsack serve --store postgresql://driftsack@db/driftsack --host 0.0.0.0
+    """
+    with plain_errors(), service_extra():
+        from driftsack.service.server import Settings  # noqa: PLC0415  (an optional package)
+        from driftsack.service.server import serve as run  # noqa: PLC0415
+
+        given = {"store": store, "host": host, "port": port, "url": url, "rate": rate, "proxies": proxies}
+        settings = Settings(**merged(given, config, Settings._field_defaults))
+        run(settings, show_key, lambda address: messages.print(f"listening on {address}, store {settings.store}"))
+
+
+def merged(given: dict[str, Any], config: Path | None, defaults: dict[str, Any]) -> dict[str, Any]:
+    """Settings from options, the environment and a file, in this order."""
+    found: dict[str, Any] = {}
+    if config is not None:
+        try:
+            found = dict(tomllib.loads(config.read_text()).get("serve", {}))
+        except tomllib.TOMLDecodeError as error:
+            raise SettingError(f"{config} must be TOML: {error}.") from error
+    for name in defaults:
+        text = os.environ.get(f"DRIFTSACK_{name.upper()}")
+        if text is not None:
+            found[name] = text
+    found |= {name: value for name, value in given.items() if value is not None}
+    unknown = sorted(set(found) - set(defaults))
+    if unknown:
+        raise SettingError(f"settings of serve are {', '.join(defaults)}; got {', '.join(unknown)}.")
+    return {name: converted(name, value, defaults[name]) for name, value in found.items()}
+
+
+def converted(name: str, value: Any, default: Any) -> Any:
+    """A setting in the type of its default."""
+    if default is None or isinstance(default, str):
+        return str(value)
+    try:
+        return type(default)(value)
+    except (TypeError, ValueError) as error:
+        raise SettingError(f"{name} must be a number, got {value!r}.") from error
+
+
+def show_key(key: str) -> None:
+    """Print the first key, once."""
+    typer.echo(key)  # unwrapped
+    note("this is the first administrator's key. It is shown once and not kept; store it in a safe place.")
+
+
+def store_address(given: str | None) -> str:
+    """The store that a command looks at."""
+    address = given or os.environ.get("DRIFTSACK_STORE") or STORE
+    if not address.startswith("postgres") and not Path(address).is_file():
+        raise SettingError(f"the store {address} does not exist; name it with --store.")
+    return address
+
+
+def why(
+    campaign: Annotated[str, typer.Argument(help="The campaign.")],
+    decision: Annotated[int, typer.Argument(min=1, help="The number of the decision.")],
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show why a decision was made: open arms, probabilities, prices and estimates, recomputed from the journal.
+
+    The store may be in use meanwhile.
+
+    Example: driftsack why chat 1234
+    """
+    with plain_errors(), service_extra():
+        import msgspec  # noqa: PLC0415
+
+        from driftsack.service.explain import why as explain  # noqa: PLC0415
+        from driftsack.service.store import open_store  # noqa: PLC0415
+
+        with closing(open_store(store_address(store), read_only=True)) as opened:
+            found = explain(opened, campaign, decision)
+    if as_json:
+        print_json(msgspec.to_builtins(found))
+        return
+    rows = [
+        {"arm": arm, "open": "yes" if arm in found.open else "no", "probability": f"{probability:.6g}"}
+        for arm, probability in found.mix.items()
+    ]
+    drawn = found.arm or "to skip"
+    print_table(rows, [text_column(name) for name in rows[0]], f"Decision {decision} of {campaign}: {drawn}.")
+    budgets = [
+        {"budget": name, "remaining": amount, "price": f"{found.prices[name]:.6g}"}
+        for name, amount in found.remaining.items()
+    ]
+    print_table(budgets, [text_column(name) for name in budgets[0]], "Budgets before it.")
+    same = "is the recorded one" if found.same else "DIFFERS from the recorded one"
+    results.print(f"The recomputed decision {same}. The estimates are in --json.")
+    if not found.same:
+        raise typer.Exit(1)
+
+
+def replay(
+    campaign: Annotated[str, typer.Argument(help="The campaign.")],
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Rebuild a campaign from its first event, and compare it bit for bit with its snapshot, chain and budgets.
+
+    Example: driftsack replay chat
+    """
+    with plain_errors(), service_extra():
+        import msgspec  # noqa: PLC0415
+
+        from driftsack.service.explain import replay as rebuild  # noqa: PLC0415
+        from driftsack.service.store import open_store  # noqa: PLC0415
+
+        with closing(open_store(store_address(store), read_only=True)) as opened:
+            found = rebuild(opened, campaign)
+    if as_json:
+        print_json(msgspec.to_builtins(found))
+    else:
+        results.print(
+            f"{found.events:,} events, {found.decisions:,} decisions, {found.divergences:,} came out differently; the "
+            f"journal is whole, the budgets match it, and the state is {'the same' if found.same else 'DIFFERENT'}."
+        )
+    if not found.same or found.divergences:
+        raise typer.Exit(1)
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(help="The file to write.")],
+    store: StoreOption = None,
+) -> None:
+    """Copy the store to a file while the service runs (SQLite). Restore it by serving the copy.
+
+    For PostgreSQL use pg_dump --format=custom, and pg_restore.
+
+    Example: driftsack backup /backups/driftsack-monday.db
+    """
+    with plain_errors(), service_extra():
+        from driftsack.service.store import open_store  # noqa: PLC0415
+
+        if target.exists():
+            raise SettingError(f"{target} exists; name another file.")
+        with closing(open_store(store_address(store), read_only=True)) as opened:
+            opened.backup(target)
+    results.print(f"wrote {target}")
+
+
+def compile_kernels(
+    policy: Annotated[list[str] | None, typer.Argument(help="Names of policies. Default: Adaptive.")] = None,
+) -> None:
+    """Compile the kernels of policies into the cache, so that the service is ready in a few seconds.
+
+    Example: driftsack compile Adaptive SlidingWindowUCB
+    """
+    from driftsack.core.problem import Problem  # noqa: PLC0415
+    from driftsack.policies.policy import from_spec  # noqa: PLC0415
+
+    with plain_errors():
+        for name in policy or ["Adaptive"]:
+            start = time.perf_counter()
+            problem = Problem(horizon=100, arms=2, budget={"usd": 1.0}, cost_max={"usd": 0.01})
+            with messages.status(f"compiling {name}"):
+                learner = from_spec({"policy": name}).start(problem, seed=0, safe=True)
+                learner.tell(learner.ask(), 0.0, [0.0])
+                type(learner).from_bytes(learner.to_bytes()).ask()
+            results.print(f"{name}: {time.perf_counter() - start:.1f} seconds")

@@ -1,0 +1,627 @@
+"""``Campaign``: a learner, its book, and what commands and events do to them. No clock, no store, no server.
+
+A command is first *planned*: it is checked against the state, and either an answer or an event comes out, and nothing
+changes. Only :meth:`Campaign.apply` changes the state, when an event happens for the first time and when it is
+replayed. So the state is a function of the events, and a campaign that is rebuilt from its journal goes on, bit for
+bit, as the first one would have.
+"""
+
+from __future__ import annotations
+
+import heapq
+import warnings
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from driftsack.core.decision import SKIP, Decision
+from driftsack.core.errors import BudgetExhaustedError, DriftsackError, HorizonReachedError, OverrunWarning
+from driftsack.core.problem import Problem
+from driftsack.game.amounts import MOST_UNITS, cost_units, grid_factors, whole_units
+from driftsack.game.ledger import grid_exponents
+from driftsack.numerics.compiled import source
+from driftsack.policies.learner import Learner
+from driftsack.service import journal, views
+from driftsack.service import messages as ms
+from driftsack.service.amounts import amount_of
+from driftsack.service.book import Account, Book, Record, Write
+from driftsack.service.calendar import next_refill
+from driftsack.service.config import Config
+from driftsack.service.refusals import Refusal
+
+MOST_PENDING: Final = 100_000
+MOST_EXPIRED: Final = 5_000  # a learner keeps 10,000 decisions that it was told to forfeit
+DROPPED_AT_ONCE: Final = 500
+KEPT_DUE: Final = 4096  # ends of settled decisions that may be kept
+SECOND: Final = 1000
+
+_exact_units = lru_cache(maxsize=4096)(source(cost_units))
+
+
+class Now(NamedTuple):
+    """The time of a command.
+
+    Attributes:
+        at: Milliseconds since 1970, never earlier than before.
+        tick: Milliseconds on the clock of leases.
+    """
+
+    at: int
+    tick: int
+
+
+class Caller(NamedTuple):
+    """Who sent a command.
+
+    Attributes:
+        key: Its idempotency key.
+        digest: A digest of the whole request, compared if the key is used again.
+        who: The prefix of the API key.
+    """
+
+    key: str = ""
+    digest: bytes = b""
+    who: str = ""
+
+
+NOBODY: Final = Caller()
+
+
+class Campaign:
+    """The state of a campaign.
+
+    Args:
+        config: Its settings.
+        book: What it remembers.
+        learner: Its learner.
+
+    Attributes:
+        config: Its settings.
+        book: What it remembers.
+        learner: Its learner.
+        exponents: The exponent of the grid of each resource.
+        events: What has happened since :meth:`take` was last called.
+        prices: (d,) what one more unit of each budget would earn, by the latest decision.
+    """
+
+    def __init__(self, config: Config, book: Book, learner: Learner) -> None:
+        self.config, self.book, self.learner = config, book, learner
+        self.exponents = grid_exponents(config.problem())
+        self.events: list[Any] = []
+        self.prices: list[float] | None = None
+        self._factors = [grid_factors(k) for k in self.exponents]
+        self._decisions: dict[int, Decision] = {d.round: d for d in (*learner.pending, *learner.forfeited)}
+        self._due = [(self._end(record), number) for number, record in book.open.items()]
+        heapq.heapify(self._due)
+        self._expired = sum(record.kind == "expired" for record in book.open.values())
+        self._set_arms()
+
+    @classmethod
+    def open(cls, config: Config, now: Now, caller: Caller = NOBODY) -> Campaign:
+        """Begin a campaign; its first event holds the settings.
+
+        Args:
+            config: The settings.
+            now: The time.
+            caller: Who opens it.
+
+        Returns:
+            The campaign.
+
+        Raises:
+            Refusal: The settings are not valid.
+        """
+        campaign = cls.new(config)
+        campaign.happen(journal.Opened(config=config, **_common(now, caller)))
+        return campaign
+
+    @classmethod
+    def new(cls, config: Config) -> Campaign:
+        """A campaign before its first event."""
+        problem = config.problem()
+        policy = config.recipe(problem)
+        config.zone()
+        if config.refill is not None and not policy.open_ended:
+            raise Refusal.invalid(f"{type(policy).__name__} follows a plan for one horizon and cannot be refilled.")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about settings, which the caller cannot see
+                learner = policy.start(problem, seed=config.seed, safe=True)
+        except (DriftsackError, TypeError, ValueError, OverflowError) as error:
+            raise Refusal.invalid(str(error)) from error
+        pairs = zip(problem.budget, grid_exponents(problem), strict=True)
+        zeros = [0] * problem.resources
+        granted = [whole_units(amount, k, up=False) for amount, k in pairs]
+        return cls(config, Book({0: Account(granted, [*zeros], [*zeros], [*zeros])}), learner)
+
+    def _set_arms(self) -> None:
+        """Derive what is looked up by arm and resource."""
+        problem = self.problem
+        self.arms: dict[str, int] = {name: k for k, name in enumerate(problem.arm_names)}
+        self.resources: dict[str, int] = {name: j for j, name in enumerate(problem.resource_names)}
+        self.worst: list[list[int]] = [
+            [whole_units(most, k, up=True) for most, k in zip(column, self.exponents, strict=True)]
+            for column in problem.cost_max_by_arm.T.tolist()
+        ]
+
+    @property
+    def problem(self) -> Problem:
+        """The problem, with the arms that were added."""
+        return self.learner.problem
+
+    def take(self) -> list[Any]:
+        """Return the events that have happened since the last call."""
+        taken, self.events = self.events, []
+        return taken
+
+    # Commands
+
+    def handle(self, command: Any, now: Now, caller: Caller = NOBODY, number: int = 0) -> Any:
+        """Carry out a command.
+
+        Args:
+            command: One of the requests in :mod:`driftsack.service.messages`.
+            now: The time.
+            caller: Who sent it.
+            number: The decision that it is about, or the number of the arm.
+
+        Returns:
+            The answer.
+
+        Raises:
+            Refusal: The command is not carried out.
+        """
+        self.pass_time(now)
+        seen = self.book.keys.get(caller.key) if caller.key else None
+        if seen is not None:
+            if seen.digest != caller.digest:
+                raise Refusal("key-reused", "use a new Idempotency-Key for each request, and the same body with each.")
+            if seen.number:
+                return self._decided(seen.number)
+            return msgspec.msgpack.decode(seen.answer, type=ANSWERS[type(command)])
+        planned = PLANS[type(command)](self, command, _common(now, caller), number)
+        return self.happen(planned) if isinstance(planned, journal.Event) else planned
+
+    def happen(self, event: journal.Event) -> Any:
+        """Apply an event that happens now, and keep it for the journal."""
+        try:
+            answer = self.apply(event)
+        except DriftsackError as error:  # of the learner, before anything was changed
+            raise error if isinstance(error, Refusal) else Refusal.invalid(str(error)) from error
+        if answer is not None and not isinstance(answer, (ms.Decided, ms.Settled)) and event.key:
+            self.book.remember(event.key, Write(event.digest, msgspec.msgpack.encode(answer)))
+        if isinstance(answer, ms.Decided) and answer.decision is None:
+            return answer
+        self.events.append(event)
+        return answer
+
+    def pass_time(self, now: Now) -> None:
+        """Let everything happen that is due: expiry of leases, the end of late windows, refills."""
+        book = self.book
+        if book.following is not None and now.at >= book.following:
+            self._refill(now)
+        while self._due and self._due[0][0] <= now.tick:
+            expired: list[int] = []
+            dropped: list[int] = []
+            while self._due and self._due[0][0] <= now.tick and len(expired) + len(dropped) < DROPPED_AT_ONCE:
+                end, number = heapq.heappop(self._due)
+                record = book.open.get(number)
+                if record is not None and self._end(record) == end:
+                    (expired if record.kind == "pending" else dropped).append(number)
+            if expired:
+                self.happen(journal.Expired(numbers=expired, **_common(now, NOBODY)))
+            if dropped:
+                self.happen(journal.Dropped(numbers=dropped, **_common(now, NOBODY)))
+
+    def _refill(self, now: Now) -> None:
+        """Begin the season that the present time belongs to; seasons that nobody saw are left out."""
+        refill = self.config.refill
+        if refill is None or self.book.state in ("draining", "closed"):
+            return
+        following = next_refill(now.at, refill.every, self.config.zone())
+        season = self.book.season + 1
+        rollover = float(refill.rollover)
+        self.happen(journal.Renewed(season=season, rollover=rollover, following=following, **_common(now, NOBODY)))
+
+    def next_due(self) -> int | None:
+        """The tick at which the next lease or late window ends."""
+        return self._due[0][0] if self._due else None
+
+    def _will_end(self, number: int, record: Record) -> None:
+        """Note when a decision expires; what was noted for settled ones is dropped now and then."""
+        heapq.heappush(self._due, (self._end(record), number))
+        if len(self._due) > 2 * len(self.book.open) + KEPT_DUE:
+            self._due = [(self._end(open_record), k) for k, open_record in self.book.open.items()]
+            heapq.heapify(self._due)
+
+    def _end(self, record: Record) -> int:
+        """The tick at which a decision expires, or can no longer be told."""
+        return record.until if record.kind == "pending" else record.until + self.config.late * SECOND
+
+    # Plans: what a command would do
+
+    def _plan_ask(self, command: ms.Ask, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
+        book = self.book
+        if book.state != "active":
+            if book.state == "paused":
+                return skipped("paused")
+            raise Refusal("campaign-closed", f"the campaign is {book.state}; no more decisions are made.")
+        if book.pending >= MOST_PENDING:
+            raise Refusal("too-many-pending", f"{MOST_PENDING:,} decisions wait for an outcome; tell them first.", 1)
+        offered = None if command.open is None else [self.arm_number(name) for name in command.open]
+        caps = None if command.caps is None else self._amounts(command.caps, "caps", partial=True)
+        if not self._any_fits(offered, caps):
+            return skipped("budget")
+        lease = command.lease or self.config.lease
+        until = common["tick"] + lease * SECOND
+        return journal.Asked(number=book.number + 1, until=until, open=offered, caps=caps, **common)
+
+    def _any_fits(self, offered: list[int] | None, caps: list[float | None] | None) -> bool:
+        """Whether the budgets cover the worst case of an arm."""
+        retired = self.book.retired
+        arms = range(len(self.worst)) if offered is None else offered
+        return any(arm not in retired and self.fits(arm, caps) for arm in arms)
+
+    def fits(self, arm: int, caps: list[float | None] | None) -> bool:
+        """Whether the budgets cover the worst case of an arm."""
+        account = self.book.account
+        return all(units <= account.free(j) for j, units in enumerate(self._most(arm, caps)))
+
+    def _most(self, arm: int, caps: list[float | None] | None) -> list[int]:
+        """(d,) the most that an arm may cost, in grid units."""
+        if caps is None:
+            return self.worst[arm]
+        rows = zip(self.worst[arm], caps, self.exponents, strict=True)
+        return [most if cap is None else min(most, whole_units(cap, k, up=True)) for most, cap, k in rows]
+
+    def _plan_tell(self, command: ms.Tell, common: dict[str, Any], number: int) -> Any:
+        costs = self._amounts(command.costs, "costs")
+        record = self.book.open.get(number)
+        if record is None:
+            return self._again(number, "told", command.reward, costs)
+        self._check_size(costs)
+        return journal.Told(number=number, reward=command.reward, costs=costs, **common)
+
+    def _plan_cancel(self, command: ms.Cancel, common: dict[str, Any], number: int) -> Any:
+        costs = [0.0] * len(self.exponents) if command.costs is None else self._amounts(command.costs, "costs")
+        if number not in self.book.open:
+            return self._again(number, "cancelled", None, costs)
+        self._check_size(costs)
+        return journal.Cancelled(number=number, costs=costs, **common)
+
+    def _plan_extend(self, command: ms.Extend, common: dict[str, Any], number: int) -> Any:
+        self._pending(number)
+        return journal.Extended(number=number, until=common["tick"] + command.lease * SECOND, **common)
+
+    def _plan_forfeit(self, command: ms.Forfeit, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
+        record = self.book.open.get(number)
+        if record is not None and record.kind == "expired":
+            return views.settled(self, number, record)
+        self._pending(number)
+        return journal.Expired(numbers=[number], **common)
+
+    def _plan_grant(self, command: ms.Grant, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
+        given = self._amounts(command.amounts, "amounts", partial=True)
+        return journal.Granted(amounts=[amount or 0.0 for amount in given], **common)
+
+    def _plan_arm(self, command: ms.AddArm, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
+        if command.name in self.arms:
+            raise Refusal("name-taken", f"there is an arm {command.name!r}; slots are never reused, choose a new name.")
+        own = list(self.problem.cost_max)
+        costs = own if command.cost_max is None else self._amounts(command.cost_max, "cost_max")
+        return journal.ArmAdded(name=command.name, cost_max=costs, **common)
+
+    def _plan_offer(self, command: ms.OfferArm, common: dict[str, Any], number: int) -> Any:
+        return journal.ArmOffered(arm=number, offered=command.offered, **common)
+
+    def _plan_patch(self, command: ms.Patch, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
+        state = command.state
+        if state is None and command.rounds_left is not None:
+            return journal.Revised(rounds_left=command.rounds_left, **common)
+        if state is None or command.rounds_left is not None:
+            raise Refusal.invalid("give either state or rounds_left.")
+        if self.book.state in ("draining", "closed") and state != "closed":
+            raise Refusal("campaign-closed", f"the campaign is {self.book.state} and cannot be {state} again.")
+        return journal.StateChanged(state=state, **common)
+
+    def _again(self, number: int, kind: str, reward: float | None, costs: list[float]) -> ms.Settled:
+        """The answer to an outcome of a decision that is settled: the same if the outcome is the same."""
+        record = self.record(number)
+        if record.kind != kind or record.reward != reward or record.costs != costs:
+            raise Refusal(
+                "already-settled", f"decision {number} is {record.kind} with another content; tell each decision once."
+            )
+        return views.settled(self, number, record)
+
+    def _pending(self, number: int) -> Record:
+        record = self.book.open.get(number) or self.record(number)
+        if record.kind != "pending":
+            raise Refusal("already-settled", f"decision {number} is {record.kind}.")
+        return record
+
+    def record(self, number: int) -> Record:
+        """A decision that is remembered."""
+        found = self.book.open.get(number) or self.book.settled.get(number)
+        if found is not None:
+            return found
+        if 1 <= number <= self.book.number:
+            raise Refusal("forgotten", f"decision {number} was settled too long ago to compare.")
+        raise Refusal("unknown-decision", f"the campaign has made decisions 1 to {self.book.number}, got {number}.")
+
+    def arm_number(self, name: str) -> int:
+        """The number of an arm."""
+        number = self.arms.get(name)
+        if number is None:
+            raise Refusal.invalid(f"the arms are {list(self.arms)[:10]}, got {name!r:.60}.")
+        return number
+
+    def _amounts(self, given: dict[str, Any], what: str, partial: bool = False) -> list[Any]:
+        """Amounts in the order of the resources."""
+        unknown = [name for name in given if name not in self.resources]
+        missing = [] if partial else [name for name in self.resources if name not in given]
+        if unknown or missing:
+            raise Refusal.invalid(f"{what} must be for {list(self.resources)}, got {list(given)[:16]}.")
+        return [amount_of(given[name], f"{what} of {name}") if name in given else None for name in self.resources]
+
+    def _check_size(self, costs: list[float]) -> None:
+        """Refuse costs that the ledger cannot hold."""
+        account = self.book.account
+        for j, (cost, (fine, coarse)) in enumerate(zip(costs, self._factors, strict=True)):
+            held = max(season.spent[j] + season.reserved[j] for season in self.book.accounts.values())
+            if cost * fine / coarse + held + account.granted[j] > MOST_UNITS / 4:
+                raise Refusal.invalid("costs must be amounts that the ledger can hold; are they in other units?")
+
+    def units(self, costs: list[float]) -> list[int]:
+        """(d,) costs in grid units, as the learner charges them."""
+        return [_exact_units(cost, *factors) for cost, factors in zip(costs, self._factors, strict=True)]
+
+    # Events
+
+    def apply(self, event: Any) -> Any:
+        """Let an event happen: for the first time, or again when the campaign is rebuilt.
+
+        Args:
+            event: The event; a decision that is made for the first time is written into it.
+
+        Returns:
+            The answer to its request.
+        """
+        answer = APPLY[type(event)](self, event)
+        book = self.book
+        if not (type(event) is journal.Asked and event.arm is None):
+            book.seq += 1
+            book.at, book.tick = event.at, event.tick
+        if book.state == "draining" and book.pending == 0:
+            book.state = "closed"
+        return answer
+
+    def _opened(self, event: journal.Opened) -> ms.Done:
+        refill = event.config.refill
+        if refill is not None:
+            self.book.following = next_refill(event.at, refill.every, event.config.zone())
+        return ms.Done()
+
+    def _asked(self, event: journal.Asked) -> ms.Decided:
+        try:
+            decision = self._choose(event)
+        except HorizonReachedError:
+            return skipped("horizon")
+        except BudgetExhaustedError:
+            return skipped("budget")
+        book = self.book
+        if event.arm is None:
+            event.arm = decision.arm
+            event.reserved = [] if decision.skipped else self._most(decision.arm, event.caps)
+            event.probability = (
+                float(max(0.0, 1.0 - decision.mix.sum())) if decision.skipped else float(decision.mix[decision.arm])
+            )
+        self.prices = decision.prices.tolist()
+        book.number = event.number
+        record = Record(
+            arm=event.arm,
+            probability=event.probability,
+            reserved=event.reserved,
+            until=event.until,
+            lease=(event.until - event.tick) // SECOND,
+            season=book.season,
+            round=decision.round,
+            key=event.key,
+        )
+        if event.key:
+            book.remember(event.key, Write(event.digest, number=event.number))
+        if event.arm == SKIP:
+            record.kind = "skipped"
+            book.settle(event.number, record)
+        else:
+            book.open[event.number] = record
+            book.pending += 1
+            book.reserve(event.reserved)
+            self._decisions[decision.round] = decision
+            self._will_end(event.number, record)
+        return self._decided(event.number)
+
+    def _choose(self, event: journal.Asked) -> Decision:
+        """The learner's decision; the recorded one if a replay comes to another."""
+        caps = self.named_caps(event.caps)
+        at = event.at / SECOND if self.problem.period is not None else None
+        decision = self.learner.ask(open=event.open, caps=caps, at=at)
+        if event.arm is None or decision.arm == event.arm:
+            return decision
+        self.book.divergences += 1
+        if not decision.skipped:
+            self.learner.cancel(decision)
+        only = [] if event.arm == SKIP else [event.arm]
+        closed = [k in only for k in range(self.problem.arms)]
+        return self.learner.ask(open=closed, caps=caps, at=at)
+
+    def named_caps(self, caps: list[float | None] | None) -> dict[str, float] | None:
+        """Caps by resource, as a learner takes them."""
+        if caps is None:
+            return None
+        return {name: cap for name, cap in zip(self.resources, caps, strict=True) if cap is not None} or None
+
+    def _decided(self, number: int) -> ms.Decided:
+        return views.decided(self, number, self.record(number))
+
+    def _told(self, event: journal.Told) -> ms.Settled:
+        record = self.book.open[event.number]
+        decision = self._decisions[record.round]
+        units = self.units(event.costs)
+        if any(cost > kept for cost, kept in zip(units, record.reserved, strict=True)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", OverrunWarning)  # counted, answered and shown instead
+                self.learner.tell(decision, event.reward, event.costs)
+        else:
+            self.learner.tell(decision, event.reward, event.costs)
+        self.book.told += 1
+        self.book.reward += event.reward
+        return self._settle(event.number, record, "told", event.costs, units, event.reward)
+
+    def _cancelled(self, event: journal.Cancelled) -> ms.Settled:
+        record = self.book.open[event.number]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OverrunWarning)
+            self.learner.cancel(self._decisions[record.round], event.costs)
+        return self._settle(event.number, record, "cancelled", event.costs, self.units(event.costs), None)
+
+    def _settle(
+        self, number: int, record: Record, kind: str, costs: list[float], units: list[int], reward: float | None
+    ) -> ms.Settled:
+        """Charge a decision and move it to those that are settled."""
+        book = self.book
+        overran = book.charge(record, units)
+        if record.kind == "pending":
+            book.pending -= 1
+        else:
+            self._expired -= 1
+            record.late = True
+        record.kind, record.costs, record.reward = kind, costs, reward
+        book.settle(number, record)
+        self._decisions.pop(record.round, None)
+        if overran:
+            book.overruns += 1
+            if self.config.pause_on_overrun and book.state == "active":
+                book.state = "paused"
+        return views.settled(self, number, record)
+
+    def _extended(self, event: journal.Extended) -> ms.Settled:
+        record = self.book.open[event.number]
+        record.until = event.until
+        self._will_end(event.number, record)
+        return views.settled(self, event.number, record)
+
+    def _expire(self, event: journal.Expired) -> ms.Settled | None:
+        record = None
+        for number in event.numbers:
+            record = self.book.open[number]
+            self.learner.forfeit(self._decisions[record.round])
+            self.book.forfeit(record)
+            record.kind = "expired"
+            record.until = min(record.until, event.tick)
+            self.book.pending -= 1
+            self.book.expired += 1
+            self._expired += 1
+            self._will_end(number, record)
+        self._limit_expired()
+        return None if record is None else views.settled(self, event.numbers[-1], record)
+
+    def _limit_expired(self) -> None:
+        """Drop the oldest expired decisions if there are more than a learner keeps."""
+        if self._expired > MOST_EXPIRED:
+            oldest = [number for number, record in self.book.open.items() if record.kind == "expired"]
+            for number in oldest[: self._expired - MOST_EXPIRED]:
+                self._drop(number)
+
+    def _drop(self, number: int) -> None:
+        """Forget an expired decision; what it was charged with stays."""
+        record = self.book.open[number]
+        decision = self._decisions.pop(record.round)
+        self.learner.cancel(decision, decision.reserved)
+        record.kind = "dropped"
+        self._expired -= 1
+        self.book.settle(number, record)
+
+    def _dropped(self, event: journal.Dropped) -> None:
+        for number in event.numbers:
+            self._drop(number)
+
+    def _granted(self, event: journal.Granted) -> ms.Budgets:
+        self.learner.grant(event.amounts)
+        granted = self.book.account.granted
+        for j, (amount, k) in enumerate(zip(event.amounts, self.exponents, strict=True)):
+            granted[j] += whole_units(amount, k, up=False)
+        return views.budgets(self)
+
+    def _renewed(self, event: journal.Renewed) -> None:
+        at = event.at / SECOND if self.problem.period is not None else None
+        self.learner.renew(rollover=event.rollover, at=at)
+        pairs = zip(self.problem.budget, self.exponents, strict=True)
+        self.book.begin_season([whole_units(amount, k, up=False) for amount, k in pairs], event.rollover)
+        self.book.following = event.following
+
+    def _arm_added(self, event: journal.ArmAdded) -> ms.Arms:
+        self.learner.add_arm(event.name, event.cost_max)
+        self._set_arms()
+        return views.arms(self)
+
+    def _arm_offered(self, event: journal.ArmOffered) -> ms.Arms:
+        change = self.learner.reopen_arm if event.offered else self.learner.retire_arm
+        change(event.arm)
+        retired = set(self.book.retired) - {event.arm}
+        self.book.retired = sorted(retired if event.offered else retired | {event.arm})
+        return views.arms(self)
+
+    def _state_changed(self, event: journal.StateChanged) -> ms.Done:
+        self.book.state = "draining" if event.state == "closed" else event.state
+        return ms.Done()
+
+    def _revised(self, event: journal.Revised) -> ms.Done:
+        self.learner.revise(event.rounds_left)
+        return ms.Done()
+
+
+def skipped(reason: Any) -> ms.Decided:
+    """The answer to a request for which nothing was decided, and nothing happened."""
+    return ms.Decided(None, None, True, reason, 0.0, {}, 0)
+
+
+def _common(now: Now, caller: Caller) -> dict[str, Any]:
+    return {"at": now.at, "tick": now.tick, "key": caller.key, "digest": caller.digest, "who": caller.who}
+
+
+PLANS: Final[dict[type, Any]] = {
+    ms.Ask: Campaign._plan_ask,
+    ms.Tell: Campaign._plan_tell,
+    ms.TellOne: Campaign._plan_tell,
+    ms.Cancel: Campaign._plan_cancel,
+    ms.Extend: Campaign._plan_extend,
+    ms.Forfeit: Campaign._plan_forfeit,
+    ms.Grant: Campaign._plan_grant,
+    ms.AddArm: Campaign._plan_arm,
+    ms.OfferArm: Campaign._plan_offer,
+    ms.Patch: Campaign._plan_patch,
+}
+
+ANSWERS: Final[dict[type, Any]] = {
+    ms.Grant: ms.Budgets,
+    ms.AddArm: ms.Arms,
+    ms.OfferArm: ms.Arms,
+    ms.Patch: ms.Done,
+}
+
+APPLY: Final[dict[type, Any]] = {
+    journal.Opened: Campaign._opened,
+    journal.Asked: Campaign._asked,
+    journal.Told: Campaign._told,
+    journal.Cancelled: Campaign._cancelled,
+    journal.Extended: Campaign._extended,
+    journal.Expired: Campaign._expire,
+    journal.Dropped: Campaign._dropped,
+    journal.Granted: Campaign._granted,
+    journal.Renewed: Campaign._renewed,
+    journal.ArmAdded: Campaign._arm_added,
+    journal.ArmOffered: Campaign._arm_offered,
+    journal.StateChanged: Campaign._state_changed,
+    journal.Revised: Campaign._revised,
+}

@@ -1,0 +1,58 @@
+"""Export: the outcomes in a journal as a log that ``driftsack advise`` and ``ds.logs.read`` read."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import msgspec
+
+from driftsack.core.decision import SKIP
+from driftsack.service import journal
+from driftsack.service.config import Config
+from driftsack.service.store.interface import CampaignRow, Store, StoreError
+
+
+def find_row(store: Store, name: str) -> CampaignRow:
+    """What a store knows of a campaign.
+
+    Raises:
+        StoreError: There is no such campaign.
+    """
+    for row in store.campaigns():
+        if row.name == name:
+            return row
+    raise StoreError(f"the store has no campaign {name!r}; it has {[row.name for row in store.campaigns()][:10]}.")
+
+
+def as_csv(store: Store, name: str) -> str:
+    """Return the told decisions and the skipped requests of a campaign.
+
+    Args:
+        store: The store.
+        name: The campaign.
+
+    Returns:
+        One row for each, in the order in which they were asked: time, arm, reward, propensity, costs.
+    """
+    config = msgspec.msgpack.decode(find_row(store, name).config, type=Config)
+    arms, zeros = list(config.arms), [0.0] * len(config.budget)
+    asked: dict[int, journal.Asked] = {}
+    rows: dict[int, tuple[object, ...]] = {}
+    for segment in store.segments(name):
+        for event in journal.decode(segment.body):
+            if isinstance(event, journal.ArmAdded):
+                arms.append(event.name)
+            elif isinstance(event, journal.Asked) and event.arm == SKIP:
+                rows[event.number] = (event.at / 1000, "", 0.0, event.probability, *zeros)
+            elif isinstance(event, journal.Asked):
+                asked[event.number] = event
+            elif isinstance(event, journal.Told):
+                choice = asked.pop(event.number)
+                arm = arms[choice.arm or 0]
+                rows[event.number] = (choice.at / 1000, arm, event.reward, choice.probability, *event.costs)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["time", "arm", "reward", "propensity", *(f"cost_{resource}" for resource in config.budget)])
+    writer.writerows(rows[number] for number in sorted(rows))
+    return text.getvalue()

@@ -1,0 +1,1 @@
+"""The API: routes, keys, limits, errors, and the OpenAPI document."""

@@ -1,0 +1,182 @@
+"""What each route does."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import time
+from typing import Any, Final
+
+from driftsack.service import explain, export, views
+from driftsack.service import messages as ms
+from driftsack.service.http.context import Context
+from driftsack.service.http.keyring import new_key
+from driftsack.service.refusals import Refusal
+from driftsack.service.store.interface import KeyRow
+
+PAGE: Final = 100
+DAY: Final = 86_400_000
+
+
+async def list_campaigns(context: Context) -> ms.Campaigns:
+    """The campaigns that the key may see."""
+    names = {row.name for row in await context.store(context.keeper.store.campaigns)}
+    limited = context.principal.campaigns
+    return ms.Campaigns(sorted(names if limited is None else names & set(limited)))
+
+
+async def create_campaign(context: Context) -> ms.CampaignView:
+    """Open a campaign."""
+    body: ms.NewCampaign = context.body
+    campaign = await context.keeper.create(body.name, body.config, context.caller())
+    await context.audit()
+    return views.campaign_view(campaign, body.name)
+
+
+async def read_campaign(context: Context) -> ms.CampaignView:
+    """The campaign."""
+    return views.campaign_view((await context.owned()).campaign, context.campaign)
+
+
+async def change(context: Context) -> Any:
+    """Carry out what the body says, and note it."""
+    answer = await context.submit()
+    await context.audit()
+    return answer
+
+
+async def patch_campaign(context: Context) -> ms.CampaignView:
+    """Change the campaign."""
+    await change(context)
+    return await read_campaign(context)
+
+
+async def ask(context: Context) -> ms.Decided:
+    """Ask for a decision."""
+    return await context.submit()  # type: ignore[no-any-return]
+
+
+async def settle(context: Context) -> ms.Settled:
+    """Tell, cancel, extend or forfeit a decision."""
+    return await context.submit(context.number())  # type: ignore[no-any-return]
+
+
+async def exchange(context: Context) -> ms.Exchanged:
+    """Tell many outcomes and ask for many decisions."""
+    return await context.keeper.exchange(context.campaign, context.body, context.caller())
+
+
+async def list_decisions(context: Context) -> ms.Page:
+    """The decisions that are remembered: all that wait, and the latest that are settled."""
+    after = read_cursor(context.query.get("cursor", ""))
+    campaign = (await context.owned()).campaign
+    known = {**campaign.book.settled, **campaign.book.open}
+    numbers = sorted(number for number in known if number > after)
+    shown = [views.decision(campaign, number, known[number]) for number in numbers[:PAGE]]
+    return ms.Page(shown, write_cursor(numbers[PAGE - 1]) if len(numbers) > PAGE else None)
+
+
+def write_cursor(number: int) -> str:
+    """A place in a list, as clients see it."""
+    return base64.urlsafe_b64encode(f"after {number}".encode()).decode()
+
+
+def read_cursor(text: str) -> int:
+    """What :func:`write_cursor` wrote; 0 for nothing."""
+    if not text:
+        return 0
+    try:
+        word, number = base64.urlsafe_b64decode(text.encode()).decode().split()
+        if word == "after" and number.isdigit() and len(number) < PAGE:
+            return int(number)
+    except (ValueError, binascii.Error, UnicodeError):
+        pass
+    raise Refusal.invalid(f"cursor must be one that a page returned, got {text!r:.60}.")
+
+
+async def read_decision(context: Context) -> ms.DecisionView:
+    """A decision as it is now."""
+    campaign, number = (await context.owned()).campaign, context.number()
+    return views.decision(campaign, number, campaign.record(number))
+
+
+async def why(context: Context) -> explain.Why:
+    """How a decision was made, recomputed from the journal."""
+    number = context.number()
+    await context.owned()
+    return await context.store(explain.why, context.keeper.store, context.campaign, number)  # type: ignore[no-any-return]
+
+
+async def read_budgets(context: Context) -> ms.Budgets:
+    """The budgets."""
+    return views.budgets((await context.owned()).campaign)
+
+
+async def read_arms(context: Context) -> ms.Arms:
+    """The arms."""
+    return views.arms((await context.owned()).campaign)
+
+
+async def offer_arm(context: Context) -> Any:
+    """Retire an arm, or offer it again."""
+    arm = context.keeper.find(context.campaign).campaign.arm_number(context.item)
+    answer = await context.submit(arm)
+    await context.audit()
+    return answer
+
+
+async def export_log(context: Context) -> str:
+    """The journal as a log that ``driftsack advise`` reads."""
+    await context.owned()
+    return await context.store(export.as_csv, context.keeper.store, context.campaign)  # type: ignore[no-any-return]
+
+
+def key_view(row: KeyRow) -> ms.KeyView:
+    """A key without its secret."""
+    campaigns = None if row.campaigns is None else list(row.campaigns)
+    return ms.KeyView(row.prefix, list(row.scopes), campaigns, row.expires, row.note)  # type: ignore[arg-type]
+
+
+async def list_keys(context: Context) -> ms.Keys:
+    """The keys, without their secrets."""
+    return ms.Keys([key_view(row) for row in await context.store(context.keeper.store.keys)])
+
+
+async def create_key(context: Context) -> ms.CreatedKey:
+    """Create a key, which is shown once."""
+    body: ms.NewKey = context.body
+    expires = None if body.days is None else int(1000 * time.time()) + body.days * DAY
+    campaigns = None if body.campaigns is None else tuple(body.campaigns)
+    key, row = new_key(tuple(body.scopes), campaigns, expires, body.note)
+    await context.store(context.keeper.store.add_key, row)
+    await context.store(context.service.keyring.load)
+    await context.audit()
+    view = key_view(row)
+    return ms.CreatedKey(view.prefix, view.scopes, view.campaigns, view.expires, view.note, key)
+
+
+async def remove_key(context: Context) -> ms.Done:
+    """Remove a key; it stops working at once."""
+    if not await context.store(context.keeper.store.remove_key, context.item):
+        raise Refusal("not-found", f"there is no key {context.item!r:.40}.")
+    await context.store(context.service.keyring.load)
+    await context.audit()
+    return ms.Done()
+
+
+async def read_audit(context: Context) -> ms.Audit:
+    """The latest changes by operators and administrators."""
+    rows = await context.store(context.keeper.store.audit, PAGE)
+    return ms.Audit([ms.AuditEntry(*row) for row in rows])
+
+
+async def metrics(context: Context) -> str:
+    """Counters and gauges in the text format of Prometheus."""
+    keeper = context.keeper
+    lines = [f"driftsack_{name}_total {count}" for name, count in sorted(keeper.counts.items())]
+    for name, owned in sorted(keeper.owned.items()):
+        book = owned.campaign.book
+        kinds = ("seq", "pending", "told", "expired", "overruns")
+        lines += [f'driftsack_campaign_{what}{{campaign="{name}"}} {getattr(book, what)}' for what in kinds]
+    lines.append(f"driftsack_ready {int(keeper.is_ready)}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,168 @@
+"""API keys: 256 random bits of which only a digest is kept; scopes; and a limit on the rate of requests."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from typing import Any, Final, NamedTuple
+
+from driftsack.service.refusals import Refusal
+from driftsack.service.store.interface import KeyRow, Store
+
+MARK: Final = "ds"
+PREFIX_BYTES: Final = 6
+SECRET_BYTES: Final = 32
+ALLOWS: Final = {
+    "decide": frozenset({"decide"}),
+    "read": frozenset({"read"}),
+    "operate": frozenset({"operate", "read"}),
+    "admin": frozenset({"admin", "operate", "read", "decide"}),
+}
+"""What each scope allows."""
+NOBODY: Final = KeyRow("", b"\0" * 32, (), None, None, "")
+
+
+class Principal(NamedTuple):
+    """Who sent a request.
+
+    Attributes:
+        prefix: How the key begins.
+        allows: What the key allows.
+        campaigns: The campaigns that it is limited to; None for all.
+    """
+
+    prefix: str
+    allows: frozenset[str]
+    campaigns: tuple[str, ...] | None
+
+    def check(self, scope: str, campaign: str | None, limited_ok: bool = False) -> None:
+        """Raise unless the key allows something.
+
+        Args:
+            scope: What is to be done.
+            campaign: To which campaign; None if it is about the whole service.
+            limited_ok: Whether a key that is limited to campaigns will do for the whole service.
+        """
+        if scope not in self.allows:
+            raise Refusal("forbidden", f"this needs a key with the scope {scope!r}.")
+        if self.campaigns is None or (campaign is None and limited_ok):
+            return
+        if campaign is None or campaign not in self.campaigns:
+            raise Refusal("forbidden", f"the key is limited to the campaigns {list(self.campaigns)[:10]}.")
+
+
+def new_key(
+    scopes: tuple[str, ...], campaigns: tuple[str, ...] | None = None, expires: int | None = None, note: str = ""
+) -> tuple[str, KeyRow]:
+    """Make a key.
+
+    Args:
+        scopes: What it allows.
+        campaigns: The campaigns that it is limited to; None for all.
+        expires: When it expires, in milliseconds since 1970; None for never.
+        note: What it is for.
+
+    Returns:
+        The key, which is not kept anywhere, and what is kept of it.
+    """
+    prefix = secrets.token_hex(PREFIX_BYTES)
+    key = f"{MARK}_{prefix}_{secrets.token_hex(SECRET_BYTES)}"
+    return key, KeyRow(prefix, digest_of(key), tuple(sorted(set(scopes))), campaigns, expires, note)
+
+
+def digest_of(key: str) -> bytes:
+    """What is kept of a key."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+class Bucket:
+    """Tokens that come at a steady rate: a request takes one.
+
+    Args:
+        rate: Tokens a second; the bucket holds as many as come in two seconds.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate, self._most = rate, max(2 * rate, 1.0)
+        self._tokens, self._at = self._most, time.monotonic()
+
+    def take(self, count: float = 1.0) -> bool:
+        """Take tokens; return whether there were enough."""
+        now = time.monotonic()
+        self._tokens = min(self._most, self._tokens + (now - self._at) * self._rate)
+        self._at = now
+        if self._tokens < count:
+            return False
+        self._tokens -= count
+        return True
+
+
+class Keyring:
+    """The keys of a service.
+
+    Args:
+        store: Where they are kept.
+        rate: Requests a second that each key may send; 0 for no limit.
+        failures: Requests a second without a valid key that are answered at all.
+    """
+
+    def __init__(self, store: Store, rate: float = 0.0, failures: float = 20.0) -> None:
+        self._store, self._rate = store, rate
+        self._keys: dict[str, KeyRow] = {}
+        self._principals: dict[str, Principal] = {}
+        self._buckets: dict[str, Bucket] = {}
+        self._failures = Bucket(failures)
+
+    def load(self) -> None:
+        """Read the keys from the store."""
+        rows = self._store.keys()
+        self._principals = {row.prefix: _principal(row) for row in rows}
+        self._keys = {row.prefix: row for row in rows}
+
+    def first_key(self) -> str | None:
+        """Create the first administrator's key if there are no keys.
+
+        Returns:
+            The key, to be shown once; None if there are keys.
+        """
+        self.load()
+        if self._keys:
+            return None
+        key, row = new_key(("admin",), note="the first key")
+        self._store.add_key(row)
+        self.load()
+        return key
+
+    def principal(self, headers: dict[bytes, bytes]) -> Principal:
+        """Who sent a request.
+
+        Args:
+            headers: Its headers.
+
+        Returns:
+            The owner of the key.
+
+        Raises:
+            Refusal: There is no key, it is not valid, or it sends too many requests.
+        """
+        given = headers.get(b"authorization", b"")[7:].decode("latin-1")
+        row = self._keys.get(given[3 : 3 + 2 * PREFIX_BYTES], NOBODY)
+        same = hmac.compare_digest(digest_of(given), row.hash)
+        if not same or row is NOBODY or (row.expires is not None and row.expires < 1000 * time.time()):
+            if not self._failures.take():
+                raise Refusal("rate-limited", "too many requests without a valid key.", 1)
+            raise Refusal("unauthenticated", "send a valid key in the header 'Authorization: Bearer KEY'.")
+        if self._rate and not self._buckets.setdefault(row.prefix, Bucket(self._rate)).take():
+            raise Refusal("rate-limited", f"the key may send {self._rate:g} requests a second.", 1)
+        return self._principals[row.prefix]
+
+    def rows(self) -> list[KeyRow]:
+        """Every key."""
+        return list(self._keys.values())
+
+
+def _principal(row: KeyRow) -> Principal:
+    allows: frozenset[Any] = frozenset().union(*(ALLOWS[scope] for scope in row.scopes))
+    return Principal(row.prefix, allows, row.campaigns)

@@ -1,0 +1,80 @@
+"""The OpenAPI 3.1 document, generated from the table of routes and the types of their messages."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from driftsack.core.release import __version__
+from driftsack.service import messages as ms
+from driftsack.service.http.routes import ROUTES, Route
+
+PARAMETERS = {
+    "campaign": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}$"},
+    "decision": {"type": "integer", "minimum": 1, "maximum": 10**14},
+    "arm": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$"},
+    "key": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
+}
+PROBLEMS = ("400", "401", "403", "404", "408", "409", "413", "415", "422", "429", "503")
+
+
+@cache
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document."""
+    types = {route.answer for route in ROUTES if route.answer is not str} | {ms.Problem}
+    types |= {route.body for route in ROUTES if route.body is not None}
+    ordered = sorted(types, key=lambda kind: str(kind.__name__))
+    _, components = msgspec.json.schema_components(ordered, ref_template="#/components/schemas/{name}")
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = operation(route)
+    for path, what in (("/healthz", "Whether the process runs."), ("/readyz", "Whether it can take requests.")):
+        status = {"200": {"description": what}, "503": {"description": "Not now."}}
+        paths[path] = {"get": {"summary": what, "security": [], "responses": status}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "driftsack", "version": __version__, "description": "Decisions under hard budgets."},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}],
+    }
+
+
+def operation(route: Route) -> dict[str, Any]:
+    """The description of one route."""
+    kind = {"text/plain": {"schema": {"type": "string"}}}
+    if route.answer is not str:
+        kind = {"application/json": {"schema": reference(route.answer)}}
+    problem = {"content": {"application/problem+json": {"schema": reference(ms.Problem)}}}
+    names = re.findall(r"{(\w+)}", route.path)
+    parameters = [{"name": name, "in": "path", "required": True, "schema": PARAMETERS[name]} for name in names]
+    parameters += [{"name": name, "in": "query", "schema": {"type": "string"}} for name in route.query]
+    if route.body is not None:
+        schema = {"type": "string", "maxLength": 200, "pattern": "^[!-~]*$"}
+        parameters.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
+    found: dict[str, Any] = {
+        "operationId": f"{route.method.lower()}_{'_'.join(re.findall(r'[a-z]+', route.path))}",
+        "summary": (route.handler.__doc__ or "").strip().splitlines()[0],
+        "x-scope": route.scope,
+        "x-limited-keys": route.limited_ok,
+        "parameters": parameters,
+        "responses": {
+            str(route.status): {"description": "Done.", "content": kind},
+            **{status: {"description": "Refused.", **problem} for status in PROBLEMS},
+        },
+    }
+    if route.body is not None:
+        content = {"application/json": {"schema": reference(route.body)}}
+        found["requestBody"] = {"required": True, "content": content}
+    return found
+
+
+def reference(kind: Any) -> dict[str, str]:
+    """A reference to the schema of a type."""
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}

@@ -1,0 +1,94 @@
+"""The routes: what each needs, does and answers. The router and the OpenAPI document are made from this table."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+from driftsack.service import explain
+from driftsack.service import messages as ms
+from driftsack.service.http import handlers
+from driftsack.service.http.context import Context
+
+HOT_LIMIT: Final = 64 * 1024
+LARGE_LIMIT: Final = 4 * 1024 * 1024
+CAMPAIGN: Final = "/v1/campaigns/{campaign}"
+DECISION: Final = CAMPAIGN + "/decisions/{decision}"
+
+
+class Route(NamedTuple):
+    """A route.
+
+    Attributes:
+        method: The method.
+        path: The path, with names in braces.
+        scope: What a key must allow.
+        handler: What it does.
+        answer: The type of the answer; ``str`` for text.
+        body: The type of the body, if it has one.
+        status: The status of the answer.
+        limit: The largest body, in bytes.
+        limited_ok: Whether a key that is limited to campaigns may use it although it names none.
+        query: The names in the query.
+    """
+
+    method: str
+    path: str
+    scope: ms.Scope
+    handler: Callable[[Context], Awaitable[Any]]
+    answer: Any
+    body: Any = None
+    status: int = 200
+    limit: int = HOT_LIMIT
+    limited_ok: bool = False
+    query: tuple[str, ...] = ()
+
+
+ROUTES: Final = (
+    Route("GET", "/v1/campaigns", "read", handlers.list_campaigns, ms.Campaigns, limited_ok=True),
+    Route("POST", "/v1/campaigns", "admin", handlers.create_campaign, ms.CampaignView, ms.NewCampaign, 201),
+    Route("GET", CAMPAIGN, "read", handlers.read_campaign, ms.CampaignView),
+    Route("PATCH", CAMPAIGN, "operate", handlers.patch_campaign, ms.CampaignView, ms.Patch),
+    Route("POST", CAMPAIGN + "/decisions", "decide", handlers.ask, ms.Decided, ms.Ask),
+    Route("GET", CAMPAIGN + "/decisions", "read", handlers.list_decisions, ms.Page, query=("cursor",)),
+    Route("GET", DECISION, "read", handlers.read_decision, ms.DecisionView),
+    Route("GET", DECISION + "/why", "read", handlers.why, explain.Why),
+    Route("POST", DECISION + "/tell", "decide", handlers.settle, ms.Settled, ms.Tell),
+    Route("POST", DECISION + "/cancel", "decide", handlers.settle, ms.Settled, ms.Cancel),
+    Route("POST", DECISION + "/extend", "decide", handlers.settle, ms.Settled, ms.Extend),
+    Route("POST", DECISION + "/forfeit", "decide", handlers.settle, ms.Settled, ms.Forfeit),
+    Route("POST", CAMPAIGN + "/exchange", "decide", handlers.exchange, ms.Exchanged, ms.Exchange, limit=LARGE_LIMIT),
+    Route("GET", CAMPAIGN + "/budgets", "read", handlers.read_budgets, ms.Budgets),
+    Route("POST", CAMPAIGN + "/grants", "operate", handlers.change, ms.Budgets, ms.Grant),
+    Route("GET", CAMPAIGN + "/arms", "read", handlers.read_arms, ms.Arms),
+    Route("POST", CAMPAIGN + "/arms", "operate", handlers.change, ms.Arms, ms.AddArm),
+    Route("PATCH", CAMPAIGN + "/arms/{arm}", "operate", handlers.offer_arm, ms.Arms, ms.OfferArm),
+    Route("GET", CAMPAIGN + "/export", "read", handlers.export_log, str),
+    Route("GET", "/v1/keys", "admin", handlers.list_keys, ms.Keys),
+    Route("POST", "/v1/keys", "admin", handlers.create_key, ms.CreatedKey, ms.NewKey, 201),
+    Route("DELETE", "/v1/keys/{key}", "admin", handlers.remove_key, ms.Done),
+    Route("GET", "/v1/audit", "admin", handlers.read_audit, ms.Audit),
+    Route("GET", "/metrics", "read", handlers.metrics, str),
+)
+
+
+def shape_of(path: str) -> tuple[tuple[str, ...], str, str]:
+    """A path with ``{}`` for its names, and these names: the campaign and what is named within it.
+
+    >>> shape_of("/v1/campaigns/chat/decisions/7/tell")
+    (('', 'v1', 'campaigns', '{}', 'decisions', '{}', 'tell'), 'chat', '7')
+    """
+    parts, campaign, item = path.split("/"), "", ""
+    if len(parts) > 3 and parts[2] == "campaigns":  # noqa: PLR2004
+        campaign, parts[3] = parts[3], "{}"
+        if len(parts) > 5 and parts[4] == "decisions":  # noqa: PLR2004
+            item, parts[5] = parts[5], "{}"
+        elif len(parts) > 5 and parts[4] == "arms":  # noqa: PLR2004  (names of arms may have slashes)
+            item, parts[5:] = "/".join(parts[5:]), ["{}"]
+    elif len(parts) == 4 and parts[2] == "keys":  # noqa: PLR2004
+        item, parts[3] = parts[3], "{}"
+    return tuple(parts), campaign, item
+
+
+TABLE: Final = {(route.method, shape_of(route.path)[0]): route for route in ROUTES}
+SHAPES: Final = {shape for _, shape in TABLE}

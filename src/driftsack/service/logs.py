@@ -1,0 +1,43 @@
+"""Structured logs: one JSON object in a line, for what reads logs by machine."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+
+
+class JsonLines(logging.Formatter):
+    """Writes a record as one line of JSON: time, level, logger, message, and the traceback of an error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line.
+
+        Args:
+            record: What is logged.
+
+        Returns:
+            JSON without line breaks.
+        """
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def log_as_json(level: str) -> None:
+    """Send everything that the service and its server log to stderr, as JSON.
+
+    Args:
+        level: ``debug``, ``info``, ``warning`` or ``error``.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())

@@ -1,0 +1,136 @@
+"""``Owned``: a campaign in the memory of its owner, between the requests and the store."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from driftsack.service import journal
+from driftsack.service.book import Account, deltas
+from driftsack.service.campaign import Campaign, Now
+from driftsack.service.journal import Segment
+from driftsack.service.recovery import snapshot_of
+from driftsack.service.refusals import Refusal
+from driftsack.service.store.interface import SnapshotRow
+
+GRACE: Final = 30_000
+"""Milliseconds after a recovery in which no lease runs, so that clients can find the service again."""
+
+
+class ServiceClock:
+    """The time of day, which does not jump while the process runs.
+
+    Args:
+        wall: The system's clock, read once.
+        monotonic: A clock that never goes back.
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._start = wall() - monotonic()
+
+    def elapsed(self) -> int:
+        """Milliseconds on the monotonic clock."""
+        return int(1000 * self._monotonic())
+
+    def at(self) -> int:
+        """Milliseconds since 1970."""
+        return int(1000 * (self._start + self._monotonic()))
+
+
+class Owned:
+    """A campaign, what of it is durable, and who waits for what is not.
+
+    Args:
+        name: Its name.
+        epoch: The epoch in which this process owns it.
+        campaign: The campaign.
+        chain: The chain after its last durable event.
+        clock: The clock of the process.
+        grace: Milliseconds in which no lease runs.
+    """
+
+    def __init__(
+        self, name: str, epoch: int, campaign: Campaign, chain: bytes, clock: ServiceClock, grace: int = GRACE
+    ) -> None:
+        self.name, self.epoch, self.campaign, self.chain = name, epoch, campaign, chain
+        self.durable = campaign.book.seq
+        self.snapshot_at = self.durable
+        self.waiting: list[asyncio.Future[None]] = []
+        self.in_flight: list[asyncio.Future[None]] = []
+        self._clock = clock
+        self._since = clock.elapsed() + grace
+        self._tick = campaign.book.tick
+        self._accounts: dict[int, Account] = {}
+        self._keep_accounts()
+
+    def now(self) -> Now:
+        """The time of a command: leases run on, from where they were, only while the service runs."""
+        tick = self._tick + max(self._clock.elapsed() - self._since, 0)
+        return Now(max(self._clock.at(), self.campaign.book.at), max(tick, self.campaign.book.tick))
+
+    def is_due(self) -> bool:
+        """Whether a lease, a late window or a season has ended."""
+        now, campaign = self.now(), self.campaign
+        due, following = campaign.next_due(), campaign.book.following
+        return (due is not None and due <= now.tick) or (following is not None and following <= now.at)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether everything that has happened is in the store."""
+        return not self.campaign.events and self.durable == self.campaign.book.seq
+
+    def until_durable(self) -> asyncio.Future[None]:
+        """What is done once everything that has happened until now is in the store."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self.waiting if self.campaign.events else self.in_flight).append(future)
+        return future
+
+    def collect(self, snapshot_every: int) -> tuple[Segment, SnapshotRow | None]:
+        """Take the events that wait for a commit.
+
+        Args:
+            snapshot_every: Events between two snapshots.
+
+        Returns:
+            The segment to append, and a snapshot to keep after it if one is due.
+        """
+        events = self.campaign.take()
+        body = journal.encode(events)
+        self.chain = journal.chained(self.chain, body)
+        book = self.campaign.book
+        first = book.seq - len(events) + 1
+        moved = deltas(self._accounts, book.accounts)
+        segment = Segment(self.name, first, book.seq, book.at, self.epoch, moved, body, self.chain)
+        self.in_flight, self.waiting = self.waiting, []
+        snapshot = None
+        if book.seq - self.snapshot_at >= snapshot_every:
+            snapshot = snapshot_of(self.campaign, self.chain)
+            self.snapshot_at = book.seq
+        self._keep_accounts()
+        return segment, snapshot
+
+    def forget_accounts(self) -> None:
+        """Say that the store knows no budgets yet: the next segment is the first one."""
+        self._accounts = {}
+
+    def _keep_accounts(self) -> None:
+        """Keep the budgets as the store will have them."""
+        self._accounts = {season: account.copy() for season, account in self.campaign.book.accounts.items()}
+
+    def done(self, segment: Segment) -> None:
+        """Let those go on whose events are in the store."""
+        self.durable = segment.last
+        done, self.in_flight = self.in_flight, []
+        for future in done:
+            if not future.done():
+                future.set_result(None)
+
+    def fail(self, reason: str) -> None:
+        """Refuse all who wait: what they were about to be told is not known to be durable."""
+        for future in (*self.in_flight, *self.waiting):
+            if not future.done():
+                future.set_exception(Refusal.unavailable(reason))
+        self.in_flight, self.waiting = [], []

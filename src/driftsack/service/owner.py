@@ -1,0 +1,386 @@
+"""``Keeper``: owns campaigns, and answers a request only when what it changed is durable.
+
+While a commit is under way, requests accumulate, and the next commit takes them all (*group commit*). If a commit
+fails, or its result is not known, the campaign is dropped from memory and rebuilt from the store under a new epoch, for
+as long as it takes; until then its requests are refused and may be tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from driftsack.service import journal
+from driftsack.service import messages as ms
+from driftsack.service.book import deltas
+from driftsack.service.campaign import NOBODY, Caller, Campaign, Now
+from driftsack.service.config import Config
+from driftsack.service.journal import START, JournalError, Segment
+from driftsack.service.owned import GRACE, Owned, ServiceClock
+from driftsack.service.recovery import encode_config, recover, rehearse, snapshot_of
+from driftsack.service.refusals import Refusal
+from driftsack.service.store.interface import (
+    CampaignRow,
+    FencedError,
+    NameTakenError,
+    Owner,
+    SnapshotRow,
+    Store,
+    StoreError,
+)
+
+Result = TypeVar("Result")
+Batch = list[tuple[Owned, Segment, SnapshotRow | None]]
+SNAPSHOT_EVERY: Final = 10_000
+GATHER: Final = 0.003  # seconds in which requests may join a commit
+CHECK_DUE: Final = 0.25  # seconds between looks at the leases
+LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover
+log = logging.getLogger("driftsack.service")
+
+
+def problem_of(refusal: Refusal) -> ms.Problem:
+    """A refusal as a problem document."""
+    return ms.Problem(f"urn:driftsack:{refusal.kind}", refusal.title, refusal.status, refusal.detail)
+
+
+class Keeper:
+    """The campaigns of a process.
+
+    Args:
+        store: Where their journals are.
+        owner: Who this process is.
+        clock: The time.
+        snapshot_every: Events between two snapshots.
+        grace: Milliseconds after a recovery in which no lease runs.
+
+    Attributes:
+        store: Where the journals are.
+        owner: Who this process is.
+        owned: The campaigns that it owns and has in memory.
+        foreign: Where the owners of other campaigns answer.
+        damaged: Campaigns that cannot be rebuilt, and why.
+        counts: What has happened, for the metrics.
+        clock: The time.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        owner: Owner,
+        clock: ServiceClock | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        grace: int = GRACE,
+    ) -> None:
+        self.store, self.owner = store, owner
+        self.owned: dict[str, Owned] = {}
+        self.foreign: dict[str, str] = {}
+        self.damaged: dict[str, str] = {}
+        self.counts: Counter[str] = Counter()
+        self.clock = clock or ServiceClock()
+        self._snapshot_every, self._grace = snapshot_every, grace
+        self._recovering: set[str] = set()
+        self._dirty = asyncio.Event()
+        self._closing = False
+        self._commits = ThreadPoolExecutor(1, "commit")
+        self._others = ThreadPoolExecutor(2, "store")
+        self._forwards = ThreadPoolExecutor(32, "forward")
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # Life
+
+    async def start(self) -> None:
+        """Take over the campaigns that have no owner, and begin to commit."""
+        for row in await self.in_thread(self.store.campaigns):
+            await self._take_over(row)
+        for work in (self._commit_for_ever, self._expire_for_ever, self._extend_for_ever):
+            self._spawn(work())
+
+    async def stop(self) -> None:
+        """Commit what waits, keep a snapshot of each campaign, and let others take over."""
+        self._closing = True
+        for owned in list(self.owned.values()):
+            if not owned.is_durable:
+                self._dirty.set()
+                await asyncio.wait([owned.until_durable()], timeout=LONGEST_WAIT)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            for owned in self.owned.values():
+                if owned.is_durable and owned.snapshot_at < owned.durable:
+                    row = snapshot_of(owned.campaign, owned.chain)
+                    await self.in_thread(self.store.save_snapshot, owned.name, row)
+            await self.in_thread(self.store.release, list(self.owned), self.owner)
+        except StoreError as error:
+            log.warning("no last snapshot was kept: %s", error)
+        self._commits.shutdown()
+        self._others.shutdown()
+        self._forwards.shutdown(wait=False, cancel_futures=True)
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call the store without blocking the loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._others, function, *arguments)
+
+    async def forwarded(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Wait for another replica in a thread of its own kind: one that does not answer must not block the store."""
+        return await asyncio.get_running_loop().run_in_executor(self._forwards, function, *arguments)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every campaign that should be here is here."""
+        return not self._closing and not self._recovering
+
+    # Requests
+
+    def find(self, name: str) -> Owned:
+        """The campaign of a name.
+
+        Args:
+            name: The name.
+
+        Returns:
+            The campaign.
+
+        Raises:
+            Refusal: It does not exist, is damaged, is being rebuilt, or has another owner.
+        """
+        owned = self.owned.get(name)
+        if owned is not None and not self._closing:
+            return owned
+        if name in self.damaged:
+            raise Refusal("damaged", self.damaged[name])
+        if name in self._recovering or name in self.foreign or self._closing:
+            raise Refusal.unavailable(f"the campaign {name} is being taken over; try again in a moment.")
+        raise Refusal("unknown-campaign", f"there is no campaign {name!r:.60}.")
+
+    async def submit(self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0) -> Any:
+        """Carry out a command, and return its answer when it is durable.
+
+        Args:
+            name: The campaign.
+            command: The command.
+            caller: Who sent it.
+            number: The decision or arm that it is about.
+
+        Returns:
+            The answer.
+
+        Raises:
+            Refusal: It was not carried out, or is not known to be durable.
+        """
+        owned = self.find(name)
+        try:
+            answer = owned.campaign.handle(command, owned.now(), caller, number)
+        finally:
+            if owned.campaign.events:
+                self._dirty.set()
+        await self.settled(owned)
+        return answer
+
+    async def exchange(self, name: str, many: ms.Exchange, caller: Caller = NOBODY) -> ms.Exchanged:
+        """Tell many outcomes and ask for many decisions, in one commit.
+
+        Args:
+            name: The campaign.
+            many: The outcomes, and how many decisions are wanted.
+            caller: Who sent them.
+
+        Returns:
+            The answers.
+        """
+        owned = self.find(name)
+        now, campaign = owned.now(), owned.campaign
+        told: list[ms.ToldOne] = []
+        decisions = []
+        try:
+            for outcome in many.tells:
+                try:
+                    told.append(ms.ToldOne(settled=campaign.handle(outcome, now, NOBODY, outcome.decision)))
+                except Refusal as refusal:
+                    told.append(ms.ToldOne(problem=problem_of(refusal)))
+            for k in range(many.ask):
+                each = caller._replace(key=f"{caller.key}#{k}") if caller.key else caller
+                decisions.append(campaign.handle(many.terms or ms.Ask(), now, each))
+        finally:
+            if campaign.events:
+                self._dirty.set()
+        await self.settled(owned)
+        return ms.Exchanged(told, decisions)
+
+    async def settled(self, owned: Owned) -> None:
+        """Wait until everything that has happened to a campaign is durable."""
+        if not owned.is_durable:
+            await owned.until_durable()
+
+    async def create(self, name: str, config: Config, caller: Caller = NOBODY) -> Campaign:
+        """Open a campaign.
+
+        Args:
+            name: Its name.
+            config: Its settings.
+            caller: Who opens it.
+
+        Returns:
+            The campaign; the one that exists if it has the same settings.
+
+        Raises:
+            Refusal: The settings are not valid, or the name is taken.
+        """
+        if self._closing:
+            raise Refusal.unavailable("the service is stopping.")
+        if name in self.owned and self.owned[name].campaign.config == config:
+            return self.owned[name].campaign
+        campaign = await self.in_thread(Campaign.open, config, Now(self.clock.at(), 0), caller)
+        await self.in_thread(rehearse, campaign)
+        body = journal.encode(campaign.take())
+        chain = journal.chained(START, body)
+        segment = Segment(name, 1, 1, campaign.book.at, 1, deltas({}, campaign.book.accounts), body, chain)
+        try:
+            await self.in_thread(self.store.create, segment, encode_config(config), self.owner)
+        except NameTakenError as error:
+            raise Refusal("name-taken", f"there is a campaign {name!r:.60} with other settings.") from error
+        except StoreError as error:
+            raise Refusal.unavailable(str(error)) from error
+        self.owned[name] = Owned(name, 1, campaign, chain, self.clock, grace=0)
+        return campaign
+
+    # Commits
+
+    async def _commit_for_ever(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._dirty.wait()
+            await self._gather()
+            self._dirty.clear()
+            batch: Batch = [
+                (owned, *owned.collect(self._snapshot_every)) for owned in self.owned.values() if owned.campaign.events
+            ]
+            if batch:
+                await loop.run_in_executor(self._commits, self._append, batch, loop)
+
+    async def _gather(self) -> None:
+        """Let requests that have arrived already join the commit: a commit of one costs as much as one of many."""
+        loop, before, waiting = asyncio.get_running_loop(), -1, 0
+        end = loop.time() + GATHER
+        while waiting != before and loop.time() < end:
+            before = waiting
+            await asyncio.sleep(0)  # their bytes are read
+            await asyncio.sleep(0)  # and they are handled
+            waiting = sum(len(owned.campaign.events) for owned in self.owned.values())
+
+    def _append(self, batch: Batch, loop: asyncio.AbstractEventLoop) -> None:
+        """Commit a batch, in a thread; if that fails, each campaign by itself, so that one cannot stop the others."""
+        try:
+            self.store.append([segment for _, segment, _ in batch])
+        except Exception as error:
+            if len(batch) == 1 or not isinstance(error, StoreError):
+                for owned, _, _ in batch:
+                    loop.call_soon_threadsafe(self._drop, owned, error)
+                return
+            for one in batch:
+                self._append([one], loop)
+            return
+        loop.call_soon_threadsafe(self._committed, batch)
+        for owned, _, snapshot in batch:
+            if snapshot is not None:
+                self._keep_snapshot(owned.name, snapshot)
+
+    def _keep_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
+        try:
+            self.store.save_snapshot(name, snapshot)
+            self.counts["snapshots"] += 1
+        except StoreError as error:
+            log.warning("no snapshot of %s was kept: %s", name, error)
+
+    def _committed(self, batch: Batch) -> None:
+        self.counts["commits"] += 1
+        for owned, segment, _ in batch:
+            self.counts["events"] += segment.last - segment.first + 1
+            owned.done(segment)
+
+    def _drop(self, owned: Owned, error: Exception) -> None:
+        """Forget a campaign whose state is not known to be durable, and rebuild it."""
+        if self.owned.get(owned.name) is not owned:
+            return
+        log.warning("campaign %s is dropped from memory: %s", owned.name, error)
+        self.counts["dropped"] += 1
+        del self.owned[owned.name]
+        owned.fail(f"the campaign {owned.name} could not be written; try again in a moment.")
+        self._recovering.add(owned.name)
+        self._spawn(self._recover_for_ever(owned.name, fenced=isinstance(error, FencedError)))
+
+    # Ownership
+
+    async def _recover_for_ever(self, name: str, fenced: bool = False) -> None:
+        """Rebuild a campaign as soon as the store answers, unless another owner has it."""
+        wait = LONGEST_WAIT / 2 if fenced else 0.05
+        while True:
+            await asyncio.sleep(wait if fenced else 0)
+            try:
+                if not await self._claim(name):  # another owner has it
+                    self.foreign.setdefault(name, "")
+                    self._recovering.discard(name)
+            except (StoreError, OSError) as error:
+                log.warning("campaign %s cannot be rebuilt yet: %s", name, error)
+            else:
+                return
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, LONGEST_WAIT)
+
+    async def _claim(self, name: str) -> bool:
+        """Become the owner of a campaign and rebuild it; return whether it is done, or cannot be."""
+        row = await self.in_thread(self.store.claim, name, self.owner)
+        if row is None:
+            return False
+        try:
+            campaign = await self.in_thread(lambda: rehearse(recover(self.store, row)))
+        except JournalError as error:
+            log.error("campaign %s is damaged: %s", name, error)  # noqa: TRY400  (one line, without a traceback)
+            self.damaged[name] = str(error)
+            self._recovering.discard(name)
+            return True
+        self.counts["recoveries"] += 1
+        self.counts["divergences"] += campaign.book.divergences
+        self.owned[name] = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace)
+        self.foreign.pop(name, None)
+        self._recovering.discard(name)
+        return True
+
+    async def _take_over(self, row: CampaignRow) -> None:
+        """Become the owner of a campaign if it has none; otherwise remember where its owner answers."""
+        self.foreign[row.name] = row.owner_url
+        await self._claim(row.name)
+
+    async def _extend_for_ever(self) -> None:
+        """Go on owning what is owned, and take over what is not."""
+        while True:
+            await asyncio.sleep(self.owner.lease / 3)
+            try:
+                names = list(self.owned)
+                kept = set(await self.in_thread(self.store.extend, names, self.owner))
+                for name in set(names) - kept:
+                    if name in self.owned:
+                        self._drop(self.owned[name], FencedError("another process owns it now."))
+                for row in await self.in_thread(self.store.campaigns):
+                    if row.name not in self.owned | self.damaged and row.name not in self._recovering:
+                        await self._take_over(row)
+            except (StoreError, OSError) as error:
+                log.warning("ownership could not be extended: %s", error)
+
+    async def _expire_for_ever(self) -> None:
+        """Let leases and seasons end also when no request comes."""
+        while True:
+            await asyncio.sleep(CHECK_DUE)
+            for owned in list(self.owned.values()):
+                if owned.is_due():
+                    owned.campaign.pass_time(owned.now())
+                    self._dirty.set()

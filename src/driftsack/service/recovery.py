@@ -1,0 +1,115 @@
+"""Recovery: a campaign from its latest readable snapshot and the journal after it, compared with chain and budgets."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+
+import msgspec
+
+from driftsack.core.errors import DriftsackError
+from driftsack.policies.learner import Learner
+from driftsack.service import journal
+from driftsack.service.campaign import Campaign
+from driftsack.service.config import Config
+from driftsack.service.journal import START, JournalError
+from driftsack.service.snapshots import read_snapshot, write_snapshot
+from driftsack.service.store.interface import CampaignRow, SnapshotRow, Store
+
+
+def encode_config(config: Config) -> bytes:
+    """The settings in bytes, as a store keeps them."""
+    return msgspec.msgpack.encode(config)
+
+
+def recover(store: Store, row: CampaignRow, snapshots: bool = True) -> Campaign:
+    """Rebuild a campaign.
+
+    Args:
+        store: The store.
+        row: What the store knows of the campaign, read after it was claimed.
+        snapshots: Whether to begin from a snapshot; otherwise everything is replayed.
+
+    Returns:
+        The campaign after its last event.
+
+    Raises:
+        JournalError: The journal was cut or changed, or does not match the budgets.
+    """
+    campaign, chain = _from_snapshot(store, row) if snapshots else _from_nothing(row)
+    for segment in store.segments(row.name, after=campaign.book.seq):
+        _, chain = journal.verify([segment], chain, campaign.book.seq)
+        for event in journal.decode(segment.body):
+            campaign.apply(event)
+    if (campaign.book.seq, chain) != (row.seq, row.chain):
+        raise JournalError(
+            f"the journal of {row.name} ends at event {campaign.book.seq}, but {row.seq} were written; restore it from "
+            "a backup."
+        )
+    campaign.book.forget_seasons()
+    check_budgets(store, row.name, campaign)
+    return campaign
+
+
+def _from_nothing(row: CampaignRow) -> tuple[Campaign, bytes]:
+    return Campaign.new(msgspec.msgpack.decode(row.config, type=Config)), START
+
+
+def _from_snapshot(store: Store, row: CampaignRow) -> tuple[Campaign, bytes]:
+    """The campaign of the newest snapshot that can be read; the new one if there is none."""
+    config = msgspec.msgpack.decode(row.config, type=Config)
+    for snapshot in store.snapshots(row.name):
+        try:
+            found = read_snapshot(config, snapshot.body)
+        except JournalError:
+            continue
+        if found.book.seq == snapshot.seq <= row.seq:
+            return found, snapshot.chain
+    return _from_nothing(row)
+
+
+def check_budgets(store: Store, name: str, campaign: Campaign) -> None:
+    """Compare the budgets of a campaign with those in the store.
+
+    Args:
+        store: The store.
+        name: The campaign's name.
+        campaign: The campaign.
+
+    Raises:
+        JournalError: They differ.
+    """
+    stored = store.budgets(name)
+    for season, account in campaign.book.accounts.items():
+        columns = zip(account.granted, account.reserved, account.spent, account.overrun, strict=True)
+        for resource, amounts in enumerate(columns):
+            if stored.get((season, resource)) != amounts:
+                raise JournalError(
+                    f"the journal of {name} gives {amounts} of resource {resource} in season {season}, but the "
+                    f"budget in the store is {stored.get((season, resource))}."
+                )
+
+
+def rehearse(campaign: Campaign) -> Campaign:
+    """Let a copy of the learner decide once, so that its kernels are loaded before the first request needs them.
+
+    Args:
+        campaign: The campaign, which is not changed.
+
+    Returns:
+        The campaign.
+    """
+    problem = campaign.problem
+    with warnings.catch_warnings(), contextlib.suppress(DriftsackError):
+        warnings.simplefilter("ignore")
+        copy = Learner.from_bytes(campaign.learner.to_bytes())
+        copy.grant(problem.cost_max)
+        decision = copy.ask(at=None if problem.period is None else campaign.book.at / 1000)
+        copy.tell(decision, 0.0, [0.0] * problem.resources)
+    return campaign
+
+
+def snapshot_of(campaign: Campaign, chain: bytes) -> SnapshotRow:
+    """A snapshot of a campaign after all its events."""
+    campaign.book.forget_seasons()
+    return SnapshotRow(campaign.book.seq, chain, write_snapshot(campaign))

@@ -1,0 +1,110 @@
+"""``serve``: the service as a process, with uvicorn."""
+
+from __future__ import annotations
+
+import gc
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import uvicorn
+
+from driftsack.service.http.app import Application
+from driftsack.service.http.context import Service
+from driftsack.service.http.keyring import Keyring
+from driftsack.service.logs import log_as_json
+from driftsack.service.owner import SNAPSHOT_EVERY, Keeper
+from driftsack.service.store import open_store
+from driftsack.service.store.interface import Owner, Store
+
+SWITCH = 0.0002  # seconds after which a busy event loop lets the thread of a commit go on; 5 ms by default
+RARELY = (20_000, 20, 100)  # of gc.set_threshold: requests make few cycles
+
+
+class Settings(NamedTuple):
+    """How to serve.
+
+    Attributes:
+        store: A file, or ``postgresql://...``.
+        host: The address to listen on.
+        port: The port; 0 for any.
+        url: Where other replicas reach this one; None for host and port.
+        lease: Seconds for which a replica owns campaigns unless it says so again.
+        rate: Requests a second that each key may send; 0 for no limit.
+        proxies: Addresses whose ``X-Forwarded-*`` headers are believed.
+        snapshot_every: Events between two snapshots.
+        log_level: What is logged: ``debug``, ``info``, ``warning`` or ``error``.
+    """
+
+    store: str = "driftsack.db"
+    host: str = "127.0.0.1"
+    port: int = 8787
+    url: str | None = None
+    lease: float = 10.0
+    rate: float = 0.0
+    proxies: str = ""
+    snapshot_every: int = SNAPSHOT_EVERY
+    log_level: str = "info"
+
+
+def application(store: Store, settings: Settings, port: int) -> Application:
+    """The service on a store.
+
+    Args:
+        store: The store.
+        settings: How to serve.
+        port: The port that it listens on.
+
+    Returns:
+        The ASGI application.
+    """
+    url = settings.url or f"http://{settings.host}:{port}"
+    owner = Owner(f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}", url, settings.lease)
+    keeper = Keeper(store, owner, snapshot_every=settings.snapshot_every)
+    return Application(Service(keeper, Keyring(store, settings.rate)))
+
+
+def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[[str], None]) -> None:
+    """Serve until the process is told to stop.
+
+    Args:
+        settings: How to serve.
+        first_key: Called with the first administrator's key if the store is empty.
+        ready: Called with the address when the service listens.
+    """
+    if not settings.store.startswith("postgres"):
+        Path(settings.store).resolve().parent.mkdir(parents=True, exist_ok=True)
+    log_as_json(settings.log_level)
+    store = open_store(settings.store)
+    try:
+        key = Keyring(store).first_key()
+        if key is not None:
+            first_key(key)
+        with socket.create_server((settings.host, settings.port), backlog=2048) as listener:
+            port = listener.getsockname()[1]
+            app: Any = application(store, settings, port)
+            config = uvicorn.Config(
+                app,
+                access_log=False,
+                log_config=None,
+                log_level=settings.log_level,
+                proxy_headers=bool(settings.proxies),
+                forwarded_allow_ips=settings.proxies or None,
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=10,
+                h11_max_incomplete_event_size=64 * 1024,
+                limit_concurrency=10_000,
+                server_header=False,
+                lifespan="on",
+            )
+            sys.setswitchinterval(SWITCH)
+            gc.freeze()  # the library itself is never collected
+            gc.set_threshold(*RARELY)
+            ready(f"http://{settings.host}:{port}")
+            uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        store.close()

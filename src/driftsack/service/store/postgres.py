@@ -1,0 +1,251 @@
+"""``PostgresStore``: a PostgreSQL database (15 or newer) that several replicas share.
+
+A commit is one statement: it checks epoch and number, appends the segment and moves the budgets, or does nothing. The
+epoch keeps a stale owner out; the lease, on the database's clock, says when another may take over.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from driftsack.service.journal import START, Segment
+from driftsack.service.store import interface as base
+from driftsack.service.store.interface import (
+    KEPT_SNAPSHOTS,
+    Amounts,
+    AuditRow,
+    CampaignRow,
+    KeyRow,
+    Owner,
+    SnapshotRow,
+    Store,
+)
+
+Result = TypeVar("Result")
+MIGRATION_LOCK: Final = 7_301_405  # of pg_advisory_xact_lock: one replica changes the schema at a time
+PATIENCE: Final = 5  # seconds in which a connection must be made
+STATEMENT_LIMIT: Final = "5s"
+ROW: Final = "name, config, epoch, seq, chain, owner, owner_url"
+APPEND: Final = """
+WITH owned AS (
+  UPDATE campaign SET seq = %(last)s, chain = %(chain)s
+  WHERE name = %(name)s AND epoch = %(epoch)s AND seq = %(first)s - 1 RETURNING name
+), moved AS (
+  SELECT owned.name, (d->>0)::bigint AS season, (d->>1)::bigint AS resource, (d->>2)::int AS new,
+    (d->>3)::bigint AS granted, (d->>4)::bigint AS reserved, (d->>5)::bigint AS spent, (d->>6)::bigint AS overrun
+  FROM owned, jsonb_array_elements(%(deltas)s::jsonb) AS d
+), appended AS (
+  INSERT INTO segment SELECT name, %(first)s, %(last)s, %(at)s, %(epoch)s, %(deltas)s, %(body)s, %(chain)s FROM owned
+  RETURNING 1
+), begun AS (
+  INSERT INTO budget SELECT name, season, resource, granted, reserved, spent, overrun FROM moved WHERE new = 1
+  RETURNING 1
+), changed AS (
+  UPDATE budget b SET granted = b.granted + m.granted, reserved = b.reserved + m.reserved,
+    spent = b.spent + m.spent, overrun = b.overrun + m.overrun
+  FROM moved m WHERE m.new = 0 AND b.campaign = m.name AND b.season = m.season AND b.resource = m.resource
+  RETURNING 1
+)
+SELECT (SELECT count(*) FROM appended)
+"""
+
+
+class PostgresStore(Store):
+    """A store in a PostgreSQL database.
+
+    Args:
+        address: Such as ``postgresql://user@host/database``.
+
+    Raises:
+        UnavailableError: The database does not answer.
+        NewerSchemaError: A newer release wrote it.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._lock = threading.Lock()
+        self._connection: psycopg.Connection[Any] | None = None
+        try:
+            self._do(self._prepare)
+        except base.StoreError:
+            self.close()
+            raise
+
+    def _prepare(self, connection: psycopg.Connection[Any]) -> None:
+        """Bring the schema up to date."""
+        scripts = base.migrations("postgres")
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
+            connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INT NOT NULL)")
+            row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+            found = int(row[0]) if row and row[0] is not None else 0
+            base.check_version(found, len(scripts))
+            for version, script in enumerate(scripts[found:], start=found + 1):
+                connection.execute(script)
+                connection.execute("INSERT INTO schema_version VALUES (%s)", (version,))
+
+    def _do(self, work: Callable[[psycopg.Connection[Any]], Result]) -> Result:
+        """Run something on the connection, which is made again if it was lost."""
+        with self._lock:
+            try:
+                if self._connection is None or self._connection.closed:
+                    options = f"-c statement_timeout={STATEMENT_LIMIT} -c lock_timeout={STATEMENT_LIMIT}"
+                    self._connection = psycopg.connect(
+                        self._address, autocommit=True, connect_timeout=PATIENCE, options=options
+                    )
+                return work(self._connection)
+            except errors.CheckViolation as error:
+                raise base.OverspentError("the database refused a commit that would overspend a budget.") from error
+            except errors.UniqueViolation as error:
+                raise base.NameTakenError("the name is taken.") from error
+            except psycopg.Error as error:
+                if self._connection is not None:
+                    self._connection.close()
+                raise base.UnavailableError(f"the database did not answer: {error}".strip()) from error
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        return self._do(lambda connection: connection.execute(query, values).fetchall())
+
+    def _run(self, query: str, *values: Any) -> int:
+        return self._do(lambda connection: connection.execute(query, values).rowcount)
+
+    def create(self, segment: Segment, config: bytes, owner: Owner) -> None:
+        """Begin a campaign with its first segment."""
+
+        def work(connection: psycopg.Connection[Any]) -> None:
+            with connection.transaction():
+                row = (segment.campaign, config, segment.epoch, 0, START, owner.name, owner.url, owner.lease)
+                clock = "extract(epoch FROM clock_timestamp())"
+                connection.execute(f"INSERT INTO campaign VALUES (%s, %s, %s, %s, %s, %s, %s, {clock} + %s)", row)
+                _append(connection, segment)
+
+        self._do(work)
+
+    def campaigns(self) -> list[CampaignRow]:
+        """Every campaign."""
+        return [_campaign(row) for row in self._rows(f"SELECT {ROW} FROM campaign ORDER BY name")]
+
+    def claim(self, name: str, owner: Owner) -> CampaignRow | None:
+        """Become the owner of a campaign whose owner is gone by the database's clock."""
+        rows = self._do(
+            lambda connection: connection.execute(
+                f"""UPDATE campaign SET epoch = epoch + 1, owner = %s, owner_url = %s,
+                      lease_until = extract(epoch FROM clock_timestamp()) + %s
+                    WHERE name = %s AND (lease_until < extract(epoch FROM clock_timestamp()) OR owner = %s)
+                    RETURNING {ROW}""",
+                (owner.name, owner.url, owner.lease, name, owner.name),
+            ).fetchall()
+        )
+        return _campaign(rows[0]) if rows else None
+
+    def extend(self, names: Sequence[str], owner: Owner) -> list[str]:
+        """Go on owning campaigns."""
+        query = """UPDATE campaign SET lease_until = extract(epoch FROM clock_timestamp()) + %s
+                   WHERE owner = %s AND name = ANY(%s) RETURNING name"""
+        return [row[0] for row in self._rows(query, owner.lease, owner.name, list(names))]
+
+    def release(self, names: Sequence[str], owner: Owner) -> None:
+        """Stop owning campaigns."""
+        self._run("UPDATE campaign SET lease_until = 0 WHERE owner = %s AND name = ANY(%s)", owner.name, list(names))
+
+    def append(self, segments: Sequence[Segment]) -> None:
+        """Append segments durably; see :meth:`Store.append`."""
+
+        def work(connection: psycopg.Connection[Any]) -> None:
+            if len(segments) == 1:
+                _append(connection, segments[0])
+                return
+            with connection.transaction():
+                for segment in sorted(segments):  # in one order everywhere, so that two owners cannot deadlock
+                    _append(connection, segment)
+
+        self._do(work)
+
+    def segments(self, name: str, after: int = 0) -> Iterator[Segment]:
+        """The segments that begin after an event, oldest first."""
+        query = "SELECT * FROM segment WHERE campaign = %s AND first > %s ORDER BY first LIMIT 100"
+        while rows := self._rows(query, name, after):
+            for row in rows:
+                yield base.segment_of(row)
+            after = rows[-1][1]
+
+    def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
+        """Granted, reserved, spent and overrun, by season and resource."""
+        query = "SELECT season, resource, granted, reserved, spent, overrun FROM budget WHERE campaign = %s"
+        return {(row[0], row[1]): tuple(row[2:]) for row in self._rows(query, name)}
+
+    def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
+        """Keep a snapshot, and only the latest ones."""
+        self._run(
+            """INSERT INTO snapshot VALUES (%s, %s, %s, %s)
+               ON CONFLICT (campaign, seq) DO UPDATE SET chain = excluded.chain, body = excluded.body""",
+            name,
+            *snapshot,
+        )
+        older = "SELECT seq FROM snapshot WHERE campaign = %s ORDER BY seq DESC OFFSET %s"
+        self._run(f"DELETE FROM snapshot WHERE campaign = %s AND seq IN ({older})", name, name, KEPT_SNAPSHOTS)
+
+    def snapshots(self, name: str) -> Iterator[SnapshotRow]:
+        """The snapshots, newest first."""
+        for (seq,) in self._rows("SELECT seq FROM snapshot WHERE campaign = %s ORDER BY seq DESC", name):
+            query = "SELECT seq, chain, body FROM snapshot WHERE campaign = %s AND seq = %s"
+            for row in self._rows(query, name, seq):
+                yield SnapshotRow(row[0], bytes(row[1]), bytes(row[2]))
+
+    def add_key(self, key: KeyRow) -> None:
+        """Keep an API key."""
+        self._run("INSERT INTO api_key VALUES (%s, %s, %s, %s, %s, %s)", *base.key_columns(key))
+
+    def keys(self) -> list[KeyRow]:
+        """Every API key."""
+        return [base.key_of(row) for row in self._rows("SELECT * FROM api_key ORDER BY prefix")]
+
+    def remove_key(self, prefix: str) -> bool:
+        """Remove an API key."""
+        return bool(self._run("DELETE FROM api_key WHERE prefix = %s", prefix))
+
+    def add_audit(self, entry: AuditRow) -> None:
+        """Note who changed what."""
+        self._run("INSERT INTO audit (at, who, action, campaign, detail) VALUES (%s, %s, %s, %s, %s)", *entry)
+
+    def audit(self, limit: int) -> list[AuditRow]:
+        """The latest entries, newest first."""
+        query = "SELECT at, who, action, campaign, detail FROM audit ORDER BY id DESC LIMIT %s"
+        return [AuditRow(*row) for row in self._rows(query, limit)]
+
+    def backup(self, path: Path) -> None:
+        """Refuse: PostgreSQL has tools for this."""
+        raise base.StoreError(f"use PostgreSQL's own tool: pg_dump --format=custom --file={path} DATABASE.")
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+
+def _append(connection: psycopg.Connection[Any], segment: Segment) -> None:
+    values = {
+        "name": segment.campaign,
+        "first": segment.first,
+        "last": segment.last,
+        "at": segment.at,
+        "epoch": segment.epoch,
+        "deltas": base.encode_deltas(segment.deltas),
+        "body": segment.body,
+        "chain": segment.chain,
+    }
+    row = connection.execute(APPEND, values).fetchone()
+    if row is None or row[0] != 1:
+        raise base.FencedError("the journal has another owner, or has gone on meanwhile.")
+
+
+def _campaign(row: Sequence[Any]) -> CampaignRow:
+    name, config, epoch, seq, chain, owner, url = row
+    return CampaignRow(name, bytes(config), epoch, seq, bytes(chain), owner, url)

@@ -1,0 +1,214 @@
+"""``SQLiteStore``: everything in one file, for one process.
+
+WAL and ``synchronous=FULL``: a commit that returned survives the loss of power. A lock beside the file refuses a second
+process. A trigger checks epoch and number of each segment and moves the budgets in the same statement.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from driftsack.core.locks import hold
+from driftsack.service.journal import START, Segment
+from driftsack.service.store import interface as base
+from driftsack.service.store.interface import (
+    KEPT_SNAPSHOTS,
+    Amounts,
+    AuditRow,
+    CampaignRow,
+    KeyRow,
+    Owner,
+    SnapshotRow,
+    Store,
+)
+
+APPEND: Final = "INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+ROW: Final = "SELECT name, config, epoch, seq, chain, owner, owner_url FROM campaign"
+
+
+class SQLiteStore(Store):
+    """A store in one file.
+
+    Args:
+        path: The file; it is created if it does not exist.
+        read_only: Whether to look at a file that another process may be using.
+
+    Raises:
+        FileInUseError: Another process uses the file.
+        NewerSchemaError: A newer release wrote it.
+    """
+
+    def __init__(self, path: str | Path, read_only: bool = False) -> None:
+        self.path = Path(path)
+        self._held = None if read_only else hold(self.path)
+        address = f"{self.path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        try:
+            self._connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+        except sqlite3.OperationalError as error:
+            raise base.StoreError(f"the store {self.path} cannot be opened: {error}.") from error
+        self._lock = threading.Lock()
+        try:
+            self._prepare(read_only)
+        except sqlite3.DatabaseError as error:
+            self._connection.close()
+            raise base.StoreError(f"{self.path} is no store of driftsack: {error}.") from error
+        except base.StoreError:
+            self._connection.close()
+            raise
+
+    def _prepare(self, read_only: bool) -> None:
+        """Set the pragmas and bring the schema up to date."""
+        run = self._connection.execute
+        found, scripts = run("PRAGMA user_version").fetchone()[0], base.migrations("sqlite")
+        base.check_version(found, len(scripts))
+        if read_only:
+            return
+        run("PRAGMA journal_mode=WAL")
+        run("PRAGMA synchronous=FULL")
+        run("PRAGMA foreign_keys=ON")
+        for version, script in enumerate(scripts[found:], start=found + 1):
+            self._connection.executescript(f"BEGIN; {script} PRAGMA user_version={version}; COMMIT;")
+
+    @contextmanager
+    def _changing(self) -> Iterator[Any]:
+        """One transaction."""
+        with self._lock:
+            run = self._connection.execute
+            try:
+                run("BEGIN IMMEDIATE")
+                yield run
+                run("COMMIT")
+            except sqlite3.Error as error:
+                self._undo()
+                raise _translated(error) from error
+            except BaseException:
+                self._undo()
+                raise
+
+    def _undo(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        with self._lock:
+            try:
+                return self._connection.execute(query, values).fetchall()
+            except sqlite3.Error as error:
+                raise _translated(error) from error
+
+    def create(self, segment: Segment, config: bytes, owner: Owner) -> None:
+        """Begin a campaign with its first segment."""
+        with self._changing() as run:
+            row = (segment.campaign, config, segment.epoch, 0, START, owner.name, owner.url, 0.0)
+            run("INSERT INTO campaign VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            run(APPEND, _columns(segment))
+
+    def campaigns(self) -> list[CampaignRow]:
+        """Every campaign."""
+        return [CampaignRow(*row) for row in self._rows(f"{ROW} ORDER BY name")]
+
+    def claim(self, name: str, owner: Owner) -> CampaignRow | None:
+        """Become the owner: the lock of the file shows that the one before is gone."""
+        with self._changing() as run:
+            values = (owner.name, owner.url, name)
+            run("UPDATE campaign SET epoch = epoch + 1, owner = ?, owner_url = ? WHERE name = ?", values)
+            row = run(f"{ROW} WHERE name = ?", (name,)).fetchone()
+        return None if row is None else CampaignRow(*row)
+
+    def extend(self, names: Sequence[str], owner: Owner) -> list[str]:
+        """Every campaign of the file is owned as long as the file is locked."""
+        owned = {row.name for row in self.campaigns() if row.owner == owner.name}
+        return [name for name in names if name in owned]
+
+    def release(self, names: Sequence[str], owner: Owner) -> None:
+        """Nothing to do: closing the file releases its lock."""
+
+    def append(self, segments: Sequence[Segment]) -> None:
+        """Append segments durably; see :meth:`Store.append`. One of them is one statement."""
+        if len(segments) == 1:
+            self._rows(APPEND, *_columns(segments[0]))
+            return
+        with self._changing() as run:
+            for segment in segments:
+                run(APPEND, _columns(segment))
+
+    def segments(self, name: str, after: int = 0) -> Iterator[Segment]:
+        """The segments that begin after an event, oldest first."""
+        query = "SELECT * FROM segment WHERE campaign = ? AND first > ? ORDER BY first LIMIT 100"
+        while rows := self._rows(query, name, after):
+            for row in rows:
+                yield base.segment_of(row)
+            after = rows[-1][1]
+
+    def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
+        """Granted, reserved, spent and overrun, by season and resource."""
+        query = "SELECT season, resource, granted, reserved, spent, overrun FROM budget WHERE campaign = ?"
+        return {(row[0], row[1]): tuple(row[2:]) for row in self._rows(query, name)}
+
+    def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
+        """Keep a snapshot, and only the latest ones."""
+        with self._changing() as run:
+            run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", (name, *snapshot))
+            older = "SELECT seq FROM snapshot WHERE campaign = ? ORDER BY seq DESC LIMIT -1 OFFSET ?"
+            run(f"DELETE FROM snapshot WHERE campaign = ? AND seq IN ({older})", (name, name, KEPT_SNAPSHOTS))
+
+    def snapshots(self, name: str) -> Iterator[SnapshotRow]:
+        """The snapshots, newest first."""
+        for (seq,) in self._rows("SELECT seq FROM snapshot WHERE campaign = ? ORDER BY seq DESC", name):
+            query = "SELECT seq, chain, body FROM snapshot WHERE campaign = ? AND seq = ?"
+            yield from (SnapshotRow(*row) for row in self._rows(query, name, seq))
+
+    def add_key(self, key: KeyRow) -> None:
+        """Keep an API key."""
+        with self._changing() as run:
+            run("INSERT INTO api_key VALUES (?, ?, ?, ?, ?, ?)", base.key_columns(key))
+
+    def keys(self) -> list[KeyRow]:
+        """Every API key."""
+        return [base.key_of(row) for row in self._rows("SELECT * FROM api_key ORDER BY prefix")]
+
+    def remove_key(self, prefix: str) -> bool:
+        """Remove an API key."""
+        with self._changing() as run:
+            return bool(run("DELETE FROM api_key WHERE prefix = ?", (prefix,)).rowcount)
+
+    def add_audit(self, entry: AuditRow) -> None:
+        """Note who changed what."""
+        with self._changing() as run:
+            run("INSERT INTO audit (at, who, action, campaign, detail) VALUES (?, ?, ?, ?, ?)", entry)
+
+    def audit(self, limit: int) -> list[AuditRow]:
+        """The latest entries, newest first."""
+        query = "SELECT at, who, action, campaign, detail FROM audit ORDER BY id DESC LIMIT ?"
+        return [AuditRow(*row) for row in self._rows(query, limit)]
+
+    def backup(self, path: Path) -> None:
+        """Copy the database page by page; writers may go on meanwhile."""
+        with closing(sqlite3.connect(path)) as target:
+            self._connection.backup(target, pages=1000)
+
+    def close(self) -> None:
+        """Close the file and release its lock."""
+        with self._lock:
+            self._connection.close()
+            self._held = None
+
+
+def _columns(segment: Segment) -> tuple[Any, ...]:
+    return (*segment[:5], base.encode_deltas(segment.deltas), segment.body, segment.chain)
+
+
+def _translated(error: sqlite3.Error) -> base.StoreError:
+    """The error of the interface that an error of the database stands for."""
+    if isinstance(error, sqlite3.IntegrityError):
+        if "fenced" in str(error):
+            return base.FencedError("the journal has another owner, or has gone on meanwhile.")
+        if "CHECK" in str(error):
+            return base.OverspentError("the database refused a commit that would overspend a budget.")
+        return base.NameTakenError(f"the name is taken: {error}.")
+    return base.UnavailableError(f"the database did not answer: {error}.")

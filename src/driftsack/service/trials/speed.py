@@ -1,0 +1,174 @@
+"""How fast the service is, beside an application that does nothing, measured in turns in the same run."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from driftsack.service import messages as ms
+from driftsack.service.campaign import Campaign, Now
+from driftsack.service.config import Config
+from driftsack.service.journal import START
+from driftsack.service.owned import Owned, ServiceClock
+from driftsack.service.recovery import encode_config, recover
+from driftsack.service.store import open_store
+from driftsack.service.store.interface import Owner
+from driftsack.service.trials.load import run_load
+from driftsack.service.trials.local_postgres import LocalPostgres
+from driftsack.service.trials.processes import CONFIG, Process, call, open_campaign
+
+CONNECTIONS = 64
+Progress = Callable[[str], None]
+
+
+class Plan(NamedTuple):
+    """How long to measure.
+
+    Attributes:
+        seconds: Seconds of each measurement.
+        repeats: How often the two applications take turns.
+        events: Events of the journal that is recovered.
+        snapshot_every: Events between two snapshots.
+    """
+
+    seconds: float = 5.0
+    repeats: int = 3
+    events: int = 1_000_000
+    snapshot_every: int = 10_000
+
+
+QUICK = Plan(1.0, 2, 20_000, 5_000)
+
+
+def measure(plan: Plan, folder: Path, progress: Progress, postgres: bool = True) -> list[dict[str, Any]]:
+    """Measure throughput, latency, exchange and recovery.
+
+    Args:
+        plan: How long to measure.
+        folder: A folder on the disk that is measured.
+        progress: Called with what is being done.
+        postgres: Whether to measure a PostgreSQL server as well.
+
+    Returns:
+        One row for each figure: what, how much, the bar, and whether it is reached.
+    """
+    progress("fdatasync")
+    sync = fdatasync_seconds(folder)
+    rows = _measure_store(plan, folder, progress, str(folder / "speed.db"), "SQLite", 0.35, sync)
+    if postgres:
+        server = LocalPostgres(Path(tempfile.mkdtemp(dir=folder)))
+        try:
+            rows += _measure_store(plan, folder, progress, server.new_database(), "PostgreSQL", 0.25, sync)
+        finally:
+            server.remove()
+    progress(f"recovery of {plan.events:,} events")
+    seconds = recovery_seconds(folder, plan.events, plan.snapshot_every)
+    rows.append(row(f"recovery, {plan.events:,} events", "seconds", seconds, 3.0, most=True))
+    return rows
+
+
+def row(what: str, unit: str, found: float, bar: float, most: bool = False) -> dict[str, Any]:
+    """A figure beside its bar."""
+    reached = found <= bar if most else found >= bar
+    return {"figure": what, "unit": unit, "found": found, "bar": bar, "reached": "yes" if reached else "no"}
+
+
+def fdatasync_seconds(folder: Path) -> float:
+    """The median time to write a page and sync it."""
+    times = []
+    with (folder / "sync").open("wb") as file:
+        for _ in range(200):
+            begin = time.perf_counter()
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fdatasync(file.fileno())
+            times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def _measure_store(
+    plan: Plan, folder: Path, progress: Progress, store: str, name: str, share: float, sync: float
+) -> list[dict[str, Any]]:
+    """Throughput and latency of one kind of store."""
+    nothing, service = Process(folder, None), Process(folder, store)
+    try:
+        open_campaign(service.url, service.key)
+        run_load(service.url, service.key, plan.seconds / 2, CONNECTIONS)
+        ratios, rates, floors = [], [], []
+        for turn in range(plan.repeats):
+            progress(f"{name}: throughput {turn + 1}/{plan.repeats}")
+            floor = run_load(nothing.url, "", plan.seconds, CONNECTIONS).rate
+            rate = run_load(service.url, service.key, plan.seconds, CONNECTIONS).rate
+            ratios.append(rate / floor)
+            rates.append(rate)
+            floors.append(floor)
+        rate = statistics.median(rates)
+        progress(f"{name}: latency")
+        single = run_load(service.url, service.key, plan.seconds, 1)
+        half = run_load(service.url, service.key, plan.seconds, CONNECTIONS, rate=rate / 2)
+        progress(f"{name}: exchange")
+        events = exchange_rate(service, plan.seconds)
+        return [
+            row(f"{name}: asked and told, 64 connections", "requests/s", rate, 0.0),
+            row(f"{name}: share of doing nothing ({statistics.median(floors):,.0f}/s)", "", _middle(ratios), share),
+            row(f"{name}: beside one connection ({single.rate:,.0f}/s)", "times", rate / single.rate, 10.0),
+            row(f"{name}: p50, one connection, beside fdatasync ({1e3 * sync:.2f} ms)", "times",
+                single.quantile(0.5) / sync, 2.0, most=True),
+            row(f"{name}: p99 at half the rate", "ms", 1e3 * half.quantile(0.99), 100.0, most=True),
+            row(f"{name}: exchange", "events/s", events, 5000.0),
+            row(f"{name}: start until ready, warm cache", "seconds", service.took, 3.0, most=True),
+        ]  # fmt: skip
+    finally:
+        nothing.stop()
+        service.stop()
+
+
+def _middle(values: list[float]) -> float:
+    return statistics.median(values)
+
+
+def exchange_rate(service: Process, seconds: float) -> float:
+    """Events a second by exchanges of 250 outcomes and 250 decisions."""
+    tells: list[dict[str, Any]] = []
+    events, begin = 0, time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        _, found = call(service.url, service.key, "POST", "/v1/campaigns/chat/exchange", {"tells": tells, "ask": 250})
+        events += len(tells) + len(found["decisions"])
+        made = [each["decision"] for each in found["decisions"] if not each["skipped"]]
+        tells = [{"decision": number, "reward": 1, "costs": {"usd": "0.02"}} for number in made]
+    return events / (time.perf_counter() - begin)
+
+
+def recovery_seconds(folder: Path, events: int, snapshot_every: int) -> float:
+    """Seconds to rebuild a campaign with many events, after the kernels are loaded; half a snapshot is replayed."""
+    with closing(open_store(str(folder / "recovery.db"))) as store:
+        config = Config(**CONFIG)
+        campaign = Campaign.open(config, Now(0, 0))
+        owned = Owned("chat", 1, campaign, START, ServiceClock(), grace=0)
+        owned.forget_accounts()
+        store.create(owned.collect(10**12)[0], encode_config(config), Owner("trial"))
+        total = events + snapshot_every // 2
+        while campaign.book.seq < total:
+            for _ in range(500):
+                asked = campaign.handle(ms.Ask(), owned.now())
+                if not asked.skipped:
+                    campaign.handle(ms.Tell(1.0, {"usd": "0.02"}), owned.now(), number=asked.decision)
+            segment, snapshot = owned.collect(snapshot_every)
+            store.append([segment])
+            if snapshot is not None:
+                store.save_snapshot("chat", snapshot)
+        found = store.claim("chat", Owner("trial"))
+        if found is None:
+            raise RuntimeError("the campaign of the trial is gone")
+        begin = time.perf_counter()
+        again = recover(store, found)
+        seconds = time.perf_counter() - begin
+        if again.learner.state_hash() != campaign.learner.state_hash():
+            raise RuntimeError("the recovered campaign differs")
+        return seconds

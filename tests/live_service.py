@@ -1,0 +1,77 @@
+"""A service on a real port, in a thread of the test."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+import uvicorn
+
+from driftsack.service.http.app import Application
+from driftsack.service.http.keyring import Keyring
+from driftsack.service.server import Settings, application
+from driftsack.service.store import open_store
+from tests.campaigns import small
+
+
+class Live(NamedTuple):
+    """A service, where it answers, and its first key."""
+
+    app: Application
+    url: str
+    key: str
+
+    def call(self, method: str, path: str, body: Any = None, key: str | None = None, **headers: str) -> tuple[int, Any]:
+        """Status and content of an answer."""
+        data = None if body is None else json.dumps(body).encode()
+        given = {"content-type": "application/json", "authorization": f"Bearer {self.key if key is None else key}"}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(self.url + path, data, given, method=method)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=20) as response:  # noqa: S310
+                text, status = response.read().decode(), response.status
+        except urllib.error.HTTPError as error:
+            text, status = error.read().decode(), error.code
+        return status, json.loads(text) if text[:1] in "{[" else text
+
+    def open(self, name: str = "chat", **settings: Any) -> None:
+        """Open a campaign."""
+        config = msgspec.to_builtins(small(**settings))
+        status, answer = self.call("POST", "/v1/campaigns", {"name": name, "config": config})
+        assert status == 201, answer
+
+    def ask(self, name: str = "chat", **terms: Any) -> Any:
+        """A decision that the policy does not skip."""
+        while True:
+            status, answer = self.call("POST", f"/v1/campaigns/{name}/decisions", terms)
+            assert status == 200, answer
+            if answer["reason"] != "policy":
+                return answer
+
+
+@contextmanager
+def serving(address: str, **settings: Any) -> Iterator[Live]:
+    """A service that is stopped in the end."""
+    with closing(open_store(address)) as store, socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
+        port = listener.getsockname()[1]
+        key = Keyring(store).first_key() or ""
+        app = application(store, Settings(**settings), port)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            deadline = time.monotonic() + 20
+            while not server.started and time.monotonic() < deadline:
+                time.sleep(0.01)
+            yield Live(app, f"http://127.0.0.1:{port}", key)
+        finally:
+            server.should_exit = True
+            thread.join(20)

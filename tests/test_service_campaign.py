@@ -1,0 +1,323 @@
+"""A campaign without a server: what commands do, and that its events rebuild it bit for bit."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+
+from driftsack.service import journal
+from driftsack.service import messages as ms
+from driftsack.service.book import deltas
+from driftsack.service.campaign import Caller, Campaign, Now
+from driftsack.service.refusals import Refusal
+from driftsack.service.snapshots import read_snapshot, write_snapshot
+from tests.campaigns import START, Desk, monthly, small
+
+
+def kind_of(error: pytest.ExceptionInfo[Refusal]) -> str:
+    return error.value.kind
+
+
+def test_ask_and_tell_move_the_budget() -> None:
+    desk = Desk()
+    asked = desk.ask()
+    assert (desk.budget().reserved, desk.budget().remaining) == ("0.1", "0.9")
+    told = desk.tell(asked.decision)
+    assert (told.state, told.charged, told.overrun) == ("told", {"usd": "0.02"}, {"usd": "0"})
+    assert (desk.budget().reserved, desk.budget().spent) == ("0", "0.02")
+
+
+def test_an_outcome_again_changes_nothing_and_another_one_is_refused() -> None:
+    desk = Desk()
+    number = desk.ask().decision
+    first = desk.tell(number)
+    before = desk.campaign.learner.state_hash()
+    assert desk.tell(number) == first
+    assert desk.do(ms.Tell(1.0, {"usd": 20_000}), number) == first  # the same amount in micro-units
+    with pytest.raises(Refusal) as error:
+        desk.tell(number, cost="0.03")
+    assert kind_of(error) == "already-settled"
+    with pytest.raises(Refusal) as error:
+        desk.tell(99)
+    assert kind_of(error) == "unknown-decision"
+    assert desk.campaign.learner.state_hash() == before
+
+
+def test_a_key_is_for_one_request() -> None:
+    desk = Desk()
+    once = Caller("k1", b"body")
+    first = desk.do(ms.Ask(open=["small"]), caller=once)
+    assert desk.do(ms.Ask(open=["small"]), caller=once) == first
+    with pytest.raises(Refusal) as error:
+        desk.do(ms.Ask(), caller=Caller("k1", b"another"))
+    assert kind_of(error) == "key-reused"
+    grant = Caller("k2", b"grant")
+    answer = desk.do(ms.Grant({"usd": "5"}), caller=grant)
+    assert desk.do(ms.Grant({"usd": "5"}), caller=grant) == answer
+    assert desk.budget().granted == "6"
+
+
+def test_exhaustion_is_an_answer_and_leaves_no_event() -> None:
+    desk = Desk()
+    for _ in range(10):
+        assert desk.ask().reason is None
+    count = len(desk.campaign.events)
+    assert desk.ask().reason == "budget"
+    assert len(desk.campaign.events) == count
+    assert desk.ask(caps={"usd": "0"}).reason is None  # a request that is free still fits
+    desk.do(ms.Grant({"usd": "0.1"}))
+    assert desk.ask().reason is None
+
+
+def test_an_arm_that_does_not_fit_is_closed() -> None:
+    desk = Desk(small(cost_max={"usd": {"small": "0.1", "large": "0.9"}}))
+    assert desk.ask(open=["large"]).arm == "large"
+    assert {desk.ask().arm} == {"small"}
+    assert desk.ask(open=["large"]).reason == "budget"
+
+
+def test_a_lease_that_ends_charges_the_worst_case_and_a_late_outcome_refunds() -> None:
+    desk = Desk()
+    number = desk.ask().decision
+    desk.wait(59)
+    assert desk.campaign.book.expired == 0
+    desk.wait(1)
+    assert (desk.budget().spent, desk.budget().reserved) == ("0.1", "0")
+    late = desk.tell(number)
+    assert late.late
+    assert desk.budget().spent == "0.02"
+    assert desk.campaign.book.told == 1
+
+
+def test_an_outcome_after_the_late_window_is_refused() -> None:
+    desk = Desk()
+    number = desk.ask().decision
+    desk.wait(60)
+    desk.wait(600)
+    with pytest.raises(Refusal) as error:
+        desk.tell(number)
+    assert kind_of(error) == "already-settled"
+    assert desk.budget().spent == "0.1"
+    assert not desk.campaign.learner.forfeited
+
+
+def test_extend_cancel_and_forfeit() -> None:
+    desk = Desk()
+    number = desk.ask().decision
+    desk.do(ms.Extend(100), number)
+    desk.wait(99)
+    assert desk.campaign.book.pending == 1
+    assert desk.do(ms.Cancel(), number).charged == {"usd": "0"}
+    lost = desk.ask().decision
+    assert desk.do(ms.Forfeit(), lost).charged == {"usd": "0.1"}
+    assert desk.do(ms.Forfeit(), lost).state == "expired"  # again
+    with pytest.raises(Refusal):
+        desk.do(ms.Extend(100), lost)
+
+
+def test_an_overrun_is_charged_recorded_and_may_pause() -> None:
+    desk = Desk(small(pause_on_overrun=True))
+    number = desk.ask().decision
+    told = desk.tell(number, cost="3.5")
+    assert told.overrun == {"usd": "3.4"}
+    assert (desk.budget().spent, desk.budget().overrun) == ("3.5", "3.4")
+    assert desk.campaign.book.state == "paused"
+    assert desk.ask().reason == "paused"
+    desk.do(ms.Patch(state="active"))
+    assert desk.ask().reason == "budget"
+
+
+def test_closing_waits_for_pending_decisions() -> None:
+    desk = Desk()
+    number = desk.ask().decision
+    desk.do(ms.Patch(state="closed"))
+    assert desk.campaign.book.state == "draining"
+    with pytest.raises(Refusal) as error:
+        desk.ask()
+    assert kind_of(error) == "campaign-closed"
+    desk.tell(number)
+    assert desk.campaign.book.state == "closed"
+
+
+def test_arms_come_and_go() -> None:
+    desk = Desk()
+    desk.do(ms.AddArm("xl", {"usd": "0.1"}))
+    desk.do(ms.OfferArm(False), 0)
+    desk.do(ms.OfferArm(False), 1)
+    assert desk.ask().arm == "xl"
+    with pytest.raises(Refusal) as error:
+        desk.do(ms.AddArm("xl"))
+    assert kind_of(error) == "name-taken"
+    with pytest.raises(Refusal) as error:
+        desk.ask(open=["nobody"])
+    assert kind_of(error) == "invalid"
+    assert desk.ask(open=["small"]).reason == "budget"  # retired
+
+
+@pytest.mark.parametrize("amount", ["-1", "1e3", "0.1234567890123456", "NaN", "", "1" * 17, -5])
+def test_amounts_that_would_lose_money_are_refused(amount: str | int) -> None:
+    desk = Desk()
+    number = desk.ask().decision
+    with pytest.raises(Refusal):
+        desk.do(ms.Tell(1.0, {"usd": amount}), number)
+    assert desk.budget().spent == "0"
+
+
+def test_a_float_is_no_amount() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"reward": 1, "costs": {"usd": 0.02}}', type=ms.Tell)
+
+
+def test_budgets_begin_again_each_month_once() -> None:
+    """Over the end of summer time, month ends and a leap day there is one refill for each month."""
+    desk = Desk(monthly())
+    zone = ZoneInfo("Europe/Berlin")
+    begun = []
+    for hour in range(0, 24 * 430, 6):
+        before = desk.campaign.book.season
+        desk.now = Now(START + hour * 3_600_000, desk.now.tick)
+        desk.campaign.pass_time(desk.now)
+        if desk.campaign.book.season > before:
+            begun.append(datetime.fromtimestamp(desk.now.at / 1000, zone))
+    assert len(begun) == 14
+    assert all(day.day == 1 and day.hour < 6 for day in begun)
+
+
+def test_what_is_left_rolls_over_and_old_decisions_stay_with_their_season() -> None:
+    desk = Desk(monthly())
+    spent, straddling = desk.ask().decision, desk.ask(lease=86400 * 30).decision
+    desk.tell(spent, cost="0.1")
+    desk.wait(86400 * 17)
+    assert desk.campaign.book.season == 1
+    assert desk.budget().granted == "1.4"  # half of 0.8 that was free
+    desk.tell(straddling, cost="0.02")
+    assert desk.budget(0).spent == "0.12"
+    assert desk.budget().granted == "1.44"  # half of 0.08 that it did not use
+    assert desk.campaign.learner.budget.tolist() == [1.44]
+
+
+def journal_of_everything() -> tuple[Campaign, list[object]]:
+    desk = Desk(monthly(policy={"policy": "SlidingWindowUCB", "windows": [50, 60]}, budget={"usd": "50"}))
+    for k in range(300):
+        asked = desk.do(ms.Ask(caps={"usd": "0.05"} if k % 7 == 0 else None))
+        if asked.decision is not None and not asked.skipped and k % 5:
+            desk.tell(asked.decision, cost="0.03", reward=float(k % 3 == 0))
+        if k % 50 == 49:
+            desk.wait(61)
+    desk.do(ms.AddArm("xl", {"usd": "0.1"}))
+    desk.do(ms.Grant({"usd": "7"}))
+    desk.do(ms.OfferArm(False), 0)
+    desk.wait(86400 * 20)
+    for _ in range(50):
+        asked = desk.do(ms.Ask())
+        if not asked.skipped:
+            desk.tell(asked.decision)
+    desk.do(ms.Ask(open=["xl"]))
+    return desk.campaign, desk.campaign.take()
+
+
+def test_events_rebuild_the_campaign_bit_for_bit() -> None:
+    campaign, events = journal_of_everything()
+    again = Campaign.new(campaign.config)
+    for event in journal.decode(journal.encode(events)):
+        again.apply(event)
+    assert again.book == campaign.book
+    assert again.learner.state_hash() == campaign.learner.state_hash()
+    assert again.book.divergences == 0
+
+
+def test_a_snapshot_continues_bit_for_bit() -> None:
+    campaign, _ = journal_of_everything()
+    again = read_snapshot(campaign.config, write_snapshot(campaign))
+    now = Now(campaign.book.at + 5, campaign.book.tick + 5)
+    for copy in (campaign, again):
+        for _ in range(20):
+            asked = copy.handle(ms.Ask(), now)
+            if not asked.skipped:
+                copy.handle(ms.Tell(0.5, {"usd": "0.01"}), now, number=asked.decision)
+    assert again.book == campaign.book
+    assert again.learner.state_hash() == campaign.learner.state_hash()
+
+
+def test_a_recorded_decision_wins_over_a_recomputed_one() -> None:
+    desk = Desk()
+    number = desk.ask(open=["small"]).decision
+    desk.tell(number)
+    asked = desk.ask(open=["small", "large"])
+    events = journal.decode(journal.encode(desk.campaign.take()))
+    last = events[-1]
+    last.arm = 1 - last.arm  # as another machine would have decided
+    again = Campaign.new(desk.campaign.config)
+    for event in events:
+        again.apply(event)
+    assert again.book.divergences == 1
+    assert again.book.open[asked.decision].arm == last.arm
+    assert again.book.accounts == desk.campaign.book.accounts
+    assert again.learner.reserved.tolist() == desk.campaign.learner.reserved.tolist()
+    again.handle(ms.Tell(1.0, {"usd": "0.05"}), desk.now, number=asked.decision)
+    assert again.learner.remaining.tolist() == [0.93]
+
+
+def test_a_changed_missing_or_inserted_event_breaks_the_chain() -> None:
+    _, events = journal_of_everything()
+    segments, chain, seq = [], journal.START, 0
+    for k in range(0, len(events), 40):
+        part = events[k : k + 40]
+        body = journal.encode(part)
+        chain = journal.chained(chain, body)
+        segments.append(journal.Segment("c", seq + 1, seq + len(part), 0, 1, (), body, chain))
+        seq += len(part)
+    assert journal.verify(segments) == (len(events), chain)
+    for bad in (
+        [*segments[:2], *segments[3:]],
+        [*segments[:2], segments[2]._replace(body=segments[1].body), *segments[3:]],
+        [segments[0]._replace(last=segments[0].last + 1), *segments[1:]],
+        segments[1:],
+    ):
+        with pytest.raises(journal.JournalError):
+            journal.verify(bad)
+
+
+def test_deltas_add_up() -> None:
+    desk = Desk(monthly())
+    before = {season: account.copy() for season, account in desk.campaign.book.accounts.items()}
+    number = desk.ask(lease=86400 * 30).decision
+    desk.wait(86400 * 17)
+    desk.tell(number)
+    moved = deltas(before, desk.campaign.book.accounts)
+    assert {(delta.season, delta.new) for delta in moved} == {(0, False), (1, True)}
+    for delta in moved:
+        old = before[delta.season].granted[delta.resource] if not delta.new else 0
+        assert old + delta.granted == desk.campaign.book.accounts[delta.season].granted[delta.resource]
+
+
+def test_a_horizon_that_is_reached_is_an_answer() -> None:
+    desk = Desk(small(horizon=3))
+    for _ in range(3):
+        desk.do(ms.Ask())
+    assert desk.do(ms.Ask()).reason == "horizon"
+    desk.do(ms.Patch(rounds_left=5))
+    assert desk.do(ms.Ask()).reason != "horizon"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"policy": {"policy": "Nobody"}},
+        {"policy": {"policy": "SlidingWindowUCB", "windows": [9 * 10**8, 5]}, "horizon": 10**9},
+        {"policy": {"policy": "UniformRandom", "nonsense": 1}},
+        {"policy": {}},
+        {"cost_max": {"eur": "1"}},
+        {"cost_max": {"usd": "0"}},
+        {"horizon": None},
+        {"arms": ["a", "a"]},
+        {"fallback": "nobody"},
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(Refusal) as error:
+        Desk(small(**settings))
+    assert kind_of(error) == "invalid"

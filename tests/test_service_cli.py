@@ -1,0 +1,140 @@
+"""The commands of the service, called as from a shell."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from driftsack.cli import app
+from driftsack.cli.serve import merged
+from driftsack.core.errors import SettingError
+from driftsack.service.server import Settings
+from driftsack.service.trials.tables import Table
+from tests.live_service import serving
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store with some decisions, copied while it was in use."""
+    folder = tmp_path_factory.mktemp("cli")
+    with serving(str(folder / "s.db")) as live:
+        live.open("chat", budget={"usd": "100"})
+        found = live.call("POST", "/v1/campaigns/chat/exchange", {"ask": 30})[1]["decisions"]
+        tells = [{"decision": d["decision"], "reward": 1, "costs": {"usd": "0.03"}} for d in found if not d["skipped"]]
+        live.call("POST", "/v1/campaigns/chat/exchange", {"tells": tells})
+        result = CliRunner().invoke(app, ["backup", str(folder / "copy.db"), "--store", str(folder / "s.db")])
+        assert result.exit_code == 0, result.output
+        again = CliRunner().invoke(app, ["backup", str(folder / "copy.db"), "--store", str(folder / "s.db")])
+        assert again.exit_code == 1
+    return str(folder / "copy.db")
+
+
+def test_a_restored_backup_goes_on(store: str, tmp_path: Path) -> None:
+    """The drill: serve a copy of the backup; everything that was acknowledged is there."""
+    copy = tmp_path / "restored.db"
+    copy.write_bytes(Path(store).read_bytes())
+    with serving(str(copy)) as live:
+        campaign = live.app.service.keeper.owned["chat"].campaign
+        assert campaign.book.told > 0
+        assert campaign.book.divergences == 0
+
+
+def test_why_and_replay(store: str) -> None:
+    found = CliRunner().invoke(app, ["why", "chat", "3", "--store", store])
+    assert found.exit_code == 0, found.output
+    assert "is the recorded one" in found.stdout
+    page = json.loads(CliRunner().invoke(app, ["why", "chat", "3", "--store", store, "--json"]).stdout)
+    assert (page["decision"], page["same"], page["open"]) == (3, True, ["small", "large"])
+    whole = json.loads(CliRunner().invoke(app, ["replay", "chat", "--store", store, "--json"]).stdout)
+    assert (whole["decisions"], whole["divergences"], whole["same"]) == (30, 0, True)
+
+
+def test_replay_notices_a_changed_journal(store: str, tmp_path: Path) -> None:
+    """The planted fault: one byte of an outcome is changed."""
+    copy = tmp_path / "changed.db"
+    copy.write_bytes(Path(store).read_bytes())
+    with closing(sqlite3.connect(copy)) as file, file:
+        file.execute("DROP TRIGGER segment_kept")
+        body = file.execute("SELECT body FROM segment WHERE first = 2").fetchone()[0]
+        file.execute("UPDATE segment SET body = ? WHERE first = 2", (body.replace(b"\x00", b"\x01", 1),))
+    found = CliRunner().invoke(app, ["replay", "chat", "--store", str(copy)])
+    assert found.exit_code == 1
+    assert "was changed" in " ".join(found.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["why", "nobody", "3"], "has no campaign"),
+        (["why", "chat", "999"], "has made decisions 1 to 30"),
+        (["replay", "chat", "--store", "nothing.db"], "does not exist"),
+        (["compile", "Nobody"], "policy must be one of"),
+        (["serve", "--config", "nothing.toml"], "nothing.toml"),
+    ],
+)
+def test_wrong_input_gives_one_line(arguments: list[str], words: str, store: str) -> None:
+    given = (
+        arguments if "--store" in arguments or arguments[0] in ("compile", "serve") else [*arguments, "--store", store]
+    )
+    found = CliRunner().invoke(app, given)
+    assert found.exit_code == 1
+    assert words in " ".join(found.stderr.split())
+    assert "Traceback" not in found.output
+
+
+@pytest.mark.parametrize("command", ["serve", "why", "replay", "backup", "compile"])
+def test_help_shows_an_example(command: str) -> None:
+    assert "Example" in CliRunner().invoke(app, [command, "--help"]).stdout
+
+
+def test_settings_come_from_options_the_environment_and_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "driftsack.toml"
+    file.write_text('[serve]\nport = 1\nhost = "a"\nrate = 5\n')
+    monkeypatch.setenv("DRIFTSACK_PORT", "2")
+    monkeypatch.setenv("DRIFTSACK_LEASE", "20")
+    found = Settings(**merged({"host": "b", "store": None}, file, Settings._field_defaults))
+    assert (found.host, found.port, found.rate, found.lease) == ("b", 2, 5.0, 20.0)
+    file.write_text("[serve]\nprot = 1\n")
+    with pytest.raises(SettingError, match="prot"):
+        merged({}, file, Settings._field_defaults)
+    monkeypatch.setenv("DRIFTSACK_PORT", "many")
+    with pytest.raises(SettingError, match="port must be a number"):
+        merged({}, None, Settings._field_defaults)
+
+
+def test_compile() -> None:
+    found = CliRunner().invoke(app, ["compile", "UniformRandom"])
+    assert found.exit_code == 0
+    assert "UniformRandom" in found.stdout
+
+
+def test_the_tables_of_trials() -> None:
+    rows = [{"fault": "kill", "times": 1500, "seconds": 1.25, "clean": "yes"}]
+    page = Table("A title.", rows, "A machine.", True, "driftsack bench --faults").to_markdown()
+    assert "| kill | 1,500 | 1.25 | yes |" in page
+
+
+def test_what_if_agrees_with_what_was_earned(tmp_path: Path) -> None:
+    """The policy that wrote the journal would earn what it earned, within 5 standard errors."""
+    path = str(tmp_path / "s.db")
+    with serving(path) as live:
+        live.open("chat", budget={"usd": "1000"}, horizon=4000)
+        for _ in range(4):
+            found = live.call("POST", "/v1/campaigns/chat/exchange", {"ask": 1000})[1]["decisions"]
+            tells = [
+                {"decision": d["decision"], "reward": float(d["arm"] == "large"), "costs": {"usd": "0.01"}}
+                for d in found
+                if not d["skipped"]
+            ]
+            live.call("POST", "/v1/campaigns/chat/exchange", {"tells": tells})
+    command = ["campaign", "what-if", "chat", "--trials", "5", "--store", path, "--json"]
+    same = json.loads(CliRunner().invoke(app, [*command, "--policy", "UniformRandom"]).stdout)
+    assert abs(same["reward"] - same["campaign"]) < 5 * max(same["reward_se"], 0.01)
+    found = CliRunner().invoke(app, ["campaign", "what-if", "chat", "--policy", "Nobody", "--store", path])
+    assert found.exit_code == 1
+    assert "policy must be one of" in " ".join(found.stderr.split())

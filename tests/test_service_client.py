@@ -1,0 +1,133 @@
+"""The client: the same ask and tell as a learner, retries, and what happens when the service is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftsack.client import AsyncClient, Client, ServiceError, ServiceUnavailableError
+from driftsack.core.errors import SettingError
+from tests.live_service import Live, serving
+
+
+def client_of(live: Live, **settings: Any) -> Client:
+    return Client(live.url, live.key, "chat", **{"patience": 0.2, **settings})
+
+
+def decide(client: Client) -> Any:
+    while True:
+        decision = client.ask()
+        if decision.reason != "policy":
+            return decision
+
+
+def budget(live: Live) -> Any:
+    return live.call("GET", "/v1/campaigns/chat/budgets")[1]["budgets"][0]
+
+
+def test_ask_tell_and_forfeit_what_was_not_told(tmp_path: Path) -> None:
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        with client_of(live) as client:
+            decision = decide(client)
+            client.tell(decision, 1.0, {"usd": 0.02})
+            client.tell(decision, 1.0, {"usd": "0.02"})  # again
+            with pytest.raises(ServiceError, match="already-settled"):
+                client.tell(decision, 0.0, {"usd": 0.02})
+            client.cancel(decide(client))
+            client.extend(decide(client), 90)
+            assert budget(live)["reserved"] == "0.1"
+        assert (budget(live)["reserved"], budget(live)["spent"]) == ("0", "0.12")
+
+
+def test_async(tmp_path: Path) -> None:
+    async def play(live: Live) -> None:
+        async with AsyncClient(live.url, live.key, "chat") as client:
+            for _ in range(5):
+                decision = await client.ask()
+                await client.tell(decision, 1.0, {"usd": "0.02"})
+            await client.cancel(await client.ask())
+            await client.forfeit(await client.ask())
+
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        asyncio.run(play(live))
+        assert budget(live)["reserved"] == "0"
+
+
+def losing_answers(times: int) -> Callable[..., Any]:
+    """A way to send requests whose first answers are lost after the service has acted."""
+    send = Client._send
+    left = [times]
+
+    def lossy(self: Client, path: str, data: bytes, once: str) -> Any:
+        answer = send(self, path, data, once)
+        if left[0]:
+            left[0] -= 1
+            raise ConnectionResetError("the answer was lost")
+        return answer
+
+    return lossy
+
+
+def test_a_lost_answer_is_no_second_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        client = client_of(live, patience=5.0)
+        monkeypatch.setattr(Client, "_send", losing_answers(2))
+        decision = decide(client)
+        assert budget(live)["reserved"] == "0.1"
+        client.cancel(decision)
+        client.close()
+
+
+def test_a_client_that_repeats_without_its_key_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: each attempt has a key of its own, so a lost answer reserves twice."""
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        client = client_of(live, patience=5.0)
+        lossy, count = losing_answers(2), iter(range(100))
+        monkeypatch.setattr(Client, "_send", lambda self, path, data, _: lossy(self, path, data, f"k{next(count)}"))
+        decide(client)
+        assert budget(live)["reserved"] != "0.1"
+        client.close()
+
+
+def test_offline(tmp_path: Path) -> None:
+    """The service goes away: closed raises, open uses the default arm, stock uses what is reserved for it."""
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        closed, open_ = client_of(live), client_of(live, offline="open", default="small")
+        stock = client_of(live, offline="stock", stock=3)
+        first = decide(stock)
+        assert budget(live)["reserved"] == "0.4"
+    with pytest.raises(ServiceUnavailableError):
+        closed.ask()
+    decision = open_.ask()
+    assert (decision.name, decision.number) == ("small", None)
+    open_.tell(decision, 1.0, {"usd": 1})
+    used = [stock.ask() for _ in range(3)]
+    assert all(held.number is not None for held in used)
+    with pytest.raises(ServiceUnavailableError, match="no decision is in stock"):
+        stock.ask()
+    for held in (first, *used):
+        stock.tell(held, 1.0, {"usd": "0.05"})
+    with serving(str(tmp_path / "s.db")) as again:
+        port = again.url.rpartition(":")[2]
+        stock._parts = stock._parts._replace(netloc=f"127.0.0.1:{port}")
+        for client in (stock, closed, open_):
+            client.close()
+        here = Live(again.app, again.url, live.key)
+        assert (budget(here)["spent"], budget(here)["reserved"]) == ("0.2", "0")
+
+
+@pytest.mark.parametrize(
+    "settings", [{"url": "localhost"}, {"offline": "maybe"}, {"offline": "open"}, {"default": "small"}]
+)
+def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError):
+        Client(**{"url": "http://localhost:1", "key": "k", "campaign": "c", **settings})

@@ -1,0 +1,329 @@
+"""The owner of campaigns: durable answers, group commit, recovery, failover; with stores that break in between."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftsack.service import messages as ms
+from driftsack.service.campaign import Caller
+from driftsack.service.explain import replay
+from driftsack.service.journal import Segment, verify
+from driftsack.service.owned import Owned, ServiceClock
+from driftsack.service.owner import Keeper
+from driftsack.service.recovery import recover
+from driftsack.service.refusals import Refusal
+from driftsack.service.store import open_store
+from driftsack.service.store.interface import Owner, Store, UnavailableError
+from driftsack.service.store.sqlite import SQLiteStore
+from driftsack.service.trials.local_postgres import LocalPostgres
+from tests.campaigns import small
+
+ME = Owner("me", "http://me", 0.6)
+
+
+@asynccontextmanager
+async def keeping(store: Store, owner: Owner = ME, **settings: Any) -> AsyncIterator[Keeper]:
+    """A keeper that is stopped in the end."""
+    keeper = Keeper(store, owner, **settings)
+    await keeper.start()
+    try:
+        yield keeper
+    finally:
+        await keeper.stop()
+
+
+async def ask(keeper: Keeper, key: str = "", name: str = "chat") -> Any:
+    """Ask for a decision that the policy does not skip."""
+    for attempt in range(100):
+        found = await keeper.submit(name, ms.Ask(), Caller(f"{key}-{attempt}" if key else "", b"x"))
+        if found.reason != "policy":
+            return found
+    raise AssertionError
+
+
+async def until(check: Callable[[], bool], seconds: float = 10.0) -> None:
+    """Wait for something."""
+    for _ in range(int(seconds / 0.01)):
+        if check():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError
+
+
+class Breaking(SQLiteStore):
+    """A store whose commits fail when they are told to, before or after they are done."""
+
+    broken = ""
+    commits = 0
+
+    def append(self, segments: Sequence[Segment]) -> None:
+        self.commits += 1
+        if self.broken == "before":
+            raise UnavailableError("no answer")
+        super().append(segments)
+        if self.broken == "after":
+            raise UnavailableError("the connection was lost after the commit")
+
+    def claim(self, name: str, owner: Owner) -> Any:
+        if self.broken:
+            raise UnavailableError("no answer")
+        return super().claim(name, owner)
+
+
+def run(work: Any) -> Any:
+    return asyncio.run(work)
+
+
+def test_what_was_answered_is_there_after_a_restart(store_address: str) -> None:
+    async def play() -> None:
+        with closing(open_store(store_address)) as store:
+            async with keeping(store) as keeper:
+                await keeper.create("chat", small())
+                decision = await ask(keeper, "k")
+                await keeper.submit("chat", ms.Tell(1.0, {"usd": "0.02"}), number=decision.decision)
+                pending = await ask(keeper)
+        with closing(open_store(store_address)) as store:
+            async with keeping(store) as keeper:
+                book = keeper.owned["chat"].campaign.book
+                assert (book.told, book.pending) == (1, 1)
+                assert await ask(keeper, "k") == decision
+                await keeper.submit("chat", ms.Tell(1.0, {"usd": "0.03"}), number=pending.decision)
+                assert store.budgets("chat")[0, 0][1:] == (0, 5 * 10**11, 0)
+
+    run(play())
+
+
+def test_a_crash_without_a_snapshot_loses_nothing(store_address: str) -> None:
+    """The process ends without ``stop``; the next one replays the journal and continues bit for bit."""
+
+    async def play() -> None:
+        with closing(open_store(store_address)) as store:
+            keeper = Keeper(store, ME)
+            await keeper.start()
+            await keeper.create("chat", small())
+            for k in range(5):
+                await ask(keeper, f"k{k}")
+            before = keeper.owned["chat"].campaign.learner.state_hash()
+            for task in keeper._tasks:
+                task.cancel()
+            async with keeping(store) as again:
+                assert again.owned["chat"].campaign.learner.state_hash() == before
+                assert again.owned["chat"].campaign.book.divergences == 0
+                verify(store.segments("chat"))
+
+    run(play())
+
+
+def test_requests_share_commits(tmp_path: Path) -> None:
+    async def play() -> None:
+        with closing(Breaking(tmp_path / "s.db")) as store:
+            async with keeping(store) as keeper:
+                await keeper.create("chat", small(budget={"usd": "100"}))
+                await asyncio.gather(*(ask(keeper) for _ in range(200)))
+                assert store.commits < 20
+                verify(store.segments("chat"))
+
+    run(play())
+
+
+async def faulty_settled(_: Owned) -> None:
+    """The planted fault: answer before the commit."""
+
+
+@pytest.mark.parametrize("answers_early", [False, True])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_failed_commit_is_not_answered_and_the_campaign_is_rebuilt(
+    tmp_path: Path, when: str, answers_early: bool
+) -> None:
+    """No acknowledged decision is lost; an owner that answers before the commit is caught."""
+
+    async def play() -> bool:
+        with closing(Breaking(tmp_path / "s.db")) as store:
+            async with keeping(store) as keeper:
+                if answers_early:
+                    keeper.settled = faulty_settled  # type: ignore[assignment, method-assign]
+                await keeper.create("chat", small())
+                acknowledged = [(await ask(keeper, "first")).decision]
+                await asyncio.sleep(0.2)
+                store.broken = when
+                with suppress(Refusal):
+                    acknowledged.append((await ask(keeper, "second")).decision)
+                await until(lambda: "chat" not in keeper.owned)
+                assert keeper.is_ready is False
+                with pytest.raises(Refusal, match="taken over"):
+                    await ask(keeper)
+                store.broken = ""
+                await until(lambda: "chat" in keeper.owned)
+                await until(lambda: keeper.owned["chat"].is_durable)
+                kept = set(keeper.owned["chat"].campaign.book.open)
+                again = await ask(keeper, "second")  # with its key: the same decision if it was made
+                assert again.decision is not None
+                assert (again.decision in kept) == (when == "after")
+                verify(store.segments("chat"))
+                return set(acknowledged) <= kept
+
+    nothing_lost = run(play())
+    assert nothing_lost == (not answers_early or when == "after")
+
+
+def test_a_corrupt_snapshot_is_left_out_and_a_cut_journal_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+
+    async def play() -> None:
+        with closing(SQLiteStore(path)) as store:
+            async with keeping(store, snapshot_every=5) as keeper:
+                await keeper.create("chat", small(budget={"usd": "10"}))
+                for _ in range(30):
+                    await ask(keeper)
+                before = keeper.owned["chat"].campaign.learner.state_hash()
+            assert len(list(store.snapshots("chat"))) == 3
+
+        def damage(*statements: str) -> None:
+            with closing(sqlite3.connect(path)) as file, file:
+                for statement in statements:
+                    file.execute(statement)
+
+        damage("UPDATE snapshot SET body = zeroblob(1000) WHERE seq = (SELECT max(seq) FROM snapshot)")
+        with closing(SQLiteStore(path)) as store:
+            row = store.campaigns()[0]
+            assert recover(store, row).learner.state_hash() == before
+            assert recover(store, row, snapshots=False).learner.state_hash() == before
+        damage("DELETE FROM snapshot", "DELETE FROM segment WHERE first = (SELECT max(first) FROM segment)")
+        with closing(SQLiteStore(path)) as store:
+            async with keeping(store) as keeper:
+                with pytest.raises(Refusal, match="restore it from a backup") as error:
+                    await ask(keeper)
+                assert error.value.kind == "damaged"
+                assert keeper.is_ready
+
+    run(play())
+
+
+def test_budgets_that_do_not_match_the_journal_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+
+    async def play() -> None:
+        with closing(SQLiteStore(path)) as store:
+            async with keeping(store) as keeper:
+                await keeper.create("chat", small())
+                await ask(keeper)
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE budget SET granted = 2 * granted")
+        with closing(SQLiteStore(path)) as store:
+            async with keeping(store) as keeper:
+                assert "budget in the store" in keeper.damaged["chat"]
+
+    run(play())
+
+
+class Times:
+    """Two clocks that a test moves."""
+
+    wall = 1_700_000_000.0
+    monotonic = 50.0
+
+    def clock(self) -> ServiceClock:
+        return ServiceClock(lambda: self.wall, lambda: self.monotonic)
+
+
+@pytest.mark.parametrize("jump", [3600, -3600, 86400, -86400])
+def test_a_jump_of_the_clock_expires_and_refills_nothing(tmp_path: Path, jump: float) -> None:
+    """While the service runs, and across a restart, after which leases wait for 30 seconds more."""
+    times = Times()
+
+    async def play() -> None:
+        for life in range(2):
+            with closing(SQLiteStore(tmp_path / "s.db")) as store:
+                async with keeping(store, clock=times.clock()) as keeper:
+                    await keeper.create("chat", small(lease=60, late=600))
+                    if not life:
+                        await ask(keeper)
+                    times.wall += jump
+                    await asyncio.sleep(0.4)
+                    book = keeper.owned["chat"].campaign.book
+                    assert (book.pending, book.expired, book.season) == (1, 0, 0)
+                    times.monotonic += 59 + 30 * life
+                    await asyncio.sleep(0.4 * life)
+                    assert book.pending == 1
+                    if life:
+                        times.monotonic += 61
+                        await until(lambda: keeper.owned["chat"].campaign.book.expired == 1)
+
+    run(play())
+
+
+def test_a_replica_takes_over_and_the_old_owner_is_fenced(postgres: LocalPostgres) -> None:
+    """The owner stops to answer for longer than its lease; when it wakes up, it may write nothing."""
+    address = postgres.new_database()
+    other = Owner("other", "http://other", 0.6)
+
+    async def play() -> None:
+        with closing(open_store(address)) as mine, closing(open_store(address)) as theirs:
+            async with keeping(mine) as first:
+                await first.create("chat", small())
+                decision = await ask(first, "k")
+                async with keeping(theirs, other) as second:
+                    await asyncio.sleep(1.0)
+                    assert not second.owned  # as long as the owner says that it is there
+                    assert second.foreign == {"chat": "http://me"}
+                    asleep = [task for task in first._tasks if "_extend" in repr(task)]
+                    for task in asleep:
+                        task.cancel()
+                    await until(lambda: "chat" in second.owned)
+                    assert await ask(second, "k") == decision
+                    with pytest.raises(Refusal) as error:
+                        await ask(first)
+                    assert error.value.status == 503
+                    await second.submit("chat", ms.Tell(1.0, {"usd": "0.1"}), number=decision.decision)
+                    await asyncio.sleep(1.0)
+                    assert not first.owned  # it does not steal it back
+                    assert theirs.campaigns()[0].owner == "other"
+            verify(theirs.segments("chat"))
+
+    run(play())
+
+
+def test_the_database_restarts_and_the_service_goes_on(postgres: LocalPostgres) -> None:
+    address = postgres.new_database()
+
+    async def play() -> None:
+        with closing(open_store(address)) as store:
+            async with keeping(store) as keeper:
+                await keeper.create("chat", small())
+                first = await ask(keeper, "k")
+                await asyncio.to_thread(postgres.restart, True)
+                for _ in range(100):
+                    try:
+                        again = await ask(keeper, "k")
+                        other = await ask(keeper, "l")
+                        break
+                    except Refusal:
+                        await asyncio.sleep(0.05)
+                assert again == first
+                assert other.decision > first.decision
+                verify(store.segments("chat"))
+
+    run(play())
+
+
+def test_the_database_of_an_earlier_release_is_read(tmp_path: Path) -> None:
+    """A store with schema 1, as the release that introduced it wrote it, replays bit for bit and goes on."""
+    copy = tmp_path / "s.db"
+    copy.write_bytes((Path(__file__).parent / "data" / "service-schema-1.db").read_bytes())
+
+    async def play() -> None:
+        with closing(SQLiteStore(copy)) as store:
+            assert replay(store, "chat").divergences == 0
+            async with keeping(store) as keeper:
+                book = keeper.owned["chat"].campaign.book
+                assert (book.number, book.told) == (12, 8)
+                assert (await ask(keeper)).decision > 12
+
+    run(play())
