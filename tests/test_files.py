@@ -122,6 +122,7 @@ print(len(damaged_files.attack(120).failures))
         ({"content": {"problem": {**PROBLEM.to_dict(), "arms": 10**9}}}, "larger than its file"),
         ({"content": {"fallbacks": float("inf")}}, "fallbacks must be a whole number"),
         ({"content": {"lineage": "x"}}, "lineage"),
+        ({"content": {"problem": {**PROBLEM.to_dict(), "cost_max": None}}}, "a setting without a value"),
         ({"pending__epoch": -1}, r"pending.epoch must lie in"),
         ({"content": {"rng": {}}}, "inconsistent"),
     ],

@@ -126,6 +126,8 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
         given = content["problem"].get(count, 0)
         if isinstance(given, int) and given > max(SMALL, size):  # before the names of the arms are made
             raise ValueError("the learner would be larger than its file")
+    if layout == LAYOUT and None in content["problem"].values():
+        raise ValueError("the problem has a setting without a value")
     problem = Problem.from_dict(content["problem"])
     policy = from_spec(content["policy"])
     _check_sizes(policy, problem, size)
