@@ -363,7 +363,7 @@ class Keeper:
     async def _extend_for_ever(self) -> None:
         """Go on owning what is owned, and take over what is not."""
         while True:
-            await asyncio.sleep(self.owner.lease / 3)
+            await asyncio.sleep(self.owner.lease / 5)
             try:
                 names = list(self.owned)
                 kept = set(await self.in_thread(self.store.extend, names, self.owner))
