@@ -36,7 +36,7 @@ from driftsack.service.store.interface import (
 Result = TypeVar("Result")
 Batch = list[tuple[Owned, Segment, SnapshotRow | None]]
 SNAPSHOT_EVERY: Final = 10_000
-GATHER: Final = 0.003  # seconds in which requests may join a commit
+GATHER: Final = 0.001  # seconds in which requests may join a commit
 CHECK_DUE: Final = 0.25  # seconds between looks at the leases
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover
 log = logging.getLogger("driftsack.service")
