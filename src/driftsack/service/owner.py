@@ -36,7 +36,7 @@ from driftsack.service.store.interface import (
 Result = TypeVar("Result")
 Batch = list[tuple[Owned, Segment, SnapshotRow | None]]
 SNAPSHOT_EVERY: Final = 10_000
-GATHER: Final = 0.003  # seconds in which requests may join a commit
+GATHER: Final = 0.001  # seconds in which requests may join a commit
 CHECK_DUE: Final = 0.25  # seconds between looks at the leases
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover
 log = logging.getLogger("driftsack.service")
@@ -363,7 +363,7 @@ class Keeper:
     async def _extend_for_ever(self) -> None:
         """Go on owning what is owned, and take over what is not."""
         while True:
-            await asyncio.sleep(self.owner.lease / 3)
+            await asyncio.sleep(self.owner.lease / 5)
             try:
                 names = list(self.owned)
                 kept = set(await self.in_thread(self.store.extend, names, self.owner))
