@@ -80,7 +80,7 @@ def judge(statement: Statement, effort: Effort) -> Finding:
 def verify(
     effort: Effort, only: str | None = None, progress: Callable[[str, int, int], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Check statements of the paper, as many at once as there are cores.
+    """Check statements of the paper; in a whole run, as many at once as there are cores.
 
     Args:
         effort: How many instances and trials to use, and the seed.
@@ -94,7 +94,8 @@ def verify(
     'holds'
     """
     statements, rows = select_statements(only), []
-    with ThreadPoolExecutor(cores()) as pool:  # kernels and HiGHS release the GIL
+    workers = 1 if effort.quick else cores()  # long kernels release the GIL; short checks only wait for each other
+    with ThreadPoolExecutor(workers) as pool:
         pending = [pool.submit(_row, statement, effort) for statement in statements]
         try:
             for position, (statement, row) in enumerate(zip(statements, pending, strict=True)):
