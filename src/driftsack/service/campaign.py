@@ -215,7 +215,7 @@ class Campaign:
                 self.happen(journal.Dropped(numbers=dropped, **_common(now, NOBODY)))
 
     def _refill(self, now: Now) -> None:
-        """Begin the season that the present time belongs to; seasons that nobody saw are left out."""
+        """Begin the season that the present time belongs to; seasons without requests are left out."""
         refill = self.config.refill
         if refill is None or self.book.state in ("draining", "closed"):
             return

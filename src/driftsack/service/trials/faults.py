@@ -91,7 +91,7 @@ def race_for_the_last(folder: Path, times: int, clients: int, progress: Progress
 
 
 def restart_database(folder: Path, times: int, clients: int, progress: Progress) -> dict[str, Any]:
-    """Restart PostgreSQL under load, every second time without a word, and measure until the service answers again."""
+    """Restart PostgreSQL under load, every second time abruptly, and measure until the service answers again."""
     server = LocalPostgres(Path(tempfile.mkdtemp(dir=folder)))
     try:
         store = server.new_database()
