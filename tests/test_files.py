@@ -114,6 +114,8 @@ print(len(damaged_files.attack(120).failures))
         ({"state__first__latest": 7}, "first pulls that are left"),
         ({"ledgers__charged": -1}, "charged must lie in"),
         ({"ledgers__granted": 2**63 - 1}, "granted must lie in"),
+        ({"ledgers__spent": 0.0}, "must be near the exact ones"),
+        ({"ledgers__spent": np.nan}, "must be near the exact ones"),
         ({"desk__cost_unit": 1e9}, "cost_unit must lie in"),
         ({"desk__cost_unit": np.nan}, "cost_unit must lie in"),
         ({"arms__worst": -7}, "worst must lie in"),
@@ -206,6 +208,15 @@ def test_files_of_layout_3_are_read(name: str, arms: list[int]) -> None:
     for decision in learner.pending:
         learner.tell(decision, 0.5, [0.25, 0.25])
     assert play(learner, 12, seed=1) == arms
+
+
+def test_files_of_layout_4_are_read() -> None:
+    """A learner with decisions of two seasons, written before files held the sums that policies plan with."""
+    learner = ds.Learner.load(DATA / "learner-layout-4" / "sliding-window-ucb.npz", read_only=True)
+    assert (learner.round, len(learner.pending), learner.problem.arm_names) == (28, 2, ("a", "b", "c"))
+    for decision in learner.pending:
+        learner.tell(decision, 0.5, [0.25, 0.25])
+    assert play(learner, 12, seed=1) == [2, 2, 2, 1, 0, 2, 2, 0, 2, 2, 2, 1]
 
 
 def test_bytes_copies_and_pickles_continue_bit_for_bit() -> None:

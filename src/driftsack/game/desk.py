@@ -21,7 +21,7 @@ from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.admission import admit, serve, skip_probability
 from driftsack.game.amounts import MOST_UNITS, cost_units
-from driftsack.game.ledger import Ledger, set_spending
+from driftsack.game.ledger import Ledger, add_cost, set_spending
 from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import Terms, new_outcome, open_round
 from driftsack.numerics.compiled import kernel
@@ -298,12 +298,11 @@ def charge_decision(ledger: Ledger, desk: Desk, slot: int) -> bool:
     reserved, overran = desk.awaited.reserved, False
     for j in range(desk.units.size):
         kept = max(reserved[slot, j], 0)
-        spent = ledger.charged[j]
         if desk.awaited.status[slot] == FORFEITED:
-            spent -= kept
+            set_spending(ledger, j, ledger.charged[j] - kept)
         else:
             ledger.reserved[j] -= kept
-        set_spending(ledger, j, spent + desk.units[j])
+        add_cost(ledger, j, desk.units[j], desk.given[j] / ledger.cost_max[j])
         if 0 <= reserved[slot, j] < desk.units[j]:
             overran = True
             desk.overruns.excess[j] += desk.units[j] - kept

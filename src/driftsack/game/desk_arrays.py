@@ -23,6 +23,7 @@ ROWS: Final = Awaited._fields[:-2]
 SETTLED: Final = ("number", "epoch", "kind", "outcome")
 LARGEST_RATE: Final = 1e70  # in units of cost_max; the grid of a ledger allows no larger budgets
 OVERRUNS: Final = ("decisions", "excess", "clipped")
+SUMS: Final = 1e-9  # relative error of a sum of floats, over more rounds than are ever played
 
 
 def desk_arrays(desk: Desk, terms: Terms) -> Stored:
@@ -163,6 +164,9 @@ def check_ledgers(desk: Desk, past: Mapping[int, Ledger], ledger: Ledger) -> Non
     for number, own in ledgers.items():
         check_array("ledgers.granted", own.granted, (0, MOST_UNITS))
         check_array("ledgers.charged", own.charged, (0, MOST_UNITS))
+        rounded = desk.begun[0] + 1 + SUMS * own.charged  # the exact amounts are rounded up to the grid
+        if not (np.abs(own.spent * own.per_cost - own.charged) <= rounded).all():
+            raise ValueError("the sums of floats in ledgers.spent must be near the exact ones in ledgers.charged")
         slots = used[(seasons == number) & (desk.awaited.status[used] == PENDING)]
         own.reserved[:] = _reserved(desk.awaited.reserved[slots])
 

@@ -1,6 +1,7 @@
 """The ledger: spending and reservations of each budget, when a round may begin, and when the game ends.
 
-Amounts are whole numbers of grid units (:mod:`driftsack.game.amounts`), so sums and comparisons are exact.
+Amounts are whole numbers of grid units (:mod:`driftsack.game.amounts`), so sums and comparisons are exact. Policies plan
+with sums of floats beside them, because the next decision would have to wait for the conversion of an exact sum.
 
 *Stop rule* (the paper's): the round whose costs would exceed a budget is not charged, earns nothing and ends the game.
 
@@ -30,7 +31,7 @@ class Ledger(NamedTuple):
 
     Attributes:
         budget: (d,) the budgets in units of ``cost_max``, for planning; ``granted`` decides.
-        spent: (d,) the spending in units of ``cost_max``, for planning; ``charged`` decides.
+        spent: (d,) the spending in units of ``cost_max``, a sum of floats for planning; ``charged`` decides.
         granted: (d,) the budgets in grid units.
         charged: (d,) the spending in grid units.
         reserved: (d,) the reservations for decisions whose outcome is pending, in grid units.
@@ -144,10 +145,17 @@ def reset_account(ledger: Ledger, j: int, budget: float) -> None:
 
 
 @kernel
+def add_cost(ledger: Ledger, j: int, units: int, cost: float) -> None:
+    """Add a cost to the spending of resource ``j``: ``units`` on the grid, ``cost`` in units of ``cost_max``."""
+    ledger.charged[j] += units
+    ledger.spent[j] += cost
+
+
+@kernel
 def charge(ledger: Ledger, costs: Floats) -> None:
     """Add ``costs``, in units of ``cost_max``, to the spending."""
     for j in range(costs.size):
-        set_spending(ledger, j, ledger.charged[j] + units_of_cost(ledger, j, costs[j]))
+        add_cost(ledger, j, units_of_cost(ledger, j, costs[j]), costs[j])
 
 
 @kernel

@@ -28,9 +28,10 @@ from driftsack.policies.layout_3 import upgraded
 from driftsack.policies.policy import Policy, from_spec
 from driftsack.policies.requests import Clock
 
-LAYOUT: Final = 4
-OLDER: Final = (3,)
+LAYOUT: Final = 5
+OLDER: Final = (3, 4)  # 3 had no desk, 4 no sums of floats in the ledgers
 KIND: Final = "learner"
+LEDGER_ARRAYS: Final = ("granted", "charged", "spent")
 LARGEST_HORIZON: Final = 2**53
 SMALL: Final = 10**5  # entries of a table of arms and resources that are allocated whatever the length of the file
 HEX_DIGITS: Final = 16  # of a lineage
@@ -91,7 +92,7 @@ def _arrays(snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
     found = arrays(engine.state, "state") | desk_arrays(engine.desk, engine.terms)
     past = _past(engine)
     ledgers = [season.ledger for _, season in past] + [engine.ledger]
-    for name in ("granted", "charged"):
+    for name in LEDGER_ARRAYS:
         found[f"ledgers.{name}"] = np.array([getattr(ledger, name) for ledger in ledgers])
     found["ledgers.seasons"] = np.array([*(number for number, _ in past), int(engine.desk.season[0])])
     found |= {"arms.offered": engine.offered, "arms.worst": engine.worst}
@@ -126,13 +127,13 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
         given = content["problem"].get(count, 0)
         if isinstance(given, int) and given > max(SMALL, size):  # before the names of the arms are made
             raise ValueError("the learner would be larger than its file")
-    if layout == LAYOUT and None in content["problem"].values():
+    if layout > 3 and None in content["problem"].values():
         raise ValueError("the problem has a setting without a value")
     problem = Problem.from_dict(content["problem"])
     policy = from_spec(content["policy"])
     _check_sizes(policy, problem, size)
     given = dict(stored)
-    if layout in OLDER:
+    if layout == 3:
         content, stored = upgraded(content, stored, problem, policy.new_state(problem))
     rng = generator(0)
     rng.bit_generator.state = content["rng"]
@@ -143,7 +144,7 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
     same = unit.shape == (problem.resources,) and (unit == problem.cost_max).all()
     engine = Engine(policy, problem, flag(content["safe"], "safe"), rng, None if same else unit)
     new_state = copy_state(engine.state)
-    _fill(engine, stored, strict=layout == LAYOUT)
+    _fill(engine, stored, layout=layout)
     _check_plan(engine, problem)
     _set_rollovers(engine, content["rollovers"])
     engine.fallbacks = whole(content["fallbacks"], "fallbacks", at_least=0)
@@ -152,8 +153,11 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
     engine.most = engine.most_amounts(engine.worst)
     engine.restore_terms()
     engine.pin()
-    if layout == LAYOUT:
-        _check_same(_arrays(Snapshot(problem, engine, clock, "")), given)
+    built = _arrays(Snapshot(problem, engine, clock, ""))
+    if layout == 4:
+        given["ledgers.spent"] = built["ledgers.spent"]
+    if layout > 3:
+        _check_same(built, given)
     lineage = content["lineage"]
     if len(lineage) != HEX_DIGITS or int(lineage, 16) < 0:
         raise ValueError("the lineage must have 16 hexadecimal digits")
@@ -180,26 +184,26 @@ def _check_sizes(policy: Policy, problem: Problem, size: int) -> None:
         raise ValueError("the learner would be larger than its file")
 
 
-def _fill(engine: Engine, stored: dict[str, npt.NDArray[Any]], strict: bool) -> None:
+def _fill(engine: Engine, stored: dict[str, npt.NDArray[Any]], layout: int) -> None:
     """Copy the arrays of a file into those of a new learner.
 
     Args:
         engine: The engine of a new learner.
         stored: The arrays; those that are used are removed, except for the arrivals.
-        strict: Whether the state must have every array, and no other.
+        layout: The layout of the file; that of layout 3 may lack arrays of the state, or have others.
     """
     known = arrays(engine.state, "state")
     given = {name: stored.pop(name) for name in list(stored) if name.startswith("state.")}
-    if strict and known.keys() != given.keys():
+    if layout > 3 and known.keys() != given.keys():
         raise ValueError(f"expected arrays {sorted(known)}, got {sorted(given)}")
     shared = known.keys() & given.keys()
     put_back({name: known[name] for name in shared}, {name: given[name] for name in shared})
-    if not strict:
+    if layout == 3:
         _derive_accounts(engine.state)
     put_back({"arms.offered": engine.offered, "arms.worst": engine.worst}, stored)
     check_array("arms.worst", engine.worst, (-1, 8 * 10**18))
     engine.desk = fill_desk(engine.desk, engine.terms, stored, engine.offered.size)
-    _fill_ledgers(engine, stored)
+    _fill_ledgers(engine, stored, layout)
     check_ledgers(engine.desk, {number: season.ledger for number, season in engine.past.items()}, engine.ledger)
 
 
@@ -211,20 +215,22 @@ def _derive_accounts(state: Any) -> None:
             part.charged[:] = np.rint(part.spent * part.per_cost)
 
 
-def _fill_ledgers(engine: Engine, stored: dict[str, npt.NDArray[Any]]) -> None:
+def _fill_ledgers(engine: Engine, stored: dict[str, npt.NDArray[Any]], layout: int) -> None:
     """Rebuild the ledgers of the present and of earlier seasons."""
     seasons = stored["ledgers.seasons"]
     if seasons.ndim != 1 or not seasons.size or (np.diff(seasons) <= 0).any() or seasons[-1] != engine.desk.season[0]:
         raise ValueError("the seasons must be in order and end with the present one")
     ledgers = [copy_state(engine.ledger) for _ in seasons[:-1]] + [engine.ledger]
-    for name in ("granted", "charged"):
-        put_back({f"ledgers.{name}": np.zeros((seasons.size, engine.ledger.granted.size), dtype=np.int64)}, stored)
+    if layout < LAYOUT:
+        stored["ledgers.spent"] = stored["ledgers.charged"] / engine.ledger.per_cost
+    for name in LEDGER_ARRAYS:
+        like = getattr(engine.ledger, name)
+        put_back({f"ledgers.{name}": np.zeros((seasons.size, like.size), dtype=like.dtype)}, stored)
         for ledger, row in zip(ledgers, stored[f"ledgers.{name}"], strict=True):
             getattr(ledger, name)[:] = row
     for ledger in ledgers:
         for j in range(ledger.granted.size):
             ledger.budget[j] = planning_units(ledger, j, ledger.granted[j])
-            ledger.spent[j] = planning_units(ledger, j, ledger.charged[j])
     engine.past = {int(n): Season(ledger, 0.0) for n, ledger in zip(seasons[:-1], ledgers[:-1], strict=True)}
 
 
