@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from driftsack import policies  # isort: skip  (before authoring, which a policy may import)
 from driftsack import authoring, benchmarks, datasets, instances, logs, lp, measures, theory
 from driftsack.advice import Advice, advise
-from driftsack.core import SKIP, Decision, Instance, Problem, errors
+from driftsack.core import SKIP, ContextualInstance, Decision, Encoder, Instance, Problem, errors
 from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
 from driftsack.measures import variation
@@ -36,9 +36,11 @@ __all__ = [
     "SKIP",
     "Adaptive",
     "Advice",
+    "ContextualInstance",
     "Decision",
     "DetectAndRestart",
     "DriftsackError",
+    "Encoder",
     "Instance",
     "Learner",
     "NaiveUCB",

@@ -8,18 +8,22 @@ from driftsack.benchmarks.benchmark import Benchmark
 from driftsack.benchmarks.dynamic_program import dynamic_program
 from driftsack.benchmarks.fixed_distribution import FixedDistribution, fixed_distribution
 from driftsack.benchmarks.hard_fixed_distribution import hard_fixed_distribution
+from driftsack.benchmarks.lp_contextual import ContextValue, lp_contextual, value_of_context
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.benchmarks.lp_static import lp_static
 from driftsack.benchmarks.single_step import SingleStep, single_step
 
 __all__ = [
     "Benchmark",
+    "ContextValue",
     "FixedDistribution",
     "SingleStep",
     "dynamic_program",
     "fixed_distribution",
     "hard_fixed_distribution",
+    "lp_contextual",
     "lp_dynamic",
     "lp_static",
     "single_step",
+    "value_of_context",
 ]

@@ -17,18 +17,39 @@ from the data. The computation takes about 20 to 60 passes of K m d operations.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
 from driftsack.benchmarks.benchmark import Benchmark, relative_gap
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.instance import Instance
+from driftsack.core.problem import Problem
 from driftsack.game.units import prices_in_units, units_of
 from driftsack.numerics.bundle import Minimum, minimise
 from driftsack.numerics.compiled import kernel
 
 GROUPS_PER_RESOURCE: Final = 4
+
+
+class Rows(Protocol):
+    """The rows of a linear program over a horizon; an instance has them."""
+
+    @property
+    def problem(self) -> Problem:
+        """Budgets, horizon and units."""
+
+    @property
+    def unit_rewards(self) -> Floats:
+        """(K, m) mean rewards, normalised to [0, 1]."""
+
+    @property
+    def unit_costs(self) -> Floats:
+        """(K, d, m) mean costs, normalised to [0, 1]."""
+
+    @property
+    def rounds(self) -> Ints | Floats:
+        """(K,) the number of rounds of each row, or its expectation."""
 
 
 @kernel
@@ -52,7 +73,7 @@ def best_response(rewards: Floats, costs: Floats, k: int, prices: Floats, scores
 
 @kernel
 def evaluate_responses(
-    rewards: Floats, costs: Floats, rounds: Ints, prices: Floats, scores: Floats, values: Floats, usage: Floats
+    rewards: Floats, costs: Floats, rounds: Ints | Floats, prices: Floats, scores: Floats, values: Floats, usage: Floats
 ) -> None:
     """Write each group's sum of n_k max(0, best score) and the resources that its best responses use.
 
@@ -106,23 +127,38 @@ def lp_dynamic(instance: Instance, tolerance: float = 1e-9, most_passes: int = 1
     >>> round(best.value, 6), best.gap <= 1e-9, best.plan.round(6).tolist()
     (5000.0, True, [[0.5, 0.5], [0.0, 1.0]])
     """
-    problem = instance.problem
+    return solve_rows(instance, "LP-Dynamic", tolerance, most_passes)
+
+
+def solve_rows(rows: Rows, name: str, tolerance: float, most_passes: int) -> Benchmark:
+    """Solve the linear program over some rows.
+
+    Args:
+        rows: The rows.
+        name: The name of the benchmark.
+        tolerance: The relative gap at which to stop.
+        most_passes: The largest number of passes over the rows.
+
+    Returns:
+        The benchmark, with prices and the plan of each row.
+    """
+    problem = rows.problem
     budget = problem.unit_budget
     positive = budget > 0
     rate = budget[positive] / problem.horizon
-    costs = instance.unit_costs
-    rewards = exclude_unaffordable(instance.unit_rewards, costs, ~positive)
-    minimum = _minimise_dual(rewards, costs, instance.rounds, rate, positive, tolerance, most_passes)
+    costs = rows.unit_costs
+    rewards = exclude_unaffordable(rows.unit_rewards, costs, ~positive)
+    minimum = _minimise_dual(rewards, costs, rows.rounds, rate, positive, tolerance, most_passes)
     prices = np.zeros(problem.resources)
     prices[positive] = minimum.point / rate
-    prices[~positive] = exclusion_prices(instance.unit_rewards, costs[:, ~positive])
+    prices[~positive] = exclusion_prices(rows.unit_rewards, costs[:, ~positive])
     plan = _plan(rewards, costs, minimum, rate, positive)
-    reward, spent = plan_totals(instance, plan)
+    reward, spent = plan_totals(rows, plan)
     feasible_share = min(1.0, float(np.min(budget[positive] / np.maximum(spent[positive], 1e-300), initial=1.0)))
     plan *= feasible_share
-    value = dual_value(instance, prices)
+    value = dual_value(rows, prices)
     return Benchmark(
-        "LP-Dynamic",
+        name,
         value * problem.reward_max,
         relative_gap(value, feasible_share * reward, problem.horizon),
         prices_in_units(units_of(problem), prices),
@@ -134,7 +170,7 @@ def lp_dynamic(instance: Instance, tolerance: float = 1e-9, most_passes: int = 1
 def _minimise_dual(
     rewards: Floats,
     costs: Floats,
-    rounds: Ints,
+    rounds: Ints | Floats,
     rate: Floats,
     positive: Bools,
     tolerance: float,
@@ -142,7 +178,7 @@ def _minimise_dual(
 ) -> Minimum:
     """Minimise the dual over z = q b in the unit cube, for the resources with a positive budget."""
     rows, arms = rewards.shape
-    horizon = int(rounds.sum())
+    horizon = float(rounds.sum())
     groups = group_count(rows, rate.size)
     unit = horizon / groups  # scales the values of the master program to the order of 1
     scores, prices = np.zeros(arms), np.zeros(positive.size)
@@ -189,15 +225,15 @@ def exclusion_prices(rewards: Floats, costs: Floats) -> Floats:
     return smallest
 
 
-def plan_totals(instance: Instance, plan: Floats) -> tuple[float, Floats]:
+def plan_totals(rows: Rows, plan: Floats) -> tuple[float, Floats]:
     """The reward and the costs (d,) of a plan (K, m) over the horizon, normalised to [0, 1]."""
-    weighted = plan * instance.rounds[:, None]
-    return float(np.vdot(instance.unit_rewards, weighted)), np.einsum("kji,ki->j", instance.unit_costs, weighted)
+    weighted = plan * rows.rounds[:, None]
+    return float(np.vdot(rows.unit_rewards, weighted)), np.einsum("kji,ki->j", rows.unit_costs, weighted)
 
 
-def dual_value(instance: Instance, prices: Floats) -> float:
+def dual_value(rows: Rows, prices: Floats) -> float:
     """phi(q), an upper bound of the reward of every plan for any prices q >= 0, normalised to [0, 1]."""
     values, usage = np.zeros(1), np.zeros((1, prices.size))
-    rewards, costs = instance.unit_rewards, instance.unit_costs
-    evaluate_responses(rewards, costs, instance.rounds, prices, np.zeros(instance.arms), values, usage)
-    return float(instance.problem.unit_budget @ prices + values[0])
+    rewards, costs = rows.unit_rewards, rows.unit_costs
+    evaluate_responses(rewards, costs, rows.rounds, prices, np.zeros(rewards.shape[1]), values, usage)
+    return float(rows.problem.unit_budget @ prices + values[0])

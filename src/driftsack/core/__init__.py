@@ -1,7 +1,9 @@
-"""``Problem``, ``Instance``, ``Decision``, errors, array types, checks, seeding and the file format."""
+"""The nouns of the library, errors, array types, checks, seeding and the file format."""
 
+from driftsack.core.contextual import ContextualInstance
 from driftsack.core.decision import SKIP, Decision
+from driftsack.core.encoder import Encoder
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 
-__all__ = ["SKIP", "Decision", "Instance", "Problem"]
+__all__ = ["SKIP", "ContextualInstance", "Decision", "Encoder", "Instance", "Problem"]

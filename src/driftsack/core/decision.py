@@ -29,6 +29,7 @@ class Decision:
         source: Which learner made the decision, and in which of its lives: a learner that is loaded, copied or forked
             begins a new one, so that decisions made after a snapshot are not confused with those made after loading it.
         reserved: (d,) what is reserved for the decision, the most that it may cost; NaN where that is not known.
+        context: (n,) the features of the request as numbers; None if the problem has none.
     """
 
     round: int
@@ -38,6 +39,7 @@ class Decision:
     name: str | None = None
     source: str = ""
     reserved: Floats = field(default_factory=lambda: np.zeros(0))
+    context: Floats | None = None
 
     @property
     def skipped(self) -> bool:
@@ -62,6 +64,7 @@ class Decisions(Sequence[Decision]):
         reserved: (n, d) what is reserved for each decision.
         arm_names: The names of the arms.
         source: As in :class:`Decision`.
+        contexts: (n, f) the features of the requests; None if the problem has none.
     """
 
     rounds: Ints
@@ -71,6 +74,7 @@ class Decisions(Sequence[Decision]):
     reserved: Floats
     arm_names: tuple[str, ...]
     source: str
+    contexts: Floats | None = None
 
     @property
     def skipped(self) -> Bools:
@@ -101,7 +105,8 @@ class Decisions(Sequence[Decision]):
             arm = int(self.arms[index])
             name = None if arm == SKIP else self.arm_names[arm]
             rows = self.mixes[index], self.prices[index]
-            return Decision(int(self.rounds[index]), arm, *rows, name, self.source, self.reserved[index])
+            context = None if self.contexts is None else self.contexts[index]
+            return Decision(int(self.rounds[index]), arm, *rows, name, self.source, self.reserved[index], context)
         return Decisions(
             rounds=read_only(self.rounds[index]),
             arms=read_only(self.arms[index]),
@@ -110,6 +115,7 @@ class Decisions(Sequence[Decision]):
             reserved=read_only(self.reserved[index]),
             arm_names=self.arm_names,
             source=self.source,
+            contexts=None if self.contexts is None else read_only(self.contexts[index]),
         )
 
 

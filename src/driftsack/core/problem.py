@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import above_zero, vector, whole
+from driftsack.core.encoder import MOST_FEATURES, Encoder
 from driftsack.core.errors import NamesError, NegativeBudgetError, OutOfRangeError, SettingError
 from driftsack.core.names import (
     Amounts,
@@ -58,6 +59,9 @@ class Problem:
             the number of arms use it.
         arm_cost_max: (d, m) the most that each arm can use, if ``cost_max`` was given by arm; otherwise None.
         bounded: Whether ``cost_max`` was given.
+        features: The number n of features of each request, which ``ask(context=...)`` is given; 0 without contexts. As
+            an argument, also their names, or an :class:`Encoder` of numbers, categories and embeddings.
+        encoder: How features that have names become numbers; None if they have none.
 
     Raises:
         NamesError: Names are repeated or empty, or ``cost_max`` has other names than ``budget``.
@@ -86,6 +90,8 @@ class Problem:
     slots: int
     arm_cost_max: tuple[tuple[float, ...], ...] | None
     bounded: bool
+    features: int
+    encoder: Encoder | None
 
     def __init__(
         self,
@@ -101,6 +107,8 @@ class Problem:
         slots: int | None = None,
         arm_cost_max: ArmAmounts | None = None,
         bounded: bool = True,
+        features: int | Sequence[str] | Encoder = 0,
+        encoder: Encoder | None = None,
     ) -> None:
         count, arm_labels = _count_and_names(arms, arm_names)
         if isinstance(budget, Mapping):
@@ -120,6 +128,7 @@ class Problem:
         if arm_cost_max is not None:  # from dataclasses.replace, which passes every attribute
             largest, finer = _maxima(arm_cost_max, resource_labels, arm_labels)
             by_arm = finer if largest == most else by_arm
+        count_of_features, coding = _features(features, encoder)
         values = {
             "horizon": _rounds(horizon, period),
             "arms": count,
@@ -133,6 +142,8 @@ class Problem:
             "slots": count if slots is None else whole(slots, "slots", at_least=count),
             "arm_cost_max": by_arm,
             "bounded": known,
+            "features": count_of_features,
+            "encoder": coding,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -148,6 +159,7 @@ class Problem:
             shown["fallback"] = self.arm_names[self.fallback] if self.named_arms else self.fallback
         shown |= {"period": self.period} if self.period is not None else {}
         shown |= {"slots": self.slots} if self.slots > self.arms else {}
+        shown |= {"features": self.encoder or self.features} if self.features else {}
         return f"Problem({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def _labelled(self, amounts: tuple[Any, ...]) -> Any:
@@ -207,6 +219,8 @@ class Problem:
         found |= {"fallback": self.fallback} if self.fallback is not None else {}
         found |= {"period": self.period.total_seconds()} if self.period is not None else {}
         found |= {"slots": self.slots} if self.slots > self.arms else {}
+        if self.features:
+            found["features"] = self.features if self.encoder is None else self.encoder.to_dict()
         return found
 
     @classmethod
@@ -223,7 +237,20 @@ class Problem:
         if "period" in arguments:
             seconds = above_zero(arguments["period"], "period")
             arguments["period"] = timedelta(seconds=min(seconds, timedelta.max.total_seconds() / 2))
+        if isinstance(arguments.get("features"), Mapping):
+            arguments["features"] = Encoder.from_dict(arguments["features"])
         return cls(**arguments)
+
+
+def _features(features: Any, encoder: Encoder | None) -> tuple[int, Encoder | None]:
+    """Return the number of features and their encoder, from a number, names or an encoder."""
+    if isinstance(features, Encoder):
+        return features.size, features
+    if isinstance(features, Iterable):
+        named = Encoder(numbers=checked_names(features, "features"))
+        return named.size, named
+    count = whole(features, "features", at_least=0, at_most=MOST_FEATURES)
+    return count, encoder if encoder is not None and encoder.size == count else None
 
 
 def _count_and_names(arms: Any, arm_names: Any) -> tuple[int, tuple[str, ...]]:

@@ -23,7 +23,7 @@ from driftsack.game.admission import admit, serve, skip_probability
 from driftsack.game.amounts import MOST_UNITS, cost_units
 from driftsack.game.ledger import Ledger, add_cost, set_spending
 from driftsack.game.protocol import STUCK, choose, learn
-from driftsack.game.records import Terms, new_outcome, open_round
+from driftsack.game.records import Terms, new_outcome, open_round, set_context
 from driftsack.numerics.compiled import kernel
 
 FREE: Final = 0
@@ -61,6 +61,7 @@ class Awaited(NamedTuple):
     reserved: Ints  # (n, d) in grid units; -1 where the most that the arm may cost is not known
     mixes: Floats  # (n, m)
     prices: Floats  # (n, d) normalised
+    contexts: Floats  # (n, f) of the requests
     free: Ints  # (n,) the free slots come first
     left: Ints  # (1,) number of free slots
 
@@ -104,7 +105,7 @@ class Desk(NamedTuple):
     overruns: Overruns
 
 
-def new_awaited(capacity: int, arms: int, resources: int) -> Awaited:
+def new_awaited(capacity: int, arms: int, resources: int, features: int) -> Awaited:
     """A table of free slots."""
 
     def zeros() -> Ints:
@@ -122,6 +123,7 @@ def new_awaited(capacity: int, arms: int, resources: int) -> Awaited:
         reserved=np.zeros((capacity, resources), dtype=np.int64),
         mixes=np.zeros((capacity, arms)),
         prices=np.zeros((capacity, resources)),
+        contexts=np.zeros((capacity, features)),
         free=np.arange(capacity)[::-1].copy(),
         left=np.array([capacity]),
     )
@@ -154,7 +156,7 @@ def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_
         learnt=np.zeros(d),
         cost_unit=np.array(problem.cost_max),
         scale=np.array([problem.reward_max, ceiling]),
-        awaited=new_awaited(capacity, arms, d),
+        awaited=new_awaited(capacity, arms, d, problem.features),
         settled=Settled(
             number=np.zeros(REMEMBERED, dtype=np.int64),
             epoch=np.zeros(REMEMBERED, dtype=np.int64),
@@ -177,7 +179,8 @@ def with_capacity(desk: Desk, capacity: int, arms: int) -> Desk:
     Returns:
         The larger desk, in which every decision keeps its slot; arrays whose size does not change are shared.
     """
-    old, new = desk.awaited, new_awaited(capacity, arms, desk.prices.size)
+    old = desk.awaited
+    new = new_awaited(capacity, arms, desk.prices.size, old.contexts.shape[1])
     size, free = old.status.size, int(old.left[0])
     for name in Awaited._fields[:-2]:
         source, target = getattr(old, name), getattr(new, name)
@@ -248,6 +251,8 @@ def keep(ledger: Ledger, terms: Terms, desk: Desk, t: int, arm: int, at: float) 
         awaited.prices[slot, j] = desk.prices[j]
         awaited.reserved[slot, j] = terms.worst[j, arm]
         ledger.reserved[j] += max(terms.worst[j, arm], 0)
+    for f in range(terms.context.size):
+        awaited.contexts[slot, f] = terms.context[f]
     awaited.status[slot] = PENDING
     desk.slot[0] = slot
 
@@ -285,6 +290,7 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: Desk, slot: int, rewa
         gain = reward / desk.scale[0]
         desk.overruns.clipped[0] += gain < 0.0 or gain > 1.0
         gain = min(max(gain, 0.0), desk.scale[1])
+        set_context(terms, awaited.contexts[slot])
         outcome = new_outcome(terms, awaited.t[slot], awaited.arm[slot], awaited.probability[slot], gain, desk.learnt)
         learn(state, outcome)
     remember(desk, slot, reward, TOLD if told else CANCELLED)
@@ -355,12 +361,14 @@ class Batch(NamedTuple):
     slots: Ints  # (n,) -1 where a round is skipped
     mixes: Floats  # (n, m)
     prices: Floats  # (n, d) normalised
+    contexts: Floats  # (n, f) of the requests; given
 
 
-def new_batch(size: int, arms: int, resources: int) -> Batch:
-    """Room for ``size`` decisions."""
+def new_batch(contexts: Floats, arms: int, resources: int) -> Batch:
+    """Room for decisions on requests with these contexts (n, f)."""
+    size = len(contexts)
     slots = np.full(size, -1, dtype=np.int64)
-    return Batch(np.zeros(size, dtype=np.int64), slots, np.zeros((size, arms)), np.zeros((size, resources)))
+    return Batch(np.zeros(size, dtype=np.int64), slots, np.zeros((size, arms)), np.zeros((size, resources)), contexts)
 
 
 @kernel
@@ -392,6 +400,7 @@ def begin_many(
         The number of positions that are filled; the next round returned a code instead of an arm if there are fewer.
     """
     for k in range(first, batch.arms.size):
+        set_context(terms, batch.contexts[k])
         arm = begin(state, ledger, terms, desk, rng, safe, at)
         batch.arms[k] = arm
         if arm < SKIP:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from driftsack.core.arrays import Ints
 from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, ROUNDING
+from driftsack.core.encoder import LARGEST_FEATURE
 from driftsack.game.amounts import MOST_UNITS
 from driftsack.game.desk import FORFEITED, FREE, MOST_EPOCHS, PENDING, REMEMBERED, Awaited, Desk, new_awaited
 from driftsack.game.ledger import Ledger
@@ -19,7 +20,8 @@ from driftsack.game.state_checks import check_array
 Stored = dict[str, npt.NDArray[Any]]
 DESK: Final = ("begun", "clock", "season", "last")
 TERMS: Final = ("rate", "end", "open", "version")
-ROWS: Final = Awaited._fields[:-2]
+ROWS: Final = Awaited._fields[:-3]
+CONTEXTS: Final = "contexts"  # kept only if requests have features
 SETTLED: Final = ("number", "epoch", "kind", "outcome")
 LARGEST_RATE: Final = 1e70  # in units of cost_max; the grid of a ledger allows no larger budgets
 OVERRUNS: Final = ("decisions", "excess", "clipped")
@@ -35,11 +37,16 @@ def desk_arrays(desk: Desk, terms: Terms) -> Stored:
     latest = (count + np.arange(size)) % size if count >= size else np.arange(count)  # oldest first
     found = {f"desk.{name}": getattr(desk, name) for name in (*DESK, "cost_unit")}
     found |= {f"terms.{name}": getattr(terms, name) for name in TERMS}
-    found |= {f"pending.{name}": getattr(awaited, name)[used] for name in ROWS}
+    found |= {f"pending.{name}": getattr(awaited, name)[used] for name in _rows(awaited)}
     found |= {f"settled.{name}": getattr(settled, name)[latest] for name in SETTLED}
     found |= {"settled.total": settled.total}
     found |= {f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}
     return found
+
+
+def _rows(awaited: Awaited) -> tuple[str, ...]:
+    """The fields that are kept of each decision."""
+    return (*ROWS, CONTEXTS) if awaited.contexts.shape[1] else ROWS
 
 
 def put_back(targets: Mapping[str, npt.NDArray[Any]], stored: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -85,7 +92,7 @@ def fill_desk(desk: Desk, terms: Terms, stored: Stored, arms: int) -> Desk:
     for name in OVERRUNS:
         check_array(f"overruns.{name}", getattr(desk.overruns, name), (0, LARGEST_INT))
     _fill_settled(desk, stored, begun)
-    return desk._replace(awaited=_awaited(stored, arms, desk.prices.size, begun, clock))
+    return desk._replace(awaited=_awaited(stored, arms, desk, begun, clock))
 
 
 def _fill_settled(desk: Desk, stored: Stored, begun: int) -> None:
@@ -107,14 +114,14 @@ def _fill_settled(desk: Desk, stored: Stored, begun: int) -> None:
     check_array("settled.outcome", settled.outcome, (-LARGEST_FLOAT, LARGEST_FLOAT))
 
 
-def _awaited(stored: Stored, arms: int, resources: int, begun: int, clock: int) -> Awaited:
+def _awaited(stored: Stored, arms: int, desk: Desk, begun: int, clock: int) -> Awaited:
     """The table of decisions that wait for an outcome."""
     count = len(stored["pending.number"])
     capacity = 16
     while capacity < count:
         capacity *= 2
-    table = new_awaited(capacity, arms, resources)
-    for name in ROWS:
+    table = new_awaited(capacity, arms, desk.prices.size, desk.awaited.contexts.shape[1])
+    for name in _rows(table):
         target, given = getattr(table, name), stored[f"pending.{name}"]
         if given.shape != (count, *target.shape[1:]) or given.dtype != target.dtype:
             raise ValueError(f"array pending.{name} has another shape or type than this problem needs")
@@ -131,6 +138,7 @@ def _awaited(stored: Stored, arms: int, resources: int, begun: int, clock: int) 
         "reserved": (-1, MOST_UNITS),
         "mixes": (0.0, 1.0 + ROUNDING),
         "prices": (-LARGEST_FLOAT, LARGEST_FLOAT),
+        CONTEXTS: (-LARGEST_FEATURE, LARGEST_FEATURE),
     }
     for name, limits in bounds.items():
         check_array(f"pending.{name}", getattr(table, name)[:count], limits)

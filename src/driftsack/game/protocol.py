@@ -34,7 +34,12 @@ STUCK: Final = -2
 """Returned by ``choose``: an LP could not be certified. Call ``solve_stuck`` and choose again."""
 
 
-PARAMETERS: Final = {"choose": ("state", "round", "rng", "mix", "prices"), "learn": ("state", "outcome")}
+PARAMETERS: Final = {
+    "choose": ("state", "round", "rng", "mix", "prices"),
+    "learn": ("state", "outcome"),
+    "reveal": ("world", "t", "terms"),
+    "draw_outcome": ("world", "t", "arm", "costs", "rng"),
+}
 
 
 def find_kernel(state_class: type, name: str) -> Any:

@@ -98,7 +98,7 @@ class Outcome(NamedTuple):
 
 
 def new_terms(problem: Problem) -> Terms:
-    """The terms of a problem: every arm is offered and may cost ``cost_max``, and rounds have no context."""
+    """The terms of a problem: every arm is offered and may cost ``cost_max``, and the context is 0."""
     arms, serves = problem.arms, problem.fallback is not None
     worst = worst_units(problem)
     return Terms(
@@ -112,7 +112,7 @@ def new_terms(problem: Problem) -> Terms:
         fallback_worst=worst[:, problem.fallback].copy() if serves else np.zeros(problem.resources, dtype=np.int64),
         cost_most=problem.cost_max_by_arm / np.asarray(problem.cost_max)[:, None],
         worst=worst,
-        context=np.zeros(0),
+        context=np.zeros(problem.features),
     )
 
 
@@ -134,8 +134,15 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
 
 @kernel
 def new_outcome(terms: Terms, t: int, arm: int, probability: float, reward: float, costs: Floats) -> Outcome:
-    """The record of the outcome of round ``t``."""
+    """The record of the outcome of round ``t``; of an earlier one, if its context is set again."""
     return Outcome(t, arm, probability, reward, costs, terms.context)
+
+
+@kernel
+def set_context(terms: Terms, context: Floats) -> None:
+    """Write the context of a round."""
+    for f in range(context.size):
+        terms.context[f] = context[f]
 
 
 @kernel

@@ -13,10 +13,10 @@ from driftsack.core.errors import DriftsackError, OutOfRangeError
 from driftsack.core.problem import Problem
 from driftsack.game.admission import admit, admits_all, serve, skip_probability
 from driftsack.game.ledger import Ledger, charge_or_stop
+from driftsack.game.nature import AnyWorld, draw_outcome, reveal
 from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import Terms, new_outcome, open_round
 from driftsack.game.state_tree import is_packaged, solve_stuck
-from driftsack.game.world import World, draw_outcome
 from driftsack.numerics.compiled import kernel, uncached
 
 FINISHED: Final = 0
@@ -92,12 +92,20 @@ def end_trial(tally: Tally) -> None:
 
 @kernel
 def run_rounds(
-    state: Any, ledger: Ledger, terms: Terms, world: World, tally: Tally, nature: Generator, rng: Generator, safe: bool
+    state: Any,
+    ledger: Ledger,
+    terms: Terms,
+    world: AnyWorld,
+    tally: Tally,
+    nature: Generator,
+    rng: Generator,
+    safe: bool,
 ) -> int:
     """Run rounds until the horizon or the stopping time; ``STUCK`` and ``NO_SUCH_ARM`` interrupt the trial."""
     for t in range(tally.played[0], world.phase.size):
         if safe and not admits_all(ledger, terms, t) and admit(ledger, terms, t, safe) == 0:
             break  # spending never decreases, so every further round would be skipped
+        reveal(world, t, terms)
         arm = choose(state, open_round(t, ledger, terms), rng, tally.mix, tally.prices)
         if arm == STUCK:
             return STUCK
@@ -125,7 +133,7 @@ def run_trial(
     state: Any,
     ledger: Ledger,
     terms: Terms,
-    world: World,
+    world: AnyWorld,
     tally: Tally,
     nature: Generator,
     rng: Generator,

@@ -10,6 +10,7 @@ from numpy.random import Generator
 from driftsack.core.arrays import Floats, Phase
 from driftsack.core.checks import frozen
 from driftsack.core.instance import NOISES, Instance
+from driftsack.game.records import Terms
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.lognormal import SIGMA, capped_scale
 
@@ -36,6 +37,11 @@ def world_of(instance: Instance) -> World:
     noise = NOISES.index(instance.noise)
     scales = frozen(capped_scale(costs)) if noise == LOGNORMAL else costs
     return World(rewards, costs, instance.phase, noise, scales)
+
+
+@kernel
+def reveal(world: World, t: int, terms: Terms) -> None:
+    """Nothing: rounds have no context."""
 
 
 @kernel

@@ -316,13 +316,14 @@ class Engine:
 
     # The past
 
-    def teach(self, arms: Ints, probabilities: Floats, rewards: Floats, costs: Floats) -> None:
+    def teach(self, arms: Ints, probabilities: Floats, rewards: Floats, costs: Floats, contexts: Floats) -> None:
         """Let the policy learn outcomes of the past, oldest first."""
         teach = pin(decisions.teach_round, self.state, self.ledger, self.terms, self.desk, self.rng)
-        for arm, probability, reward, row in zip(
-            arms.tolist(), probabilities.tolist(), rewards.tolist(), costs, strict=True
+        for arm, probability, reward, row, context in zip(
+            arms.tolist(), probabilities.tolist(), rewards.tolist(), costs, contexts, strict=True
         ):
             self.desk.given[:] = row
+            self.terms.context[:] = context
             if teach(arm, probability, reward) == STUCK:
                 self._solve()
                 teach(arm, probability, reward)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.checks import flag, share, whole
 from driftsack.core.decision import SKIP, Decision, Decisions, read_only
+from driftsack.core.encoder import Context
 from driftsack.core.errors import (
     AlreadyToldError,
     BudgetExhaustedError,
@@ -122,6 +123,7 @@ class Learner:
         self._busy = False  # whether the thread that has the lock is changing the learner
         self._file: HeldFile | None = None  # the lock of the file that the learner was loaded from or first saved to
         self._warned = False
+        self._features = self.problem.features
         self._altered = False  # whether the terms are those of a single request
         self._kept: bytes | None = None  # the learner as it was before a change of several steps
         desk = self._engine.desk
@@ -205,7 +207,8 @@ class Learner:
         prices = read_only(awaited.prices[slot] * self._price_unit)
         mix = read_only(awaited.mixes[slot, : self.problem.arms].copy())
         source = self._source_of(int(awaited.epoch[slot]))
-        return Decision(number, arm, mix, prices, self.problem.arm_names[arm], source, self._reserved(slot))
+        context = read_only(awaited.contexts[slot].copy()) if self._features else None
+        return Decision(number, arm, mix, prices, self.problem.arm_names[arm], source, self._reserved(slot), context)
 
     @property
     def overruns(self) -> Overruns:
@@ -295,6 +298,7 @@ class Learner:
         open: Sequence[str] | Sequence[int] | Bools | None = None,  # noqa: A002
         caps: ArmAmounts | None = None,
         at: float | datetime | None = None,
+        context: Context | None = None,
     ) -> Decision:
         """Begin the next round and choose an arm or to skip.
 
@@ -303,6 +307,8 @@ class Learner:
             caps: The most that this request may cost, by resource, or by resource and arm. Resources that are left out
                 keep their ``cost_max``.
             at: The time of the request, a ``datetime`` or in seconds; needed if the problem has a ``period``.
+            context: (n,) the features of the request, if the problem has some: numbers in order, or by name. A policy
+                that does not use them ignores them.
 
         Returns:
             The decision. Pass it to ``tell`` or ``cancel`` later, unless it is to skip.
@@ -310,13 +316,18 @@ class Learner:
         Raises:
             HorizonReachedError: All rounds have begun.
             BudgetExhaustedError: A budget is exceeded.
-            SettingError: The learner is safe, and the most that an arm may cost is not known.
+            SettingError: The learner is safe, and the most that an arm may cost is not known; or the policy needs a
+                context and there is none.
+            NamesError: The context has other names than the features.
+            ShapeError: The context is not one number for each feature.
         """
         nested = has_taken(self._lock)
         with self._lock:
             self._refuse(nested, "ask")
             try:
                 self._busy = True
+                if context is not None or self._features:
+                    requests.set_features(self._engine, self.problem, context)
                 seconds = self._open_request(open, caps, at)
                 return self._made(self._engine.begin(seconds))
             except BaseException:
@@ -353,13 +364,18 @@ class Learner:
         mix, prices = desk.mix[: self.problem.arms].copy(), desk.prices * self._price_unit
         mix.flags.writeable = prices.flags.writeable = False
         if arm == SKIP:
-            return Decision(number, arm, mix, prices, None, self._source, self._engine.most[SKIP])
+            return Decision(number, arm, mix, prices, None, self._source, self._engine.most[SKIP], self._context())
         slot = int(desk.slot[0])
         reserved = self._reserved(slot) if self._altered else self._engine.most[arm]
-        decision = Decision(number, arm, mix, prices, self.problem.arm_names[arm], self._source, reserved)
+        name = self.problem.arm_names[arm]
+        decision = Decision(number, arm, mix, prices, name, self._source, reserved, self._context())
         self._slots[number] = slot
         self._issued[number] = decision
         return decision
+
+    def _context(self) -> Floats | None:
+        """(n,) the features of the latest request; None if the problem has none."""
+        return read_only(self._engine.terms.context.copy()) if self._features else None
 
     def _raise_refusal(self, code: int) -> None:
         """Raise the error of a round that could not begin."""
@@ -384,6 +400,7 @@ class Learner:
         open: Sequence[str] | Sequence[int] | Bools | None = None,  # noqa: A002
         caps: ArmAmounts | None = None,
         at: float | datetime | None = None,
+        contexts: npt.ArrayLike | Sequence[Mapping[str, Any]] | None = None,
     ) -> Decisions:
         """Begin several rounds at once; the decisions are those of as many calls of :meth:`ask`.
 
@@ -392,6 +409,7 @@ class Learner:
             open: The arms that each request may use, as in :meth:`ask`.
             caps: The most that each request may cost, as in :meth:`ask`.
             at: The time of these requests, as in :meth:`ask`.
+            contexts: The features of each request: (count, n) numbers, or one mapping for each.
 
         Returns:
             The decisions; fewer if the horizon or a budget ends.
@@ -401,9 +419,10 @@ class Learner:
             BudgetExhaustedError: A budget is exceeded.
         """
         number = whole(count, "count", at_least=1)
+        features = requests.contexts_of(self.policy, self.problem, number, contexts)
         with self._changing("ask_many") as engine:
             seconds = self._open_request(open, caps, at)
-            batch = steps.new_batch(number, engine.desk.mix.size, self.problem.resources)
+            batch = steps.new_batch(features, engine.desk.mix.size, self.problem.resources)
             before = int(engine.desk.begun[0])
             filled = engine.begin_many(batch, seconds)
             if filled == 0:
@@ -414,9 +433,10 @@ class Learner:
             mixes, prices = batch.mixes[:filled, : self.problem.arms], batch.prices[:filled] * self._price_unit
             arms = batch.arms[:filled]
             reserved = (engine.most_amounts(engine.terms.worst) if self._altered else engine.most)[arms]
-            for part in (rounds, arms, mixes, prices, reserved):
+            for part in (rounds, arms, mixes, prices, reserved, features):
                 read_only(part)
-            return Decisions(rounds, arms, mixes, prices, reserved, self.problem.arm_names, self._source)
+            given = features[:filled] if self._features else None
+            return Decisions(rounds, arms, mixes, prices, reserved, self.problem.arm_names, self._source, given)
 
     def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
         """Report the outcome of a decision, in any order. The same call again changes nothing.
@@ -845,12 +865,12 @@ class Learner:
                 f"{type(self.policy).__name__} cannot learn from a log: it follows a forecast, which has no rounds of "
                 "the past; use another policy, or put what the log shows into the forecast."
             )
-        rows = requests.past_outcomes(self.problem, log, half_life)
+        rows = requests.past_outcomes(self.policy, self.problem, log, half_life)
         with self._changing_wholly("teach") as engine:
             engine.teach(*rows)
             self._altered = False
             engine.restore_terms()
-        return len(rows[0])
+        return len(rows.arms)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the learner to one file; :meth:`load` continues from there, bit for bit.

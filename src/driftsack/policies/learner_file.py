@@ -123,7 +123,7 @@ def decode(data: bytes, name: str) -> Snapshot:
 
 def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray[Any]], size: int) -> Snapshot:
     """Build a snapshot from what a file of ``size`` bytes holds, or raise an error."""
-    for count in ("arms", "slots"):
+    for count in ("arms", "slots", "features"):
         given = content["problem"].get(count, 0)
         if isinstance(given, int) and given > max(SMALL, size):  # before the names of the arms are made
             raise ValueError("the learner would be larger than its file")

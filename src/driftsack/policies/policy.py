@@ -79,6 +79,11 @@ class Policy(abc.ABC):
         return True
 
     @property
+    def needs_context(self) -> bool:
+        """Whether it uses the features of requests, so that it cannot do without them."""
+        return any(wrapped.needs_context for wrapped in self._wrapped())
+
+    @property
     def open_ended(self) -> bool:
         """Whether it may play on after the horizon that it was started with."""
         return all(wrapped.open_ended for wrapped in self._wrapped())

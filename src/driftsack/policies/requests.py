@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.checks import above_zero, at_least_zero, floats, number, vector, whole
 from driftsack.core.decision import SKIP
+from driftsack.core.encoder import Context, checked_context
 from driftsack.core.errors import NamesError, OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import (
     Amounts,
@@ -29,13 +30,15 @@ from driftsack.game.amounts import MOST_UNITS, whole_units
 from driftsack.game.arrivals import Arrivals
 from driftsack.game.ledger import exponents_of
 from driftsack.policies.engine import Engine
+from driftsack.policies.policy import Policy
 
 DAY: Final = 86_400.0
+LARGEST_SQUARE: Final = 1e18  # of the length of a context; then no feature is too large
 EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  (of times without a zone)
 
 
 class PastOutcomes(Protocol):
-    """What ``teach`` reads of a log."""
+    """What ``teach`` reads of a log, and ``contexts`` (n, f) if it has them."""
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -60,6 +63,16 @@ class PastOutcomes(Protocol):
     @property
     def propensity(self) -> Floats | None:
         """(n,) the probability of each arm when it was chosen, if it is known."""
+
+
+class PastRounds(NamedTuple):
+    """The rounds of a log that are learnt, oldest first, in the order of the problem."""
+
+    arms: Ints  # (n,)
+    probabilities: Floats  # (n,)
+    rewards: Floats  # (n,)
+    costs: Floats  # (n, d)
+    contexts: Floats  # (n, f)
 
 
 class Clock:
@@ -152,6 +165,48 @@ def set_request(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> 
         if engine.safe and (worst[:, engine.terms.offered[: problem.arms]] < 0).any():
             engine.restore_terms()
             refuse_unbounded(problem)
+
+
+def set_features(engine: Engine, problem: Problem, context: Context | None) -> None:
+    """Set the context of a request, to 0 if there is none and the policy does not use it."""
+    if context is None:
+        if engine.policy.needs_context:
+            refuse_absence(engine.policy, problem)
+        engine.terms.context[:] = 0.0
+        return
+    refuse_features(problem)
+    if type(context) is np.ndarray and context.dtype == np.float64 and context.shape == engine.terms.context.shape:
+        size = context.dot(context)  # fast; NaN and infinity are not smaller
+        if size < LARGEST_SQUARE:
+            engine.terms.context[:] = context
+            return
+    engine.terms.context[:] = checked_context(problem.encoder, problem.features, context)
+
+
+def contexts_of(policy: Policy, problem: Problem, count: int, contexts: Any) -> Floats:
+    """(count, n) the features of several requests."""
+    if contexts is None:
+        if policy.needs_context:
+            refuse_absence(policy, problem)
+        return np.zeros((count, problem.features))
+    refuse_features(problem)
+    if len(contexts) != count:
+        raise ShapeError(f"contexts must be one for each of {count} requests, got {len(contexts)}.")
+    return np.array([checked_context(problem.encoder, problem.features, context) for context in contexts])
+
+
+def refuse_features(problem: Problem) -> None:
+    """Raise if requests have no features."""
+    if not problem.features:
+        raise SettingError("the problem has no features, got a context; declare them with Problem(features=...).")
+
+
+def refuse_absence(policy: Policy, problem: Problem) -> None:
+    """Raise: the policy needs the features of each request."""
+    shown = problem.features if problem.encoder is None else list(problem.encoder.inputs)
+    raise SettingError(
+        f"{type(policy).__name__} needs the features of each request ({shown}), got none; pass context=... to ask."
+    )
 
 
 def refuse_unbounded(problem: Problem) -> None:
@@ -289,8 +344,8 @@ def with_arm(problem: Problem, name: str, cost_max: Amounts | None) -> Problem:
     return replace(problem, **changes)
 
 
-def past_outcomes(problem: Problem, log: PastOutcomes, half_life: float | None) -> tuple[Ints, Floats, Floats, Floats]:
-    """Arms, probabilities, rewards and costs of the rounds of a log that are learnt, oldest first."""
+def past_outcomes(policy: Policy, problem: Problem, log: PastOutcomes, half_life: float | None) -> PastRounds:
+    """The rounds of a log that are learnt."""
     for name in ("arms", "resources", "arm", "reward", "costs"):
         if not hasattr(log, name):
             raise SettingError(f"log must be a log such as ds.logs.read returns, got {log!r:.80}.")
@@ -305,8 +360,9 @@ def past_outcomes(problem: Problem, log: PastOutcomes, half_life: float | None) 
     if (costs < 0).any():
         raise OutOfRangeError(f"costs must be 0 or more, got {costs.min():g}.")
     chances = np.ones(len(numbers)) if log.propensity is None else np.asarray(log.propensity, dtype=np.float64)
+    contexts = contexts_of(policy, problem, len(numbers), getattr(log, "contexts", None) if problem.features else None)
     used = _thinned(len(numbers), half_life)
-    return numbers[used].astype(np.int64), chances[used], rewards[used], costs[used]
+    return PastRounds(numbers[used].astype(np.int64), chances[used], rewards[used], costs[used], contexts[used])
 
 
 def _thinned(count: int, half_life: float | None) -> Bools:

@@ -8,7 +8,7 @@ holds a reservation for every outcome that is pending, as that of a :class:`~dri
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.random import Generator
@@ -17,14 +17,16 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import number
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
-from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.game.admission import admit
 from driftsack.game.ledger import Ledger, charge, open_ledger, release, reserve
+from driftsack.game.nature import AnyInstance
 from driftsack.game.protocol import choose as choose_base
 from driftsack.game.protocol import learn as learn_base
-from driftsack.game.records import Outcome, Round, Terms, new_outcome, new_terms, open_round
+from driftsack.game.records import Outcome, Round, Terms, new_outcome, new_terms, open_round, set_context
 from driftsack.numerics.compiled import kernel
+
+OneInstance = TypeVar("OneInstance", bound=AnyInstance)
 
 
 class State(NamedTuple):
@@ -39,6 +41,7 @@ class State(NamedTuple):
     probability: Floats  # (D + 1,)
     reward: Floats  # (D + 1,)
     costs: Floats  # (D + 1, d)
+    contexts: Floats  # (D + 1, n)
 
 
 @kernel
@@ -47,6 +50,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     ledger, terms = state.ledger, state.terms
     if state.safe:
         admit(ledger, terms, round.t, state.safe)
+    set_context(terms, round.context)
     arm: int = choose_base(state.base, open_round(round.t, ledger, terms), rng, mix, prices)
     return arm
 
@@ -72,6 +76,8 @@ def keep(state: State, row: int, outcome: Outcome) -> None:
     state.reward[row] = outcome.reward / state.loose
     for j in range(outcome.costs.size):
         state.costs[row, j] = outcome.costs[j] / state.loose
+    for f in range(outcome.context.size):
+        state.contexts[row, f] = outcome.context[f]
     reserve(state.ledger, state.terms.worst, outcome.arm)
 
 
@@ -79,6 +85,7 @@ def keep(state: State, row: int, outcome: Outcome) -> None:
 def pass_on(state: State, row: int, t: int) -> None:
     """Tell the policy the outcome of round ``t``, from 0, and charge it."""
     costs = state.costs[row]
+    set_context(state.terms, state.contexts[row])
     learn_base(
         state.base, new_outcome(state.terms, t, state.arm[row], state.probability[row], state.reward[row], costs)
     )
@@ -111,10 +118,11 @@ def new_feedback(base: Any, told: Problem, delay: int, loose: float, safe: bool)
         probability=np.zeros(rows),
         reward=np.zeros(rows),
         costs=np.zeros((rows, told.resources)),
+        contexts=np.zeros((rows, told.features)),
     )
 
 
-def loosened(instance: Instance, loose: float) -> Instance:
+def loosened(instance: OneInstance, loose: float) -> OneInstance:
     """Return an instance with larger maxima and the same means, as a policy sees it that is given loose maxima.
 
     Args:

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import number
-from driftsack.core.instance import Instance
 from driftsack.core.statistics import standard_error
 
 
@@ -38,7 +37,7 @@ class Run:
         fallbacks: (n,) step LPs that HiGHS had to solve.
     """
 
-    instance: Instance
+    instance: Any  # an Instance or a ContextualInstance
     policy: Any
     seed: int
     reward: Floats

@@ -14,17 +14,19 @@ from numpy.random import Generator, SeedSequence
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import flag, of_type, whole
+from driftsack.core.contextual import ContextualInstance
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
+from driftsack.game.contextual_world import ContextualWorld
 from driftsack.game.ledger import Ledger, can_pay, open_ledger, spent_amounts
+from driftsack.game.nature import AnyInstance, AnyWorld, draw_outcome, for_trial, new_world
 from driftsack.game.records import new_terms
 from driftsack.game.state_tree import copy_state
 from driftsack.game.trial import Tally, book, end_round, end_trial, new_tally, run_trial
 from driftsack.game.units import units_of
-from driftsack.game.world import World, draw_outcome, world_of
 from driftsack.numerics.curves import curve_times
 from driftsack.policies.policy import Policy
 from driftsack.simulation.feedback import loosened, looseness, new_feedback
@@ -46,11 +48,11 @@ class Result(NamedTuple):
     fallbacks: int  # step LPs that HiGHS had to solve
 
 
-Trial = Callable[[World, Tally, Ledger, Generator, SeedSequence, bool], int]
+Trial = Callable[[AnyWorld, Tally, Ledger, Generator, SeedSequence, bool], int]
 
 
 def simulate(
-    instance: Instance,
+    instance: AnyInstance,
     policy: Policy | Startable,
     trials: int = 100,
     seed: int = 0,
@@ -68,7 +70,7 @@ def simulate(
     in plain Python.
 
     Args:
-        instance: The instance.
+        instance: The instance; that of each trial draws its own contexts, if it has contexts that are drawn.
         policy: The policy.
         trials: Number of trials.
         seed: The same seed gives the same results bit for bit, for any number of threads.
@@ -89,7 +91,8 @@ def simulate(
     >>> run.reward.shape, run.curve.shape, bool((run.spent <= world.problem.budget).all())
     ((10,), (10, 512), True)
     """
-    of_type(instance, Instance, "instance")
+    if not isinstance(instance, ContextualInstance):
+        of_type(instance, Instance, "instance")
     count = whole(trials, "trials", at_least=1)
     whole(seed, "seed", at_least=0)
     first_trial = whole(first, "first", at_least=0)
@@ -105,13 +108,14 @@ def simulate(
     else:
         hint = f"; did you mean {policy.__name__}()?" if isinstance(policy, type) else "."
         raise SettingError(f"policy must be a driftsack policy or have a start method, got {policy!r:.80}{hint}")
-    world, times = world_of(instance), curve_times(instance.horizon)
+    world, times = new_world(instance), curve_times(instance.horizon)
     curve = np.zeros((count, times.size))
 
     def job(trial: int) -> Result:
         nature, learner = trial_seeds(seed, first_trial + trial)
         tally, ledger = new_tally(instance.problem, times, curve[trial]), open_ledger(instance.problem)
-        fallbacks = one_trial(world, tally, ledger, generator(nature), learner, is_safe)
+        rng = generator(nature)
+        fallbacks = one_trial(for_trial(instance, world, rng), tally, ledger, rng, learner, is_safe)
         return Result(tally, ledger, fallbacks)
 
     done = []
@@ -123,34 +127,34 @@ def simulate(
     return _collect(instance, policy, seed, done, times, curve)
 
 
-def _compiled_trial(policy: Policy, instance: Instance, delay: int, loose: float, safe: bool) -> Trial:
+def _compiled_trial(policy: Policy, instance: AnyInstance, delay: int, loose: float, safe: bool) -> Trial:
     """Return a function that runs one trial in the compiled loop."""
     told, problem = loosened(instance, loose), instance.problem
-    initial = policy.state_on(told)  # each trial starts from a copy
+    initial = policy.state_on(told) if isinstance(told, Instance) else policy.new_state(told.problem)  # copied
     if not hasattr(initial, "_fields"):
         raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {initial!r:.80}.")
     if delay > 0 or loose > 1.0:
         initial = new_feedback(initial, told.problem, delay, loose, safe)
 
-    def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
+    def trial(world: AnyWorld, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
         state, terms = copy_state(initial), new_terms(problem)
         return run_trial(state, ledger, terms, world, tally, nature, generator(seed), safe, str(policy))
 
     return trial
 
 
-def _plain_trial(policy: Startable, instance: Instance, delay: int, loose: float) -> Trial:
+def _plain_trial(policy: Startable, instance: AnyInstance, delay: int, loose: float) -> Trial:
     """Return a function that runs one trial by ``ask`` and ``tell`` in plain Python, with the same rules."""
     problem, told = instance.problem, loosened(instance, loose).problem
     units = units_of(problem)
 
-    def trial(world: World, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
+    def trial(world: AnyWorld, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
         learner = policy.start(told, seed=seed)
         pending: deque[tuple[int, Any, float, Floats]] = deque()  # the round in which each outcome arrives comes first
         for t in range(problem.horizon):
             if safe and not can_pay(ledger, 1):
                 break
-            decision = learner.ask()
+            decision = learner.ask(**_context(world, t))
             arm = _arm_of(decision, problem.arms, t)
             if arm != SKIP:
                 reward = draw_outcome(world, t, arm, tally.costs, nature)
@@ -165,6 +169,11 @@ def _plain_trial(policy: Startable, instance: Instance, delay: int, loose: float
         return 0
 
     return trial
+
+
+def _context(world: AnyWorld, t: int) -> dict[str, Floats]:
+    """What ``ask`` is given of a round, from 0: its context, if it has one."""
+    return {"context": world.contexts[world.order[t]]} if isinstance(world, ContextualWorld) else {}
 
 
 def _arm_of(decision: Any, arms: int, t: int) -> int:
@@ -183,7 +192,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _collect(instance: Instance, policy: Any, seed: int, done: list[Result], times: Ints, curve: Floats) -> Run:
+def _collect(instance: AnyInstance, policy: Any, seed: int, done: list[Result], times: Ints, curve: Floats) -> Run:
     """Combine the results of the trials, in the problem's units."""
     tallies, units = [result.tally for result in done], units_of(instance.problem)
     fallbacks = np.array([result.fallbacks for result in done])

@@ -1,0 +1,133 @@
+r"""The fluid optimum with contexts: the reward of the best plan that knows all means at every context.
+
+.. math:: \max_x \sum_{k,c} n_{kc}\, \mu_{kc}^\top x_{kc} \quad
+          \text{s.t. } \sum_{k,c} n_{kc}\, C_{kc} x_{kc} \le B,\; x_{kc} \in \Delta_m,
+
+with :math:`n_{kc}` expected rounds of phase k at context c. Its dual is that of the horizon LP, a row for each pair,
+
+.. math:: \phi(q) = B^\top q + \sum_{k,c} n_{kc} \max\bigl(0, \max_i \, \mu_{kc,i} - q^\top C_{kc,\cdot,i}\bigr),
+
+again over d prices only, and is solved in the same way (:mod:`driftsack.benchmarks.lp_dynamic`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from driftsack.benchmarks.benchmark import Benchmark
+from driftsack.benchmarks.lp_dynamic import solve_rows
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.checks import of_type
+from driftsack.core.contextual import ContextualInstance
+from driftsack.core.problem import Problem
+
+
+class PairRows(NamedTuple):
+    """The rows of the linear program.
+
+    Attributes:
+        problem: Budgets, horizon and units.
+        unit_rewards: (R, m) mean rewards, normalised to [0, 1].
+        unit_costs: (R, d, m) mean costs, normalised to [0, 1].
+        rounds: (R,) the expected number of rounds of each row.
+    """
+
+    problem: Problem
+    unit_rewards: Floats
+    unit_costs: Floats
+    rounds: Floats
+
+
+class ContextValue(NamedTuple):
+    """What contexts are worth.
+
+    Attributes:
+        with_context: The optimum of a plan that sees the contexts.
+        without: That of a plan that does not, and knows the drift all the same.
+    """
+
+    with_context: Benchmark
+    without: Benchmark
+
+    @property
+    def gain(self) -> float:
+        """The difference of the two, in the problem's units."""
+        return self.with_context.value - self.without.value
+
+    @property
+    def ratio(self) -> float:
+        """The optimum with contexts over that without; 1 if both are 0."""
+        return self.with_context.value / self.without.value if self.without.value > 0.0 else 1.0
+
+    def __str__(self) -> str:
+        return (
+            f"with contexts {self.with_context.value:,.6g}, without {self.without.value:,.6g}: "
+            f"{100.0 * (self.ratio - 1.0):+.1f}%"
+        )
+
+
+def lp_contextual(instance: ContextualInstance, tolerance: float = 1e-9, most_passes: int = 1000) -> Benchmark:
+    """Solve the fluid problem with contexts to a certified relative gap.
+
+    Args:
+        instance: The instance. If its contexts are drawn, the value is that of their distribution.
+        tolerance: The relative gap at which to stop.
+        most_passes: The largest number of passes over the rows.
+
+    Returns:
+        The benchmark, with prices and plan; the rows of the plan are those of ``instance.pairs()``.
+
+    >>> import driftsack as ds
+    >>> world = ds.ContextualInstance.by_table(
+    ...     np.eye(2), rewards=[[1.0, 0.0], [0.0, 1.0]], costs=[[[0.5, 0.5]]] * 2, budget=25, horizon=100
+    ... )
+    >>> best = lp_contextual(world)
+    >>> round(best.value, 6), best.gap <= 1e-9, best.prices.round(6).tolist()
+    (50.0, True, [2.0])
+    """
+    of_type(instance, ContextualInstance, "instance")
+    phase, context, rounds = instance.pairs()
+    return solve_rows(_rows(instance, phase, context, rounds), "LP-Contextual", tolerance, most_passes)
+
+
+def value_of_context(instance: ContextualInstance, tolerance: float = 1e-9) -> ContextValue:
+    """Compute what contexts are worth: the optimum with them and without them.
+
+    Args:
+        instance: The instance.
+        tolerance: The relative gap of both programs.
+
+    Returns:
+        Both benchmarks, and what lies between them.
+
+    >>> import driftsack as ds
+    >>> world = ds.ContextualInstance.by_table(
+    ...     np.eye(2), rewards=[[1.0, 0.0], [0.0, 1.0]], costs=[[[0.5, 0.5]]] * 2, budget=50, horizon=100
+    ... )
+    >>> print(value_of_context(world))
+    with contexts 100, without 50: +100.0%
+    """
+    of_type(instance, ContextualInstance, "instance")
+    phase, context, rounds = instance.pairs()
+    rows = _rows(instance, phase, context, rounds)
+    found = solve_rows(rows, "LP-Contextual", tolerance, 1000)
+    return ContextValue(found, solve_rows(_averaged(rows, phase), "LP without contexts", tolerance, 1000))
+
+
+def _rows(instance: ContextualInstance, phase: Ints, context: Ints, rounds: Floats) -> PairRows:
+    """The rows of pairs of phase and context."""
+    problem = instance.problem
+    rewards, costs = instance.means_at(phase, context)
+    most = np.asarray(problem.cost_max)[:, None]
+    return PairRows(problem, rewards / problem.reward_max, costs / most, rounds)
+
+
+def _averaged(rows: PairRows, phase: Ints) -> PairRows:
+    """The rows of the phases, whose means are averages over contexts; ``phase`` is sorted."""
+    first = np.concatenate([[0], 1 + np.flatnonzero(np.diff(phase))])
+    rounds = np.add.reduceat(rows.rounds, first)
+    rewards = np.add.reduceat(rows.unit_rewards * rows.rounds[:, None], first) / rounds[:, None]
+    costs = np.add.reduceat(rows.unit_costs * rows.rounds[:, None, None], first) / rounds[:, None, None]
+    return PairRows(rows.problem, rewards, costs, rounds)

@@ -1,0 +1,346 @@
+r"""``ContextualInstance``: a problem whose requests have features, on which the unknown means depend.
+
+Round t shows the context :math:`x_{c_t}` and has the means of its phase :math:`k_t` at that context,
+
+.. math:: \mu_{t,i} = \theta_{k_t,i}^\top (x_{c_t}, 1) \;\text{(linear, clipped to } [0, \max]), \qquad
+          \max \cdot \sigma(\theta_{k_t,i}^\top (x_{c_t}, 1)) \;\text{(logistic)}, \qquad
+          M_{k_t, c_t, i} \;\text{(by table)},
+
+and the same for each cost. Means drift from phase to phase; so does the distribution of contexts, if it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from numpy.random import Generator
+
+from driftsack.core.arrays import Floats, Ints, Phase
+from driftsack.core.checks import floats, frozen, one_of, vector, whole, within
+from driftsack.core.encoder import LARGEST_FEATURE, Encoder, checked_context
+from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
+from driftsack.core.names import Amounts
+from driftsack.core.problem import Problem
+from driftsack.core.seeding import generator
+
+MEANS: Final = ("table", "linear", "logistic")
+TABLE: Final = 0
+LINEAR: Final = 1
+NOISES: Final = ("deterministic", "bernoulli", "uniform", "beta")
+Contexts = npt.ArrayLike | Sequence[Mapping[str, Any]] | Callable[[Generator, int], npt.ArrayLike]
+"""(N, n) numbers; one mapping for each context; or a function ``contexts(rng, N)`` that draws them."""
+
+
+@dataclass(frozen=True, eq=False)
+class ContextualInstance:
+    """Contexts, means that depend on them, and the noise.
+
+    Build one with :meth:`by_table`, as a log with the outcomes of every arm has them, or :meth:`linear`.
+
+    Attributes:
+        problem: What a learner is given, with its features.
+        contexts: (N, n) the distinct contexts.
+        rewards: (K, N, m) mean rewards of each phase, context and arm; or (K, m, n + 1) coefficients, constants last.
+        costs: (K, N, d, m) mean costs; or (K, d, m, n + 1) coefficients.
+        phase: (T,) the phase of each round.
+        order: (T,) the context of each round, the same in every trial; None if each trial draws its own.
+        weights: (K, N) the probabilities with which the rounds of each phase draw contexts; None if they are drawn
+            uniformly or come in order.
+        means: ``"table"``, ``"linear"`` or ``"logistic"``.
+        noise: ``"deterministic"``, ``"bernoulli"``, ``"uniform"`` or ``"beta"``, as in :class:`Instance`.
+        rounds: (K,) the number of rounds of each phase; computed.
+
+    >>> world = ContextualInstance.by_table(
+    ...     contexts=np.eye(2), rewards=[[0.9, 0.1], [0.2, 0.8]], costs=[[[0.5, 0.5]]] * 2, budget=30, horizon=100
+    ... )
+    >>> world.horizon, world.arms, world.resources, world.problem.features
+    (100, 2, 1, 2)
+    """
+
+    problem: Problem
+    contexts: Floats
+    rewards: Floats
+    costs: Floats
+    phase: Phase
+    order: Phase | None = None
+    weights: Floats | None = None
+    means: str = "table"
+    noise: str = "bernoulli"
+    rounds: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        one_of(self.means, "means", MEANS)
+        one_of(self.noise, "noise", NOISES)
+        contexts = floats(self.contexts, "contexts", (None, self.problem.features))
+        contexts = within(contexts, -LARGEST_FEATURE, LARGEST_FEATURE, "contexts", "; use another unit")
+        if not contexts.size:
+            raise ShapeError(f"contexts must hold at least one context with features, got shape {contexts.shape}.")
+        rewards, costs = self._checked_means(len(contexts))
+        phase = self._positions(self.phase, "phase", len(rewards))
+        if self.order is not None:
+            object.__setattr__(self, "order", self._positions(self.order, "order", len(contexts)))
+        if self.weights is not None:
+            object.__setattr__(self, "weights", self._checked_weights(len(rewards), len(contexts)))
+        for name, value in (("contexts", contexts), ("rewards", rewards), ("costs", costs)):
+            object.__setattr__(self, name, frozen(value))
+        object.__setattr__(self, "phase", phase)
+        object.__setattr__(self, "rounds", frozen(np.bincount(phase, minlength=len(rewards))))
+
+    def _checked_means(self, count: int) -> tuple[Floats, Floats]:
+        """Means, or coefficients, of the right shapes and in range."""
+        arms, resources, features = self.arms, self.resources, self.problem.features
+        if self.means != "table":
+            rewards = floats(self.rewards, "coefficients of rewards", (None, arms, features + 1))
+            return rewards, floats(self.costs, "coefficients of costs", (len(rewards), resources, arms, features + 1))
+        rewards = floats(self.rewards, "rewards", (None, count, arms))
+        costs = floats(self.costs, "costs", (len(rewards), count, resources, arms))
+        most = np.asarray(self.problem.cost_max)[:, None]
+        return (
+            within(rewards, 0.0, self.problem.reward_max, "mean rewards", "; or set reward_max"),
+            within(costs, 0.0, most, "mean costs", "; or set cost_max"),
+        )
+
+    def _positions(self, given: Any, name: str, count: int) -> Phase:
+        """(T,) whole numbers below ``count``."""
+        values = np.asarray(given)
+        if values.shape != (self.horizon,) or values.dtype.kind not in "iu":
+            raise ShapeError(f"{name} must be whole numbers of shape ({self.horizon},), got shape {values.shape}.")
+        if values.min() < 0 or values.max() >= count:
+            raise OutOfRangeError(f"{name} must lie in [0, {count - 1}], got [{values.min()}, {values.max()}].")
+        return frozen(values.astype(np.int32, copy=False))
+
+    def _checked_weights(self, phases: int, count: int) -> Floats:
+        """(K, N) probabilities."""
+        if self.order is not None:
+            raise SettingError("contexts come in order or are drawn with weights, got both; give one of them.")
+        weights = within(floats(self.weights, "weights", (phases, count)), 0.0, np.inf, "weights")
+        if (weights.sum(axis=1) <= 0.0).any():
+            raise OutOfRangeError("the weights of a phase must not all be 0.")
+        return frozen(weights / weights.sum(axis=1, keepdims=True))
+
+    def __repr__(self) -> str:
+        """Show the sizes instead of the arrays."""
+        kind = "in order" if self.order is not None else "drawn"
+        sizes = f"{len(self.contexts):,} contexts {kind}, {len(self.rewards):,} phases"
+        return f"ContextualInstance({self.problem}, {sizes}, means={self.means!r}, noise={self.noise!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle through the constructor, which checks everything and makes the arrays read-only."""
+        arrays = (self.contexts, self.rewards, self.costs, self.phase, self.order, self.weights)
+        return type(self), (self.problem, *arrays, self.means, self.noise)
+
+    @property
+    def horizon(self) -> int:
+        """The number T of rounds."""
+        return self.problem.horizon
+
+    @property
+    def arms(self) -> int:
+        """The number m of arms."""
+        return self.problem.arms
+
+    @property
+    def resources(self) -> int:
+        """The number d of resources."""
+        return self.problem.resources
+
+    def drawn_order(self, rng: Generator) -> Phase:
+        """Return the context of each round of a trial.
+
+        Args:
+            rng: The randomness of the trial; unused if contexts come in order.
+
+        Returns:
+            (T,) their numbers.
+        """
+        if self.order is not None:
+            return self.order
+        uniform, found = rng.random(self.horizon), np.zeros(self.horizon, dtype=np.int32)
+        count = len(self.contexts)
+        if self.weights is None:
+            return frozen(np.minimum(uniform * count, count - 1).astype(np.int32))
+        for k, weights in enumerate(self.weights):
+            own = self.phase == k
+            found[own] = np.minimum(np.searchsorted(np.cumsum(weights), uniform[own], side="right"), count - 1)
+        return frozen(found)
+
+    def pairs(self) -> tuple[Ints, Ints, Floats]:
+        """Return the pairs of phase and context that occur.
+
+        Returns:
+            (R,) the phase, (R,) the context, and (R,) the expected number of rounds of each pair.
+        """
+        count = len(self.contexts)
+        if self.order is not None:
+            keys, rounds = np.unique(self.phase.astype(np.int64) * count + self.order, return_counts=True)
+            return keys // count, keys % count, rounds.astype(np.float64)
+        weights = np.full((len(self.rewards), count), 1.0 / count) if self.weights is None else self.weights
+        expected: Floats = np.ravel(self.rounds[:, None] * weights)
+        places: Ints = np.flatnonzero(expected > 0.0).astype(np.int64)
+        return places // count, places % count, expected[places]
+
+    def means_at(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
+        """Compute the means of pairs of phase and context.
+
+        Args:
+            phase: (R,) phases.
+            context: (R,) contexts.
+
+        Returns:
+            (R, m) mean rewards and (R, d, m) mean costs, in the problem's units.
+        """
+        if self.means == "table":
+            return self.rewards[phase, context], self.costs[phase, context]
+        most = np.asarray(self.problem.cost_max)[:, None]
+        rewards = np.empty((len(phase), self.arms))
+        costs = np.empty((len(phase), self.resources, self.arms))
+        for k in np.unique(phase):
+            own = phase == k
+            features = np.column_stack([self.contexts[context[own]], np.ones(own.sum())])
+            rewards[own] = self._linked(features @ self.rewards[k].T, self.problem.reward_max)
+            costs[own] = self._linked(np.einsum("rf,jif->rji", features, self.costs[k]), most)
+        return rewards, costs
+
+    def _linked(self, values: Floats, most: Floats | float) -> Floats:
+        """Means in [0, most] from linear ones."""
+        if self.means == "linear":
+            return np.clip(values, 0.0, most)
+        return most / (1.0 + np.exp(-np.clip(values, -500.0, 500.0)))
+
+    @classmethod
+    def by_table(
+        cls,
+        contexts: Contexts,
+        rewards: npt.ArrayLike,
+        costs: npt.ArrayLike,
+        budget: Amounts,
+        horizon: int | None = None,
+        **settings: Any,
+    ) -> ContextualInstance:
+        """Build an instance from the means of every arm at every context, as a full-information log has them.
+
+        Args:
+            contexts: (N, n) numbers, N mappings with ``features=Encoder(...)``, or a function that draws them.
+            rewards: (N, m) mean rewards, or (K, N, m) for each phase.
+            costs: (N, d, m) mean costs, or (K, N, d, m) for each phase.
+            budget: The budget of each resource, by name or in order; one number for all of them.
+            horizon: The number of rounds, each of which draws a context. None if the contexts come in their order.
+            **settings: As in :meth:`linear`.
+
+        Returns:
+            The instance.
+        """
+        gains, uses = _phases(rewards, 2), _phases(costs, 3)
+        return cls._build("table", contexts, gains, uses, budget, horizon, **settings)
+
+    @classmethod
+    def linear(
+        cls,
+        contexts: Contexts,
+        rewards: npt.ArrayLike,
+        costs: npt.ArrayLike,
+        budget: Amounts,
+        horizon: int | None = None,
+        logistic: bool = False,
+        **settings: Any,
+    ) -> ContextualInstance:
+        """Build an instance whose means are linear in the context, or logistic.
+
+        Args:
+            contexts: As in :meth:`by_table`.
+            rewards: (m, n + 1) coefficients of each arm, the constant last, or (K, m, n + 1) for each phase.
+            costs: (d, m, n + 1) coefficients, or (K, d, m, n + 1).
+            budget: As in :meth:`by_table`.
+            horizon: As in :meth:`by_table`.
+            logistic: Whether the means are logistic in the context; otherwise they are linear and clipped.
+            **settings: ``lengths`` (K,) of the phases, equal if omitted; ``weights`` (K, N) or (N,) with which contexts
+                are drawn; ``noise``; ``reward_max``, ``cost_max``, ``arm_names`` and ``resource_names`` of the problem;
+                ``features``, names or an :class:`Encoder`; ``pool``, the number of contexts that a function draws,
+                and its ``seed``.
+
+        Returns:
+            The instance.
+        """
+        gains, uses = _phases(rewards, 2), _phases(costs, 3)
+        return cls._build("logistic" if logistic else "linear", contexts, gains, uses, budget, horizon, **settings)
+
+    @classmethod
+    def _build(
+        cls,
+        means: str,
+        contexts: Contexts,
+        rewards: Floats,
+        costs: Floats,
+        budget: Amounts,
+        horizon: int | None,
+        lengths: Sequence[int] | None = None,
+        weights: npt.ArrayLike | None = None,
+        noise: str = "bernoulli",
+        reward_max: float = 1.0,
+        cost_max: Amounts = 1.0,
+        arm_names: Sequence[str] | None = None,
+        resource_names: Sequence[str] | None = None,
+        features: int | Sequence[str] | Encoder | None = None,
+        pool: int = 4096,
+        seed: int = 0,
+    ) -> ContextualInstance:
+        table = _table(contexts, features, pool, seed)
+        rounds = len(table) if horizon is None else whole(horizon, "horizon", at_least=1)
+        table_means = means == "table"
+        arms, resources = rewards.shape[2 if table_means else 1], costs.shape[2 if table_means else 1]
+        amounts = budget if isinstance(budget, Mapping) else vector(budget, "budget", resources)
+        problem = Problem(
+            horizon=rounds,
+            arms=arms,
+            budget=amounts,
+            reward_max=reward_max,
+            cost_max=cost_max,
+            arm_names=arm_names,
+            resource_names=resource_names,
+            features=table.shape[1] if features is None else features,
+        )
+        shares = None if weights is None else np.asarray(weights, dtype=np.float64)
+        if shares is not None and shares.ndim == 1:
+            shares = np.tile(shares, (len(rewards), 1))
+        return cls(
+            problem,
+            table,
+            rewards,
+            costs,
+            _phase(rounds, len(rewards), lengths),
+            order=np.arange(rounds, dtype=np.int32) if horizon is None else None,
+            weights=shares,
+            means=means,
+            noise=noise,
+        )
+
+
+def _phases(given: Any, axes: int) -> Floats:
+    """Means of each phase; those of a single phase get a first axis."""
+    array = np.asarray(given, dtype=np.float64)
+    return array[None] if array.ndim == axes else array
+
+
+def _table(contexts: Any, features: Any, pool: int, seed: int) -> Floats:
+    """(N, n) the contexts."""
+    if callable(contexts):
+        contexts = contexts(generator(seed), whole(pool, "pool", at_least=1))
+    if isinstance(contexts, Sequence) and contexts and isinstance(contexts[0], Mapping):
+        if not isinstance(features, Encoder):
+            raise SettingError("contexts that are mappings need features=ds.Encoder(...), which encodes them.")
+        return np.array([checked_context(features, features.size, context) for context in contexts])
+    return floats(contexts, "contexts", (None, None))
+
+
+def _phase(rounds: int, phases: int, lengths: Sequence[int] | None) -> Phase:
+    """(T,) the phase of each round."""
+    if lengths is None:
+        return (np.arange(rounds) * phases // rounds).astype(np.int32)
+    counts = [whole(length, "each length", at_least=0) for length in lengths]
+    if len(counts) != phases or sum(counts) != rounds:
+        raise ShapeError(f"lengths must be {phases} numbers that sum to {rounds}, got {list(lengths)!r:.80}.")
+    return np.repeat(np.arange(phases, dtype=np.int32), counts)

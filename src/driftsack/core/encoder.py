@@ -1,0 +1,265 @@
+r"""``Encoder``: the features of a request as a vector of numbers.
+
+A request is a mapping such as ``{"kind": "code", "tokens": 812}``. The encoder is declared once and saved with the
+learner. It puts numbers first, then one-hot categories, then embeddings. A category has a slot for each known value and
+``spare`` slots into which unknown values are hashed, so that a value that nobody thought of is still a request.
+
+An embedding of D numbers may be projected to k of them, :math:`y = S e / \sqrt k` with random signs S, which keeps
+scalar products in expectation (Achlioptas 2003). It costs D k multiplications a request, about 5 µs for 384 to 32, and
+16 D k bytes of memory in the process; the file keeps the seed only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from driftsack.core.arrays import Floats
+from driftsack.core.checks import floats, frozen, whole
+from driftsack.core.errors import NamesError, OutOfRangeError, SettingError
+from driftsack.core.names import by_name, checked_names
+
+Context = npt.ArrayLike | Mapping[str, Any]
+"""The features of one request: numbers in order, or by name if the problem has an encoder."""
+MOST_FEATURES: Final = 4096
+MOST_SIGNS: Final = 2**22  # of a projection
+LARGEST_FEATURE: Final = 1e9
+WHOLE: Final = (str, int, np.integer)
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """How the features of a request become numbers.
+
+    Attributes:
+        numbers: The names of numeric features. Policies standardise them.
+        categories: The known values of each categorical feature: a mapping from its name to them, kept as pairs.
+        embeddings: The length of each feature that is a vector: a mapping from its name to it, kept as pairs.
+        project: The number of dimensions to which each embedding is projected; None keeps them as they are.
+        spare: Slots of each category for values that are not known.
+        seed: The seed of the random signs of the projection.
+
+    Raises:
+        NamesError: Names are repeated, or there is no feature.
+        OutOfRangeError: There are too many features.
+
+    >>> encoder = Encoder(numbers=["tokens"], categories={"kind": ["chat", "code"]})
+    >>> encoder.encode({"kind": "code", "tokens": 812}).tolist(), encoder.size
+    ([812.0, 0.0, 1.0, 0.0], 4)
+    >>> encoder.encode({"kind": "poem", "tokens": 3}).tolist(), encoder.names
+    ([3.0, 0.0, 0.0, 1.0], ('tokens', 'kind=chat', 'kind=code', 'kind=?'))
+    """
+
+    numbers: Sequence[str] = ()
+    categories: Mapping[str, Sequence[str]] | tuple[tuple[str, tuple[str, ...]], ...] = ()
+    embeddings: Mapping[str, int] | tuple[tuple[str, int], ...] = ()
+    project: int | None = None
+    spare: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        numbers = checked_names(self.numbers, "numbers") if not _is_empty(self.numbers) else ()
+        categories = tuple(
+            (name, checked_names([str(value) for value in values], f"the values of {name!r}"))
+            for name, values in _pairs(self.categories, "categories")
+        )
+        embeddings = tuple(
+            (name, whole(size, f"the length of {name!r}", 1, MOST_SIGNS))
+            for name, size in _pairs(self.embeddings, "embeddings")
+        )
+        for name, value in (("numbers", numbers), ("categories", categories), ("embeddings", embeddings)):
+            object.__setattr__(self, name, value)
+        checked_names(self.inputs, "features")
+        whole(self.spare, "spare", at_least=0, at_most=MOST_FEATURES)
+        whole(self.seed, "seed", at_least=0)
+        if self.project is not None:
+            whole(self.project, "project", at_least=1, at_most=MOST_FEATURES)
+            signs = self.project * sum(length for _, length in embeddings)
+            if signs > MOST_SIGNS:
+                raise OutOfRangeError(
+                    f"a projection may have {MOST_SIGNS:,} signs, its dimensions times the length of the embedding, "
+                    f"got {signs:,}; project to fewer dimensions."
+                )
+        if self.size > MOST_FEATURES:
+            raise OutOfRangeError(
+                f"a problem may have {MOST_FEATURES} features, got {self.size}; project embeddings to fewer."
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle through the constructor, which checks everything."""
+        return type(self), (self.numbers, self.categories, self.embeddings, self.project, self.spare, self.seed)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the features as a request has them."""
+        return (*self.numbers, *(name for name, _ in _pairs(self.categories)), *(n for n, _ in _pairs(self.embeddings)))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the numbers that they become, n of them."""
+        found = list(self.numbers)
+        for name, values in _pairs(self.categories):
+            found += [f"{name}={value}" for value in values]
+            found += [f"{name}=?{k or ''}" for k in range(self.spare)]
+        for name, length in _pairs(self.embeddings):
+            found += [f"{name}_{k}" for k in range(self.project or length)]
+        return tuple(found)
+
+    @property
+    def size(self) -> int:
+        """The number n of numbers that a request becomes."""
+        slots = sum(len(values) + self.spare for _, values in _pairs(self.categories))
+        return len(self.numbers) + slots + sum(self.project or length for _, length in _pairs(self.embeddings))
+
+    def slots(self, category: str) -> tuple[int, int]:
+        """Return where a category is.
+
+        Args:
+            category: Its name.
+
+        Returns:
+            Its first slot, and the number of its slots.
+        """
+        first = len(self.numbers)
+        for name, values in _pairs(self.categories):
+            if name == category:
+                return first, len(values) + self.spare
+            first += len(values) + self.spare
+        known = [name for name, _ in _pairs(self.categories)]
+        raise NamesError(f"the feature must be one of the categories {known}, got {category!r:.80}.")
+
+    def encode(self, context: Mapping[str, Any]) -> Floats:
+        """Turn the features of a request into numbers.
+
+        Args:
+            context: One value for each feature, by name.
+
+        Returns:
+            (n,) the numbers.
+
+        Raises:
+            NamesError: A feature is missing, or one is not known.
+            SettingError: A number or an embedding is not numeric, or a category is not a text or a whole number.
+        """
+        given = by_name(context, self.inputs, "context", "features")
+        found, count = np.zeros(self.size), len(self.numbers)
+        if count:
+            found[:count] = floats(given[:count], f"the numbers {list(self.numbers)} of the context", (count,))
+        place = count
+        for value, (name, known) in zip(given[count:], self._known, strict=False):
+            if not isinstance(value, WHOLE):
+                raise SettingError(f"{name!r} must be a text or a whole number, got {value!r:.80}.")
+            text = str(value)
+            slot = known.get(text, -1)
+            if slot < 0 and self.spare:
+                slot = len(known) + zlib.crc32(text.encode()) % self.spare
+            if slot >= 0:
+                found[place + slot] = 1.0
+            place += len(known) + self.spare
+        for value, signs, (name, length) in zip(
+            given[count + len(self._known) :], self._signs, _pairs(self.embeddings), strict=True
+        ):
+            vector = floats(value, name, (length,))
+            width = self.project or length
+            found[place : place + width] = vector if signs is None else signs @ vector
+            place += width
+        return found
+
+    @cached_property
+    def _known(self) -> list[tuple[str, dict[str, int]]]:
+        """The categories, and the slot of each value."""
+        return [(name, {value: k for k, value in enumerate(values)}) for name, values in _pairs(self.categories)]
+
+    @cached_property
+    def _signs(self) -> list[Floats | None]:
+        """The projection of each embedding; from a hash, so that it is the same with every version of NumPy."""
+        return [
+            None if self.project is None else _random_signs(f"{self.seed}/{name}", self.project, length)
+            for name, length in _pairs(self.embeddings)
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data; :meth:`from_dict` builds an equal encoder from it.
+
+        Returns:
+            The settings; those that were not given are left out.
+        """
+        found: dict[str, Any] = {
+            "numbers": list(self.numbers),
+            "categories": {name: list(values) for name, values in _pairs(self.categories)},
+            "embeddings": dict(_pairs(self.embeddings)),
+        }
+        found = {name: value for name, value in found.items() if value}
+        found |= {"project": self.project} if self.project is not None else {}
+        found |= {"spare": self.spare} if self.spare != 1 else {}
+        return found | ({"seed": self.seed} if self.seed else {})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Encoder:
+        """Build an encoder from what :meth:`to_dict` returned.
+
+        Args:
+            data: The settings.
+
+        Returns:
+            The encoder.
+        """
+        return cls(**data)
+
+
+def _pairs(given: Any, setting: str = "") -> tuple[tuple[str, Any], ...]:
+    """The entries of a mapping, or of pairs that were made from one."""
+    if isinstance(given, Mapping):
+        return tuple(given.items())
+    if not isinstance(given, (tuple, list)) or any(not isinstance(pair, (tuple, list)) for pair in given):
+        raise SettingError(f"{setting} must be a mapping from names, got {given!r:.80}.")
+    return tuple((name, value) for name, value in given)
+
+
+def _is_empty(given: Any) -> bool:
+    return isinstance(given, (tuple, list)) and not given
+
+
+def _random_signs(seed: str, rows: int, columns: int) -> Floats:
+    """(rows, columns) random signs over the root of ``rows``."""
+    data = hashlib.shake_256(seed.encode()).digest(-(-rows * columns // 8))
+    bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8))[: rows * columns]
+    return frozen((2.0 * bits.reshape(rows, columns) - 1.0) / np.sqrt(rows))
+
+
+def checked_context(encoder: Encoder | None, features: int, context: Context) -> Floats:
+    """Return the features of one request as numbers.
+
+    Args:
+        encoder: How they are encoded, if they are given by name.
+        features: The number n of features.
+        context: Numbers in order, or a mapping.
+
+    Returns:
+        (n,) the numbers, within a billion of 0.
+
+    >>> checked_context(None, 2, [1, 2.5])
+    array([1. , 2.5])
+    """
+    if isinstance(context, Mapping):
+        if encoder is None:
+            raise NamesError(
+                f"the features of the problem have no names, so a context is {features} numbers in order, got a "
+                "mapping; name them with Problem(features=[...]) or Problem(features=ds.Encoder(...))."
+            )
+        found = encoder.encode(context)
+    else:
+        found = floats(context, "context", (features,))
+    if np.abs(found).max(initial=0.0) > LARGEST_FEATURE:
+        raise OutOfRangeError(
+            f"the features of a context must lie within {LARGEST_FEATURE:g} of 0, got {np.abs(found).max():g}; use "
+            "another unit, or its logarithm."
+        )
+    return found
