@@ -143,6 +143,7 @@ def test_a_crafted_file_is_refused_with_the_reason(tmp_path: Path, change: dict[
         (PLAN, "desk.last", 61, "a plan for one horizon"),
         (ds.policies.LagrangeBwK(), "state.factor", -1.0, "factor must lie in"),
         (ds.Adaptive(), "state.belief.sums", 1e18, "the sum of a run is larger"),
+        (ds.Adaptive(), "state.belief.total", 1e18, "the sum of all outcomes is larger"),
     ],
 )
 def test_what_a_hundred_thousand_files_found_is_refused(

@@ -17,12 +17,14 @@ from __future__ import annotations
 
 import copy
 import json
+import operator
 import os
 import subprocess
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -59,6 +61,7 @@ from driftsack.policies.spending_plan import SpendingPlan
 from driftsack.policies.thompson_bwk import ThompsonBwK
 from driftsack.policies.uniform_random import UniformRandom
 
+PART: Final = 2_500  # files that one process reads
 HORIZON: Final = 60
 NUMBERS: Final = (0, 1, -1, 2, 3, 7, 255, 10**5, 10**9, 2**31, 2**40, 2**62, 2**63 - 1, -(2**31), -(2**63))
 SETTINGS: Final[tuple[Any, ...]] = (
@@ -98,13 +101,14 @@ class Report(NamedTuple):
     failures: tuple[str, ...]
 
 
-def attack(files: int, seed: int = 0, rounds: int = 6) -> Report:
+def attack(files: int, seed: int = 0, rounds: int = 6, first: int = 0) -> Report:
     """Read spoiled files of learners and use those that can be loaded.
 
     Args:
         files: The number of files.
         seed: The seed of everything that is random.
         rounds: The number of rounds that a learner that was loaded must be able to continue for.
+        first: The number of the first file.
 
     Returns:
         What became of them.
@@ -115,7 +119,7 @@ def attack(files: int, seed: int = 0, rounds: int = 6) -> Report:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / "learner.npz"
-        for number in range(files):
+        for number in range(first, first + files):
             rng = np.random.default_rng([seed, number])
             spoil = SPOILERS[int(rng.integers(len(SPOILERS)))]
             path.write_bytes(spoil(originals[number % len(originals)], rng))
@@ -130,22 +134,41 @@ def attack(files: int, seed: int = 0, rounds: int = 6) -> Report:
     return Report(files, refused, loaded, tuple(failures))
 
 
-def attack_apart(files: int, seed: int = 0) -> Report:
-    """Do the same as :func:`attack` in a process of its own in which nothing is compiled.
+def attack_apart(
+    files: int, seed: int = 0, processes: int = 1, progress: Callable[[int, int], None] | None = None
+) -> Report:
+    """Do the same as :func:`attack` in processes of their own in which nothing is compiled.
 
     Args:
         files: The number of files.
         seed: The seed of everything that is random.
+        processes: The number of processes at a time.
+        progress: Called with the number of files that were read and of failures.
 
     Returns:
-        What became of them; if the process did not survive, that is the only failure.
+        What became of them; files of a process that did not survive are one failure.
     """
-    code = f"import json; from driftsack.bench.damaged_files import attack; print(json.dumps(attack({files}, {seed})))"
+    total = Report(0, 0, 0, ())
+    with ThreadPoolExecutor(processes) as pool:
+        parts = [(min(PART, files - first), first) for first in range(0, files, PART)]
+        for found in pool.map(lambda part: _attack_part(*part, seed), parts):
+            total = Report(*map(operator.add, total, found))
+            if progress is not None:
+                progress(total.files, len(total.failures))
+    return total
+
+
+def _attack_part(files: int, first: int, seed: int) -> Report:
+    """Read some of the files in a process of its own."""
+    call = f"attack({files}, {seed}, first={first})"
+    code = f"import json; from driftsack.bench.damaged_files import attack; print(json.dumps({call}))"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)  # noqa: S603
     if done.returncode != 0:
-        return Report(files, 0, 0, (f"the process ended with {done.returncode}: {done.stderr[-300:]}",))
+        return Report(
+            files, 0, 0, (f"from file {first}, a process ended with {done.returncode}: {done.stderr[-300:]}",)
+        )
     read, refused, loaded, failures = json.loads(done.stdout)
     return Report(read, refused, loaded, tuple(failures))
 

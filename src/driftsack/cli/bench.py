@@ -62,7 +62,9 @@ def bench(
             "arithmetic.",
         ),
     ] = False,
-    processes: Annotated[int | None, typer.Option(min=1, help="Processes of --soak; all cores if omitted.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes of --soak and --files; all cores if omitted.")
+    ] = None,
     service: Annotated[
         bool, typer.Option("--serve", help="Instead, measure the service beside an application that does nothing.")
     ] = False,
@@ -105,7 +107,7 @@ def bench(
     if files is not None:
         with plain_errors():
             refuse_needless({"--quick": quick, "--against": against, "--markdown": markdown}, "with --files")
-        read_damaged_files(files, as_json)
+        read_damaged_files(files, seed, processes, as_json)
         return
     from driftsack.bench.tables import run_bench  # noqa: PLC0415  (SciPy and highspy load only where they are used)
 
@@ -145,12 +147,18 @@ def try_service(kills: int | None, quick: bool, markdown: Path | None, as_json: 
         raise typer.Exit(1)
 
 
-def read_damaged_files(files: int, as_json: bool) -> None:
+def read_damaged_files(files: int, seed: int, processes: int | None, as_json: bool) -> None:
     """Read damaged and crafted files; fail if one crashes the process, is loaded wrongly or raises another error."""
     from driftsack.bench.damaged_files import attack_apart  # noqa: PLC0415
+    from driftsack.bench.soak.driver import cores  # noqa: PLC0415
 
-    with plain_errors(), messages.status(f"reading {files:,} files, about a minute for 5,000"):
-        report = attack_apart(files)
+    with plain_errors(), progress_bar() as bar:
+        line = bar.add_task("files", total=files)
+
+        def show(done: int, failures: int) -> None:
+            bar.update(line, completed=done, description=f"files, {failures} failures")
+
+        report = attack_apart(files, seed, processes or cores(), show)
     if as_json:
         print_json(report._asdict())
     else:

@@ -205,9 +205,9 @@ class Book(msgspec.Struct):
         """Move a decision to those that are settled."""
         self.open.pop(number, None)
         self.settled[number] = record
-        if len(self.settled) > REMEMBERED:
-            oldest = next(iter(self.settled))
-            self.keys.pop(self.settled.pop(oldest).key, None)
+        if len(self.settled) >= 2 * REMEMBERED:
+            for oldest in list(self.settled)[:REMEMBERED]:  # many at once: the first entry of a dict is slow to find
+                self.keys.pop(self.settled.pop(oldest).key, None)
 
     def remember(self, key: str, write: Write) -> None:
         """Remember the answer to a write."""
@@ -216,8 +216,10 @@ class Book(msgspec.Struct):
         self.keys[key] = write
         if not write.number:
             self.writes.append(key)
-            if len(self.writes) > REMEMBERED:
-                self.keys.pop(self.writes.pop(0), None)
+            if len(self.writes) >= 2 * REMEMBERED:
+                for oldest in self.writes[:REMEMBERED]:
+                    self.keys.pop(oldest, None)
+                del self.writes[:REMEMBERED]
 
 
 def deltas(before: dict[int, Account], after: dict[int, Account]) -> tuple[Delta, ...]:

@@ -31,13 +31,18 @@ class ServiceClock:
         self._monotonic = monotonic
         self._start = wall() - monotonic()
 
-    def elapsed(self) -> int:
-        """Milliseconds on the monotonic clock."""
-        return int(1000 * self._monotonic())
+    def read(self) -> tuple[int, int]:
+        """Milliseconds since 1970, and on the monotonic clock."""
+        now = self._monotonic()
+        return int(1000 * (self._start + now)), int(1000 * now)
 
     def at(self) -> int:
         """Milliseconds since 1970."""
-        return int(1000 * (self._start + self._monotonic()))
+        return self.read()[0]
+
+    def elapsed(self) -> int:
+        """Milliseconds on the monotonic clock."""
+        return self.read()[1]
 
 
 class Owned:
@@ -68,8 +73,10 @@ class Owned:
 
     def now(self) -> Now:
         """The time of a command: leases run on, from where they were, only while the service runs."""
-        tick = self._tick + max(self._clock.elapsed() - self._since, 0)
-        return Now(max(self._clock.at(), self.campaign.book.at), max(tick, self.campaign.book.tick))
+        book = self.campaign.book
+        at, elapsed = self._clock.read()
+        tick = self._tick + elapsed - self._since
+        return Now(at if at > book.at else book.at, tick if tick > book.tick else book.tick)
 
     def is_due(self) -> bool:
         """Whether a lease, a late window or a season has ended."""

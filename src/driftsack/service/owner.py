@@ -259,7 +259,7 @@ class Keeper:
         loop = asyncio.get_running_loop()
         while True:
             await self._dirty.wait()
-            await self._gather()
+            await asyncio.sleep(0)
             self._dirty.clear()
             batch: Batch = [
                 (owned, *owned.collect(self._snapshot_every)) for owned in self.owned.values() if owned.campaign.events

@@ -106,6 +106,8 @@ class RunLengths(NamedTuple):
             raise ValueError("an arm without observations has a belief, or one with observations has none")
         if (self.sums > (1.0 + ROUNDING) * self.counts[:, None] * self.largest[:, None]).any():
             raise ValueError("the sum of a run is larger than that of so many outcomes")
+        if (self.total > (1.0 + ROUNDING) * self.observed * self.largest).any():
+            raise ValueError("the sum of all outcomes is larger than that of so many outcomes")
 
 
 def new_run_lengths(problem: Problem) -> RunLengths:
