@@ -1,7 +1,7 @@
 """The ledger: spending and reservations of each budget, when a round may begin, and when the game ends.
 
-Amounts are whole numbers of grid units (:mod:`driftsack.game.amounts`), so sums and comparisons are exact. Policies plan
-with sums of floats beside them, because the next decision would have to wait for the conversion of an exact sum.
+Amounts are whole numbers of grid units (:mod:`driftsack.game.amounts`), so sums and comparisons are exact. Policies
+plan with sums of floats beside them, because the next decision would have to wait for the conversion of an exact sum.
 
 *Stop rule* (the paper's): the round whose costs would exceed a budget is not charged, earns nothing and ends the game.
 

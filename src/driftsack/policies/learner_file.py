@@ -29,7 +29,9 @@ from driftsack.policies.policy import Policy, from_spec
 from driftsack.policies.requests import Clock
 
 LAYOUT: Final = 5
-OLDER: Final = (3, 4)  # 3 had no desk, 4 no sums of floats in the ledgers
+WITHOUT_DESK: Final = 3
+WITHOUT_SUMS: Final = 4  # of floats in the ledgers
+OLDER: Final = (WITHOUT_DESK, WITHOUT_SUMS)
 KIND: Final = "learner"
 LEDGER_ARRAYS: Final = ("granted", "charged", "spent")
 LARGEST_HORIZON: Final = 2**53
@@ -127,13 +129,13 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
         given = content["problem"].get(count, 0)
         if isinstance(given, int) and given > max(SMALL, size):  # before the names of the arms are made
             raise ValueError("the learner would be larger than its file")
-    if layout > 3 and None in content["problem"].values():
+    if layout > WITHOUT_DESK and None in content["problem"].values():
         raise ValueError("the problem has a setting without a value")
     problem = Problem.from_dict(content["problem"])
     policy = from_spec(content["policy"])
     _check_sizes(policy, problem, size)
     given = dict(stored)
-    if layout == 3:
+    if layout == WITHOUT_DESK:
         content, stored = upgraded(content, stored, problem, policy.new_state(problem))
     rng = generator(0)
     rng.bit_generator.state = content["rng"]
@@ -154,9 +156,9 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
     engine.restore_terms()
     engine.pin()
     built = _arrays(Snapshot(problem, engine, clock, ""))
-    if layout == 4:
+    if layout == WITHOUT_SUMS:
         given["ledgers.spent"] = built["ledgers.spent"]
-    if layout > 3:
+    if layout > WITHOUT_DESK:
         _check_same(built, given)
     lineage = content["lineage"]
     if len(lineage) != HEX_DIGITS or int(lineage, 16) < 0:
@@ -194,11 +196,11 @@ def _fill(engine: Engine, stored: dict[str, npt.NDArray[Any]], layout: int) -> N
     """
     known = arrays(engine.state, "state")
     given = {name: stored.pop(name) for name in list(stored) if name.startswith("state.")}
-    if layout > 3 and known.keys() != given.keys():
+    if layout > WITHOUT_DESK and known.keys() != given.keys():
         raise ValueError(f"expected arrays {sorted(known)}, got {sorted(given)}")
     shared = known.keys() & given.keys()
     put_back({name: known[name] for name in shared}, {name: given[name] for name in shared})
-    if layout == 3:
+    if layout == WITHOUT_DESK:
         _derive_accounts(engine.state)
     put_back({"arms.offered": engine.offered, "arms.worst": engine.worst}, stored)
     check_array("arms.worst", engine.worst, (-1, 8 * 10**18))

@@ -85,6 +85,7 @@ class Keeper:
         self._recovering: set[str] = set()
         self._dirty = asyncio.Event()
         self._closing = False
+        self._latest = 0  # events in the last commit
         self._commits = ThreadPoolExecutor(1, "commit")
         self._others = ThreadPoolExecutor(2, "store")
         self._forwards = ThreadPoolExecutor(32, "forward")
@@ -259,19 +260,24 @@ class Keeper:
         loop = asyncio.get_running_loop()
         while True:
             await self._dirty.wait()
-            await asyncio.sleep(0)
+            await self._gather()
             self._dirty.clear()
             batch: Batch = [
                 (owned, *owned.collect(self._snapshot_every)) for owned in self.owned.values() if owned.campaign.events
             ]
             if batch:
+                self._latest = sum(segment.last - segment.first + 1 for _, segment, _ in batch)
                 await loop.run_in_executor(self._commits, self._append, batch, loop)
 
     async def _gather(self) -> None:
-        """Let requests that have arrived already join the commit: a commit of one costs as much as one of many."""
+        """Let requests that have arrived already join the commit: a commit of one costs as much as one of many.
+
+        Half as many events as in the last commit are enough. Then the other half is handled while this one is written;
+        otherwise all clients would wait for one commit, and the service for all clients.
+        """
         loop, before, waiting = asyncio.get_running_loop(), -1, 0
         end = loop.time() + GATHER
-        while waiting != before and loop.time() < end:
+        while waiting != before and 2 * waiting < self._latest and loop.time() < end:
             before = waiting
             await asyncio.sleep(0)  # their bytes are read
             await asyncio.sleep(0)  # and they are handled

@@ -35,6 +35,7 @@ _decoders: Final[dict[Any, Any]] = {}
 JSON: Final = b"application/json"
 TEXT: Final = b"text/plain; charset=utf-8"
 PROBLEM: Final = b"application/problem+json"
+SAFE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 
 class Application:
@@ -57,18 +58,18 @@ class Application:
             return
         try:
             status, kind, body = await self._answer(scope, receive)
-            headers: list[tuple[bytes, bytes]] = []
+            headers = [*SAFE]
         except Refusal as refusal:
             status, kind, body = refusal.status, PROBLEM, _encode(problem_of(refusal))
-            headers = [] if refusal.retry_after is None else [(b"retry-after", b"%d" % refusal.retry_after)]
+            headers = [*SAFE]
+            headers += [] if refusal.retry_after is None else [(b"retry-after", b"%d" % refusal.retry_after)]
             headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []  # noqa: PLR2004
             headers += [(b"connection", b"close")] if refusal.kind in ("too-slow", "too-large") else []
         except Exception:
             log.exception("a request failed")
             failed = Refusal("internal", "the service failed; what happened is in its log.")
-            status, kind, body, headers = 500, PROBLEM, _encode(problem_of(failed)), []
+            status, kind, body, headers = 500, PROBLEM, _encode(problem_of(failed)), [*SAFE]
         headers += [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
-        headers += [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
