@@ -150,8 +150,8 @@ def attack_apart(
     """
     total = Report(0, 0, 0, ())
     with ThreadPoolExecutor(processes) as pool:
-        parts = [(min(PART, files - first), first) for first in range(0, files, PART)]
-        for found in pool.map(lambda part: _attack_part(*part, seed), parts):
+        firsts = range(0, files, PART)
+        for found in pool.map(lambda first: _attack_part(min(PART, files - first), first, seed), firsts):
             total = Report(*map(operator.add, total, found))
             if progress is not None:
                 progress(total.files, len(total.failures))

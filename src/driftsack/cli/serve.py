@@ -7,7 +7,7 @@ import time
 import tomllib
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -23,6 +23,9 @@ from driftsack.cli.console import (
 )
 from driftsack.cli.extras import service_extra
 from driftsack.core.errors import SettingError
+
+if TYPE_CHECKING:
+    from driftsack.service.explain import ArmWhy
 
 STORE: Final = "driftsack.db"
 StoreOption = Annotated[
@@ -132,10 +135,7 @@ def why(
     if as_json:
         print_json(msgspec.to_builtins(found))
         return
-    rows = [
-        {"arm": arm, "open": "yes" if arm in found.open else "no", "probability": f"{probability:.6g}"}
-        for arm, probability in found.mix.items()
-    ]
+    rows = [arm_row(arm, list(found.remaining), found.planned_with) for arm in found.arms]
     drawn = found.arm or "to skip"
     print_table(rows, [text_column(name) for name in rows[0]], f"Decision {decision} of {campaign}: {drawn}.")
     budgets = [
@@ -144,9 +144,30 @@ def why(
     ]
     print_table(budgets, [text_column(name) for name in budgets[0]], "Budgets before it.")
     same = "is the recorded one" if found.same else "DIFFERS from the recorded one"
-    results.print(f"The recomputed decision {same}. The estimates are in --json.")
+    results.print(f"The recomputed decision {same}. The state of the policy is in --json.")
     if not found.same:
         raise typer.Exit(1)
+
+
+def arm_row(arm: ArmWhy, resources: list[str], planned_with: str | None) -> dict[str, str]:
+    """What was known about an arm, as a row of a table: estimates, and bounds or draws in parentheses."""
+    row = {
+        "arm": arm.arm,
+        "open": f"no: {arm.closed}" if arm.closed else "yes",
+        "probability": f"{arm.probability:.6g}",
+    }
+    if planned_with is None:
+        return row
+    costs, planned = arm.costs or {}, arm.planned_costs or {}
+    row[f"reward ({planned_with})"] = f"{shown(arm.reward)} ({shown(arm.planned_reward)})"
+    for name in resources:
+        row[f"{name} ({planned_with})"] = f"{shown(costs.get(name))} ({shown(planned.get(name))})"
+    return row
+
+
+def shown(value: float | None) -> str:
+    """A number, or a dash if there is none."""
+    return "-" if value is None else f"{value:.4g}"
 
 
 def replay(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
+import numpy as np
 
 from driftsack.core.decision import SKIP
 from driftsack.game.state_tree import arrays
 from driftsack.service import journal, views
 from driftsack.service.campaign import Campaign
 from driftsack.service.config import Config
+from driftsack.service.estimates import Estimates, estimates_of
 from driftsack.service.export import find_row
 from driftsack.service.journal import START, JournalError
 from driftsack.service.recovery import check_budgets, recover
@@ -16,6 +20,28 @@ from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import Store
 
 SHOWN = 200  # entries of an array
+
+
+class ArmWhy(msgspec.Struct):
+    """What a decision knew about an arm, in the units of the campaign.
+
+    Attributes:
+        arm: Its name.
+        closed: Why it could not be chosen: ``"retired"``, ``"not asked for"`` or ``"budget"``; None if it could.
+        probability: With which probability it was drawn.
+        reward: The estimated mean reward; None if it was never observed or the policy estimates none.
+        costs: The estimated mean costs, likewise.
+        planned_reward: What the plan used instead of the mean reward: see ``Why.planned_with``.
+        planned_costs: What it used instead of the mean costs.
+    """
+
+    arm: str
+    closed: str | None
+    probability: float
+    reward: float | None = None
+    costs: dict[str, float] | None = None
+    planned_reward: float | None = None
+    planned_costs: dict[str, float] | None = None
 
 
 class Why(msgspec.Struct):
@@ -32,6 +58,8 @@ class Why(msgspec.Struct):
         mix: The probability of each arm; what is left of 1 is the probability to skip.
         prices: What one more unit of each budget would earn.
         remaining: What could still be reserved of each budget.
+        arms: What was known about each arm.
+        planned_with: What the plan used instead of means: optimistic ``"bounds"``, or ``"draws"`` from a posterior.
         estimates: The arrays of the policy's state before the decision.
     """
 
@@ -45,6 +73,8 @@ class Why(msgspec.Struct):
     mix: dict[str, float]
     prices: dict[str, float]
     remaining: dict[str, str]
+    arms: list[ArmWhy]
+    planned_with: str | None
     estimates: dict[str, list[float]]
 
 
@@ -81,11 +111,11 @@ def _explained(name: str, campaign: Campaign, event: journal.Asked) -> Why:
         for path, array in arrays(campaign.learner.state).items()
         if array.dtype.kind in "fiub"
     }
-    offered = range(len(names)) if event.open is None else event.open
-    fitting = [arm for arm in offered if arm not in book.retired and campaign.fits(arm, event.caps)]
+    closed = [_closed(campaign, event, arm) for arm in range(len(names))]
     caps = campaign.named_caps(event.caps)
     at = event.at / 1000 if campaign.problem.period is not None else None
     decision = campaign.learner.ask(open=event.open, caps=caps, at=at)
+    known = estimates_of(campaign.learner.state, len(campaign.resources))
     return Why(
         campaign=name,
         decision=event.number,
@@ -93,12 +123,40 @@ def _explained(name: str, campaign: Campaign, event: journal.Asked) -> Why:
         at=event.at,
         arm=None if event.arm == SKIP or event.arm is None else names[event.arm],
         same=decision.arm == event.arm,
-        open=[names[arm] for arm in fitting],
+        open=[name for name, reason in zip(names, closed, strict=True) if reason is None],
         mix=dict(zip(names, decision.mix.tolist(), strict=True)),
         prices=dict(zip(campaign.resources, decision.prices.tolist(), strict=True)),
         remaining=views.amounts(campaign, free),
+        arms=_arms(campaign, closed, decision.mix.tolist(), known),
+        planned_with=None if known is None else known.kind,
         estimates=estimates,
     )
+
+
+def _closed(campaign: Campaign, event: journal.Asked, arm: int) -> str | None:
+    """Why an arm cannot be chosen; None if it can."""
+    if arm in campaign.book.retired:
+        return "retired"
+    if event.open is not None and arm not in event.open:
+        return "not asked for"
+    return None if campaign.fits(arm, event.caps) else "budget"
+
+
+def _arms(campaign: Campaign, closed: list[str | None], mix: list[float], known: Estimates | None) -> list[ArmWhy]:
+    """What is known about each arm."""
+    rows = zip(campaign.problem.arm_names, closed, mix, strict=True)
+    arms = [ArmWhy(name, reason, probability) for name, reason, probability in rows]
+    if known is None:
+        return arms
+    first = campaign.config.problem()  # the problem without added arms, whose maxima are the units of the learner
+    units = np.array([first.reward_max, *first.cost_max])
+    pairs = zip((known.means * units).tolist(), (known.used * units).tolist(), strict=False)  # without free slots
+    for arm, (means, used) in zip(arms, pairs, strict=False):
+        if math.isfinite(means[0]):
+            arm.reward, arm.costs = means[0], dict(zip(campaign.resources, means[1:], strict=True))
+        if arm.closed is None:
+            arm.planned_reward, arm.planned_costs = used[0], dict(zip(campaign.resources, used[1:], strict=True))
+    return arms
 
 
 class Replayed(msgspec.Struct):
