@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.stateful import run_state_machine_as_test
 
+from driftsack.service import campaign
+from driftsack.service import messages as ms
+from driftsack.service.campaign import Campaign
 from driftsack.service.http import handlers, routes
 from driftsack.service.http.context import Context
 from driftsack.service.http.keyring import Bucket
+from tests.campaigns import small
 from tests.live_service import Live, serving
 
 with warnings.catch_warnings():
@@ -49,6 +56,49 @@ def attack(live: Live, examples: int, only: str = "") -> int:
     return sent
 
 
+def attack_in_sequences(live: Live, examples: int) -> Counter[tuple[str, int]]:
+    """Open campaigns, ask, and use the decisions that come back, as the links of the document say.
+
+    Returns:
+        How often each operation was answered with each status.
+    """
+    schema = schemathesis.openapi.from_url(f"{live.url}/openapi.json").exclude(path_regex="/keys")
+    schema.config.generation.update(modes=[schemathesis.GenerationMode.POSITIVE])
+    excluded = schemathesis.checks.CHECKS.get_by_names(EXCLUDED)
+    machine: Any = schema.as_state_machine()
+    seen: Counter[tuple[str, int]] = Counter()
+
+    class Sequences(machine):  # type: ignore[misc]
+        def get_call_kwargs(self, case: Any) -> dict[str, Any]:  # noqa: ARG002
+            return {"headers": {"Authorization": f"Bearer {live.key}"}}
+
+        def before_call(self, case: Any) -> None:
+            """Settings that can work, and amounts of a resource that there is."""
+            if case.operation.label == "POST /v1/campaigns":
+                case.body = {"name": f"c{sum(seen.values())}", "config": CONFIG}
+            elif isinstance(case.body, dict):
+                for name in ("costs", "amounts", "caps"):
+                    if isinstance(given := case.body.get(name), dict) and given:
+                        case.body[name] = {"usd": next(iter(given.values()))}
+
+        def validate_response(self, response: Any, case: Any, **_: Any) -> None:
+            seen[case.operation.label, response.status_code] += 1
+            case.validate_response(response, excluded_checks=excluded)
+
+    chosen = settings(
+        max_examples=examples,
+        stateful_step_count=20,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(Sequences, settings=chosen)
+    return seen
+
+
+CONFIG = {**msgspec.to_builtins(small(budget={"usd": "1000"})), "refill": None, "period": None}
 EXCLUDED = ["ignored_auth", "positive_data_acceptance"]
 """Checks that cannot hold: scopes are tried in test_service_http, and names must be those of the campaign."""
 LIVELY = {"campaign": "chat", "decision": 1}  # most requests should get past the search for a campaign
@@ -59,6 +109,32 @@ def test_generated_requests_get_documented_answers(tmp_path: Path) -> None:
         live.open("chat", budget={"usd": "1000"})
         live.app.service.keyring._failures = Bucket(1e9)
         assert attack(live, 15) > 200
+
+
+def test_sequences_of_requests_get_documented_answers(tmp_path: Path) -> None:
+    """Decisions are asked for, and told, cancelled, extended, forfeited and explained."""
+    with serving(str(tmp_path / "s.db")) as live:
+        live.app.service.keyring._failures = Bucket(1e9)
+        seen = attack_in_sequences(live, 25)
+    done = {label.rpartition("/")[2] for label, status in seen if status == 200}
+    assert done >= {"decisions", "tell", "cancel", "extend", "forfeit", "why"}
+    assert max(status for _, status in seen) < 500
+
+
+def test_a_fault_that_needs_a_sequence_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: a decision that waits cannot be cancelled; requests with made-up numbers do not find it."""
+    handle = Campaign._plan_cancel
+
+    def broken(self: Campaign, command: Any, common: dict[str, Any], number: int) -> Any:
+        if number in self.book.open:
+            raise RuntimeError("planted")
+        return handle(self, command, common, number)
+
+    monkeypatch.setitem(campaign.PLANS, ms.Cancel, broken)
+    with serving(str(tmp_path / "s.db")) as live:
+        live.app.service.keyring._failures = Bucket(1e9)
+        with pytest.raises(FailureGroup):
+            attack_in_sequences(live, 25)
 
 
 def test_an_answer_that_is_not_documented_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from driftsack.core.release import __version__
 from driftsack.service import messages as ms
-from driftsack.service.http.routes import ROUTES, Route
+from driftsack.service.http.routes import DECISION, ROUTES, Route
 
 PARAMETERS = {
     "campaign": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}$"},
@@ -58,14 +58,21 @@ def operation(route: Route) -> dict[str, Any]:
     if route.body is not None:
         schema = {"type": "string", "maxLength": 200, "pattern": "^[!-~]*$"}
         parameters.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
+    done: dict[str, Any] = {"description": "Done.", "content": kind}
+    if route.answer is ms.Decided:
+        given = {"campaign": "$request.path.campaign", "decision": "$response.body#/decision"}
+        done["links"] = {name_of(other): link_to(other, given) for other in ROUTES if other.path.startswith(DECISION)}
+    if route.body is ms.NewCampaign:
+        next_ones = [other for other in ROUTES if re.findall(r"{(\w+)}", other.path) == ["campaign"]]
+        done["links"] = {name_of(other): link_to(other, {"campaign": "$response.body#/name"}) for other in next_ones}
     found: dict[str, Any] = {
-        "operationId": f"{route.method.lower()}_{'_'.join(re.findall(r'[a-z]+', route.path))}",
+        "operationId": name_of(route),
         "summary": (route.handler.__doc__ or "").strip().splitlines()[0],
         "x-scope": route.scope,
         "x-limited-keys": route.limited_ok,
         "parameters": parameters,
         "responses": {
-            str(route.status): {"description": "Done.", "content": kind},
+            str(route.status): done,
             **{status: {"description": "Refused.", **problem} for status in PROBLEMS},
         },
     }
@@ -73,6 +80,16 @@ def operation(route: Route) -> dict[str, Any]:
         content = {"application/json": {"schema": reference(route.body)}}
         found["requestBody"] = {"required": True, "content": content}
     return found
+
+
+def name_of(route: Route) -> str:
+    """The name of an operation."""
+    return f"{route.method.lower()}_{'_'.join(re.findall(r'[a-z]+', route.path))}"
+
+
+def link_to(route: Route, parameters: dict[str, str]) -> dict[str, Any]:
+    """An operation that may follow, and where its parameters are found."""
+    return {"operationId": name_of(route), "parameters": parameters}
 
 
 def reference(kind: Any) -> dict[str, str]:
