@@ -166,6 +166,13 @@ def test_the_runs_of_an_instance_are_whole_numbers() -> None:
         ds.Instance.from_dict({**content, "runs": [[-0.5, 60]]})
 
 
+@pytest.mark.parametrize("setting", ["arms", "slots"])
+def test_a_number_of_arms_cannot_exhaust_the_memory(setting: str) -> None:
+    content = FLAT.to_dict()
+    with pytest.raises(OutOfRangeError, match=f"{setting} must be at least . and at most"):
+        ds.Instance.from_dict({**content, "problem": {**content["problem"], setting: 10**30}})
+
+
 def test_an_account_of_a_policy_holds_any_budget() -> None:
     ledger = open_ledger(ds.Problem(horizon=10, arms=2, budget=[5.0], cost_max=[0.01]))
     for budget, granted in ((1e300, MOST_UNITS), (-1e300, 0)):

@@ -26,6 +26,7 @@ from driftsack.core.names import (
 )
 
 FIRST_GUESS: Final = 10_000  # rounds of a period, if nothing is known
+MOST_ARMS: Final = 10**6  # so that no number in a file makes a computer run out of memory
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -139,7 +140,7 @@ class Problem:
             "resource_names": resource_labels,
             "fallback": _arm(fallback, arm_labels),
             "period": period,
-            "slots": count if slots is None else whole(slots, "slots", at_least=count),
+            "slots": count if slots is None else whole(slots, "slots", at_least=count, at_most=MOST_ARMS),
             "arm_cost_max": by_arm,
             "bounded": known,
             "features": count_of_features,
@@ -260,7 +261,7 @@ def _count_and_names(arms: Any, arm_names: Any) -> tuple[int, tuple[str, ...]]:
         if arm_names is not None and checked_names(arm_names, "arm_names") != names:
             raise NamesError(f"arm_names must be omitted or the same as the names in arms, got {arm_names!r:.80}.")
         return len(names), names
-    count = whole(arms, "arms", at_least=1)
+    count = whole(arms, "arms", at_least=1, at_most=MOST_ARMS)
     return count, default_arm_names(count) if arm_names is None else checked_names(arm_names, "arm_names", count)
 
 
