@@ -18,6 +18,7 @@ from driftsack.game.ledger import open_ledger
 from driftsack.policies import from_spec
 from driftsack.policies.oracles import Oracle
 from driftsack.policies.policy import recipes
+from tests.featured import asked, with_contexts, with_features
 from tests.in_turn import InTurn
 
 Recipe = type[ds.Policy]
@@ -66,7 +67,8 @@ def started(recipe: Recipe, problem: ds.Problem, seed: int) -> ds.Learner:
     """A learner; for a policy that takes one resource only, on the problem's first one."""
     if recipe is ds.policies.Exp3BwK:
         problem = ds.Problem(problem.horizon, problem.arms, problem.budget[0], problem.reward_max, problem.cost_max[0])
-    return built(recipe, problem).start(problem, seed=seed)
+    policy = built(recipe, problem)
+    return policy.start(with_features(policy, problem), seed=seed)
 
 
 def world_for(recipe: Recipe, world: ds.Instance) -> ds.Instance:
@@ -106,7 +108,7 @@ def test_handles_hard_problems_with_valid_mixes(recipe: Recipe, problem: ds.Prob
     problem = learner.problem
     rounds, spent = 0, np.zeros(problem.resources)
     while not learner.done:
-        decision = learner.ask()
+        decision = asked(learner)
         rounds += 1
         assert decision.round == rounds
         assert decision.mix.shape == (problem.arms,)
@@ -134,7 +136,7 @@ def test_saved_midway_equals_never_saved(recipe: Recipe, tmp_path: Path) -> None
         if t == 45:
             saved.save(tmp_path / "learner.npz")
             saved = ds.Learner.load(tmp_path / "learner.npz")
-        one, two = uninterrupted.ask(), saved.ask()
+        one, two = asked(uninterrupted), asked(saved)
         assert (one.arm, one.mix.tolist()) == (two.arm, two.mix.tolist())
         for learner, decision in ((uninterrupted, one), (saved, two)):
             if not decision.skipped:
@@ -155,7 +157,8 @@ def test_is_a_value_and_survives_a_spec(recipe: Recipe) -> None:
 def test_deterministic_and_within_budget(recipe: Recipe) -> None:
     world = world_for(recipe, ds.instances.example_2(horizon=400))
     policy = built(recipe, world.problem)
-    one, two = (ds.simulate(world, policy, trials=4, seed=3, threads=k) for k in (1, 2))
+    given = with_contexts(policy, world)
+    one, two = (ds.simulate(given, policy, trials=4, seed=3, threads=k) for k in (1, 2))
     np.testing.assert_array_equal(one.curve, two.curve)
     assert_within_budget(recipe)
 
@@ -164,7 +167,8 @@ def assert_within_budget(recipe: Recipe) -> None:
     """With deterministic outcomes the spending follows from the pulls alone, without the ledger."""
     costs = np.array([[0.5, 0.9, 0.3], [0.7, 0.2, 0.6]])
     world = world_for(recipe, ds.Instance.stationary([0.4, 0.9, 0.5], costs, 300, [70.0, 60.0], "deterministic"))
-    run = ds.simulate(world, built(recipe, world.problem), trials=4, seed=0)
+    policy = built(recipe, world.problem)
+    run = ds.simulate(with_contexts(policy, world), policy, trials=4, seed=0)
     used = run.pulls @ costs[: world.resources].T
     assert (used <= np.asarray(world.problem.budget) * (1 + 1e-9)).all()
     np.testing.assert_allclose(run.spent, used, rtol=1e-12)
@@ -187,7 +191,7 @@ def test_late_and_shuffled_feedback(recipe: Recipe) -> None:
     learner, rng = started(recipe, HARD_PROBLEMS[-1], seed=1), np.random.default_rng(0)
     problem = learner.problem
     while not learner.done:
-        decision = learner.ask()
+        decision = asked(learner)
         assert decision.mix.min() >= 0
         assert decision.mix.sum() <= 1 + 1e-9
         pending = list(learner.pending)
@@ -206,7 +210,8 @@ def end_reward(recipe: Recipe, first: tuple[float, float], **settings: Any) -> f
     costs = [[[0.1, 0.1]]] * 2
     lengths = [12_000, 8_000]
     world = ds.Instance.piecewise([first, (0.0, 0.5)], costs, lengths, float(horizon), noise="deterministic")
-    curve = ds.simulate(world, built(recipe, world.problem, **settings), trials=8, seed=0).curve.mean(axis=0)
+    policy = built(recipe, world.problem, **settings)
+    curve = ds.simulate(with_contexts(policy, world), policy, trials=8, seed=0).curve.mean(axis=0)
     tenth = curve.size // 10
     return float((curve[-1] - curve[-1 - tenth]) / (horizon / 10))
 
@@ -258,9 +263,10 @@ def test_memory_does_not_grow_with_the_horizon(recipe: Recipe) -> None:
     for horizon in (100_000, 1_000_000):
         world = world_for(recipe, ds.instances.example_2(horizon=horizon))
         policy = built(recipe, world.problem)
-        ds.simulate(world, policy, trials=1, threads=1)
+        given = with_contexts(policy, world)
+        ds.simulate(given, policy, trials=1, threads=1)
         tracemalloc.start()
-        ds.simulate(world, policy, trials=1, threads=1)
+        ds.simulate(given, policy, trials=1, threads=1)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0] + 10_000

@@ -71,6 +71,10 @@ def bench(
     faults: Annotated[
         bool, typer.Option("--faults", help="Instead, kill, freeze and starve the service, and audit its journal.")
     ] = False,
+    routing: Annotated[
+        bool,
+        typer.Option("--routing", help="Instead, route prompts beside ParetoBandit (pip install paretobandit)."),
+    ] = False,
     seed: SeedOption = 0,
     markdown: Annotated[Path | None, typer.Option(help="Also write the tables to this Markdown file.")] = None,
     as_json: JsonOption = False,
@@ -92,11 +96,15 @@ def bench(
     Example: driftsack bench --against ../main/src
     Example: driftsack bench --files 100000
     Example: driftsack bench --soak 1000000 --seed 7
+    Example: driftsack bench --routing --quick
     Example: driftsack bench --serve --quick
     Example: driftsack bench --faults --markdown docs/service-faults.md
     """
     if soak:
         run_soak(operations or LONG_SOAK, seed, processes, as_json)
+        return
+    if routing:
+        route_prompts(quick, seed, as_json)
         return
     if service or faults:
         kills = operations or (QUICK_KILLS if quick else LONG_KILLS)
@@ -124,6 +132,18 @@ def bench(
     for title, rows in measured.tables.items():
         print_table(rows, columns_of(rows)[:SHOWN], f"{title}.")
     messages.print("More columns: --markdown FILE or --json.")
+
+
+def route_prompts(quick: bool, seed: int, as_json: bool) -> None:
+    """Route the prompts of ParetoBandit's wheel with every router."""
+    from driftsack.bench.routing import routing_rows  # noqa: PLC0415
+
+    with plain_errors(), messages.status("reading prompts") as status:
+        rows = routing_rows(quick, seed, status.update)
+    if as_json:
+        print_json({"rows": rows})
+    else:
+        print_table(rows, columns_of(rows), "Routing.")
 
 
 def try_service(kills: int | None, quick: bool, markdown: Path | None, as_json: bool) -> None:

@@ -326,9 +326,7 @@ class Learner:
             self._refuse(nested, "ask")
             try:
                 self._busy = True
-                if context is not None or self._features:
-                    requests.set_features(self._engine, self.problem, context)
-                seconds = self._open_request(open, caps, at)
+                seconds = self._open_request(open, caps, at, context)
                 return self._made(self._engine.begin(seconds))
             except BaseException:
                 self._find_slots()
@@ -336,7 +334,7 @@ class Learner:
             finally:
                 self._busy = False
 
-    def _open_request(self, open: Any, caps: Any, at: Any) -> float:  # noqa: A002
+    def _open_request(self, open: Any, caps: Any, at: Any, context: Any) -> float:  # noqa: A002
         """Set the terms of a request and return its time."""
         if self._process != os.getpid():
             self._begin_life()
@@ -349,6 +347,8 @@ class Learner:
             requests.set_request(engine, self.problem, open, caps)
         if self.safe and not (self.problem.bounded or caps is not None):
             requests.refuse_unbounded(self.problem)
+        if context is not None or self._features:
+            requests.set_features(engine, self.problem, context)
         if at is None and self.problem.period is None:
             return math.nan
         if at is not None and self.done:  # the round cannot begin, so it is no arrival
@@ -421,7 +421,7 @@ class Learner:
         number = whole(count, "count", at_least=1)
         features = requests.contexts_of(self.policy, self.problem, number, contexts)
         with self._changing("ask_many") as engine:
-            seconds = self._open_request(open, caps, at)
+            seconds = self._open_request(open, caps, at, features[0] if self._features else None)
             batch = steps.new_batch(features, engine.desk.mix.size, self.problem.resources)
             before = int(engine.desk.begun[0])
             filled = engine.begin_many(batch, seconds)
@@ -843,6 +843,22 @@ class Learner:
         """
         with self._changing("reopen_arm") as engine:
             engine.offer(requests.arm_number(self.problem, arm), offered=True)
+
+    def announce(self, arm: str | int, cost_factor: Amounts) -> None:
+        """Say that an arm's prices change now, so that the policy need not find out.
+
+        Args:
+            arm: Its name or number.
+            cost_factor: What its costs are multiplied by from now on, in order or by name; one number for all.
+
+        Raises:
+            SettingError: The policy cannot use an announcement.
+            OutOfRangeError: A factor is not above 0.
+        """
+        number = requests.arm_number(self.problem, arm)
+        factors = requests.factors_of(self.problem, cost_factor)
+        with self._changing_wholly("announce") as engine:
+            self.policy.announce(engine.state, number, factors)
 
     def teach(self, log: PastOutcomes, half_life: float | None = None) -> int:
         """Learn from past outcomes, as if the learner had made those pulls; no budget is charged.

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
@@ -82,6 +83,19 @@ class Policy(abc.ABC):
     def needs_context(self) -> bool:
         """Whether it uses the features of requests, so that it cannot do without them."""
         return any(wrapped.needs_context for wrapped in self._wrapped())
+
+    def announce(self, state: Any, arm: int, cost_factors: Floats) -> None:  # noqa: ARG002
+        """Take note of a change of an arm's prices that is known beforehand; a policy that cannot raises an error.
+
+        Args:
+            state: The state; changed in place.
+            arm: The arm.
+            cost_factors: (d,) what its costs are multiplied by from now on.
+        """
+        raise SettingError(
+            f"{type(self).__name__} cannot use an announcement; policies with contexts such as LinearBwK can, others "
+            "learn a new price from the costs that they are told."
+        )
 
     @property
     def open_ended(self) -> bool:

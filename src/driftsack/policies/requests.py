@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import above_zero, at_least_zero, floats, number, vector, whole
+from driftsack.core.checks import LARGEST_SETTING, above_zero, at_least_zero, floats, number, vector, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.encoder import Context, checked_context
 from driftsack.core.errors import NamesError, OutOfRangeError, SettingError, ShapeError
@@ -320,6 +320,14 @@ def new_budget(problem: Problem, budget: Amounts | None) -> Floats:
     for amount in amounts.tolist():
         at_least_zero(amount, "budget")
     return amounts
+
+
+def factors_of(problem: Problem, cost_factor: Amounts) -> Floats:
+    """(d,) what the costs of an arm are multiplied by."""
+    factors = vector(by_name(cost_factor, problem.resource_names, "cost_factor"), "cost_factor", problem.resources)
+    for factor in factors.tolist():
+        above_zero(factor, "cost_factor", LARGEST_SETTING)
+    return factors
 
 
 def with_arm(problem: Problem, name: str, cost_max: Amounts | None) -> Problem:

@@ -110,7 +110,7 @@ TWELVE: Final = (
 
 
 def entries() -> list[dict[str, Any]]:
-    """``ENTRIES``, and every other policy of the library that needs no settings."""
+    """``ENTRIES``, and every other policy of the library that needs neither settings nor contexts."""
     entered = {entry["policy"] for entry in ENTRIES}
     result = list(ENTRIES)
     for policy in recipes():
@@ -122,12 +122,12 @@ def entries() -> list[dict[str, Any]]:
 
 
 def needs_no_settings(policy: type[Policy]) -> bool:
-    """Whether a policy can be made without settings."""
+    """Whether a policy can be made without settings, and decides without contexts, which the worlds do not have."""
     try:
-        policy()
+        made = policy()
     except (TypeError, DriftsackError):  # abstract, or a setting has no default: give it a line in ENTRIES
         return False
-    return True
+    return not made.needs_context
 
 
 def league_spec(trials: int, horizon: int, seed: int) -> Spec:

@@ -14,7 +14,7 @@ import numpy as np
 from driftsack.bench.soak.model import expect
 from driftsack.bench.soak.outcomes import total_decisions
 from driftsack.bench.soak.player import Errors, Player
-from driftsack.bench.soak.requests import random_request
+from driftsack.bench.soak.requests import random_context, random_request
 from driftsack.core.decision import SKIP, Decision
 from driftsack.core.errors import (
     AlreadyToldError,
@@ -59,7 +59,7 @@ def restore(player: Player) -> None:
         and player.problem.period is None
         and (player.model.bounded or not player.model.safe)
     ):
-        check_stranger(player, copy.deepcopy(twin).ask())
+        check_stranger(player, copy.deepcopy(twin).ask(**random_context(player)))
     player.learner = twin
 
 
@@ -77,6 +77,7 @@ def fork(player: Player) -> None:
         return
     player.count("fork")
     given, _, _ = random_request(player)
+    given |= random_context(player)
     if player.problem.period is not None:
         given["at"] = player.now
     before = player.learner.state_hash()

@@ -51,6 +51,14 @@ def random_request(player: Player) -> tuple[dict[str, Any], Bools, Floats | None
     return given, offered, caps
 
 
+def random_context(player: Player) -> dict[str, Any]:
+    """The features of a request, if it has some: sometimes extreme ones."""
+    if not player.problem.features:
+        return {}
+    scale = 1e9 if player.chance(0.02) else 1.0
+    return {"context": scale * player.rng.uniform(-1.0, 1.0, player.problem.features)}
+
+
 def ask(player: Player) -> None:
     """Ask for one decision."""
     given, offered, caps = random_request(player)
@@ -61,6 +69,7 @@ def ask(player: Player) -> None:
     player.count(kind)
     if at is not None:
         given["at"] = at
+    given |= random_context(player)
     if refuses(player, lambda: player.learner.ask(**given)):
         return
     made = player.learner.ask(**given)
@@ -82,6 +91,8 @@ def ask_many(player: Player) -> None:
     at, seconds = next_time(player)
     given |= {"at": at} if at is not None else {}
     size = int(player.rng.integers(1, player.largest_batch + 1))
+    if player.problem.features:
+        given["contexts"] = player.rng.standard_normal((size, player.problem.features))
     if refuses(player, lambda: player.learner.ask_many(size, **given)):
         player.count("ask_many")
         return

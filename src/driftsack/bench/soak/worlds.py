@@ -24,6 +24,7 @@ ARMS: Final = ("small", "medium", "large", "huge")
 RESOURCES: Final = ("usd", "seconds", "tokens")
 HORIZONS: Final = (1, 10, 100, 1_000, 10_000, 100_000)
 LONGEST_FORECAST: Final = 1_000  # rounds; a forecast is saved with its learner
+FEATURES: Final = 3
 MAXIMA: Final = ("1", "0.25", "3", "0.07", "9.99")
 SMALLEST_UNIT, LARGEST_UNIT = -12, 15
 
@@ -84,6 +85,8 @@ def random_world(name: str, variant: Variant, rng: Generator) -> World:
     problem = random_problem(min(rounds, LONGEST_FORECAST) if planned else rounds, 1 if single else None, rng)
     if planned:
         problem = dataclasses.replace(problem, period=None, slots=problem.arms)
+    if variant(problem).needs_context:
+        problem = dataclasses.replace(problem, features=FEATURES)
     if problem.fallback is not None and not problem.bounded:
         safe = False
     if problem.fallback is not None and safe and rng.random() < 0.9:  # noqa: PLR2004

@@ -1,0 +1,52 @@
+"""Segments: the value of one categorical feature, which is one-hot in the context."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from driftsack.core.arrays import Floats
+from driftsack.core.errors import SettingError
+from driftsack.core.problem import Problem
+from driftsack.numerics.compiled import kernel
+
+
+class Segments(NamedTuple):
+    """Where a category is in the context."""
+
+    first: int  # its first slot
+    slots: int  # the number of its slots
+
+
+def segments_of(problem: Problem, feature: str | None) -> Segments:
+    """Return the segments of a problem.
+
+    Args:
+        problem: The problem.
+        feature: The name of a category of its encoder; None for the only category, or for all features, which then are
+            one-hot.
+
+    Returns:
+        Where they are in the context.
+    """
+    encoder = problem.encoder
+    categories = [] if encoder is None else [str(pair[0]) for pair in encoder.categories]
+    if feature is None and len(categories) > 1:
+        raise SettingError(f"the problem has the categories {categories}; name the one that makes the segments.")
+    if encoder is None or not categories:
+        if feature is not None:
+            raise SettingError(
+                f"the problem has no category {feature!r}; declare it with "
+                "Problem(features=ds.Encoder(categories={...})), or leave the feature out if contexts are one-hot."
+            )
+        return Segments(0, problem.features)
+    return Segments(*encoder.slots(categories[0] if feature is None else feature))
+
+
+@kernel
+def segment_of(segments: Segments, context: Floats) -> int:
+    """The segment of a request: the slot with the largest entry."""
+    best = segments.first
+    for f in range(segments.first + 1, segments.first + segments.slots):
+        if context[f] > context[best]:
+            best = f
+    return best - segments.first

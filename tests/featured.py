@@ -1,0 +1,39 @@
+"""Contexts for tests that are written for policies without them: the same means whatever the context."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import driftsack as ds
+
+FEATURES = 2
+
+
+def with_features(policy: ds.Policy, problem: ds.Problem) -> ds.Problem:
+    """The problem, with features if the policy needs contexts."""
+    return replace(problem, features=FEATURES) if policy.needs_context else problem
+
+
+def asked(learner: ds.Learner) -> ds.Decision:
+    """Ask, with one of two contexts in turn if the problem has features."""
+    given: dict[str, Any] = {"context": np.eye(FEATURES)[learner.round % FEATURES]} if learner.problem.features else {}
+    return learner.ask(**given)
+
+
+def with_contexts(policy: ds.Policy, world: ds.Instance) -> ds.Instance | ds.ContextualInstance:
+    """The world, with contexts that change nothing if the policy needs them."""
+    if not policy.needs_context:
+        return world
+    rewards, costs = (np.repeat(means[:, None], FEATURES, axis=1) for means in (world.rewards, world.costs))
+    return ds.ContextualInstance(
+        with_features(policy, world.problem),
+        np.eye(FEATURES),
+        rewards,
+        costs,
+        world.phase,
+        order=(np.arange(world.horizon) % FEATURES).astype(np.int32),
+        noise=world.noise,
+    )

@@ -1,0 +1,275 @@
+"""LinearBwK, DisjointBwK, SquareCBwK and PerSegment against slow references, and what they must achieve."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+import driftsack as ds
+from driftsack.core.arrays import Floats
+from driftsack.core.errors import NamesError, OutOfRangeError, SettingError
+from driftsack.game.ledger import open_ledger
+from driftsack.game.records import new_outcome, new_terms, open_round
+from driftsack.instances.contextual import linear_contexts, segments
+from driftsack.policies import DisjointBwK, LinearBwK, PerSegment, SquareCBwK
+from driftsack.policies.parts.linear_bank import PLAIN, estimate, new_bank, observe_context
+from driftsack.policies.parts.replayed_price import move_price, new_replayed_price
+from driftsack.policies.parts.ridge import combine_rows, multiply, observe_direction
+from driftsack.policies.parts.standardiser import new_standardiser, note_context, standardise
+from driftsack.policies.square_cb_bwk import weigh_by_gap
+
+PROBLEM = ds.Problem(horizon=1_000, arms=3, budget=[200.0, 300.0], features=4)
+
+
+def observed(gamma: float, rows: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Coefficients and covariance by the updates of rank one."""
+    covariance, theta, product = np.eye(rows.shape[1]), np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    for x, y in zip(rows, values, strict=True):
+        variance = multiply(covariance, x, product)
+        observe_direction(covariance, product, variance, gamma)
+        theta += product * (y - theta @ x) / (gamma + variance)
+    return theta, covariance
+
+
+def test_without_forgetting_it_is_ridge_regression() -> None:
+    rng = np.random.default_rng(0)
+    rows, values = rng.standard_normal((200, 7)), rng.standard_normal(200)
+    theta, covariance = observed(1.0, rows, values)
+    exact = np.linalg.inv(np.eye(7) + rows.T @ rows)
+    np.testing.assert_allclose(covariance, exact, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(theta, exact @ rows.T @ values, rtol=1e-9)
+    assert not np.allclose(observed(0.97, rows, values)[1], exact, rtol=0.01)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.97, 0.5])
+def test_the_covariance_stays_symmetric_positive_and_bounded(gamma: float) -> None:
+    """Also if one direction is hardly ever seen, where plain forgetting would wind up without bound."""
+    rng = np.random.default_rng(1)
+    rows = rng.standard_normal((20_000, 5)) / np.sqrt(5)
+    rows[:, 4] *= rng.random(20_000) < 1e-3
+    _, covariance = observed(gamma, rows, rng.standard_normal(20_000))
+    assert np.array_equal(covariance, covariance.T)
+    assert np.linalg.eigvalsh(covariance)[0] > 0.0
+    assert np.linalg.eigvalsh(covariance)[-1] < 3.0
+    if gamma < 1.0:
+        plain = np.eye(5)
+        for x in rows[:400]:  # the planted fault: all directions are forgotten
+            v = plain @ x
+            plain = (plain - np.outer(v, v) / (gamma + x @ v)) / gamma
+        assert np.linalg.eigvalsh(plain)[-1] > 1e3
+
+
+def test_rows_are_combined_whatever_their_number() -> None:
+    rng = np.random.default_rng(0)
+    for size in range(1, 11):
+        table, x, total = rng.random((size, 6)), rng.random(size), np.zeros(6)
+        combine_rows(table, x, 1, 5, total)
+        np.testing.assert_allclose(total[1:5], x @ table[:, 1:5])
+        assert total[0] == total[5] == 0.0
+
+
+def test_contexts_are_standardised_on_the_first_hundred() -> None:
+    rng, features = np.random.default_rng(0), new_standardiser(3)
+    rows = np.column_stack([rng.normal(50.0, 9.0, 200), np.full(200, 7.0), rng.normal(0.0, 1e-3, 200)])
+    for row in rows:
+        note_context(features, row)
+    first = rows[:100]
+    standardise(features, rows[150])
+    expected = (rows[150] - first.mean(axis=0)) / np.where(first.std(axis=0) > 1e-9, first.std(axis=0), 1.0)
+    np.testing.assert_allclose(features.x, [*np.clip(expected, -5, 5) / np.sqrt(3), 1.0], rtol=1e-9)
+    standardise(features, np.array([1e9, 7.0, 0.0]))
+    assert features.x[0] == pytest.approx(5 / np.sqrt(3))
+
+
+def slow_bank(rows: Floats, rewards: Floats, costs: Floats, unit: float) -> tuple[Floats, Floats]:
+    """The mixture of one regression and the plain mean for a single arm, recomputed from the history."""
+    size, outcomes = rows.shape[1], np.column_stack([rewards, costs / unit])
+    weights, noise, mean = np.full((2, 2), 0.5), np.zeros(2), np.zeros(2)
+    for t, x in enumerate(rows):
+        prior = np.append(np.full(size - 1, 1.0), 1.0)
+        precision = np.diag(prior) + rows[:t].T @ rows[:t]
+        variance = np.array([x @ np.linalg.solve(precision, x), 1.0 / (t + 1.0)])
+        for k in range(2):
+            base = np.zeros(size)
+            base[-1] = rewards[0] if k == 0 else 0.0
+            theta = np.linalg.solve(precision, np.diag(prior) @ base + rows[:t].T @ outcomes[:t, k])
+            member = np.array([x @ theta, outcomes[:t, k].mean() if t else 0.0])
+            if t == 0:
+                scale = rewards[0] if k == 0 else 1.0 + outcomes[0, 1]
+                noise[k] = 0.25 * scale * scale
+            error, square = outcomes[t, k] - member, noise[k] * (1.0 + variance)
+            fresh = weights[k] * (1.0 + 0.25 * error**2 / square) ** -2.5 / np.sqrt(square)
+            if t >= 1:
+                mixed = (outcomes[t, k] - weights[k] @ member) ** 2
+                noise[k] += (min(mixed, 25.0 * noise[k]) - noise[k]) / min(t + 4.0, 200.0)
+            weights[k] = 0.99 * fresh / fresh.sum() + 0.005 if t >= 2 else 0.5
+            mean[k] = outcomes[: t + 1, k].mean()
+    return weights, np.column_stack([noise, mean])
+
+
+def test_the_bank_is_that_of_a_slow_reference() -> None:
+    problem = ds.Problem(horizon=100, arms=1, budget=[25.0], features=2)
+    rng, bank, terms = np.random.default_rng(4), new_bank(problem, 3, 1.0), new_terms(problem)
+    rows = np.column_stack([rng.standard_normal((60, 2)), np.ones(60)])
+    rewards, costs = rng.random(60), rng.random(60)
+    for t in range(60):
+        observe_context(bank, new_outcome(terms, t, 0, 1.0, rewards[t], costs[t : t + 1]), rows[t])
+    weights, moments = slow_bank(rows, rewards, costs, 0.25)
+    np.testing.assert_allclose(bank.weights[0], weights, rtol=1e-8)
+    np.testing.assert_allclose(bank.noise[0], moments[:, 0], rtol=1e-8)
+    np.testing.assert_allclose(bank.levels[0, PLAIN], moments[:, 1], rtol=1e-8)
+    shifted = slow_bank(rows, np.roll(rewards, 1), costs, 0.25)[0]
+    assert not np.allclose(bank.weights[0], shifted, rtol=1e-3)  # the comparison notices other outcomes
+
+
+def test_the_bank_notices_a_change_and_begins_again() -> None:
+    rng, terms = np.random.default_rng(0), new_terms(PROBLEM)
+    bank, still = new_bank(PROBLEM, 5, None), new_bank(PROBLEM, 5, 1.0)
+    for t in range(900):
+        x = np.append(rng.standard_normal(4) / 2, 1.0)
+        mean = 0.5 + 0.3 * x[0] if t < 400 else 0.5 - 0.3 * x[0]
+        outcome = new_outcome(terms, t, 0, 1.0, mean + 0.05 * rng.standard_normal(), np.array([0.2, 0.1]))
+        observe_context(bank, outcome, x)
+        observe_context(still, outcome, x)
+    assert bank.changes[0] >= 1
+    assert still.changes[0] == 0
+    x = np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    estimate(bank, x)
+    estimate(still, x)
+    assert bank.mean[0, 0] == pytest.approx(0.2, abs=0.06)
+    assert still.mean[0, 0] > 0.3  # the one that never forgets
+    assert bank.trust[1] < 1.0
+
+
+def test_the_price_rises_when_spending_is_too_high_and_settles() -> None:
+    problem = ds.Problem(horizon=1_000, arms=1, budget=[100.0])
+    price, round_ = (
+        new_replayed_price(problem, 2, problem.rate),
+        open_round(0, open_ledger(problem), new_terms(problem)),
+    )
+    price.held[0] = 1
+    for _ in range(60):
+        value = price.price[0]
+        price.used[0] = 0.0 if value > 0.4 else 10.0  # an arm that is alone: all or nothing
+        move_price(price, round_, 0.5)
+    assert price.price[0] == pytest.approx(0.4, rel=0.01)
+
+
+def test_probabilities_fall_with_the_gap() -> None:
+    state = SquareCBwK(learning_rate=4.0).new_state(PROBLEM)
+    state.choice.bank.overall[:] = [1.0, 1.0, 1.0]
+    round_, mix = open_round(3, open_ledger(PROBLEM), new_terms(PROBLEM)), np.zeros(3)
+    values = np.array([[0.9, 0, 0], [0.5, 0, 0], [0.1, 0, 0]], dtype=np.float64)
+    weigh_by_gap(state.choice, round_, values, mix)
+    others = [1 / (4 + 8 * 0.4), 1 / (4 + 8 * 0.8)]
+    skip = 1 / (4 + 8 * 0.9)
+    assert mix.tolist() == pytest.approx([1 - sum(others) - skip, *others])
+
+
+@pytest.mark.parametrize("policy", [LinearBwK(), DisjointBwK(), SquareCBwK(), PerSegment()], ids=str)
+def test_it_uses_the_context_and_beats_the_flagship_without_it(policy: ds.Policy) -> None:
+    world = segments(horizon=4_000, count=4, seed=3)
+    best = ds.benchmarks.lp_contextual(world).value
+    reward = ds.simulate(world, policy, trials=4, seed=0).reward
+    blind = ds.simulate(world, ds.Adaptive(), trials=4, seed=0).reward
+    assert reward.mean() / best > 0.8
+    assert reward.min() > blind.max()
+
+
+def test_on_linear_worlds_the_share_of_the_optimum_is_high_also_after_jumps() -> None:
+    for drift, least in (("none", 0.85), ("jump", 0.75)):
+        world = linear_contexts(horizon=8_000, drift=drift, seed=1)
+        best = ds.benchmarks.lp_contextual(world, tolerance=1e-6).value
+        share = ds.simulate(world, LinearBwK(), trials=4, seed=0).reward.mean() / best
+        assert share > least
+        late = ds.simulate(world, LinearBwK(), trials=4, seed=0, delay=20).reward.mean() / best
+        assert late > share - 0.05
+
+
+def learner_of(policy: ds.Policy, **settings: Any) -> ds.Learner:
+    encoder = ds.Encoder(numbers=["tokens"], categories={"kind": ["chat", "code"]})
+    given = {"horizon": 400, "arms": ["small", "large"], "budget": {"usd": 40.0}, "features": encoder, **settings}
+    return policy.start(ds.Problem(**given), seed=1)
+
+
+def play(learner: ds.Learner, rounds: int, factor: float = 1.0) -> list[int]:
+    """Chat is answered as well by the small arm, code only by the large one."""
+    rng, arms = np.random.default_rng(learner.round), []
+    for _ in range(rounds):
+        kind = ("chat", "code")[int(rng.integers(2))]
+        decision = learner.ask(context={"tokens": float(rng.integers(1, 1_000)), "kind": kind})
+        arms.append(decision.arm)
+        if not decision.skipped:
+            good = kind == "chat" or decision.name == "large"
+            learner.tell(decision, float(good), {"usd": (0.05, 0.2 * factor, 0.1)[decision.arm]})
+    return arms
+
+
+@pytest.mark.parametrize("policy", [LinearBwK(), DisjointBwK(feature="kind"), SquareCBwK(), PerSegment()], ids=str)
+def test_a_learner_with_an_encoder_is_saved_grows_and_goes_on(policy: ds.Policy) -> None:
+    learner = learner_of(policy)
+    play(learner, 120)
+    other = ds.Learner.from_bytes(learner.to_bytes())
+    assert other.state_hash() == learner.state_hash()
+    assert play(learner, 40) == play(other, 40)
+    learner.add_arm("new")
+    play(copy.deepcopy(learner), 40)
+    assert "new" in {learner.problem.arm_names[arm] for arm in _arms_after(learner)}
+
+
+def _arms_after(learner: ds.Learner) -> set[int]:
+    """The arms of further rounds, all of which are told the same."""
+    arms = set()
+    for k in range(100):
+        decision = learner.ask(context={"tokens": 10.0, "kind": ("chat", "code")[k % 2]})
+        arms.add(decision.arm)
+        if not decision.skipped:
+            learner.tell(decision, 0.9, {"usd": 0.01})
+    return arms - {ds.SKIP}
+
+
+def test_an_announced_price_is_believed_at_once() -> None:
+    told, not_told = learner_of(LinearBwK(), horizon=4_000), learner_of(LinearBwK(), horizon=4_000)
+    for learner in (told, not_told):
+        play(learner, 300)
+    told.announce("large", cost_factor=0.1)
+    cost = told.state.choice.bank.levels[1, PLAIN, 1] / not_told.state.choice.bank.levels[1, PLAIN, 1]
+    assert cost == pytest.approx(0.1)
+    assert play(told, 200, 0.1).count(1) > play(not_told, 200, 1.0).count(1)
+    with pytest.raises(OutOfRangeError, match="above 0"):
+        told.announce("large", cost_factor=0.0)
+    with pytest.raises(NamesError):
+        told.announce("huge", cost_factor=2.0)
+    with pytest.raises(SettingError, match="cannot use an announcement"):
+        learner_of(ds.Adaptive()).announce("large", cost_factor={"usd": 2.0})
+
+
+def test_dear_probes_are_capped() -> None:
+    """An arm that costs fifty rounds' budgets and earns no more is hardly ever tried again."""
+    world = ds.ContextualInstance.by_table(
+        np.eye(2), [[0.8, 0.82]] * 2, [[[0.01, 0.5]]] * 2, budget=20.0, horizon=2_000, noise="beta"
+    )
+    dear = ds.simulate(world, LinearBwK(), trials=4, seed=0).pulls[:, 1].mean()
+    assert dear <= 3
+    assert dear <= ds.simulate(world, LinearBwK(probe_share=1.0), trials=4, seed=0).pulls[:, 1].mean()
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    plain = ds.Problem(horizon=10, arms=2, budget=3)
+    two = ds.Encoder(categories={"a": ["x"], "b": ["y"]})
+    for policy in (LinearBwK(), DisjointBwK(), SquareCBwK(), PerSegment()):
+        with pytest.raises(SettingError, match="features"):
+            policy.start(plain)
+    with pytest.raises(SettingError, match="name the one"):
+        DisjointBwK().start(ds.Problem(horizon=10, arms=2, budget=3, features=two))
+    with pytest.raises(NamesError, match="categories"):
+        DisjointBwK(feature="c").start(ds.Problem(horizon=10, arms=2, budget=3, features=two))
+    with pytest.raises(SettingError, match="no category"):
+        DisjointBwK(feature="c").start(ds.Problem(horizon=10, arms=2, budget=3, features=3))
+    with pytest.raises(OutOfRangeError, match="at most 1"):
+        LinearBwK(forgetting=1.5)
+    with pytest.raises(SettingError, match="without contexts"):
+        PerSegment(base=LinearBwK())
