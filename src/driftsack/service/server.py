@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
+from driftsack.service.dashboard.app import Dashboard
 from driftsack.service.http.app import Application
 from driftsack.service.http.context import Service
 from driftsack.service.http.keyring import Keyring
@@ -65,7 +66,26 @@ def application(store: Store, settings: Settings, port: int) -> Application:
     url = settings.url or f"http://{settings.host}:{port}"
     owner = Owner(f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}", url, settings.lease)
     keeper = Keeper(store, owner, snapshot_every=settings.snapshot_every)
-    return Application(Service(keeper, Keyring(store, settings.rate)))
+    service = Service(keeper, Keyring(store, settings.rate))
+    return Application(service, Dashboard(service))
+
+
+class Server(uvicorn.Server):
+    """A server that ends the streams of the pages before it waits for connections to close.
+
+    Args:
+        config: Of uvicorn.
+        pages: The pages.
+    """
+
+    def __init__(self, config: uvicorn.Config, pages: Dashboard) -> None:
+        super().__init__(config)
+        self._pages = pages
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        self._pages.close()
+        await super().shutdown(sockets)
 
 
 def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[[str], None]) -> None:
@@ -105,6 +125,6 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
             gc.freeze()  # the library itself is never collected
             gc.set_threshold(*RARELY)
             ready(f"http://{settings.host}:{port}")
-            uvicorn.Server(config).run(sockets=[listener])
+            Server(config, app.pages).run(sockets=[listener])
     finally:
         store.close()
