@@ -13,7 +13,7 @@ from driftsack.service import journal
 from driftsack.service import messages as ms
 from driftsack.service.book import Account, deltas
 from driftsack.service.dashboard import track as tracks
-from driftsack.service.dashboard.drift import Detector
+from driftsack.service.dashboard.drift import Detector, Stream
 from driftsack.service.dashboard.figures import figures
 from driftsack.service.dashboard.plan import best_mix, planned
 from driftsack.service.dashboard.progress import Forecast, axis_of, forecast
@@ -160,17 +160,36 @@ def test_a_forecast_needs_something_to_go_on() -> None:
 
 
 def alarms_of(means: list[float], seed: int) -> list[Any]:
-    detector, rng, found = Detector(0, [1.0]), random.Random(seed), []  # noqa: S311
+    detector, rng, found = Detector(0, 1.0, 0), random.Random(seed), []  # noqa: S311
     for number, mean in enumerate(means, start=1):
         found += detector.observe(0, number, [float(rng.random() < mean)])
     return found
+
+
+def cost_alarms(factors: list[float], seed: int, spread: float = 0.8) -> list[Any]:
+    detector, rng, found = Detector(0, 1.0, 1), random.Random(seed), []  # noqa: S311
+    for number, factor in enumerate(factors, start=1):
+        found += detector.observe(0, number, [0.5, factor * rng.lognormvariate(-4, spread)])
+    return found
+
+
+def test_a_price_that_changes_is_found_in_heavy_tails() -> None:
+    for seed in range(5):
+        (alarm,) = cost_alarms([1.0] * 300 + [0.4] * 200, seed)
+        assert alarm.stream == 1
+        assert 300 < alarm.decision < 450
+        assert alarm.after.mean < alarm.before.mean
+    plain, rng = Stream(0.5), random.Random(0)  # noqa: S311  (costs relative to their maximum hide the change)
+    assert not any(plain.observe((1.0 if k < 300 else 0.4) * rng.lognormvariate(-4, 0.8)) for k in range(500))
+    assert cost_alarms([1.0] * 100 + [0.9] * 50, 0, spread=0.0)[0].decision < 145  # constant costs too
+    assert [alarm for seed in range(20) for alarm in cost_alarms([1.0] * 400, seed, spread=1.5)] == []
 
 
 def test_changes_are_found_and_noise_is_not() -> None:
     for seed in range(5):
         (alarm,) = alarms_of([0.8] * 400 + [0.4] * 400, seed)
         assert 400 < alarm.decision < 520
-        assert abs(alarm.before.size - 400) < 25
+        assert abs(alarm.before.size - 400) < 40
         assert abs(alarm.before.mean - 0.8) < 0.08
         assert alarm.after.mean < 0.6
     assert [alarm for seed in range(20) for alarm in alarms_of([0.5] * 400, seed)] == []

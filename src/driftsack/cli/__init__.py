@@ -10,6 +10,7 @@ from driftsack.cli.advise import advise
 from driftsack.cli.bench import bench
 from driftsack.cli.campaign import campaign
 from driftsack.cli.console import CommandLine
+from driftsack.cli.demo import demo
 from driftsack.cli.league import league
 from driftsack.cli.measure import measure
 from driftsack.cli.report import report
@@ -34,6 +35,7 @@ app.command()(measure)
 app.command()(advise)
 app.command()(bench)
 app.command()(serve)
+app.command()(demo)
 app.command()(why)
 app.command()(replay)
 app.command()(backup)

@@ -168,7 +168,6 @@ class Track:
         self.shown: dict[int, Shown] = {}
         self.rounds_left: tuple[int, int] | None = None  # as revised, and at which decision
         self._factors = [grid_factors(k) for k in self.exponents]
-        self._maxima = [[config.reward_max, *column] for column in problem.cost_max_by_arm.T.tolist()]
         self._detectors: dict[int, Detector] = {}
         self._latest: dict[int, deque[list[float]]] = {}
 
@@ -280,7 +279,7 @@ class Track:
         self._latest.setdefault(waited.arm, deque(maxlen=LATEST)).append(outcomes)
         detector = self._detectors.get(waited.arm)
         if detector is None:
-            detector = self._detectors[waited.arm] = Detector(waited.arm, self._maxima[waited.arm])
+            detector = self._detectors[waited.arm] = Detector(waited.arm, self.config.reward_max, len(self.resources))
         for alarm in detector.observe(event.at, event.number, outcomes):
             self.alarms.append(alarm)
             self._forget(waited.arm, alarm.after.size)
@@ -327,7 +326,6 @@ class Track:
 
     def _arm_added(self, event: journal.ArmAdded) -> None:
         self.arms.append(event.name)
-        self._maxima.append([self.config.reward_max, *event.cost_max])
 
     def _arm_offered(self, event: journal.ArmOffered) -> None:
         (self.retired.discard if event.offered else self.retired.add)(event.arm)

@@ -49,19 +49,19 @@ class BudgetBar(NamedTuple):
     is_off: bool
 
 
-def number(value: float | str | Decimal) -> str:
-    """A number for people: three or four digits, thousands apart.
+def number(value: float | str | Decimal, digits: int = 3) -> str:
+    """A number for people: a few digits, thousands apart.
 
-    >>> number(1234.5), number(0.0123456), number(0), number(12), number("3.14159")
-    ('1,234', '0.0123', '0', '12', '3.14')
+    >>> number(1234.5), number(0.0123456), number(0), number(12), number("3.14159"), number(0.000085, 2)
+    ('1,234', '0.0123', '0', '12', '3.14', '0.000085')
     """
     amount = float(value)
     if amount == 0:
         return "0"
     if abs(amount) >= THOUSAND:
         return f"{amount:,.0f}"
-    text = f"{amount:.3g}"
-    return f"{amount:.6f}".rstrip("0") if "e" in text and abs(amount) > 1e-6 else text  # noqa: PLR2004
+    text = f"{amount:.{digits}g}"
+    return f"{Decimal(text):f}" if abs(amount) > 1e-9 else text  # noqa: PLR2004
 
 
 def when(at: int) -> str:
@@ -77,7 +77,7 @@ def interval(sample: Sample) -> str:
     """
     if sample.size == 0:
         return "no outcome yet"
-    return number(sample.mean) if sample.size == 1 else f"{number(sample.mean)} ± {WIDE * sample.error:.2g}"
+    return number(sample.mean) if sample.size == 1 else f"{number(sample.mean)} ± {number(WIDE * sample.error, 2)}"
 
 
 def bars(track: Track) -> list[BudgetBar]:
@@ -125,12 +125,13 @@ def pace_of(track: Track, axis: Axis, resource: int, share: float, elapsed: floa
 def sentence(resource: str, price: float) -> str:
     """What a price means.
 
-    >>> sentence("usd", 3.25)
-    'One more usd is worth 3.25 of reward.'
+    >>> sentence("usd", 3.25), sentence("seconds", 0.1)
+    ('One more usd is worth 3.25 of reward.', 'One more second is worth 0.1 of reward.')
     """
     if price <= 1e-12:  # noqa: PLR2004
         return f"More {resource} would earn nothing now: this budget does not limit the plan."
-    return f"One more {resource} is worth {number(price)} of reward."
+    unit = resource.removesuffix("s") if not resource.endswith("ss") else resource
+    return f"One more {unit} is worth {number(price)} of reward."
 
 
 def arms(track: Track) -> list[dict[str, Any]]:
