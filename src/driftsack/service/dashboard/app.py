@@ -11,7 +11,6 @@ from driftsack.service.dashboard.answers import SAFE, Answer, file, page, see
 from driftsack.service.dashboard.pages import OPEN, Pages
 from driftsack.service.dashboard.sessions import Sessions
 from driftsack.service.dashboard.visit import Visit, fields
-from driftsack.service.dashboard.watcher import Watcher
 from driftsack.service.http.app import Receive, Send, next_part
 from driftsack.service.http.context import Service
 from driftsack.service.refusals import Refusal
@@ -35,8 +34,8 @@ class Dashboard:
     def __init__(self, service: Service, pulse: float = PULSE) -> None:
         self._service, self._pulse = service, pulse
         self._sessions = Sessions(service.keyring)
-        self._watcher = Watcher(service.keeper)
-        self._pages = Pages(service, self._watcher, self._sessions)
+        self._watcher = service.watcher
+        self._pages = Pages(service, self._sessions)
         self._closing = False
 
     def has(self, path: str) -> bool:

@@ -19,7 +19,6 @@ from driftsack.service.dashboard.choice import chosen
 from driftsack.service.dashboard.figures import figures
 from driftsack.service.dashboard.sessions import Sessions
 from driftsack.service.dashboard.visit import Visit
-from driftsack.service.dashboard.watcher import Watcher
 from driftsack.service.http import handlers
 from driftsack.service.http.app import decode
 from driftsack.service.http.context import Context, Service
@@ -35,12 +34,11 @@ class Pages:
 
     Args:
         service: Campaigns and keys.
-        watcher: What the journals say.
         sessions: Who is logged in.
     """
 
-    def __init__(self, service: Service, watcher: Watcher, sessions: Sessions) -> None:
-        self._service, self._watcher, self._sessions = service, watcher, sessions
+    def __init__(self, service: Service, sessions: Sessions) -> None:
+        self._service, self._watcher, self._sessions = service, service.watcher, sessions
 
     async def answer(self, visit: Visit) -> Answer:
         """Answer a request for a page.

@@ -165,6 +165,8 @@ class Track:
         self.width = 1
         self.waiting: dict[int, Waiting] = {}
         self.alarms: deque[Alarm] = deque(maxlen=KEPT_ALARMS)
+        self.alarm_count = 0
+        self.chosen = [0] * len(self.arms)  # decisions by arm
         self.shown: dict[int, Shown] = {}
         self.rounds_left: tuple[int, int] | None = None  # as revised, and at which decision
         self._factors = [grid_factors(k) for k in self.exponents]
@@ -258,6 +260,7 @@ class Track:
             self.skipped += 1
         else:
             bucket.tally(arm, len(self.resources)).chosen += 1
+            self.chosen[arm] += 1
             self.waiting[event.number] = Waiting(arm, event.probability, event.reserved, event.at)
         state = "skipped" if arm == SKIP else "pending"
         self.shown[event.number] = Shown(event.number, event.at, arm, event.probability, state, None)
@@ -282,6 +285,7 @@ class Track:
             detector = self._detectors[waited.arm] = Detector(waited.arm, self.config.reward_max, len(self.resources))
         for alarm in detector.observe(event.at, event.number, outcomes):
             self.alarms.append(alarm)
+            self.alarm_count += 1
             self._forget(waited.arm, alarm.after.size)
         self._show(event.number, "told late" if waited.expired else "told", event.reward)
 
@@ -326,6 +330,7 @@ class Track:
 
     def _arm_added(self, event: journal.ArmAdded) -> None:
         self.arms.append(event.name)
+        self.chosen.append(0)
 
     def _arm_offered(self, event: journal.ArmOffered) -> None:
         (self.retired.discard if event.offered else self.retired.add)(event.arm)

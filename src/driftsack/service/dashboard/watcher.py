@@ -15,7 +15,7 @@ from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import CampaignRow, StoreError
 
 AT_ONCE: Final = 400  # segments that are read in one go, so that requests are not kept waiting
-PATIENCE: Final = 40  # goes before a page is shown as far as it is
+PATIENCE: Final = 40
 
 
 class Watcher:
@@ -41,11 +41,12 @@ class Watcher:
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
 
-    async def track(self, name: str) -> tuple[Track, bool]:
+    async def track(self, name: str, goes: int = PATIENCE) -> tuple[Track, bool]:
         """A campaign as its journal has it.
 
         Args:
             name: The campaign.
+            goes: How often some segments are read before the track is shown as far as it is.
 
         Returns:
             Its track, and whether it has come to the end of the journal.
@@ -61,7 +62,7 @@ class Watcher:
             self._tracks.setdefault(name, Track(name, config))
         track = self._tracks[name]
         async with self._locks.setdefault(name, asyncio.Lock()):
-            for _ in range(PATIENCE):
+            for _ in range(goes):
                 try:
                     if not await self._keeper.in_thread(self._read, track):
                         return track, True

@@ -43,6 +43,9 @@ class Pages(Protocol):
     def has(self, path: str) -> bool:
         """Whether a path belongs to the pages."""
 
+    def close(self) -> None:
+        """End what would go on for ever."""
+
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request."""
 
