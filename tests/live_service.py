@@ -8,7 +8,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ import uvicorn
 
 from driftsack.service.http.app import Application
 from driftsack.service.http.keyring import Keyring
-from driftsack.service.server import Settings, application
+from driftsack.service.server import Server, Settings, application
 from driftsack.service.store import open_store
 from tests.campaigns import small
 
@@ -58,13 +58,14 @@ class Live(NamedTuple):
 
 
 @contextmanager
-def serving(address: str, **settings: Any) -> Iterator[Live]:
-    """A service that is stopped in the end."""
+def serving(address: str, wrap: Callable[[Any], Any] | None = None, **settings: Any) -> Iterator[Live]:
+    """A service that is stopped in the end; ``wrap`` may put something before it."""
     with closing(open_store(address)) as store, socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
         port = listener.getsockname()[1]
         key = Keyring(store).first_key() or ""
         app = application(store, Settings(**settings), port)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
+        config = uvicorn.Config(app if wrap is None else wrap(app), log_level="error", lifespan="on")
+        server = Server(config, app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

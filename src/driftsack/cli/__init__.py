@@ -10,8 +10,10 @@ from driftsack.cli.advise import advise
 from driftsack.cli.bench import bench
 from driftsack.cli.campaign import campaign
 from driftsack.cli.console import CommandLine
+from driftsack.cli.demo import demo
 from driftsack.cli.league import league
 from driftsack.cli.measure import measure
+from driftsack.cli.proxy import proxy
 from driftsack.cli.report import report
 from driftsack.cli.reproduce import reproduce
 from driftsack.cli.run import run
@@ -34,6 +36,8 @@ app.command()(measure)
 app.command()(advise)
 app.command()(bench)
 app.command()(serve)
+app.command()(demo)
+app.command()(proxy)
 app.command()(why)
 app.command()(replay)
 app.command()(backup)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
+from prometheus_client import Histogram
+
 from driftsack.service import journal
 from driftsack.service import messages as ms
 from driftsack.service.book import deltas
@@ -38,6 +40,7 @@ Batch = list[tuple[Owned, Segment, SnapshotRow | None]]
 SNAPSHOT_EVERY: Final = 10_000
 GATHER: Final = 0.001  # seconds in which requests may join a commit
 CHECK_DUE: Final = 0.25  # seconds between looks at the leases
+COMMIT_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover
 log = logging.getLogger("driftsack.service")
 
@@ -64,6 +67,7 @@ class Keeper:
         foreign: Where the owners of other campaigns answer.
         damaged: Campaigns that cannot be rebuilt, and why.
         counts: What has happened, for the metrics.
+        commit_seconds: How long commits take, for the metrics.
         clock: The time.
     """
 
@@ -80,6 +84,9 @@ class Keeper:
         self.foreign: dict[str, str] = {}
         self.damaged: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
+        self.commit_seconds = Histogram(
+            "driftsack_commit_seconds", "How long commits take.", registry=None, buckets=COMMIT_SECONDS
+        )
         self.clock = clock or ServiceClock()
         self._snapshot_every, self._grace = snapshot_every, grace
         self._recovering: set[str] = set()
@@ -286,7 +293,8 @@ class Keeper:
     def _append(self, batch: Batch, loop: asyncio.AbstractEventLoop) -> None:
         """Commit a batch, in a thread; if that fails, each campaign by itself, so that one cannot stop the others."""
         try:
-            self.store.append([segment for _, segment, _ in batch])
+            with self.commit_seconds.time():
+                self.store.append([segment for _, segment, _ in batch])
         except Exception as error:
             if len(batch) == 1 or not isinstance(error, StoreError):
                 for owned, _, _ in batch:

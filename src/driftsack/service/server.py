@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
+from driftsack.core.errors import MissingExtraError
+from driftsack.service.dashboard.app import Dashboard
+from driftsack.service.dashboard.watcher import Watcher
 from driftsack.service.http.app import Application
 from driftsack.service.http.context import Service
 from driftsack.service.http.keyring import Keyring
@@ -38,6 +41,7 @@ class Settings(NamedTuple):
         proxies: Addresses whose ``X-Forwarded-*`` headers are believed.
         snapshot_every: Events between two snapshots.
         log_level: What is logged: ``debug``, ``info``, ``warning`` or ``error``.
+        traces: Where traces go (OpenTelemetry), such as ``http://localhost:4318/v1/traces``; empty for nowhere.
     """
 
     store: str = "driftsack.db"
@@ -49,6 +53,7 @@ class Settings(NamedTuple):
     proxies: str = ""
     snapshot_every: int = SNAPSHOT_EVERY
     log_level: str = "info"
+    traces: str = ""
 
 
 def application(store: Store, settings: Settings, port: int) -> Application:
@@ -65,7 +70,49 @@ def application(store: Store, settings: Settings, port: int) -> Application:
     url = settings.url or f"http://{settings.host}:{port}"
     owner = Owner(f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}", url, settings.lease)
     keeper = Keeper(store, owner, snapshot_every=settings.snapshot_every)
-    return Application(Service(keeper, Keyring(store, settings.rate)))
+    service = Service(keeper, Keyring(store, settings.rate), Watcher(keeper))
+    return Application(service, Dashboard(service))
+
+
+def with_traces(app: Application, address: str) -> Any:
+    """The application, with traces if there is an address for them.
+
+    Args:
+        app: The application.
+        address: Where traces go; empty for nowhere.
+
+    Returns:
+        The application.
+
+    Raises:
+        MissingExtraError: The extra ``otel`` is not installed.
+    """
+    if not address:
+        return app
+    try:
+        from driftsack.service.tracing import traced  # noqa: PLC0415  (an optional package)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"{error.name} is not installed: pip install 'driftsack[otel]'") from error
+    return traced(app, address)
+
+
+class Server(uvicorn.Server):
+    """A server that ends the streams of the pages before it waits for connections to close.
+
+    Args:
+        config: Of uvicorn.
+        app: The service.
+    """
+
+    def __init__(self, config: uvicorn.Config, app: Application) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop."""
+        if self._app.pages is not None:
+            self._app.pages.close()
+        await super().shutdown(sockets)
 
 
 def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[[str], None]) -> None:
@@ -86,9 +133,9 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
             first_key(key)
         with socket.create_server((settings.host, settings.port), backlog=2048) as listener:
             port = listener.getsockname()[1]
-            app: Any = application(store, settings, port)
+            app = application(store, settings, port)
             config = uvicorn.Config(
-                app,
+                with_traces(app, settings.traces),
                 access_log=False,
                 log_config=None,
                 log_level=settings.log_level,
@@ -105,6 +152,6 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
             gc.freeze()  # the library itself is never collected
             gc.set_threshold(*RARELY)
             ready(f"http://{settings.host}:{port}")
-            uvicorn.Server(config).run(sockets=[listener])
+            Server(config, app).run(sockets=[listener])
     finally:
         store.close()

@@ -11,7 +11,7 @@ import http.client
 import logging
 import urllib.parse
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -38,15 +38,29 @@ PROBLEM: Final = b"application/problem+json"
 SAFE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 
+class Pages(Protocol):
+    """Pages for people, beside the API."""
+
+    def has(self, path: str) -> bool:
+        """Whether a path belongs to the pages."""
+
+    def close(self) -> None:
+        """End what would go on for ever."""
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+
 class Application:
     """The service.
 
     Args:
         service: Campaigns and keys.
+        pages: Pages for people; None for the API alone.
     """
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
+    def __init__(self, service: Service, pages: Pages | None = None) -> None:
+        self.service, self.pages = service, pages
         self._keys: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -55,6 +69,9 @@ class Application:
             await self._live(receive, send)
             return
         if scope["type"] != "http":
+            return
+        if self.pages is not None and self.pages.has(scope["path"]):
+            await self.pages(scope, receive, send)
             return
         try:
             status, kind, body = await self._answer(scope, receive)

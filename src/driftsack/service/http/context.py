@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from driftsack.service.campaign import Caller
+from driftsack.service.dashboard.watcher import Watcher
 from driftsack.service.http.keyring import Keyring, Principal
 from driftsack.service.owned import Owned
 from driftsack.service.owner import Keeper
@@ -21,10 +22,12 @@ class Service(NamedTuple):
     Attributes:
         keeper: The campaigns.
         keyring: The keys.
+        watcher: What the journals say.
     """
 
     keeper: Keeper
     keyring: Keyring
+    watcher: Watcher
 
 
 class Context(NamedTuple):

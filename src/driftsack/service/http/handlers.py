@@ -11,6 +11,7 @@ from driftsack.service import explain, export, views
 from driftsack.service import messages as ms
 from driftsack.service.http.context import Context
 from driftsack.service.http.keyring import new_key
+from driftsack.service.metrics import exposition
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import KeyRow
 
@@ -172,11 +173,6 @@ async def read_audit(context: Context) -> ms.Audit:
 
 async def metrics(context: Context) -> str:
     """Counters and gauges in the text format of Prometheus."""
-    keeper = context.keeper
-    lines = [f"driftsack_{name}_total {count}" for name, count in sorted(keeper.counts.items())]
-    for name, owned in sorted(keeper.owned.items()):
-        book = owned.campaign.book
-        kinds = ("seq", "pending", "told", "expired", "overruns")
-        lines += [f'driftsack_campaign_{what}{{campaign="{name}"}} {getattr(book, what)}' for what in kinds]
-    lines.append(f"driftsack_ready {int(keeper.is_ready)}")
-    return "\n".join(lines) + "\n"
+    keeper, watcher = context.keeper, context.service.watcher
+    tracks = {name: (await watcher.track(name, goes=2))[0] for name in list(keeper.owned)}
+    return exposition(keeper, tracks)

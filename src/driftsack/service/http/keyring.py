@@ -158,6 +158,20 @@ class Keyring:
             raise Refusal("rate-limited", f"the key may send {self._rate:g} requests a second.", 1)
         return self._principals[row.prefix]
 
+    def valid(self, prefix: str) -> Principal | None:
+        """Whom a prefix belongs to; None if the key was removed or has expired.
+
+        Args:
+            prefix: How the key begins.
+
+        Returns:
+            The owner of the key.
+        """
+        row = self._keys.get(prefix)
+        if row is None or (row.expires is not None and row.expires < 1000 * time.time()):
+            return None
+        return self._principals[prefix]
+
     def rows(self) -> list[KeyRow]:
         """Every key."""
         return list(self._keys.values())

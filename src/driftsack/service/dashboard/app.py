@@ -1,0 +1,138 @@
+"""``Dashboard``: the pages as an ASGI application beside the API."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import urllib.parse
+from typing import Any, Final
+
+from driftsack.service.dashboard.answers import SAFE, Answer, file, page, see
+from driftsack.service.dashboard.pages import OPEN, Pages
+from driftsack.service.dashboard.sessions import Sessions
+from driftsack.service.dashboard.visit import Visit, fields
+from driftsack.service.http.app import Receive, Send, next_part
+from driftsack.service.http.context import Service
+from driftsack.service.refusals import Refusal
+
+LARGEST_FORM: Final = 16 * 1024
+PULSE: Final = 1.0  # seconds between two looks at the journals
+SIGN_OF_LIFE: Final = 15.0  # seconds after which a stream says that it is still there
+BEGINNINGS: Final = ("/campaigns/", "/static/", "/keys/")
+PATHS: Final = frozenset({"/", "/login", "/logout", "/open", "/keys", "/audit", "/stream"})
+log = logging.getLogger("driftsack.service.dashboard")
+
+
+class Dashboard:
+    """The pages.
+
+    Args:
+        service: Campaigns and keys.
+        pulse: Seconds between two looks at the journals.
+    """
+
+    def __init__(self, service: Service, pulse: float = PULSE) -> None:
+        self._service, self._pulse = service, pulse
+        self._sessions = Sessions(service.keyring)
+        self._watcher = service.watcher
+        self._pages = Pages(service, self._sessions)
+        self._closing = False
+
+    def has(self, path: str) -> bool:
+        """Whether a path belongs to the pages and not to the API."""
+        return path in PATHS or path.startswith(BEGINNINGS)
+
+    def close(self) -> None:
+        """End the streams, so that the server can stop."""
+        self._closing = True
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        headers = dict(scope["headers"])
+        query = dict(urllib.parse.parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=20))
+        session, secure = self._sessions.find(headers), scope.get("scheme") == "https"
+        visit = Visit(scope["method"], scope["path"], query, headers, {}, session, secure)
+        try:
+            if visit.path == "/stream" and session is not None:
+                await self._stream(visit, receive, send)
+                return
+            answer = await self._answer(visit, receive)
+        except Refusal as refusal:
+            answer = refused(visit, refusal)
+        except Exception:
+            log.exception("a page failed")
+            answer = refused(visit, Refusal("internal", "the page could not be made; what happened is in the log."))
+        await send({"type": "http.response.start", "status": answer.status, "headers": answer.all_headers()})
+        await send({"type": "http.response.body", "body": b"" if visit.method == "HEAD" else answer.body})
+
+    async def _answer(self, visit: Visit, receive: Receive) -> Answer:
+        """The answer to a request that is not a stream."""
+        if visit.path.startswith("/static/"):
+            found = file(visit.path.removeprefix("/static/")) if visit.method in ("GET", "HEAD") else None
+            if found is None:
+                raise Refusal("not-found", f"there is no file {visit.path[:100]}.")
+            return found
+        if visit.method not in ("GET", "POST"):
+            raise Refusal("method-not-allowed", f"{visit.method} is not allowed on {visit.path[:200]}.")
+        if visit.session is None and visit.path not in OPEN:
+            after = f"?next={urllib.parse.quote(visit.path)}" if visit.method == "GET" and visit.path != "/" else ""
+            return see(f"/login{after}")
+        if visit.method == "POST":
+            if visit.is_foreign():
+                raise Refusal("forbidden", "forms of other sites are not accepted.")
+            visit = visit._replace(form=fields(await read_form(receive)))
+            if visit.path not in OPEN:
+                self._sessions.check(visit.known, visit.form.pop("token", ""))
+        return await self._pages.answer(visit)
+
+    async def _stream(self, visit: Visit, receive: Receive, send: Send) -> None:
+        """Send the number of the latest event whenever it changes (server-sent events)."""
+        name = visit.query.get("campaign", "")
+        visit.principal.check("read", name or None, limited_ok=True)
+        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *SAFE]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        gone = asyncio.ensure_future(receive_disconnect(receive))
+        last, quiet = "", 0.0
+        try:
+            while not gone.done() and not self._closing and self._sessions.find(visit.headers) is not None:
+                now = await self._latest(name)
+                quiet += self._pulse
+                if now != last or quiet >= SIGN_OF_LIFE:
+                    said = f"data: {now}\n\n" if now != last else ": still there\n\n"
+                    await send({"type": "http.response.body", "body": said.encode(), "more_body": True})
+                    last, quiet = now, 0.0
+                await asyncio.wait([gone], timeout=self._pulse)
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+
+    async def _latest(self, name: str) -> str:
+        """The numbers of the latest events, as text that changes with them."""
+        try:
+            rows = await self._watcher.rows()
+        except Refusal:
+            return "unavailable"
+        return " ".join(str(row.seq) for row in rows if name in ("", row.name))
+
+
+async def receive_disconnect(receive: Receive) -> None:
+    """Wait until the browser has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def read_form(receive: Receive) -> bytes:
+    """The body of a form, if it is not too large and does not take too long."""
+    parts, size, more = [], 0, True
+    while more:
+        message = await next_part(receive)
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
+        if size > LARGEST_FORM:
+            raise Refusal("too-large", f"a form may have {LARGEST_FORM:,} bytes.")
+    return b"".join(parts)
+
+
+def refused(visit: Visit, refusal: Refusal) -> Answer:
+    """The page for a request that was not carried out."""
+    return page("problem.html", refusal.status, title=refusal.title, detail=refusal.detail, **visit.common())

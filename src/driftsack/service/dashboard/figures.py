@@ -1,0 +1,107 @@
+"""The data of the charts of one campaign, as the page's script draws them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from driftsack.service.dashboard.plan import Planned, planned
+from driftsack.service.dashboard.progress import Axis, axis_of, forecast, season_buckets
+from driftsack.service.dashboard.track import Track
+
+MOST_LINES: Final = 8  # arms with a line of their own
+SMOOTH: Final = 5  # buckets over which a share is averaged
+
+
+def figures(track: Track) -> dict[str, Any]:
+    """The data of all charts.
+
+    Args:
+        track: The campaign.
+
+    Returns:
+        Columns of numbers, by chart.
+    """
+    axis, plan = axis_of(track), planned(track)
+    return {
+        "seq": track.seq,
+        "axis": {"time": axis.by_time, "start": axis.start, "now": axis.now, "end": axis.end},
+        "budgets": [burn_down(track, axis, j) for j in range(len(track.resources))],
+        "prices": {"x": plan.places, "lines": named(track.resources, plan.prices)},
+        "shares": shares(track, axis),
+        "regret": regret(plan),
+    }
+
+
+def named(names: list[str], columns: list[list[float]]) -> list[dict[str, Any]]:
+    """Lines with their names."""
+    return [{"name": name, "y": column} for name, column in zip(names, columns, strict=True)]
+
+
+def burn_down(track: Track, axis: Axis, resource: int) -> dict[str, Any]:
+    """What is left of a budget: so far, at an even pace, and what is to be expected."""
+    unit = 10.0 ** -track.exponents[resource]
+    buckets = season_buckets(track)
+    places = [axis.of(bucket) for bucket in buckets]
+    spent = [bucket.spent[resource] * unit for bucket in buckets]
+    left = [bucket.granted[resource] * unit - used for bucket, used in zip(buckets, spent, strict=True)]
+    ahead = forecast(places, spent, max(left[-1], 0.0), axis.end) if left else None
+    x = [*places, *(ahead.at[1:] if ahead else [])]
+    past = len(places) - 1
+
+    def later(values: list[float]) -> list[float | None]:
+        return [*([None] * past), *values]
+
+    whole: list[float | None] = [*left, *([None] * (len(x) - len(left)))]
+    granted = track.account.granted[resource] * unit
+    return {
+        "name": track.resources[resource],
+        "x": x,
+        "left": whole,
+        "even": [even(axis, granted, place) for place in x],
+        "middle": later(ahead.middle) if ahead else [None] * len(x),
+        "low": later(ahead.low) if ahead else [None] * len(x),
+        "high": later(ahead.high) if ahead else [None] * len(x),
+    }
+
+
+def even(axis: Axis, granted: float, place: float) -> float | None:
+    """What would be left at an even pace."""
+    if axis.end is None or axis.end <= axis.start:
+        return None
+    return granted * max(1.0 - (place - axis.start) / (axis.end - axis.start), 0.0)
+
+
+def shares(track: Track, axis: Axis) -> dict[str, Any]:
+    """The share of the requests that each arm was chosen for, over a few buckets; the rarest arms together."""
+    buckets = track.buckets
+    totals = dict.fromkeys(range(len(track.arms)), 0)
+    for bucket in buckets:
+        for arm, tally in bucket.tallies.items():
+            totals[arm] += tally.chosen
+    ranked = sorted(totals, key=lambda arm: (-totals[arm], arm))
+    shown = ranked if len(ranked) <= MOST_LINES else ranked[: MOST_LINES - 1]
+    lines = [{"name": track.arms[arm], "y": share_of(track, [arm])} for arm in sorted(shown)]
+    if len(shown) < len(ranked):
+        lines.append({"name": f"{len(ranked) - len(shown)} others", "y": share_of(track, ranked[len(shown) :])})
+    return {"x": [axis.of(bucket) for bucket in buckets], "lines": lines}
+
+
+def share_of(track: Track, arms: list[int]) -> list[float]:
+    """The share of some arms, at the end of each bucket."""
+    found = []
+    for k in range(len(track.buckets)):
+        window = track.buckets[max(0, k - SMOOTH + 1) : k + 1]
+        chosen = sum(b.tallies[arm].chosen for b in window for arm in arms if arm in b.tallies)
+        found.append(chosen / max(sum(bucket.rounds for bucket in window), 1))
+    return found
+
+
+def regret(plan: Planned) -> dict[str, Any]:
+    """What the best plan on estimated means would have earned more, with its interval."""
+    pairs = list(zip(plan.regret, plan.error, strict=True))
+    return {
+        "x": plan.places,
+        "y": plan.regret,
+        "low": [value - wide for value, wide in pairs],
+        "high": [value + wide for value, wide in pairs],
+    }

@@ -1,0 +1,82 @@
+// Draws the charts of a campaign with uPlot, from columns of numbers that the service sends.
+"use strict";
+(() => {
+  const box = document.getElementById("charts");
+  if (!box) return;
+  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const plots = new Map();
+  let data = null;
+
+  const short = (value) => {
+    const size = Math.abs(value);
+    if (size >= 1e6) return (value / 1e6).toPrecision(3).replace(/\.?0+$/, "") + "M";
+    if (size >= 1e4) return (value / 1e3).toPrecision(3).replace(/\.?0+$/, "") + "k";
+    return String(+value.toPrecision(3));
+  };
+  const line = (label, index, more) => ({ label, stroke: color(`--c${index % 8}`), width: 2, points: { show: false }, value: (_, v) => (v == null ? "" : short(v)), ...more });
+  const band = (index) => ({ series: [index, index + 1], fill: color("--band") });
+
+  // The first few outcomes can make a price jump; the axis shows the usual prices, and lines may leave it.
+  const usual = (lines) => {
+    const sorted = lines.flatMap((l) => l.y).sort((a, b) => a - b);
+    const most = sorted[Math.floor(0.98 * (sorted.length - 1))] || 0;
+    return sorted.length && sorted[sorted.length - 1] > 2 * most && most > 0 ? 1.3 * most : null;
+  };
+  const kinds = {
+    budget: (d, k) => {
+      const b = d.budgets[k];
+      return {
+        columns: [b.x, b.left, b.even, b.middle, b.high, b.low],
+        series: [line("left", k), line("even pace", 7, { dash: [4, 4], width: 1, stroke: color("--muted") }), line("forecast", k, { dash: [6, 3] }), line("high", k, { width: 0 }), line("low", k, { width: 0 })],
+        bands: [band(4)], zero: true,
+      };
+    },
+    prices: (d) => ({ columns: [d.prices.x, ...d.prices.lines.map((l) => l.y)], series: d.prices.lines.map((l, k) => line(l.name, k)), zero: true, top: usual(d.prices.lines) }),
+    shares: (d) => ({ columns: [d.shares.x, ...d.shares.lines.map((l) => l.y)], series: d.shares.lines.map((l, k) => line(l.name, k, { value: (_, v) => (v == null ? "" : Math.round(100 * v) + "%") })), percent: true }),
+    regret: (d) => ({
+      columns: [d.regret.x, d.regret.y, d.regret.high, d.regret.low],
+      series: [line("regret", 0), line("high", 0, { width: 0 }), line("low", 0, { width: 0 })],
+      bands: [band(2)],
+    }),
+  };
+
+  const options = (chart, width, byTime) => {
+    const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+    const range = chart.percent ? [0, 1] : chart.zero ? (_, low, high) => [0, chart.top || (high > 0 ? high * 1.05 : 1)] : undefined;
+    return {
+      width, height: 220, legend: { live: true }, cursor: { drag: { x: true, y: false } },
+      scales: { x: { time: byTime }, y: range ? { range } : {} },
+      axes: [{ ...axis, values: byTime ? undefined : (_, ticks) => ticks.map(short) }, { ...axis, size: 54, values: (_, ticks) => ticks.map((v) => (chart.percent ? Math.round(100 * v) + "%" : short(v))) }],
+      series: [{ label: byTime ? "time" : "request", value: byTime ? undefined : (_, v) => (v == null ? "" : Math.round(v).toLocaleString("en")) }, ...chart.series],
+      bands: chart.bands || [],
+    };
+  };
+
+  const draw = (fresh) => {
+    if (!data) return;
+    for (const place of box.querySelectorAll("[data-chart]")) {
+      const chart = kinds[place.dataset.chart](data, Number(place.dataset.index || 0));
+      let plot = plots.get(place);
+      if (plot && (fresh || plot.series.length !== chart.series.length + 1)) { plot.destroy(); plot = null; }
+      place.classList.toggle("nothing", chart.columns[0].length < 2);
+      if (plot) plot.setData(chart.columns);
+      else {
+        plot = new uPlot(options(chart, place.clientWidth, data.axis.time), chart.columns, place);
+        for (const row of plot.root.querySelectorAll(".u-series")) if (/^(high|low)\b/.test(row.textContent.trim())) row.classList.add("edge");
+        plots.set(place, plot);
+      }
+    }
+  };
+
+  const load = async () => {
+    try {
+      const answer = await fetch(box.dataset.figures, { headers: { "HX-Request": "true" } });
+      if (answer.ok && answer.headers.get("content-type") === "application/json") { data = await answer.json(); draw(false); }
+    } catch { /* the stream says that the connection is lost */ }
+  };
+  document.body.addEventListener("changed", load);
+  document.body.addEventListener("redraw", () => draw(true));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(true));
+  new ResizeObserver(() => { for (const [place, plot] of plots) if (place.clientWidth !== plot.width) plot.setSize({ width: place.clientWidth, height: 220 }); }).observe(box);
+  load();
+})();

@@ -1,0 +1,362 @@
+"""``Track``: what the pages show of a campaign, as a function of its journal.
+
+Only the journal is read, never the memory of the owner: what is shown is durable, and any replica can show it. Time is
+divided into buckets of equally many decisions. When there are too many buckets, neighbours are merged, so the memory
+does not grow with the journal.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final, NamedTuple
+
+from driftsack.core.decision import SKIP
+from driftsack.game.amounts import cost_units, grid_factors
+from driftsack.game.ledger import grid_exponents
+from driftsack.numerics.compiled import source
+from driftsack.service import journal
+from driftsack.service.calendar import next_refill
+from driftsack.service.config import Config
+from driftsack.service.dashboard.drift import Alarm, Detector, Sample, sample_of
+from driftsack.service.journal import Segment
+
+MOST_BUCKETS: Final = 240
+LATEST: Final = 200  # outcomes of each arm that its estimates are made from
+KEPT_ALARMS: Final = 50
+LISTED: Final = 50  # the latest decisions
+_units = source(cost_units)
+
+
+class Tally:
+    """What happened to one arm in one bucket.
+
+    Attributes:
+        chosen: How often it was chosen.
+        told: The number of its outcomes.
+        reward: The sum of its rewards.
+        costs: (d,) the sums of its costs.
+    """
+
+    __slots__ = ("chosen", "costs", "reward", "told")
+
+    def __init__(self, resources: int) -> None:
+        self.chosen = self.told = 0
+        self.reward = 0.0
+        self.costs = [0.0] * resources
+
+    def add(self, other: Tally) -> None:
+        """Add another tally of the same arm."""
+        self.chosen += other.chosen
+        self.told += other.told
+        self.reward += other.reward
+        self.costs = [a + b for a, b in zip(self.costs, other.costs, strict=True)]
+
+
+class Bucket:
+    """Some consecutive decisions, and the outcomes that came meanwhile.
+
+    Attributes:
+        number: The latest decision.
+        at: The time of the latest event, in milliseconds since 1970.
+        rounds: The number of decisions, skipped ones included.
+        tallies: What happened to each arm.
+        granted: (d,) the budgets at the end of it, in grid units.
+        spent: (d,) what was spent until the end of it, in grid units, of all seasons.
+        estimates: The estimates at the end of it.
+    """
+
+    def __init__(self) -> None:
+        self.number = self.at = self.rounds = 0
+        self.tallies: dict[int, Tally] = {}
+        self.granted: list[int] = []
+        self.spent: list[int] = []
+        self.estimates: list[Estimate] = []
+
+    def tally(self, arm: int, resources: int) -> Tally:
+        """The tally of an arm."""
+        found = self.tallies.get(arm)
+        if found is None:
+            found = self.tallies[arm] = Tally(resources)
+        return found
+
+    def absorb(self, later: Bucket, resources: int) -> None:
+        """Add the bucket that follows."""
+        self.number, self.at, self.rounds = later.number, later.at, self.rounds + later.rounds
+        self.granted, self.spent, self.estimates = later.granted, later.spent, later.estimates
+        for arm, tally in later.tallies.items():
+            self.tally(arm, resources).add(tally)
+
+    @property
+    def reward(self) -> float:
+        """The sum of rewards."""
+        return sum(tally.reward for tally in self.tallies.values())
+
+
+class Waiting(NamedTuple):
+    """A decision without an outcome."""
+
+    arm: int
+    probability: float
+    reserved: list[int]
+    at: int
+    expired: bool = False
+
+
+class Shown(NamedTuple):
+    """One of the latest decisions, as a list shows it.
+
+    Attributes:
+        number: The decision.
+        at: When it was made.
+        arm: The arm; SKIP if the request was skipped.
+        probability: The probability of the arm.
+        state: What became of it.
+        reward: What it earned, if that was told.
+    """
+
+    number: int
+    at: int
+    arm: int
+    probability: float
+    state: str
+    reward: float | None
+
+
+class Estimate(NamedTuple):
+    """What the latest outcomes of an arm say.
+
+    Attributes:
+        reward: Its reward.
+        costs: (d,) its costs.
+    """
+
+    reward: Sample
+    costs: list[Sample]
+
+
+class Season:
+    """The budgets of a season in grid units: granted, reserved, spent and overrun, each (d,)."""
+
+    def __init__(self, resources: int) -> None:
+        self.granted, self.reserved, self.spent, self.overrun = ([0] * resources for _ in range(4))
+
+
+class Track:
+    """What the pages show of a campaign.
+
+    Args:
+        name: The campaign.
+        config: Its settings.
+    """
+
+    def __init__(self, name: str, config: Config) -> None:
+        problem = config.problem()
+        self.name, self.config = name, config
+        self.arms, self.resources = list(problem.arm_names), list(problem.resource_names)
+        self.exponents = grid_exponents(problem)
+        self.state, self.retired = "active", set[int]()
+        self.seq = self.first = self.at = self.opened_at = self.number = 0
+        self.told = self.expired = self.late = self.overruns = self.skipped = self.lost = 0
+        self.reward = 0.0
+        self.season = self.season_at = self.season_number = 0
+        self.following: int | None = None  # when the next season begins
+        self.seasons: dict[int, Season] = {}
+        self.buckets: list[Bucket] = []
+        self.width = 1
+        self.waiting: dict[int, Waiting] = {}
+        self.alarms: deque[Alarm] = deque(maxlen=KEPT_ALARMS)
+        self.alarm_count = 0
+        self.chosen = [0] * len(self.arms)  # decisions by arm
+        self.shown: dict[int, Shown] = {}
+        self.rounds_left: tuple[int, int] | None = None  # as revised, and at which decision
+        self._factors = [grid_factors(k) for k in self.exponents]
+        self._detectors: dict[int, Detector] = {}
+        self._latest: dict[int, deque[list[float]]] = {}
+
+    @property
+    def pending(self) -> int:
+        """Decisions that wait for an outcome within their lease."""
+        return sum(not each.expired for each in self.waiting.values())
+
+    @property
+    def account(self) -> Season:
+        """The budgets of the present season."""
+        return self.seasons.setdefault(self.season, Season(len(self.resources)))
+
+    def feed(self, segment: Segment) -> None:
+        """Take in what one commit appended.
+
+        Args:
+            segment: The next segment of the journal.
+        """
+        for delta in segment.deltas:
+            season = self.seasons.setdefault(delta.season, Season(len(self.resources)))
+            season.granted[delta.resource] += delta.granted
+            season.reserved[delta.resource] += delta.reserved
+            season.spent[delta.resource] += delta.spent
+            season.overrun[delta.resource] += delta.overrun
+        for event in journal.decode(segment.body):
+            self.at = event.at
+            TAKE[type(event)](self, event)
+            if self.state == "draining" and not self.pending:
+                self.state = "closed"
+        self.seq, self.first = segment.last, segment.first
+
+    def close_bucket(self) -> None:
+        """Note the budgets and the estimates at the end of the present bucket."""
+        bucket, account = self._bucket(), self.account
+        bucket.at, bucket.granted = self.at, [*account.granted]
+        bucket.spent = [*account.spent]
+        bucket.estimates = self.estimates()
+
+    def estimates(self) -> list[Estimate]:
+        """(m,) what the latest outcomes of each arm say."""
+        found = []
+        for arm in range(len(self.arms)):
+            rows = self._latest.get(arm, ())
+            columns = list(zip(*rows, strict=True)) or [()] * (1 + len(self.resources))
+            samples = [sample_of(list(column)) for column in columns]
+            found.append(Estimate(samples[0], samples[1:]))
+        return found
+
+    def _bucket(self) -> Bucket:
+        """The present bucket."""
+        if not self.buckets:
+            self.buckets.append(Bucket())
+        return self.buckets[-1]
+
+    def _next_round(self, number: int) -> Bucket:
+        """The bucket of a new decision."""
+        bucket = self._bucket()
+        if bucket.rounds >= self.width:
+            self.close_bucket()
+            if len(self.buckets) >= MOST_BUCKETS:
+                self._merge()
+            self.buckets.append(Bucket())
+            bucket = self.buckets[-1]
+        bucket.rounds += 1
+        bucket.number = number
+        return bucket
+
+    def _merge(self) -> None:
+        """Merge neighbouring buckets."""
+        for first, second in zip(self.buckets[::2], self.buckets[1::2], strict=False):
+            first.absorb(second, len(self.resources))
+        self.buckets, self.width = self.buckets[::2], 2 * self.width
+
+    # Events
+
+    def _opened(self, event: journal.Opened) -> None:
+        self.opened_at = self.season_at = event.at
+        refill = event.config.refill
+        if refill is not None:
+            self.following = next_refill(event.at, refill.every, event.config.zone())
+
+    def _asked(self, event: journal.Asked) -> None:
+        arm = SKIP if event.arm is None else event.arm
+        self.number = event.number
+        bucket = self._next_round(event.number)
+        if arm == SKIP:
+            self.skipped += 1
+        else:
+            bucket.tally(arm, len(self.resources)).chosen += 1
+            self.chosen[arm] += 1
+            self.waiting[event.number] = Waiting(arm, event.probability, event.reserved, event.at)
+        state = "skipped" if arm == SKIP else "pending"
+        self.shown[event.number] = Shown(event.number, event.at, arm, event.probability, state, None)
+        if len(self.shown) > LISTED:
+            del self.shown[next(iter(self.shown))]
+
+    def _told(self, event: journal.Told) -> None:
+        waited = self.waiting.pop(event.number)
+        tally = self._bucket().tally(waited.arm, len(self.resources))
+        tally.told += 1
+        tally.reward += event.reward
+        tally.costs = [a + b for a, b in zip(tally.costs, event.costs, strict=True)]
+        self.told += 1
+        self.late += waited.expired
+        self.lost -= waited.expired
+        self.reward += event.reward
+        self._count_overrun(waited, event.costs)
+        outcomes = [event.reward, *event.costs]
+        self._latest.setdefault(waited.arm, deque(maxlen=LATEST)).append(outcomes)
+        detector = self._detectors.get(waited.arm)
+        if detector is None:
+            detector = self._detectors[waited.arm] = Detector(waited.arm, self.config.reward_max, len(self.resources))
+        for alarm in detector.observe(event.at, event.number, outcomes):
+            self.alarms.append(alarm)
+            self.alarm_count += 1
+            self._forget(waited.arm, alarm.after.size)
+        self._show(event.number, "told late" if waited.expired else "told", event.reward)
+
+    def _forget(self, arm: int, kept: int) -> None:
+        """Estimate an arm from its outcomes after a change only."""
+        rows = self._latest[arm]
+        while len(rows) > kept:
+            rows.popleft()
+
+    def _count_overrun(self, waited: Waiting, costs: list[float]) -> None:
+        units = [_units(cost, *factors) for cost, factors in zip(costs, self._factors, strict=True)]
+        if any(cost > kept for cost, kept in zip(units, waited.reserved, strict=True)):
+            self.overruns += 1
+            if self.config.pause_on_overrun and self.state == "active":
+                self.state = "paused"
+
+    def _show(self, number: int, state: str, reward: float | None = None) -> None:
+        if number in self.shown:
+            self.shown[number] = self.shown[number]._replace(state=state, reward=reward)
+
+    def _cancelled(self, event: journal.Cancelled) -> None:
+        waited = self.waiting.pop(event.number)
+        self.lost -= waited.expired
+        self._count_overrun(waited, event.costs)
+        self._show(event.number, "cancelled")
+
+    def _expire(self, event: journal.Expired) -> None:
+        for number in event.numbers:
+            self.waiting[number] = self.waiting[number]._replace(expired=True)
+            self._show(number, "expired")
+        self.expired += len(event.numbers)
+        self.lost += len(event.numbers)
+
+    def _dropped(self, event: journal.Dropped) -> None:
+        for number in event.numbers:
+            self.waiting.pop(number, None)
+            self._show(number, "lost")
+
+    def _renewed(self, event: journal.Renewed) -> None:
+        self.season, self.following = event.season, event.following
+        self.season_at, self.season_number = event.at, self.number
+
+    def _arm_added(self, event: journal.ArmAdded) -> None:
+        self.arms.append(event.name)
+        self.chosen.append(0)
+
+    def _arm_offered(self, event: journal.ArmOffered) -> None:
+        (self.retired.discard if event.offered else self.retired.add)(event.arm)
+
+    def _state_changed(self, event: journal.StateChanged) -> None:
+        self.state = "draining" if event.state == "closed" else event.state
+
+    def _revised(self, event: journal.Revised) -> None:
+        self.rounds_left = (event.rounds_left, self.number)
+
+    def _nothing(self, event: Any) -> None:
+        """What moves budgets only; their deltas are in the segment."""
+
+
+TAKE: Final[dict[type, Any]] = {
+    journal.Opened: Track._opened,
+    journal.Asked: Track._asked,
+    journal.Told: Track._told,
+    journal.Cancelled: Track._cancelled,
+    journal.Extended: Track._nothing,
+    journal.Expired: Track._expire,
+    journal.Dropped: Track._dropped,
+    journal.Granted: Track._nothing,
+    journal.Renewed: Track._renewed,
+    journal.ArmAdded: Track._arm_added,
+    journal.ArmOffered: Track._arm_offered,
+    journal.StateChanged: Track._state_changed,
+    journal.Revised: Track._revised,
+}

@@ -1,0 +1,1 @@
+"""``driftsack proxy``: an OpenAI-compatible endpoint that spends the budgets of a campaign."""

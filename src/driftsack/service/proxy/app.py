@@ -1,0 +1,197 @@
+"""``Proxy``: the OpenAI-compatible endpoint as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any, Final
+
+import httpx
+
+from driftsack.client import ServiceError, ServiceUnavailableError
+from driftsack.service.http.app import Receive, Send, next_part
+from driftsack.service.proxy.call import Call, problem
+from driftsack.service.proxy.desk import Desk
+from driftsack.service.proxy.table import ProxySettings
+from driftsack.service.refusals import Refusal
+
+LARGEST: Final = 16 * 1024 * 1024
+JSON: Final = b"application/json"
+CONNECT: Final = 10.0  # seconds in which an upstream must accept a connection
+ANY: Final = "driftsack"
+SKIPPED: Final = {
+    "budget": (429, "the budgets of the campaign do not cover this request."),
+    "policy": (429, "the campaign saves its budget and skips this request."),
+    "horizon": (429, "the campaign has made all its decisions."),
+    "paused": (503, "the campaign is paused."),
+}
+log = logging.getLogger("driftsack.proxy")
+
+
+class Rejected(Exception):  # noqa: N818  (it is an answer)
+    """A request that is not sent to any upstream.
+
+    Args:
+        status: The status of the answer.
+        body: Its content.
+    """
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(status)
+        self.status, self.body = status, body
+
+
+class Proxy:
+    """The endpoint.
+
+    Args:
+        settings: Its settings.
+    """
+
+    def __init__(self, settings: ProxySettings) -> None:
+        self._settings = settings
+        self._desk = Desk(settings)
+        self._http: httpx.AsyncClient | None = None
+        self._draining: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        try:
+            await self._answer(scope, receive, send)
+        except Rejected as rejected:
+            await respond(send, rejected.status, rejected.body)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Start and stop with the server."""
+        await receive()
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=200)
+        timeout = httpx.Timeout(self._settings.most_seconds, connect=CONNECT)
+        self._http = httpx.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        while self._draining:
+            await asyncio.wait(self._draining)
+        await self._desk.close()
+        await self._http.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _answer(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request of the API."""
+        where = scope["method"], scope["path"]
+        if where == ("GET", "/healthz"):
+            await respond(send, 200, b'{"ok":true}')
+        elif where == ("GET", "/v1/models"):
+            names = [ANY, *(upstream.arm for upstream in self._settings.upstream)]
+            models = [{"id": name, "object": "model", "created": 0, "owned_by": ANY} for name in names]
+            await respond(send, 200, json.dumps({"object": "list", "data": models}).encode())
+        elif where == ("POST", "/v1/chat/completions"):
+            await self._complete(dict(scope["headers"]), receive, send)
+        else:
+            raise Rejected(404, problem(f"there is nothing at {scope['path'][:200]}.", "not_found"))
+
+    async def _complete(self, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+        """Decide, call, and settle."""
+        key = headers.get(b"authorization", b"")[7:].decode("latin-1")
+        raw = await read(receive)
+        request = understood(raw)
+        call = await self._decide(key, request, len(raw))
+        arm = (b"x-driftsack-arm", call.upstream.arm.encode())
+        if not request.get("stream"):
+            task = asyncio.ensure_future(call.whole())  # goes on when the caller leaves
+            status, body = await asyncio.shield(self._kept(task))
+            await respond(send, status, body, [arm])
+            return
+        opened = await call.open()
+        if isinstance(opened, tuple):
+            await respond(send, *opened, [arm])
+            return
+        kind = (b"content-type", b"text/event-stream")
+        await send(
+            {"type": "http.response.start", "status": 200, "headers": [kind, arm, (b"cache-control", b"no-store")]}
+        )
+        await self._kept(asyncio.ensure_future(self._relay(call, opened, receive, send)))
+
+    def _kept(self, task: asyncio.Task[Any]) -> asyncio.Task[Any]:
+        """Remember a task until it is done, so that stopping waits for it."""
+        self._draining.add(task)
+        task.add_done_callback(self._draining.discard)
+        return task
+
+    async def _relay(self, call: Call, opened: httpx.Response, receive: Receive, send: Send) -> None:
+        """Pass a stream on; if the caller leaves, read it to its end, since the end has the usage."""
+        gone = asyncio.ensure_future(disconnected(receive))
+        try:
+            async for line in call.lines(opened):
+                if not gone.done():
+                    await send({"type": "http.response.body", "body": line, "more_body": True})
+            if not gone.done():
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+
+    async def _decide(self, key: str, request: dict[str, Any], size: int) -> Call:
+        """Ask the service which upstream to use."""
+        settings, wanted = self._settings, request.get("model")
+        offered = [u for u in settings.upstream if wanted in (ANY, settings.campaign, u.arm)]
+        if not offered:
+            names = [ANY, *(upstream.arm for upstream in settings.upstream)]
+            raise Rejected(404, problem(f"model must be one of {names}, got {wanted!r:.60}.", "model_not_found"))
+        most = {upstream.arm: upstream.most(request, size) for upstream in offered}
+        try:
+            decision = await self._desk.ask(key, list(most), max(most.values()))
+        except ServiceUnavailableError as error:
+            raise Rejected(503, problem("the decision service cannot be reached.", "unavailable")) from error
+        except ServiceError as error:
+            status = error.status if error.status in (401, 403, 404, 409, 429) else 500
+            raise Rejected(status, problem(str(error), error.kind)) from error
+        if decision.skipped or decision.name is None:
+            status, says = SKIPPED[decision.reason or "policy"]
+            raise Rejected(status, problem(says, decision.reason or "policy"))
+        if self._http is None:
+            raise Rejected(503, problem("the proxy has not started yet.", "unavailable"))
+        return Call(self._http, self._desk, settings, key, decision, request, most[decision.name])
+
+
+async def disconnected(receive: Receive) -> None:
+    """Wait until the caller has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def read(receive: Receive) -> bytes:
+    """The body of a request."""
+    parts, size, more = [], 0, True
+    while more:
+        try:
+            message = await next_part(receive)
+        except Refusal as refusal:
+            raise Rejected(refusal.status, problem(refusal.detail, refusal.kind)) from refusal
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
+        if size > LARGEST:
+            raise Rejected(413, problem(f"a request may have {LARGEST:,} bytes.", "too_large"))
+    return b"".join(parts)
+
+
+def understood(raw: bytes) -> dict[str, Any]:
+    """The request in a body."""
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise Rejected(400, problem(f"the body must be JSON: {error}.", "malformed")) from error
+    if not isinstance(found, dict) or not isinstance(found.get("messages"), list):
+        raise Rejected(422, problem("the body must be an object with a list of messages.", "invalid"))
+    return found
+
+
+async def respond(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+    """Send a whole answer."""
+    own = [(b"content-type", JSON), (b"content-length", b"%d" % len(body)), (b"cache-control", b"no-store")]
+    await send({"type": "http.response.start", "status": status, "headers": own + (headers or [])})
+    await send({"type": "http.response.body", "body": body})

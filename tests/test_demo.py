@@ -1,0 +1,59 @@
+"""The demonstration: the world that it simulates, and the command from its start to Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from driftsack.service.demo.week import DAYS, MOST_DOLLARS, answer, day_of
+from tests.visitor import Visitor
+
+
+@pytest.mark.parametrize(
+    ("arm", "day", "good", "dollars"),
+    [("small", 1, 0.62, 0.0008), ("large", 1, 0.90, 0.02), ("large", 3, 0.90, 0.008), ("large", 4.2, 0.05, 0.008)],
+)
+def test_the_week_has_a_price_change_and_an_outage(arm: str, day: float, good: float, dollars: float) -> None:
+    rng = random.Random(0)  # noqa: S311
+    found = [answer(arm, day, rng) for _ in range(5000)]
+    assert sum(a.reward for a in found) / 5000 == pytest.approx(good, abs=0.03)
+    costs = [float(a.costs["usd"]) for a in found]
+    assert sum(costs) / 5000 == pytest.approx(dollars, rel=0.1)
+    assert dollars < max(costs) <= MOST_DOLLARS[arm]
+    assert max(costs) > 5 * dollars  # a heavy tail
+
+
+def test_most_requests_come_by_day() -> None:
+    days = [day_of(k, 700) for k in range(701)]
+    assert days == sorted(days)
+    assert days[-1] == DAYS
+    noon = sum(0.25 <= day % 1 < 0.75 for day in days)
+    assert noon > 0.7 * len(days)
+
+
+def test_the_command_serves_decides_and_stops() -> None:
+    command = [sys.executable, "-m", "driftsack", "demo", "--no-browser", "--port", "0", "--requests", "200"]
+    process = subprocess.Popen([*command, "--seconds", "0"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        link = process.stdout.readline().split()[-1]
+        url, _, key = link.partition("/open#")
+        assert "the week is over" in process.stdout.readline()
+        request = urllib.request.Request(f"{url}/v1/campaigns/assistant", headers={"Authorization": f"Bearer {key}"})  # noqa: S310
+        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310
+            campaign = json.loads(response.read())
+        assert 150 < campaign["decisions"] <= 200  # some do not fit into the budgets
+        assert campaign["told"] > 150
+        assert f">{campaign['decisions']}</dd>" in Visitor(url, key).get("/campaigns/assistant").text
+    finally:
+        start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert time.monotonic() - start < 10
