@@ -33,6 +33,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core import file_format
+from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import BudgetExhaustedError, FileFormatError, HorizonReachedError
 from driftsack.core.instance import Instance
@@ -44,11 +45,13 @@ from driftsack.policies.always_arm import AlwaysArm
 from driftsack.policies.bandit_over_bandit import BanditOverBandit
 from driftsack.policies.detect_and_restart import DetectAndRestart
 from driftsack.policies.discounted_ucb import DiscountedUCB
+from driftsack.policies.disjoint_bwk import DisjointBwK
 from driftsack.policies.dual_descent import DualDescent
 from driftsack.policies.epsilon_greedy import EpsilonGreedy
 from driftsack.policies.exp3_bwk import Exp3BwK
 from driftsack.policies.lagrange_bwk import LagrangeBwK
 from driftsack.policies.learner import Learner
+from driftsack.policies.linear_bwk import LinearBwK
 from driftsack.policies.master import Master
 from driftsack.policies.naive_ucb import NaiveUCB
 from driftsack.policies.plan_with_forecast import PlanWithForecast
@@ -58,6 +61,7 @@ from driftsack.policies.primal_dual_bwk import PrimalDualBwK
 from driftsack.policies.recent_means_lp import RecentMeansLP
 from driftsack.policies.sliding_window_ucb import SlidingWindowUCB
 from driftsack.policies.spending_plan import SpendingPlan
+from driftsack.policies.square_cb_bwk import SquareCBwK
 from driftsack.policies.thompson_bwk import ThompsonBwK
 from driftsack.policies.uniform_random import UniformRandom
 
@@ -199,16 +203,20 @@ def victims() -> list[Policy]:
         Exp3BwK(),
         UniformRandom(),
         AlwaysArm(1),
+        LinearBwK(),
+        DisjointBwK(),
+        SquareCBwK(),
     ]
 
 
 def started(policy: Policy, rng: Generator) -> bytes:
     """The file of a learner in the middle of its rounds, with pending decisions."""
     budget = [20.0] if isinstance(policy, Exp3BwK) else [20.0, 25.0]
-    learner = Learner(policy, Problem(horizon=HORIZON, arms=3, budget=budget, cost_max=1.0), seed=1)
+    features = 2 if policy.needs_context else 0
+    learner = Learner(policy, Problem(horizon=HORIZON, arms=3, budget=budget, cost_max=1.0, features=features), seed=1)
     go_on(learner, 25, rng)
     for _ in range(3):
-        learner.ask()
+        learner.ask(context=some_context(learner, rng))
     content, arrays = opened(learner.to_bytes())
     content["lineage"] = "0" * len(content["lineage"])  # random otherwise; the same seed gives the same files
     for name in arrays:
@@ -224,11 +232,16 @@ def go_on(learner: Learner, rounds: int, rng: Generator) -> None:
     caps = None if learner.problem.bounded else [1.0] * learner.problem.resources
     for _ in range(rounds):
         try:
-            decision = learner.ask(caps=caps)
+            decision = learner.ask(caps=caps, context=some_context(learner, rng))
         except (BudgetExhaustedError, HorizonReachedError):
             return
         if decision.arm != SKIP:
             learner.tell(decision, float(rng.random()), 0.6 * rng.random(learner.problem.resources))
+
+
+def some_context(learner: Learner, rng: Generator) -> Floats | None:
+    """The features of a request, if requests have some."""
+    return rng.standard_normal(learner.problem.features) if learner.problem.features else None
 
 
 def verdict_on(path: Path, rounds: int) -> str:
