@@ -32,6 +32,7 @@ COUNT: Final = Column("number", lambda row: f"{row['number']:,}", numeric=True)
 LONG_KILLS: Final = 150
 QUICK_KILLS: Final = 3
 LONG_SOAK: Final = 100_000_000  # operations
+MANY_EVENTS: Final = 10_000_000
 SHOWN: Final = 5  # columns that fit a terminal; the first ones are the ratios
 
 
@@ -42,7 +43,7 @@ def bench(
             min=1,
             metavar="NUMBER",
             help="With --soak, the number of operations, 100,000,000 if omitted; with --faults, how often the service "
-            "is killed, 150 if omitted.",
+            "is killed, 150 if omitted; with --endurance, the number of events, 10,000,000 if omitted.",
         ),
     ] = None,
     quick: Annotated[
@@ -75,6 +76,12 @@ def bench(
         bool,
         typer.Option("--routing", help="Instead, route prompts beside ParetoBandit (pip install paretobandit)."),
     ] = False,
+    endurance: Annotated[
+        bool,
+        typer.Option(
+            "--endurance", help="Instead, let 100 campaigns handle many events; neither memory nor cost may grow."
+        ),
+    ] = False,
     seed: SeedOption = 0,
     markdown: Annotated[Path | None, typer.Option(help="Also write the tables to this Markdown file.")] = None,
     as_json: JsonOption = False,
@@ -99,6 +106,7 @@ def bench(
     Example: driftsack bench --routing --quick
     Example: driftsack bench --serve --quick
     Example: driftsack bench --faults --markdown docs/service-faults.md
+    Example: driftsack bench 1000000 --endurance
     """
     if soak:
         run_soak(operations or LONG_SOAK, seed, processes, as_json)
@@ -106,12 +114,15 @@ def bench(
     if routing:
         route_prompts(quick, seed, as_json)
         return
-    if service or faults:
+    if service or faults or endurance:
         kills = operations or (QUICK_KILLS if quick else LONG_KILLS)
-        try_service(kills if faults else None, quick, markdown, as_json)
+        events = operations or MANY_EVENTS
+        try_service(kills if faults else None, events if endurance else None, quick, markdown, as_json)
         return
     if operations is not None:
-        raise typer.BadParameter(f"{operations} is a number of operations, which only --soak and --faults take.")
+        raise typer.BadParameter(
+            f"{operations} is a number of operations, which only --soak, --faults and --endurance take."
+        )
     if files is not None:
         with plain_errors():
             refuse_needless({"--quick": quick, "--against": against, "--markdown": markdown}, "with --files")
@@ -146,14 +157,16 @@ def route_prompts(quick: bool, seed: int, as_json: bool) -> None:
         print_table(rows, columns_of(rows), "Routing.")
 
 
-def try_service(kills: int | None, quick: bool, markdown: Path | None, as_json: bool) -> None:
-    """Measure the service, or try it while things break; fail if a bar is missed or a promise is broken."""
+def try_service(kills: int | None, events: int | None, quick: bool, markdown: Path | None, as_json: bool) -> None:
+    """Measure the service, try it while things break, or for long; fail if a bar is missed or a promise is broken."""
     with plain_errors(), service_extra(), TemporaryDirectory(dir=Path.cwd(), prefix="driftsack-bench-") as folder:
         from driftsack.service.trials import tables  # noqa: PLC0415  (an optional package)
 
         with messages.status("starting") as status:
             if kills is not None:
                 table = tables.faults_table(kills, Path(folder), status.update)
+            elif events is not None:
+                table = tables.endurance_table(events, Path(folder), status.update)
             else:
                 table = tables.speed_table(quick, Path(folder), status.update)
     if markdown is not None:

@@ -13,6 +13,8 @@ from driftsack.service.journal import Delta
 
 REMEMBERED: Final = 4096
 """Settled decisions, and other writes, of which a repetition is recognised."""
+FORGOTTEN: Final = 1024
+"""How many of them are forgotten at once."""
 
 
 class Account(msgspec.Struct, array_like=True):
@@ -205,8 +207,8 @@ class Book(msgspec.Struct):
         """Move a decision to those that are settled."""
         self.open.pop(number, None)
         self.settled[number] = record
-        if len(self.settled) >= 2 * REMEMBERED:
-            for oldest in list(self.settled)[:REMEMBERED]:  # many at once: the first entry of a dict is slow to find
+        if len(self.settled) >= REMEMBERED + FORGOTTEN:
+            for oldest in list(self.settled)[:FORGOTTEN]:  # many at once: the first entry of a dict is slow to find
                 self.keys.pop(self.settled.pop(oldest).key, None)
 
     def remember(self, key: str, write: Write) -> None:
@@ -216,10 +218,10 @@ class Book(msgspec.Struct):
         self.keys[key] = write
         if not write.number:
             self.writes.append(key)
-            if len(self.writes) >= 2 * REMEMBERED:
-                for oldest in self.writes[:REMEMBERED]:
+            if len(self.writes) >= REMEMBERED + FORGOTTEN:
+                for oldest in self.writes[:FORGOTTEN]:
                     self.keys.pop(oldest, None)
-                del self.writes[:REMEMBERED]
+                del self.writes[:FORGOTTEN]
 
 
 def deltas(before: dict[int, Account], after: dict[int, Account]) -> tuple[Delta, ...]:

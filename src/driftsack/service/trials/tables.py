@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from driftsack.service.trials.endurance import endure
 from driftsack.service.trials.faults import run_faults
 from driftsack.service.trials.speed import QUICK, Plan, measure
 
@@ -72,6 +73,24 @@ def speed_table(quick: bool, folder: Path, progress: Callable[[str], None]) -> T
     rows = measure(QUICK if quick else Plan(), folder, progress)
     passed = all(row["reached"] == "yes" for row in rows)
     return Table("How fast the service is.", rows, machine(before), passed, "driftsack bench --serve")
+
+
+def endurance_table(events: int, folder: Path, progress: Callable[[str], None]) -> Table:
+    """Let many campaigns handle many events.
+
+    Args:
+        events: The number of events.
+        folder: Where the store goes.
+        progress: Called with what is being done.
+
+    Returns:
+        The table.
+    """
+    before = os.getloadavg()
+    rows = endure(events, folder, progress)
+    passed = all(row["kept"] == "yes" for row in rows)
+    command = f"driftsack bench {events} --endurance"
+    return Table(f"After {events:,} events over 100 campaigns.", rows, machine(before), passed, command)
 
 
 def faults_table(kills: int, folder: Path, progress: Callable[[str], None]) -> Table:
