@@ -115,7 +115,7 @@ def learner_router(policy: Policy, by_source: bool = False, safe: bool = False) 
             horizon=len(order),
             arms=MODELS,
             budget={"usd": rate * len(order)},
-            cost_max={"usd": float(requests.dollars.max())},
+            cost_max={"usd": dict(zip(MODELS, requests.dollars.max(axis=0).tolist(), strict=True))},
             features=contexts.shape[1],
         )
         learner = policy.start(problem, seed=seed, safe=safe)
