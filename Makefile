@@ -5,7 +5,7 @@ BIN := .venv/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help reproduce test check bench docs release-check clean
+.PHONY: help reproduce test check bench docs browse release-check clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,10 @@ bench: .venv/installed  ## measure speed side by side; refreshes docs/benchmarks
 
 docs: .venv/tools  ## build the documentation site; open out/site/index.html, no server needed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+browse: .venv/tools  ## drive the dashboard in Chromium; screenshots go to out/browse
+	$(BIN)/python -m pip install --quiet playwright axe-playwright-python
+	$(BIN)/python tools/browse.py out/browse
 
 release-check: .venv/tools  ## go through the checklist of a release; make test comes first
 	$(BIN)/python tools/release.py

@@ -1,0 +1,137 @@
+"""LiteLLM behind a budget (extra ``litellm``): a routing plugin that narrows the candidates, and a logger that tells.
+
+A callback that is lost is covered by the lease of its decision, and one that comes twice changes nothing. The plugin
+runs on the asynchronous methods of a router, as LiteLLM demands of plugins.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+from driftsack.client import AsyncClient, RemoteDecision, ServiceError
+from driftsack.core.errors import DriftsackError, MissingExtraError
+
+MARK: Final = "driftsack_decision"
+SCORE: Final = "driftsack_reward"
+SIGNALS: Final = "routing_plugin_signals"  # where LiteLLM keeps what plugins found
+MOST_KEPT: Final = 100_000
+Reward = Callable[[dict[str, Any], Any], float]
+log = logging.getLogger("driftsack.litellm")
+
+
+def logger_class() -> Any:
+    """LiteLLM's class of callbacks; ``object`` if LiteLLM is not installed."""
+    try:
+        from litellm.integrations.custom_logger import CustomLogger  # noqa: PLC0415  (an optional package)
+    except ModuleNotFoundError:
+        return object
+    return CustomLogger
+
+
+Logger: Any = logger_class()
+
+
+class SkippedError(DriftsackError):
+    """The campaign skips the request: no budget, or it is better saved."""
+
+
+class BudgetRouting(Logger):  # type: ignore[misc]
+    """Routes the requests of a LiteLLM router by a campaign; give it as a plugin and as a callback.
+
+    The arms of the campaign are the ``litellm_params.model`` of the deployments.
+
+    Args:
+        url: Where ``driftsack serve`` is.
+        key: A key with the scope ``decide``.
+        campaign: The campaign.
+        money: The resource that dollars are charged to.
+        time: The resource that seconds are charged to; empty if the campaign has none.
+        reward: The reward of an answer, from LiteLLM's keyword arguments and the answer. By default it is what the
+            request has as ``driftsack_reward`` in its metadata, or 1. A call that failed earns 0.
+        **settings: As for :class:`driftsack.client.Client`.
+
+    Raises:
+        MissingExtraError: LiteLLM is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        campaign: str,
+        money: str = "usd",
+        time: str = "",
+        reward: Reward | None = None,
+        **settings: Any,
+    ) -> None:
+        if Logger is object:
+            raise MissingExtraError("litellm is not installed: pip install 'driftsack[litellm]'")
+        super().__init__()
+        self._client = AsyncClient(url, key, campaign, **settings)
+        self._money, self._time, self._reward = money, time, reward
+        self._decisions: OrderedDict[int, RemoteDecision] = OrderedDict()
+
+    async def run(self, context: Any) -> Any:
+        """Narrow the candidates to the arm that the campaign chose (LiteLLM's ``RoutingPlugin``).
+
+        Args:
+            context: LiteLLM's ``RoutingContext``.
+
+        Returns:
+            The same, with one candidate.
+
+        Raises:
+            SkippedError: The campaign skips the request.
+        """
+        decision = await self._client.ask(open=sorted(set(context.candidate_models)))
+        if decision.skipped or decision.number is None:
+            raise SkippedError(f"the campaign skips this request ({decision.reason}).")
+        self._decisions[decision.number] = decision
+        if len(self._decisions) > MOST_KEPT:
+            self._decisions.popitem(last=False)
+        context.signals[MARK] = decision.number  # LiteLLM hands signals on to its callbacks
+        context.candidate_models = [decision.name]
+        return context
+
+    async def async_log_success_event(
+        self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
+    ) -> None:
+        """Tell what an answer earned and cost (LiteLLM's callback)."""
+        metadata = metadata_of(kwargs)
+        reward = float(metadata.get(SCORE, 1.0)) if self._reward is None else float(self._reward(kwargs, response_obj))
+        await self._settle(metadata, reward, kwargs.get("response_cost"), start_time, end_time)
+
+    async def async_log_failure_event(
+        self,
+        kwargs: dict[str, Any],
+        response_obj: Any,  # noqa: ARG002  (LiteLLM gives it)
+        start_time: Any,
+        end_time: Any,
+    ) -> None:
+        """Tell that a call failed (LiteLLM's callback)."""
+        await self._settle(metadata_of(kwargs), 0.0, kwargs.get("response_cost") or 0.0, start_time, end_time)
+
+    async def _settle(self, metadata: dict[str, Any], reward: float, dollars: Any, start: Any, end: Any) -> None:
+        """Tell an outcome; if nobody knows the cost, the worst case is charged."""
+        decision = self._decisions.get((metadata.get(SIGNALS) or {}).get(MARK, 0))
+        if decision is None:
+            return
+        try:
+            if dollars is None:
+                await self._client.forfeit(decision)
+                return
+            costs = {self._money: f"{max(float(dollars), 0.0):.9f}"}
+            if self._time:
+                costs[self._time] = f"{max((end - start).total_seconds(), 0.0):.6f}"
+            await self._client.tell(decision, reward, costs)
+        except ServiceError as error:
+            log.warning("decision %s could not be told; its lease will end: %s", decision.number, error)
+
+
+def metadata_of(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The metadata of a call, where LiteLLM keeps it."""
+    found = (kwargs.get("litellm_params") or {}).get("metadata")
+    return found if isinstance(found, dict) else {}
