@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import time
@@ -17,6 +18,7 @@ from driftsack.service.http import routes
 from driftsack.service.http.keyring import ALLOWS, Bucket, new_key
 from driftsack.service.http.openapi import document
 from driftsack.service.http.routes import ROUTES
+from driftsack.service.server import Settings, server_config
 from driftsack.service.trials.local_postgres import LocalPostgres
 from tests.live_service import Live, serving
 
@@ -251,3 +253,22 @@ def test_the_document_is_openapi() -> None:
     names = re.findall(r"#/components/schemas/(\w+)", str(found))
     assert set(names) <= set(found["components"]["schemas"])
     assert all("summary" in declared for methods in found["paths"].values() for declared in methods.values())
+
+
+@pytest.mark.parametrize(
+    ("proxies", "client", "believed"),
+    [("", "10.0.0.1", False), ("10.0.0.1", "10.0.0.1", True), ("10.0.0.1", "10.0.0.2", False)],
+)
+def test_forwarded_headers_are_believed_only_from_listed_proxies(proxies: str, client: str, believed: bool) -> None:
+    """The headers say that the request came from 6.6.6.6 by HTTPS; anybody can send that."""
+    seen: list[tuple[str, str]] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:  # noqa: ARG001
+        seen.append((scope["client"][0], scope["scheme"]))
+
+    config = server_config(app, Settings(proxies=proxies))
+    config.load()
+    headers = [(b"x-forwarded-for", b"6.6.6.6"), (b"x-forwarded-proto", b"https")]
+    scope: Any = {"type": "http", "client": (client, 1), "scheme": "http", "headers": headers}
+    asyncio.run(config.loaded_app(scope, None, None))  # type: ignore[arg-type]
+    assert seen == [("6.6.6.6", "https") if believed else (client, "http")]

@@ -115,6 +115,32 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def server_config(app: Any, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves an application: slow and endless requests end, and only listed proxies are believed.
+
+    Args:
+        app: The application.
+        settings: How to serve.
+
+    Returns:
+        The configuration of uvicorn.
+    """
+    return uvicorn.Config(
+        app,
+        access_log=False,
+        log_config=None,
+        log_level=settings.log_level,
+        proxy_headers=bool(settings.proxies),
+        forwarded_allow_ips=settings.proxies or None,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=10,
+        h11_max_incomplete_event_size=64 * 1024,
+        limit_concurrency=10_000,
+        server_header=False,
+        lifespan="on",
+    )
+
+
 def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[[str], None]) -> None:
     """Serve until the process is told to stop.
 
@@ -134,20 +160,7 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
         with socket.create_server((settings.host, settings.port), backlog=2048) as listener:
             port = listener.getsockname()[1]
             app = application(store, settings, port)
-            config = uvicorn.Config(
-                with_traces(app, settings.traces),
-                access_log=False,
-                log_config=None,
-                log_level=settings.log_level,
-                proxy_headers=bool(settings.proxies),
-                forwarded_allow_ips=settings.proxies or None,
-                timeout_keep_alive=30,
-                timeout_graceful_shutdown=10,
-                h11_max_incomplete_event_size=64 * 1024,
-                limit_concurrency=10_000,
-                server_header=False,
-                lifespan="on",
-            )
+            config = server_config(with_traces(app, settings.traces), settings)
             sys.setswitchinterval(SWITCH)
             gc.freeze()  # the library itself is never collected
             gc.set_threshold(*RARELY)
