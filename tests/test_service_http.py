@@ -270,5 +270,5 @@ def test_forwarded_headers_are_believed_only_from_listed_proxies(proxies: str, c
     config.load()
     headers = [(b"x-forwarded-for", b"6.6.6.6"), (b"x-forwarded-proto", b"https")]
     scope: Any = {"type": "http", "client": (client, 1), "scheme": "http", "headers": headers}
-    asyncio.run(config.loaded_app(scope, None, None))  # type: ignore[arg-type]
+    asyncio.run(config.loaded_app(scope, None, None))
     assert seen == [("6.6.6.6", "https") if believed else (client, "http")]
