@@ -91,6 +91,7 @@ def test_what_a_page_shows(admin: Visitor) -> None:
     why = admin.get(f"{CHAT}/decisions/7").text
     assert "recomputed, the same" in why
     assert "told: reward 1, costs 0.05" in why
+    assert why.count("small</th>") == why.count("large</th>") >= 1
     assert admin.get(f"{CHAT}/decisions/100000").status == 404
     assert admin.get("/campaigns/nobody").status == 404
     assert admin.get("/campaigns/chat/nonsense").status == 404

@@ -1,36 +1,29 @@
-"""What surrounded one decision: which arms were closed and why, and what became of it."""
+"""What became of one decision, in words."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
 from driftsack.core.decision import SKIP
 from driftsack.service import journal
-from driftsack.service.config import Config
-from driftsack.service.export import find_row
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import Store
 
 
 class Choice(NamedTuple):
-    """What surrounded a decision.
+    """What was drawn and what became of it.
 
     Attributes:
-        closed: Why each arm that was not asked for or not offered was closed; what else was closed did not fit into
-            the budgets.
         probability: The probability of what was drawn.
         became: What became of the decision, in words.
     """
 
-    closed: dict[str, str]
     probability: float
     became: str
 
 
 def chosen(store: Store, name: str, number: int) -> Choice:
-    """Read what surrounded a decision from the journal.
+    """Read what became of a decision from the journal.
 
     Args:
         store: The store.
@@ -43,21 +36,12 @@ def chosen(store: Store, name: str, number: int) -> Choice:
     Raises:
         Refusal: The campaign made no such decision.
     """
-    arms = list(msgspec.msgpack.decode(find_row(store, name).config, type=Config).arms)
-    retired: set[int] = set()
     found: Choice | None = None
     for segment in store.segments(name):
         for event in journal.decode(segment.body):
-            if isinstance(event, journal.ArmAdded):
-                arms.append(event.name)
-            elif isinstance(event, journal.ArmOffered):
-                (retired.discard if event.offered else retired.add)(event.arm)
-            elif isinstance(event, journal.Asked) and event.number == number:
-                closed = {arms[arm]: "retired" for arm in retired}
-                if event.open is not None:
-                    closed |= {a: "not asked for by the request" for k, a in enumerate(arms) if k not in event.open}
+            if isinstance(event, journal.Asked) and event.number == number:
                 became = "skipped by the policy; nothing to tell" if event.arm == SKIP else "waiting for its outcome"
-                found = Choice(closed, event.probability, became)
+                found = Choice(event.probability, became)
             elif found is not None and number in numbers_of(event):
                 return found._replace(became=outcome(event))
     if found is None:
