@@ -17,10 +17,14 @@ def with_features(policy: ds.Policy, problem: ds.Problem) -> ds.Problem:
     return replace(problem, features=FEATURES) if policy.needs_context else problem
 
 
-def asked(learner: ds.Learner) -> ds.Decision:
+def asked(learner: ds.Learner, **terms: Any) -> ds.Decision:
     """Ask, with one of two contexts in turn if the problem has features."""
-    given: dict[str, Any] = {"context": np.eye(FEATURES)[learner.round % FEATURES]} if learner.problem.features else {}
-    return learner.ask(**given)
+    return learner.ask(**terms, context=contexts(learner, 1)[0] if learner.problem.features else None)
+
+
+def contexts(learner: ds.Learner, count: int) -> Any:
+    """(n, f) the contexts of the next requests."""
+    return np.eye(FEATURES)[(learner.round + np.arange(count)) % FEATURES]
 
 
 def with_contexts(policy: ds.Policy, world: ds.Instance) -> ds.Instance | ds.ContextualInstance:

@@ -11,6 +11,7 @@ import pytest
 import driftsack as ds
 from driftsack.core.errors import NamesError, SettingError
 from driftsack.game.state_growth import grow
+from tests.featured import asked, with_features
 from tests.test_policy_contract import LEARNERS, Recipe, built
 
 ROUNDS = 240
@@ -34,7 +35,7 @@ def play(learner: ds.Learner, rounds: int) -> list[Any]:
     """Play on with feedback that is a few rounds late; return every decision."""
     made: list[Any] = []
     for _ in range(rounds):
-        decision = learner.ask()
+        decision = asked(learner)
         made.append((decision.arm, decision.mix[:3].tolist(), decision.mix[3:].sum(), decision.prices.tolist()))
         for late in learner.pending[:-3]:
             learner.tell(late, *outcome(learner, late.round, late.arm))
@@ -49,8 +50,8 @@ def test_an_added_arm_is_one_that_was_closed_from_the_start(recipe: Recipe) -> N
             built(recipe, problem_of(recipe, 3)).start(problem_of(recipe, 3, slots=4))
         return
     policy = built(recipe, problem_of(recipe, 4))
-    later = policy.start(problem_of(recipe, 3, slots=4), seed=5)
-    twin = policy.start(problem_of(recipe, 4), seed=5)
+    later = policy.start(with_features(policy, problem_of(recipe, 3, slots=4)), seed=5)
+    twin = policy.start(with_features(policy, problem_of(recipe, 4)), seed=5)
     twin.retire_arm("xl")
     assert play(later, 100) == play(twin, 100)
     later.add_arm("xl")
@@ -72,7 +73,7 @@ def test_an_added_arm_is_one_that_was_closed_from_the_start(recipe: Recipe) -> N
 def test_a_state_grows_if_there_is_no_room(recipe: Recipe) -> None:
     """The learner goes on with what it knows: estimates of the old arms are those of before."""
     policy = built(recipe, problem_of(recipe, 3))
-    learner = policy.start(problem_of(recipe, 3), seed=5)
+    learner = policy.start(with_features(policy, problem_of(recipe, 3)), seed=5)
     play(learner, 100)
     known = learned(learner)
     if recipe is ds.PlanWithForecast:

@@ -19,6 +19,7 @@ from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import callable_kernel
 from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state_tree import arrays
+from tests.featured import asked, contexts, with_features
 from tests.test_policy_contract import LEARNERS, Recipe, built
 
 PROBLEM = ds.Problem(horizon=400, arms=3, budget=[90.0, 95.0], cost_max=1.0)
@@ -145,12 +146,13 @@ def test_lost_outcomes_never_cause_overspending_and_cancelling_may() -> None:
 def test_batches_are_single_calls(recipe: Recipe) -> None:
     """The same decisions, states and budgets, bit for bit."""
     one = ds.Problem(400, 3, [90.0], cost_max=1.0) if recipe is ds.policies.Exp3BwK else PROBLEM
-    single, many = (built(recipe, one).start(one, seed=4, safe=True) for _ in range(2))
+    policy = built(recipe, one)
+    single, many = (policy.start(with_features(policy, one), seed=4, safe=True) for _ in range(2))
     rng = np.random.default_rng(0)
     for count in (1, 7, 40, 60, 5):
         rewards, costs = rng.random(count), 0.6 * rng.random((count, one.resources))
-        decisions = [single.ask() for _ in range(count)]
-        batch = many.ask_many(count)
+        decisions = [asked(single) for _ in range(count)]
+        batch = many.ask_many(count, contexts=contexts(many, count) if many.problem.features else None)
         assert [(d.round, d.arm, d.name) for d in decisions] == [(d.round, d.arm, d.name) for d in batch]
         np.testing.assert_array_equal(np.array([d.mix for d in decisions]), batch.mixes)
         np.testing.assert_array_equal(np.array([d.prices for d in decisions]), batch.prices)
@@ -223,6 +225,10 @@ def test_a_taught_learner_is_one_that_made_those_pulls(recipe: Recipe) -> None:
     if recipe is ds.policies.Exp3BwK:
         return
     policy, log = built(recipe, PROBLEM), log_of(["0", "1", "2"])
+    if policy.needs_context and policy.teachable:
+        with pytest.raises(SettingError, match="needs the features of each request"):
+            policy.start(with_features(policy, PROBLEM), log=log)
+        return
     if not policy.teachable:
         with pytest.raises(SettingError, match="cannot learn from a log"):
             policy.start(PROBLEM, log=log)

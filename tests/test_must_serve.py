@@ -10,6 +10,7 @@ import pytest
 import driftsack as ds
 from driftsack.core.errors import InfeasibleError, SettingError
 from driftsack.game import records
+from tests.featured import asked, with_features
 from tests.test_policy_contract import LEARNERS, Recipe, built
 
 MOST = {"usd": {"small": 0.1, "large": 1.0}}
@@ -24,10 +25,11 @@ def problem(horizon: int = 300, budget: float = 60.0, **settings: Any) -> ds.Pro
 @LEARNERS
 def test_no_request_goes_unanswered_and_no_budget_is_overspent(recipe: Recipe) -> None:
     """With the worst outcomes: every answer costs the most that it may."""
-    learner = built(recipe, problem()).start(problem(), seed=2, safe=True)
+    policy = built(recipe, problem())
+    learner = policy.start(with_features(policy, problem()), seed=2, safe=True)
     counts = np.zeros(2, dtype=int)
     while not learner.done:
-        decision = learner.ask()
+        decision = asked(learner)
         assert not decision.skipped
         assert decision.mix.sum() == pytest.approx(1.0)
         counts[decision.arm] += 1

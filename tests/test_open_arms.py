@@ -13,6 +13,7 @@ from driftsack.core.errors import NamesError, OutOfRangeError, SettingError, Sha
 from driftsack.lp.step import new_step_lp
 from driftsack.numerics.simplex import column_changed, solve
 from driftsack.policies.parts.open_arms import close_column
+from tests.featured import asked
 from tests.test_policy_contract import LEARNERS, Recipe, started
 
 PROBLEM = ds.Problem(horizon=400, arms=4, budget=[150.0, 160.0], cost_max=1.0)
@@ -33,7 +34,7 @@ def play_with_masks(learner: ds.Learner, rounds: int = 300) -> np.ndarray[Any, A
     rng, astray = np.random.default_rng(4), []
     for _ in range(rounds):
         mask = rng.random(learner.problem.arms) < 0.5
-        decision = learner.ask(open=mask)
+        decision = asked(learner, open=mask)
         astray.append((decision.mix[~mask].sum(), not decision.skipped and not mask[decision.arm]))
         assert decision.mix.sum() <= 1.0 + 1e-9
         assert decision.skipped or decision.mix[decision.arm] > 0.0
@@ -74,7 +75,7 @@ def test_the_open_arms_are_still_used(recipe: Recipe) -> None:
     """The trivial competitor skips every round. With one arm open, it is pulled unless the policy wants another."""
     learner, rng, pulls = started(recipe, PROBLEM, seed=3), np.random.default_rng(0), np.zeros(4)
     for t in range(120):
-        decision = learner.ask(open=[t % 4])
+        decision = asked(learner, open=[t % 4])
         if not decision.skipped:
             pulls[decision.arm] += 1
             learner.tell(decision, *outcome(learner, decision.arm, rng))

@@ -12,6 +12,7 @@ import pytest
 import driftsack as ds
 from driftsack.core.errors import NamesError, OutOfRangeError, SettingError
 from driftsack.policies.engine import share_of
+from tests.featured import asked, with_features
 from tests.test_policy_contract import LEARNERS, Recipe, built
 
 PROBLEM = ds.Problem(horizon=100, arms=2, budget={"usd": 10.0, "seconds": 50.0}, cost_max={"usd": 1.0, "seconds": 2.0})
@@ -85,7 +86,7 @@ def test_every_policy_plays_on_after_a_renewal(recipe: Recipe) -> None:
     budget = {"usd": 30.0} if recipe is ds.policies.Exp3BwK else {"usd": 30.0, "seconds": 40.0}
     problem = ds.Problem(horizon=80, arms=3, budget=budget, cost_max=1.0)
     policy = built(recipe, problem)
-    learner, rng, spent = policy.start(problem, seed=1, safe=True), np.random.default_rng(3), []
+    learner, rng, spent = policy.start(with_features(policy, problem), 1, safe=True), np.random.default_rng(3), []
     for season in range(3):
         if season and not policy.open_ended:
             with pytest.raises(SettingError, match="follows a plan for the horizon"):
@@ -94,7 +95,7 @@ def test_every_policy_plays_on_after_a_renewal(recipe: Recipe) -> None:
         if season:
             learner.renew()
         while not learner.done:
-            decision = learner.ask()
+            decision = asked(learner)
             if not decision.skipped:
                 learner.tell(decision, float(rng.random()), 0.7 * rng.random(problem.resources))
         assert learner.round == 80 * (season + 1)
