@@ -2,8 +2,9 @@
 
 A log has one row per round, with the columns ``time``, ``arm`` (empty if the round was skipped), ``reward``, one column
 for each resource (those whose names begin with ``cost``, or those that the caller names) and, optionally,
-``propensity``: the probability with which the arm was chosen. A full-information table has the outcomes of every arm in
-the columns ``reward:ARM`` and ``RESOURCE:ARM``.
+``propensity``: the probability with which the arm was chosen, and ``context_NAME``: a feature of the request, a number
+or a category. A full-information table has the outcomes of every arm in the columns ``reward:ARM`` and
+``RESOURCE:ARM``.
 """
 
 from driftsack.logs.evaluation import Evaluation
