@@ -7,6 +7,7 @@ or a category. A full-information table has the outcomes of every arm in the col
 ``RESOURCE:ARM``.
 """
 
+from driftsack.logs.doubly_robust import evaluate_rule
 from driftsack.logs.evaluation import Evaluation
 from driftsack.logs.importance_weights import evaluate_mix
 from driftsack.logs.log import Log, check, read
@@ -14,4 +15,15 @@ from driftsack.logs.rejection_sampling import evaluate
 from driftsack.logs.rows import BadRow
 from driftsack.logs.survey import Survey, survey
 
-__all__ = ["BadRow", "Evaluation", "Log", "Survey", "check", "evaluate", "evaluate_mix", "read", "survey"]
+__all__ = [
+    "BadRow",
+    "Evaluation",
+    "Log",
+    "Survey",
+    "check",
+    "evaluate",
+    "evaluate_mix",
+    "evaluate_rule",
+    "read",
+    "survey",
+]
