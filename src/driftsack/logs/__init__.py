@@ -7,6 +7,7 @@ or a category. A full-information table has the outcomes of every arm in the col
 ``RESOURCE:ARM``.
 """
 
+from driftsack.logs.context_value import LoggedContextValue
 from driftsack.logs.doubly_robust import evaluate_rule
 from driftsack.logs.evaluation import Evaluation
 from driftsack.logs.importance_weights import evaluate_mix
@@ -19,6 +20,7 @@ __all__ = [
     "BadRow",
     "Evaluation",
     "Log",
+    "LoggedContextValue",
     "Survey",
     "check",
     "evaluate",

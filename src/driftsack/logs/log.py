@@ -26,6 +26,8 @@ from driftsack.logs.stream import PARQUET, Stream
 if TYPE_CHECKING:
     import polars as pl
 
+    from driftsack.logs.context_value import LoggedContextValue
+
 
 @dataclass(frozen=True, eq=False)
 class Log:
@@ -110,6 +112,35 @@ class Log:
         return Instance.from_arrays(
             rewards, costs, budget, "deterministic", self.reward_max, self.cost_max, self.arms, self.resources
         )
+
+    def value_of_context(self, budget: Amounts, horizon: int | None = None, seed: int = 0) -> LoggedContextValue:
+        """Estimate what contexts are worth: what a plan that sees them earns more than one that does not.
+
+        Both plans are evaluated on rows that they were not made from (:mod:`driftsack.logs.context_value`).
+
+        Args:
+            budget: Budget for ``horizon`` rounds, one number for all resources or one for each, in order or by name.
+            horizon: Rounds that the budget is for. Default: those of the log.
+            seed: Seed of the folds and of the interval.
+
+        Returns:
+            What both plans earn over the horizon, and the 95% interval of the difference.
+
+        Raises:
+            CannotAnswerError: If the log has no contexts or no propensities, they are inconsistent with the arms
+                played, or the plans are too different from what was played.
+
+        >>> import driftsack as ds
+        >>> world = ds.ContextualInstance.by_table(
+        ...     np.eye(2), [[0.9, 0.1], [0.1, 0.9]], [[[0.5, 0.5]]] * 2, budget=500, horizon=4_000
+        ... )
+        >>> worth = ds.gather(world).value_of_context(budget=1_000)  # enough for half of the rounds
+        >>> worth.low < 800 < worth.high, worth.pays
+        (True, True)
+        """
+        from driftsack.logs.context_value import value_of_context  # noqa: PLC0415  (it needs Log)
+
+        return value_of_context(self, budget, horizon, seed=seed)
 
     def to_frame(self) -> pl.DataFrame:
         """Convert the log to a DataFrame with the columns that ``read`` expects.
