@@ -21,11 +21,12 @@ from driftsack.benchmarks import value_of_context as value_of_context_of_instanc
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import whole
 from driftsack.core.contextual import ContextualInstance
+from driftsack.core.errors import CannotAnswerError
 from driftsack.core.names import Amounts
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator
 from driftsack.logs.doubly_robust import FOLDS, check_support, row_scores
-from driftsack.logs.evaluation import full_problem
+from driftsack.logs.evaluation import MIN_SAMPLE_SIZE, full_problem
 from driftsack.logs.log import Log
 from driftsack.logs.outcome_model import cross_fitted, draw_folds, known_contexts
 
@@ -71,6 +72,10 @@ def value_of_context(
 ) -> LoggedContextValue:
     """Estimate what contexts are worth, as :meth:`Log.value_of_context` documents, with any number of ``folds``."""
     known_contexts(log)
+    if len(log) < MIN_SAMPLE_SIZE:
+        raise CannotAnswerError(
+            f"the value of contexts needs {MIN_SAMPLE_SIZE} rounds or more, got {len(log)}; pass a longer log."
+        )
     problem = full_problem(log, budget)
     rounds = len(log) if horizon is None else whole(horizon, "horizon", at_least=1)
     rate = np.asarray(problem.budget) / rounds
