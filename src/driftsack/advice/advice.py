@@ -12,6 +12,7 @@ import numpy as np
 
 from driftsack.advice import report_text
 from driftsack.advice.budget_value import BudgetValue
+from driftsack.advice.context_advice import ContextAdvice
 from driftsack.advice.drift_detection import Drift
 from driftsack.advice.fit import Fit
 from driftsack.advice.intervals import BudgetIntervals, WindowMeans
@@ -50,6 +51,8 @@ class Advice:
         periods: The number of whole horizons that the log covers; plans take part if there are at least two.
         overshoots: Whether single costs are so large that policies earn more than LP-Dynamic; the optimum is then that
             of a budget that is larger by the largest cost.
+        context: What the contexts of the log are worth; None without contexts. If they pay, :attr:`policy` decides by
+            them, and ``recommended`` is the best candidate without them.
     """
 
     name: str
@@ -68,16 +71,22 @@ class Advice:
     shifted: tuple[float, float]
     periods: int
     overshoots: bool
+    context: ContextAdvice | None = None
+
+    @property
+    def by_context(self) -> ContextAdvice | None:
+        """The contextual advice if the recommended policy decides by the context; otherwise None."""
+        return self.context if self.context is not None and self.context.pays else None
 
     @property
     def policy(self) -> Policy:
         """The recommended policy, ready to ``start``."""
-        return self.recommended.candidate.policy
+        return self.recommended.candidate.policy if self.by_context is None else self.by_context.policy
 
     @property
     def problem(self) -> Problem:
-        """The problem that the advice is about: the arms and resources of the log, the budget and the horizon."""
-        return self.world.problem
+        """The problem that the advice is about: the names of the log, the budget and the horizon."""
+        return self.world.problem if self.by_context is None else self.by_context.problem
 
     def start(self, seed: Seed = 0, safe: bool | None = None) -> Learner:
         """Start the recommended policy.
@@ -147,7 +156,8 @@ class Advice:
                 "resources": list(self.survey.resources),
                 "table": self.survey.table,
             },
-            "problem": self.world.problem.to_dict(),
+            "problem": self.problem.to_dict(),
+            "context": None if self.context is None else self.context.to_dict(),
             "drift": self.drift.to_dict(),
             "kind": self.kind.value,
             "noise_floor": self.floor._asdict(),

@@ -10,6 +10,7 @@ from typing import Any, Final
 from driftsack.advice.advice import Advice
 from driftsack.advice.budget_value import budget_value, with_last_cost
 from driftsack.advice.candidates import ADAPTS, FAMILIES, PLANS, REMEMBERS
+from driftsack.advice.context_advice import context_advice
 from driftsack.advice.drift_detection import LEVEL, SHUFFLES, Drift, detect_drift
 from driftsack.advice.fit import bootstrap_means, fit, fitted_instance, widened
 from driftsack.advice.intervals import bootstrap_intervals, window_intervals
@@ -24,12 +25,15 @@ from driftsack.advice.standings import (
 from driftsack.advice.time_windows import merge_blocks
 from driftsack.benchmarks import lp_dynamic
 from driftsack.core.checks import flag, vector, whole
+from driftsack.core.encoder import Encoder
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.names import Amounts
 from driftsack.core.seeding import generator
-from driftsack.logs import Log, Survey, survey
-from driftsack.logs.layout import one_per_resource
+from driftsack.logs import Log, Survey, read, survey
+from driftsack.logs.contexts import checked_features
+from driftsack.logs.layout import ReadOptions, one_per_resource
+from driftsack.logs.stream import Stream
 
 MAX_ROUNDS: Final = 2 * 10**8  # of all bootstrapped instances together: about 2 GB
 
@@ -54,6 +58,7 @@ def advise(
     level: float = LEVEL,
     shuffles: int = SHUFFLES,
     seed: int = 0,
+    features: Encoder | None = None,
     progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None,
 ) -> Advice:
     """Test a log for drift, recommend a policy for a budget, and compute what the budget is worth.
@@ -84,6 +89,8 @@ def advise(
         level: Level of the test for drift.
         shuffles: Number of shuffled orders of the test for drift.
         seed: Seed; the same seed gives the same advice.
+        features: How the columns ``context_NAME`` become numbers; others are left out. Default: all of them, those with
+            texts as categories. A log with contexts is kept in memory.
         progress: Called with the current step, how much of it is done, and of how much.
 
     Returns:
@@ -103,10 +110,13 @@ def advise(
     """
     flag(plans, "plans")
     if isinstance(source, Log):
-        given = {"resources": resources, "arms": arms, "reward_max": reward_max, "cost_max": cost_max}
-        _check_not_given_twice({**given, "columns": columns, "lost": lost, "drop_duplicates": drop_duplicates})
+        given: dict[str, Any] = {"resources": resources, "arms": arms, "reward_max": reward_max, "cost_max": cost_max}
+        given |= {"columns": columns, "lost": lost, "drop_duplicates": drop_duplicates, "features": features}
+        _check_not_given_twice(given)
     progress("reading the log", 0, 1)
-    log = survey(source, resources, arms, reward_max, cost_max, separator, columns, lost, drop_duplicates)
+    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates, features)
+    rows = _log_with_contexts(source, options, separator)
+    log = survey(source if rows is None else rows, *options[:4], separator, columns, lost, drop_duplicates)
     merged = merge_blocks(log, whole(block, "block", at_least=1))
     amounts, rounds = _checked_budget_and_horizon(merged, budget, horizon, worlds)
     progress("testing for drift", 0, 1)
@@ -145,9 +155,20 @@ def advise(
         shifted=_with_shifted_timing((recommended, steady), judged, trials, seed),
         periods=course.periods,
         overshoots=standings.overshoots,
+        context=None if rows is None else context_advice(rows, amounts, rounds, course.fit.noise, steady, trials, seed),
     )
     progress("computing the value of budget", 1, 1)
     return advice
+
+
+def _log_with_contexts(source: Any, options: ReadOptions, separator: str) -> Log | None:
+    """Return the log with all rows in memory if it has contexts; otherwise None."""
+    checked_features(options.features)
+    if not isinstance(source, Log):
+        has_contexts = bool(Stream(source, options, separator).reader.features)
+        before, after = options[:4], options[4:]
+        return read(source, *before, separator, *after) if has_contexts else None
+    return source if source.contexts is not None else None
 
 
 def _course(log: Survey, drift: Drift, block: int, budget: Sequence[float], horizon: int, seed: int) -> Course:

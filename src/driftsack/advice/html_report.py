@@ -81,6 +81,7 @@ def _candidates(advice: Advice) -> list[str]:
     shares, low, high = (np.array([getattr(one, part) for one in standings]) for part in ("share", "low", "high"))
     chosen = standings.index(advice.recommended)
     figure = standings_figure([one.candidate.name for one in standings], shares, low, high, chosen)
+    best = "recommended" if advice.by_context is None else "best without contexts"
     rows = [
         [
             one.candidate.name,
@@ -88,7 +89,7 @@ def _candidates(advice: Advice) -> list[str]:
             advice.reward(one),
             percent(one.share),
             f"{percent(one.low)} to {percent(one.high)}",
-            "recommended" if one is advice.recommended else "",
+            best if one is advice.recommended else "",
         ]
         for one in standings
     ]
@@ -108,7 +109,8 @@ def _candidates(advice: Advice) -> list[str]:
 
 def _use(advice: Advice, learner: str) -> list[str]:
     """How to use the recommended policy."""
-    spec = "\n".join(f"{name} = {value!r}" for name, value in advice.recommended.to_dict()["policy"].items())
+    settings = advice.recommended.to_dict()["policy"] if advice.by_context is None else advice.policy.to_spec()
+    spec = "\n".join(f"{name} = {value!r}" for name, value in settings.items())
     text = (
         f"driftsack advise, or advice.save({learner!r}) in Python, writes the recommended policy, started with this "
         "budget. This program runs it, where answer(name) stands for your own code: it uses the arm of that name and "
@@ -127,11 +129,13 @@ def _usage(advice: Advice, learner: str) -> str:
     """Python code that runs the recommended policy."""
     survey = advice.survey
     costs = ", ".join(f"{name!r}: ..." for name in survey.resources)
+    features = () if advice.by_context is None else advice.by_context.features
+    context = f"context={{{', '.join(f'{name!r}: ...' for name in features)}}}" if features else ""
     return (
         "import driftsack as ds\n\n"
         f"learner = ds.Learner.load({learner!r})\n"
         "while not learner.done:\n"
-        "    decision = learner.ask()\n"
+        f"    decision = learner.ask({context})\n"
         "    if decision.skipped:\n"
         "        continue  # the budget is better kept for later\n"
         f"    reward, costs = answer(decision.name)  # such as 1.0, {{{costs}}}\n"

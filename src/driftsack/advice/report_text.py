@@ -34,7 +34,8 @@ def summary(advice: Advice) -> str:
     """Write the summary paragraph: drift, its kind, the recommended policy and the value of budget."""
     if advice.worth.best <= 0:
         return f"{drift_text(advice)} {zero_optimum_text(advice)}"
-    return " ".join([drift_text(advice), kind_text(advice), recommendation_text(advice), budget_text(advice)])
+    texts = [drift_text, kind_text, recommendation_text, context_text, budget_text]
+    return " ".join(text for text in (write(advice) for write in texts) if text)
 
 
 def kind_text(advice: Advice) -> str:
@@ -92,13 +93,46 @@ def recommendation_text(advice: Advice) -> str:
     remembering = max(one.share for one in advice.standings if one.candidate.family == REMEMBERS)
     others = f"; the best policy that never forgets earned {percent(remembering)}" if best.share > remembering else ""
     basis = "the last periods of the log" if advice.periods >= 2 else "the log and its later parts"  # noqa: PLR2004
+    title = "Recommended policy" if advice.by_context is None else "Best policy without contexts"
     course = "the log" if horizon == rows else f"the log's {rows:,} rounds, scaled to this length"
     return (
         f"If the next {horizon:,} rounds follow the course of {course}, the best possible plan earns about "
-        f"{amount(advice.ranges.expected)} (95% interval {amount(low)} to {amount(high)}). Recommended policy: "
+        f"{amount(advice.ranges.expected)} (95% interval {amount(low)} to {amount(high)}). {title}: "
         f"{best.candidate.name}, which {FAMILY_TEXT[best.candidate.family]}. In simulations on instances resampled "
         f"from {basis} it earned {percent(best.share)} of the optimum (95% range {percent(best.low)} to "
         f"{percent(best.high)}, including random variation){others}."
+    )
+
+
+def context_text(advice: Advice) -> str:
+    """Say what contexts are worth and whether to use them; empty without contexts."""
+    found = advice.context
+    if found is None:
+        return ""
+    names = f"The contexts ({enumeration(list(found.features))})"
+    if found.worth is None:
+        return f"{names} were not used, because what they are worth cannot be estimated: {found.reason}"
+    worth = found.worth
+    interval = f"(95% interval {amount(worth.low)} to {amount(worth.high)})"
+    if not worth.pays:
+        return (
+            f"{names} do not pay as far as the log shows: seeing them changed the reward of a plan by "
+            f"{amount(worth.gain)} {interval}, on rows of the log that it was not made from."
+        )
+    share = f", {percent(worth.gain / worth.without)}" if worth.without > 0 else ""
+    finding = (
+        f"are worth about {amount(worth.gain)}{share} {interval}: so much more a plan earned that sees them, on rows "
+        "of the log that it was not made from"
+    )
+    if not found.pays:
+        return (
+            f"{names} {finding}. But a policy has to learn how to use them, and in simulations over this horizon "
+            f"{type(found.policy).__name__} did not earn more than {advice.steady.candidate.name}."
+        )
+    return (
+        f"{names} {finding}. Recommended policy: {type(found.policy).__name__}, which decides by them and earned "
+        f"{percent(found.ratio - 1.0)} more than {advice.steady.candidate.name} in simulations on an instance fitted "
+        "to the log."
     )
 
 
@@ -178,7 +212,7 @@ def caution(advice: Advice) -> str:
 def timing_caution(advice: Advice) -> str:
     """Warn if the recommended policy assumes that the timing of the log repeats."""
     steady = advice.steady
-    if advice.recommended.candidate.family != PLANS:
+    if advice.by_context is not None or advice.recommended.candidate.family != PLANS:
         return ""
     recommended_share, steady_share = advice.shifted
     return (

@@ -12,7 +12,7 @@ again over d prices only, and is solved in the same way (:mod:`driftsack.benchma
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -21,7 +21,18 @@ from driftsack.benchmarks.lp_dynamic import solve_rows
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import of_type
 from driftsack.core.contextual import ContextualInstance
+from driftsack.core.errors import SettingError
+from driftsack.core.names import Amounts
 from driftsack.core.problem import Problem
+
+Value_co = TypeVar("Value_co", covariant=True)
+
+
+class RecordedContexts(Protocol[Value_co]):
+    """What has contexts without means, and estimates what they are worth: a log."""
+
+    def value_of_context(self, budget: Amounts) -> Value_co:
+        """Return the estimate for a budget."""
 
 
 class PairRows(NamedTuple):
@@ -92,15 +103,27 @@ def lp_contextual(instance: ContextualInstance, tolerance: float = 1e-9, most_pa
     return solve_rows(_rows(instance, phase, context, rounds), "LP-Contextual", tolerance, most_passes)
 
 
-def value_of_context(instance: ContextualInstance, tolerance: float = 1e-9) -> ContextValue:
+@overload
+def value_of_context(instance: ContextualInstance, tolerance: float = 1e-9) -> ContextValue: ...
+
+
+@overload
+def value_of_context(instance: RecordedContexts[Value_co], *, budget: Amounts) -> Value_co: ...
+
+
+def value_of_context(
+    instance: ContextualInstance | RecordedContexts[Value_co], tolerance: float = 1e-9, budget: Amounts | None = None
+) -> ContextValue | Value_co:
     """Compute what contexts are worth: the optimum with them and without them.
 
     Args:
-        instance: The instance.
-        tolerance: The relative gap of both programs.
+        instance: The instance, or a log with contexts, for which the values are estimates.
+        tolerance: The relative gap of both programs; unused for a log.
+        budget: The budget for as many rounds as the log has; an instance has its own.
 
     Returns:
-        Both benchmarks, and what lies between them.
+        Both benchmarks, and what lies between them. For a log, what :meth:`driftsack.logs.Log.value_of_context`
+        returns: both estimates and a 95% interval of what lies between them.
 
     >>> import driftsack as ds
     >>> world = ds.ContextualInstance.by_table(
@@ -109,7 +132,16 @@ def value_of_context(instance: ContextualInstance, tolerance: float = 1e-9) -> C
     >>> print(value_of_context(world))
     with contexts 100, without 50: +100.0%
     """
-    of_type(instance, ContextualInstance, "instance")
+    if not isinstance(instance, ContextualInstance):
+        if not hasattr(instance, "value_of_context"):
+            raise SettingError(f"instance must be a ContextualInstance or a log with contexts, got {instance!r:.80}.")
+        if budget is None:
+            raise SettingError("a log has no budget of its own; pass budget=..., for as many rounds as it has.")
+        return instance.value_of_context(budget)
+    if budget is not None:
+        raise SettingError(
+            "a ContextualInstance has a budget of its own; leave out budget=..., or replace its problem."
+        )
     phase, context, rounds = instance.pairs()
     rows = _rows(instance, phase, context, rounds)
     found = solve_rows(rows, "LP-Contextual", tolerance, 1000)

@@ -15,14 +15,13 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.arrays import Floats
 from driftsack.core.checks import floats, of_type, within
 from driftsack.core.decision import SKIP
-from driftsack.core.errors import CannotAnswerError, OutOfRangeError
+from driftsack.core.errors import OutOfRangeError
 from driftsack.core.names import Amounts, by_name
-from driftsack.logs.evaluation import MIN_SAMPLE_SIZE, Evaluation, full_problem
+from driftsack.logs.evaluation import Evaluation, check_sample_size, full_problem, rounds_until_exhausted
 from driftsack.logs.log import Log
-from driftsack.logs.propensities import check_propensities, known_propensities
+from driftsack.logs.propensities import check_played, check_propensities, known_propensities
 
 
 def evaluate_mix(log: Log, mix: npt.ArrayLike | Mapping[str, float], budget: Amounts | None = None) -> Evaluation:
@@ -54,17 +53,13 @@ def evaluate_mix(log: Log, mix: npt.ArrayLike | Mapping[str, float], budget: Amo
         raise OutOfRangeError(f"mix must sum to at most 1, got {shares.sum():g}.")
     amounts = None if budget is None else np.asarray(full_problem(log, budget).budget)
     propensities = known_propensities(log)
-    _check_played(log, shares)
+    check_played(log, shares > 0, "mix")
     check_propensities(log, propensities, shares > 0)
     weights = np.where(log.arm != SKIP, shares[log.arm] / propensities, 0.0)
     total = weights.sum()
     effective = float(total**2 / (weights**2).sum()) if total > 0 else 0.0
-    if total > 0 and effective < MIN_SAMPLE_SIZE:
-        raise CannotAnswerError(
-            f"the mix differs so much from what was played that the effective sample size of {len(log):,} rounds is "
-            f"{effective:.0f}, and {MIN_SAMPLE_SIZE} are needed; evaluate a mix closer to the log's, or gather a log "
-            "that plays its arms more often."
-        )
+    if total > 0:
+        check_sample_size(effective, len(log), "mix")
     active = float(shares.sum())
     normalised = weights / total if total > 0 else weights
     reward = float(normalised @ log.reward)
@@ -77,23 +72,5 @@ def evaluate_mix(log: Log, mix: npt.ArrayLike | Mapping[str, float], budget: Amo
         costs=costs,
         effective=effective,
         rounds=len(log),
-        lasts=_rounds_until_exhausted(log, costs, amounts),
+        lasts=rounds_until_exhausted(len(log), costs, amounts),
     )
-
-
-def _check_played(log: Log, shares: Floats) -> None:
-    """Raise if the mix contains an arm that the log never played."""
-    never = [log.arms[i] for i in np.flatnonzero(shares) if not (log.arm == i).any()]
-    if never:
-        raise CannotAnswerError(
-            f"the mix contains {', '.join(never)}, which the log never played, so it has no outcomes to estimate from; "
-            "leave it out of the mix, or gather a log that plays it."
-        )
-
-
-def _rounds_until_exhausted(log: Log, costs: Floats, budget: Floats | None) -> float:
-    """Rounds until the first budget is exhausted at these costs per round, at most those of the log."""
-    if budget is None:
-        return float(len(log))
-    rounds = np.divide(budget, costs, out=np.full(len(budget), np.inf), where=costs > 0)
-    return float(min(rounds.min(), len(log)))

@@ -2,9 +2,9 @@
 
 A log has one row per round, with the columns ``time``, ``arm`` (empty if the round was skipped), ``reward``, one column
 for each resource (those whose names begin with ``cost``, or those that the caller names) and, optionally,
-``propensity``: the probability with which the arm was chosen. Columns with other names are mapped to these roles. A
-full-information table has the outcomes of *every* arm in the columns ``reward:ARM`` and ``RESOURCE:ARM``. A file may
-contain both.
+``propensity``: the probability with which the arm was chosen, and ``context_NAME``: a feature of the request. Columns
+with other names are mapped to these roles. A full-information table has the outcomes of *every* arm in the columns
+``reward:ARM`` and ``RESOURCE:ARM``. A file may contain both.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import above_zero, flag, vector
+from driftsack.core.encoder import Encoder
 from driftsack.core.errors import LogError, OutOfRangeError, SettingError
 from driftsack.core.names import Amounts, by_name, checked_names
 
@@ -24,6 +25,7 @@ ARM: Final = "arm"
 REWARD: Final = "reward"
 PROPENSITY: Final = "propensity"
 COST: Final = "cost"
+CONTEXT: Final = "context_"  # begins the columns of the features of a request
 ARM_SEPARATOR: Final = ":"  # between a quantity and an arm in the columns of a full-information table
 ROLES: Final = (TIME, ARM, REWARD, PROPENSITY)
 SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -41,6 +43,7 @@ class ReadOptions(NamedTuple):
         columns: The file's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, if they differ.
         lost: Whether a played row may have an empty reward, because its outcome was lost.
         drop_duplicates: Whether to leave out rows that repeat an earlier one in every column.
+        features: How the columns ``context_NAME`` become numbers; None to take it from the log.
     """
 
     resources: Sequence[str] | None = None
@@ -50,6 +53,7 @@ class ReadOptions(NamedTuple):
     columns: Mapping[str, str] | None = None
     lost: bool = False
     drop_duplicates: bool = False
+    features: Encoder | None = None
 
 
 class Layout(NamedTuple):
@@ -65,6 +69,8 @@ class Layout(NamedTuple):
         names: The file's own name of each column that has another one here.
         lost: Whether a played row may have an empty reward.
         drop_duplicates: Whether to leave out rows that repeat an earlier one.
+        contexts: Names of the features of a request, without the prefix of their columns.
+        features: How they become numbers; None if it is taken from the log.
     """
 
     resources: tuple[str, ...]
@@ -76,6 +82,8 @@ class Layout(NamedTuple):
     names: dict[str, str]
     lost: bool
     drop_duplicates: bool
+    contexts: tuple[str, ...] = ()
+    features: Encoder | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -85,6 +93,7 @@ class Layout(NamedTuple):
             names += [ARM, REWARD, *self.resources]
         if self.propensity:
             names.append(PROPENSITY)
+        names += [CONTEXT + name for name in self.contexts]
         if self.table and self.arms is not None:
             names += [f"{part}{ARM_SEPARATOR}{arm}" for arm in self.arms for part in (REWARD, *self.resources)]
         return names
@@ -123,9 +132,19 @@ def find_layout(header: Sequence[str], options: ReadOptions, name: str, separato
         names=own,
         lost=flag(options.lost, "lost"),
         drop_duplicates=flag(options.drop_duplicates, "drop_duplicates"),
+        contexts=_context_names(columns, resources, options.features),
+        features=options.features,
     )
     _check_present(layout.columns, columns, name)
     return layout
+
+
+def _context_names(columns: Sequence[str], resources: Sequence[str], features: Encoder | None) -> tuple[str, ...]:
+    """Return the features: those that were declared, or those with a column."""
+    if features is not None:
+        return features.inputs
+    prefixed = [column for column in columns if column.startswith(CONTEXT) and column not in resources]
+    return tuple(column.removeprefix(CONTEXT) for column in prefixed if column != CONTEXT)
 
 
 def _checked_mapping(header: Sequence[str], given: Mapping[str, str] | None, name: str) -> dict[str, str]:

@@ -14,15 +14,19 @@ import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
+from driftsack.core.encoder import Encoder
 from driftsack.core.errors import CannotAnswerError, LogError, NamesError
 from driftsack.core.instance import Instance
 from driftsack.core.names import Amounts
+from driftsack.logs.contexts import checked_features, decoded, encoded, encoder_of
 from driftsack.logs.layout import ARM, ARM_SEPARATOR, PROPENSITY, REWARD, TIME, ReadOptions
 from driftsack.logs.rows import BadRow, Batch, Reader
 from driftsack.logs.stream import PARQUET, Stream
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from driftsack.logs.context_value import LoggedContextValue
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,8 @@ class Log:
         repeated: Number of rows of the file that repeat an earlier one in every column.
         without_repeats: Whether these rows were left out.
         inferred: The quantities, ``reward`` or a resource, whose maximum is the largest value of the log.
+        contexts: (n, features) The features of each request as numbers, or None without columns ``context_NAME``.
+        features: How the features become numbers, or None.
 
     >>> import polars as pl
     >>> log = read(pl.DataFrame({"time": [1, 2, 3], "arm": ["a", None, "b"], "reward": [1, 0, 0], "cost": [0.5, 0, 1]}))
@@ -66,15 +72,17 @@ class Log:
     repeated: int = 0
     without_repeats: bool = False
     inferred: tuple[str, ...] = ()
+    contexts: Floats | None = None
+    features: Encoder | None = None
 
     def __len__(self) -> int:
         return len(self.time)
 
     def __repr__(self) -> str:
         kind = "full-information table" if self.table is not None else "log"
-        return (
-            f"Log({len(self):,} rounds, arms {', '.join(self.arms)}, resources {', '.join(self.resources)}: a {kind})"
-        )
+        contexts = f", contexts {', '.join(self.features.inputs)}" if self.features is not None else ""
+        arms, resources = ", ".join(self.arms), ", ".join(self.resources)
+        return f"Log({len(self):,} rounds, arms {arms}, resources {resources}{contexts}: a {kind})"
 
     def as_instance(self, budget: Amounts) -> Instance:
         """Replay a full-information table: in round t, each arm has exactly the outcome of row t, without noise.
@@ -105,8 +113,39 @@ class Log:
             rewards, costs, budget, "deterministic", self.reward_max, self.cost_max, self.arms, self.resources
         )
 
+    def value_of_context(self, budget: Amounts, horizon: int | None = None, seed: int = 0) -> LoggedContextValue:
+        """Estimate what contexts are worth: what a plan that sees them earns more than one that does not.
+
+        Both plans are evaluated on rows that they were not made from (:mod:`driftsack.logs.context_value`).
+
+        Args:
+            budget: Budget for ``horizon`` rounds, one number for all resources or one for each, in order or by name.
+            horizon: Rounds that the budget is for. Default: those of the log.
+            seed: Seed of the folds and of the interval.
+
+        Returns:
+            What both plans earn over the horizon, and the 95% interval of the difference.
+
+        Raises:
+            CannotAnswerError: If the log has no contexts or no propensities, they are inconsistent with the arms
+                played, or the plans are too different from what was played.
+
+        >>> import driftsack as ds
+        >>> world = ds.ContextualInstance.by_table(
+        ...     np.eye(2), [[0.9, 0.1], [0.1, 0.9]], [[[0.5, 0.5]]] * 2, budget=500, horizon=4_000
+        ... )
+        >>> worth = ds.gather(world).value_of_context(budget=1_000)  # enough for half of the rounds
+        >>> worth.low < 800 < worth.high, worth.pays
+        (True, True)
+        """
+        from driftsack.logs.context_value import value_of_context  # noqa: PLC0415  (it needs Log)
+
+        return value_of_context(self, budget, horizon, seed=seed)
+
     def to_frame(self) -> pl.DataFrame:
         """Convert the log to a DataFrame with the columns that ``read`` expects.
+
+        Values of categories that share a spare slot of the encoder are written as ``?``.
 
         Returns:
             One row per round.
@@ -130,6 +169,8 @@ class Log:
             columns |= {name: self.costs[:, j] for j, name in enumerate(self.resources)}
         if self.propensity is not None:
             columns[PROPENSITY] = self.propensity
+        if self.features is not None and self.contexts is not None:
+            columns |= decoded(self.features, self.contexts)
         if self.table is not None:
             for i, arm in enumerate(self.arms):
                 for k, part in enumerate((REWARD, *self.resources)):
@@ -156,6 +197,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     lost: bool = False,
     drop_duplicates: bool = False,
+    features: Encoder | None = None,
 ) -> Log:
     """Read and check a log.
 
@@ -172,6 +214,8 @@ def read(
         lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
             nothing is learnt from it. Otherwise an empty reward is an error.
         drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
+        features: How the columns ``context_NAME`` become numbers; others are left out. Default: all of them, those with
+            texts as categories.
 
     Returns:
         The log, with all rows in memory.
@@ -179,7 +223,8 @@ def read(
     Raises:
         LogError: If the log cannot be read or any row is bad; the error lists every such row.
     """
-    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates)
+    declared = checked_features(features)
+    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates, declared)
     stream = Stream(source, options, separator)
     parts = list(stream)
     return _join(parts, stream.reader)
@@ -195,6 +240,7 @@ def check(
     columns: Mapping[str, str] | None = None,
     lost: bool = False,
     drop_duplicates: bool = False,
+    features: Encoder | None = None,
 ) -> tuple[BadRow, ...]:
     """List every bad row of a log, with its line and the reason.
 
@@ -211,6 +257,8 @@ def check(
         lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
             nothing is learnt from it. Otherwise an empty reward is an error.
         drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
+        features: How the columns ``context_NAME`` become numbers; others are left out. Default: all of them, those with
+            texts as categories.
 
     Returns:
         The bad rows by line; empty if ``read`` accepts the log. After 100,000 bad values reading stops, and the last
@@ -224,7 +272,8 @@ def check(
     >>> [(row.line, row.kind) for row in check(rows)]
     [(2, 'negative')]
     """
-    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates)
+    declared = checked_features(features)
+    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates, declared)
     stream = Stream(source, options, separator)
     try:
         for _ in stream:
@@ -249,6 +298,7 @@ def _join(parts: list[Batch], reader: Reader) -> Log:
     index = np.full(len(names) + 1, SKIP, dtype=np.int32)  # the last entry is that of SKIP
     index[order] = np.arange(len(names))
     outcomes = np.concatenate([part.outcomes for part in parts])
+    encoder = encoder_of(reader.features, layout.features) if reader.features else None
     return Log(
         arms=tuple(names[i] for i in order),
         resources=layout.resources,
@@ -264,4 +314,10 @@ def _join(parts: list[Batch], reader: Reader) -> Log:
         repeated=reader.repeated,
         without_repeats=layout.drop_duplicates,
         inferred=reader.inferred,
+        contexts=(
+            None
+            if encoder is None
+            else encoded(reader.features, np.concatenate([part.contexts for part in parts]), encoder)
+        ),
+        features=encoder,
     )

@@ -48,6 +48,16 @@ def known_propensities(log: Log) -> Floats:
     return np.where(log.arm != SKIP, log.propensity, 1.0)
 
 
+def check_played(log: Log, arms: Bools, what: str) -> None:
+    """Raise if ``what``, a mix or a rule, plays an arm that the log never played."""
+    never = [log.arms[i] for i in np.flatnonzero(arms) if not (log.arm == i).any()]
+    if never:
+        raise CannotAnswerError(
+            f"the {what} contains {', '.join(never)}, which the log never played, so it has no outcomes to estimate "
+            f"from; leave it out of the {what}, or gather a log that plays it."
+        )
+
+
 def check_propensities(log: Log, propensities: Floats, arms: Bools) -> None:
     """Raise unless the propensities of each of the ``arms`` are consistent with how often and when it was played."""
     rounds = np.arange(1, len(log) + 1)
@@ -66,4 +76,30 @@ def check_propensities(log: Log, propensities: Floats, arms: Bools) -> None:
                 f"{bound:,.0f}: the arm could not be chosen in some rounds, or not with these propensities; correct "
                 "them, leave out the rounds in which the arm could not be chosen, or gather a log in which every arm "
                 "has a positive probability in every round."
+            )
+
+
+def check_propensities_by_feature(log: Log, propensities: Floats, arms: Bools) -> None:
+    """Raise unless the propensities of each of the ``arms`` are consistent with the contexts at which it was played.
+
+    With a feature f scaled to [0, 1], the sum of f (1{a = i} / p - 1) is a martingale as well.
+    """
+    contexts = np.zeros((len(log), 0)) if log.contexts is None else log.contexts
+    low, high = contexts.min(axis=0), contexts.max(axis=0)
+    scaled = (contexts - low) / np.where(high > low, high - low, 1.0)
+    total = scaled.sum(axis=0)
+    for i in np.flatnonzero(arms):
+        own, p = scaled[log.arm == i], propensities[log.arm == i]
+        weighted = (own / p[:, None]).sum(axis=0)
+        spread = np.sqrt(1.0 - p) / p
+        deviation = Z * np.sqrt((own**2 * spread[:, None] ** 2).sum(axis=0))
+        bound = deviation + Z**2 / 2.0 * spread.max(initial=0.0) + SLACK * total
+        excess = np.abs(weighted - total) - bound
+        if excess.max(initial=0.0) > 0.0 and log.features is not None:
+            worst = int(excess.argmax())
+            raise CannotAnswerError(
+                f"weighted by 1/propensity, the pulls of arm {log.arms[i]} have {weighted[worst] / total[worst]:.2f} "
+                f"of the feature {log.features.names[worst]} that all rounds have, but correct propensities would give "
+                f"1 ± {bound[worst] / total[worst]:.2f}: the arm was chosen by the context, with other propensities "
+                "than these; record the probability of the arm at the context of its round."
             )

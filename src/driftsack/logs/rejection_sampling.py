@@ -85,6 +85,11 @@ def evaluate(log: Log, policy: Policy, budget: Amounts, trials: int = 20, seed: 
     """
     of_type(log, Log, "log")
     of_type(policy, Policy, "policy")
+    if policy.needs_context:
+        raise CannotAnswerError(
+            f"{policy} decides by the context of each request, but rejection sampling offers the same decision to many "
+            "requests; evaluate a fixed rule with ds.logs.evaluate_rule, or simulate on a ContextualInstance."
+        )
     whole_log = full_problem(log, budget)
     propensities = known_propensities(log)
     smallest = float(propensities[log.arm != SKIP].min())
@@ -161,6 +166,7 @@ def _bootstrap(log: Log, rng: np.random.Generator) -> Log:
         reward=log.reward[rows],
         costs=log.costs[rows],
         propensity=None if log.propensity is None else log.propensity[rows],
+        contexts=None if log.contexts is None else log.contexts[rows],
     )
 
 

@@ -12,6 +12,7 @@ from driftsack.core.checks import ROUNDING
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import LogError
 from driftsack.logs import columns
+from driftsack.logs.contexts import feature_columns
 from driftsack.logs.layout import ARM, ARM_SEPARATOR, PROPENSITY, REWARD, TIME, Layout
 
 if TYPE_CHECKING:  # loading Polars takes a quarter of a second, which ``import driftsack`` does not need
@@ -49,6 +50,7 @@ class Batch(NamedTuple):
         outcomes: (n, 1 + d) Rewards, then costs.
         propensity: (n,) Propensities, or (0,) without them.
         table: (n, m, 1 + d) Outcomes of every arm, or (0, 0, 1 + d) without full information.
+        contexts: (n, columns, 2) Each feature as a number and as the code of a text, or (0, 0, 2) without features.
     """
 
     time: Floats
@@ -56,12 +58,14 @@ class Batch(NamedTuple):
     outcomes: Floats
     propensity: Floats
     table: Floats
+    contexts: Floats
 
     def select(self, rows: Bools) -> Batch:
         """Return the batch with these rows only."""
         propensity = self.propensity[rows] if self.propensity.size else self.propensity
         table = self.table[rows] if self.table.size else self.table
-        return Batch(self.time[rows], self.arm[rows], self.outcomes[rows], propensity, table)
+        contexts = self.contexts[rows] if self.contexts.size else self.contexts
+        return Batch(self.time[rows], self.arm[rows], self.outcomes[rows], propensity, table, contexts)
 
 
 class Reader:
@@ -82,6 +86,7 @@ class Reader:
         lost: Number of rows whose outcome was lost.
         repeated: Number of rows that repeat an earlier one in every column.
         time_only_rows: Number of rows in which only the time is given.
+        features: The columns of the features of requests.
     """
 
     def __init__(self, layout: Layout, first_line: int) -> None:
@@ -95,6 +100,7 @@ class Reader:
         self.lost = 0
         self.repeated = 0
         self.time_only_rows = 0
+        self.features = feature_columns(layout.contexts, layout.features)
         self._latest: pl.DataFrame | None = None  # the rows of the last time
 
     @property
@@ -127,6 +133,7 @@ class Reader:
             self.time_only_rows += int(np.all(empty, axis=0).sum())
         if layout.propensity:
             propensity = self._propensities(frame[PROPENSITY], arm)
+        contexts = self._contexts(frame)
         repeated = self._repeated(frame, same) & ((arm >= 0) | ~np.array(layout.played))
         arm[lost] = SKIP
         if layout.table and layout.arms is not None:
@@ -137,7 +144,19 @@ class Reader:
         self.repeated += int(repeated.sum())
         kept = ~(repeated & layout.drop_duplicates)
         self.lost += int((lost & kept).sum())
-        return Batch(time, arm, outcomes, propensity, table).select(kept)
+        return Batch(time, arm, outcomes, propensity, table, contexts).select(kept)
+
+    def finish(self) -> None:
+        """Record the columns of features that turned out to be neither numbers nor categories."""
+        for one in self.features:
+            if problem := one.problem():
+                self.bad.append(BadRow(one.example[0], one.column, "not a feature", problem))
+
+    def _contexts(self, frame: pl.DataFrame) -> Floats:
+        """(n, columns, 2) The features of the requests."""
+        if not self.features:
+            return np.zeros((0, 0, 2))
+        return np.stack([one.convert(frame[one.column], self.line, self.reject) for one in self.features], axis=1)
 
     def _table(self, frame: pl.DataFrame, arms: tuple[str, ...]) -> Floats:
         """(n, m, 1 + d) The outcomes of every arm."""

@@ -64,6 +64,7 @@ class Stream:
                 reason = f"reading stopped here: more than {MAX_BAD_VALUES:,} values are bad; correct these first"
                 self.reader.bad.append(BadRow(self.reader.line, "", "stopped", reason))
                 break
+        self.reader.finish()
         if self.rows == 0:
             raise LogError(f"{self.name} is empty: it has a header and no rows; a log has one row per round.")
         if self.text is not None and self.reader.time_only_rows:

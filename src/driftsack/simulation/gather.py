@@ -11,15 +11,17 @@ from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
+from driftsack.core.contextual import ContextualInstance
 from driftsack.core.decision import SKIP
+from driftsack.core.encoder import Encoder
 from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.game.ledger import open_ledger
+from driftsack.game.nature import AnyInstance, for_trial, new_world
 from driftsack.game.protocol import choose as choose_base
 from driftsack.game.protocol import learn as learn_base
 from driftsack.game.records import Outcome, Round, new_terms
 from driftsack.game.trial import new_tally, run_trial
-from driftsack.game.world import world_of
 from driftsack.logs import Log
 from driftsack.numerics.compiled import kernel
 from driftsack.policies import Policy, UniformRandom
@@ -52,24 +54,27 @@ def learn(state: State, outcome: Outcome) -> None:
     learn_base(state.base, outcome)
 
 
-def gather(instance: Instance, policy: Policy | None = None, seed: int = 0) -> Log:
+def gather(instance: AnyInstance, policy: Policy | None = None, seed: int = 0) -> Log:
     """Simulate a policy for all T rounds and return the log; budgets do not end the game.
 
     Args:
-        instance: The instance, whose names the log has. Without names, arms are called by their numbers in the log.
+        instance: The instance, whose names the log has. Without names, arms and features are called by their numbers in
+            the log.
         policy: The policy that chooses; None for uniformly random arms. It is given budgets that suffice for every
             round.
         seed: The same seed gives the same log.
 
     Returns:
-        The log, with propensities.
+        The log, with propensities, and with contexts if the instance has them.
 
     >>> import driftsack as ds
     >>> log = gather(ds.instances.example_2(horizon=100), seed=1)
     >>> len(log), log.arms, float(log.propensity[0])
     (100, ('0', '1'), 0.5)
     """
-    of_type(instance, Instance, "instance")
+    contextual = isinstance(instance, ContextualInstance)
+    if not contextual:
+        of_type(instance, Instance, "instance")
     problem, most = instance.problem, np.asarray(instance.problem.cost_max)
     free = replace(problem, budget=tuple((most * (problem.horizon + 1)).tolist()))
     nature, own = (generator(part) for part in trial_seeds(seed, 0))
@@ -80,7 +85,8 @@ def gather(instance: Instance, policy: Policy | None = None, seed: int = 0) -> L
         outcomes=np.zeros((problem.horizon, 1 + problem.resources)),
     )
     tally = new_tally(free, np.zeros(0, dtype=np.int64), np.zeros(0))
-    run_trial(state, open_ledger(free), new_terms(free), world_of(instance), tally, nature, own)
+    world = for_trial(instance, new_world(instance), nature)
+    run_trial(state, open_ledger(free), new_terms(free), world, tally, nature, own)
     return Log(
         arms=problem.arm_names,
         resources=problem.resource_names,
@@ -92,4 +98,11 @@ def gather(instance: Instance, policy: Policy | None = None, seed: int = 0) -> L
         table=None,
         reward_max=problem.reward_max,
         cost_max=problem.cost_max,
+        contexts=world.contexts[world.order] if contextual else None,
+        features=(problem.encoder or _by_number(problem.features)) if contextual else None,
     )
+
+
+def _by_number(features: int) -> Encoder:
+    """Call features that have no names by their numbers."""
+    return Encoder(numbers=[str(k) for k in range(features)])

@@ -1,0 +1,121 @@
+"""What the contexts of a log are worth, and whether a policy that decides by them pays off over the horizon.
+
+Two things must hold before such a policy is recommended: the 95% interval of what a plan gains by seeing the contexts
+is above 0, on rows of the log that it was not made from; and the policy, which has to learn first, earned more than the
+best policy without contexts in simulations on an instance fitted to the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from driftsack.advice.standings import Standing
+from driftsack.core.contextual import NOISES, ContextualInstance
+from driftsack.core.errors import CannotAnswerError
+from driftsack.core.problem import Problem
+from driftsack.core.seeding import generator
+from driftsack.logs import Log, LoggedContextValue
+from driftsack.logs.doubly_robust import FOLDS
+from driftsack.logs.outcome_model import cross_fitted, draw_folds
+from driftsack.policies import LinearBwK, Policy
+from driftsack.simulation import simulate
+
+MAX_CONTEXTS: Final = 4_096  # rows of the log that the fitted instance draws contexts from
+
+
+class ContextAdvice(NamedTuple):
+    """What is known about the contexts of a log.
+
+    Attributes:
+        features: Names of the features.
+        worth: What they are worth over the horizon; None if the log cannot tell.
+        reason: Why the log cannot tell; empty if it can.
+        ratio: What the contextual policy earned in simulations, over what the best one without contexts earned; 1 if it
+            was not simulated, because contexts are not worth anything.
+        policy: The contextual policy.
+        problem: The problem with its features.
+    """
+
+    features: tuple[str, ...]
+    worth: LoggedContextValue | None
+    reason: str
+    ratio: float
+    policy: Policy
+    problem: Problem
+
+    @property
+    def pays(self) -> bool:
+        """Whether the contextual policy is recommended."""
+        return self.worth is not None and self.worth.pays and self.ratio > 1.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        worth = None if self.worth is None else {**self.worth._asdict(), "gain": self.worth.gain}
+        return {
+            "features": list(self.features),
+            "worth": worth,
+            "reason": self.reason,
+            "ratio": self.ratio,
+            "pays": self.pays,
+            "policy": self.policy.to_spec(),
+        }
+
+
+def context_advice(
+    log: Log, budget: Sequence[float], horizon: int, noise: str, blind: Standing, trials: int, seed: int
+) -> ContextAdvice | None:
+    """Estimate what the contexts of a log are worth and, if anything, simulate a policy that uses them.
+
+    Args:
+        log: The log.
+        budget: Budget of each resource for ``horizon`` rounds.
+        horizon: The number of rounds.
+        noise: The noise of the outcomes.
+        blind: The best policy without contexts.
+        trials: Trials of both policies.
+        seed: Seed.
+
+    Returns:
+        The findings; None if the log has no contexts.
+    """
+    if log.contexts is None or log.features is None:
+        return None
+    policy, worth, reason, ratio = LinearBwK(), None, "", 1.0
+    problem = Problem(
+        horizon,
+        log.arms,
+        list(budget),
+        log.reward_max,
+        log.cost_max,
+        resource_names=log.resources,
+        features=log.features,
+    )
+    try:
+        worth = log.value_of_context(list(budget), horizon, seed)
+    except CannotAnswerError as error:
+        reason = str(error)
+    if worth is not None and worth.pays:
+        world = _fitted(log, problem, noise, seed)
+        earned, other = (
+            simulate(world, one, trials=trials, seed=seed).reward.mean() for one in (policy, blind.candidate.policy)
+        )
+        ratio = float(earned / other) if other > 0 else 1.0 + float(earned > 0)
+    return ContextAdvice(log.features.inputs, worth, reason, ratio, policy, problem)
+
+
+def _fitted(log: Log, problem: Problem, noise: str, seed: int) -> ContextualInstance:
+    """An instance that draws contexts of the log and has the means that are predicted at them."""
+    assert log.contexts is not None  # noqa: S101  (checked by the caller)
+    rows = generator(seed).permutation(len(log))[:MAX_CONTEXTS]
+    means = cross_fitted(log, draw_folds(len(log), FOLDS, seed))[rows]
+    return ContextualInstance(
+        problem,
+        log.contexts[rows],
+        means[None, :, :, 0],
+        means[None, :, :, 1:].transpose(0, 1, 3, 2),
+        np.zeros(problem.horizon, dtype=np.int32),
+        noise=noise if noise in NOISES else "bernoulli",
+    )

@@ -1,0 +1,195 @@
+"""The features of the requests of a log: the columns ``context_NAME``, numbers or categories.
+
+Without a declaration, a column is numeric if all its values are numbers, and a category otherwise. This is known only
+after the last row, so both readings are kept until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from driftsack.core.arrays import Bools, Floats
+from driftsack.core.encoder import LARGEST_FEATURE, Encoder
+from driftsack.core.errors import SettingError
+from driftsack.logs import columns
+from driftsack.logs.layout import CONTEXT
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST_VALUES: Final = 100  # of a category that was not declared
+NO_SLOT: Final = -1  # the code of an unknown value of a category without spare slots
+Reject = Callable[[Bools, str, str, str, Any], None]
+
+
+@dataclass
+class FeatureColumn:
+    """One column, as far as it was read.
+
+    Attributes:
+        name: The name of the feature, without the prefix.
+        declared: The values of the category and its spare slots; None if it is a number or was not declared.
+        numeric: Whether the column was declared as a number; None if nothing was declared.
+        codes: The code of each text that was seen: its slot if the category was declared, else in order of appearance.
+        texts: Number of values that are no numbers.
+        rows: Number of values.
+        example: The first value that is no number.
+    """
+
+    name: str
+    declared: Encoder | None = None
+    numeric: bool | None = None
+    codes: dict[str, int] = field(default_factory=dict)
+    texts: int = 0
+    rows: int = 0
+    example: tuple[int, str] = (0, "")
+
+    @property
+    def column(self) -> str:
+        """The name of the column."""
+        return CONTEXT + self.name
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column is numeric, as far as it was read."""
+        return self.texts == 0 if self.numeric is None else self.numeric
+
+    def convert(self, values: pl.Series, line: int, reject: Reject) -> Floats:
+        """Return (n, 2) the numbers, NaN where there are none, and the codes of the values as texts."""
+        numbers, empty = columns.to_numbers(values), columns.is_empty(values)
+        reject(
+            empty, self.column, "empty", f"{self.column} is empty; fill it in, with 0 or a name for unknown ones", None
+        )
+        not_finite = (np.isinf(numbers) | columns.is_nan(values)) & ~empty
+        finite = f"{self.column} must be finite, got {{}}; replace the value or remove the row"
+        reject(not_finite, self.column, "not finite", finite, values)
+        text = np.isnan(numbers) & ~empty & ~not_finite
+        self.rows += len(values)
+        if text.any() and not self.texts:
+            first = int(np.flatnonzero(text)[0])
+            self.example = (line + first, str(values[first]))
+        self.texts += int(text.sum())
+        if self.numeric:
+            reject(text, self.column, "not a number", f"{self.column} must be a number, got {{}}", values)
+        if self.is_number:
+            large = np.abs(numbers) > LARGEST_FEATURE
+            unit = (
+                f"{self.column} must lie within {LARGEST_FEATURE:g} of 0, got {{}}; use another unit or its logarithm"
+            )
+            reject(large & ~not_finite, self.column, "out of range", unit, values)
+        return np.column_stack([numbers, self._codes(values)])
+
+    def _codes(self, values: pl.Series) -> Floats:
+        """(n,) The codes of the values as texts."""
+        import polars as pl  # noqa: PLC0415
+
+        if self.numeric:
+            return np.zeros(len(values))
+        names = columns.arm_names(values).fill_null("")
+        seen = {name: self._code(name) for name in names.unique(maintain_order=True).to_list()}
+        return names.replace_strict(list(seen), list(seen.values()), return_dtype=pl.Float64).to_numpy()
+
+    def _code(self, text: str) -> int:
+        """The code of one text; a category that was not declared keeps a bounded number of them."""
+        if self.declared is not None:
+            slots = np.flatnonzero(self.declared.encode({self.name: text}))
+            return int(slots[0]) if slots.size else NO_SLOT
+        if len(self.codes) <= MOST_VALUES:
+            return self.codes.setdefault(text, len(self.codes))
+        return self.codes.get(text, MOST_VALUES)
+
+    def problem(self) -> str:
+        """Say why the column can be neither a number nor a category; empty if it can."""
+        if self.is_number or self.declared is not None or len(self.codes) <= MOST_VALUES:
+            return ""
+        if 2 * self.texts < self.rows:
+            return f"{self.column} must be a number, as in most rows, got {self.example[1]!r:.80}; correct it"
+        return (
+            f"{self.column} has more than {MOST_VALUES} different values, such as {self.example[1]!r:.80}, too many "
+            "for a category; pass features=ds.Encoder(...) with the values that matter, or without this column"
+        )
+
+    def one_hot(self, codes: Floats, encoder: Encoder) -> Floats:
+        """(n, slots) The category as the encoder has it."""
+        first, slots = encoder.slots(self.name)
+        places = codes.astype(np.int64)
+        if self.declared is None:
+            known = [name.removeprefix(f"{self.name}=") for name in encoder.names[first : first + slots]]
+            index = np.array([known.index(text) for text in self.codes])
+            places = index[places]
+        found = np.zeros((len(codes), slots))
+        rows = np.flatnonzero(places != NO_SLOT)
+        found[rows, places[rows]] = 1.0
+        return found
+
+
+def feature_columns(names: Sequence[str], features: Encoder | None) -> list[FeatureColumn]:
+    """Return the columns of features, before the first row.
+
+    Args:
+        names: Their names, without the prefix.
+        features: What was declared, or None.
+    """
+    if features is None:
+        return [FeatureColumn(name) for name in names]
+    found = [FeatureColumn(name, numeric=True) for name in features.numbers]
+    for name, values in dict(features.categories).items():
+        found.append(FeatureColumn(name, Encoder(categories={name: values}, spare=features.spare), numeric=False))
+    return found
+
+
+def encoder_of(found: Sequence[FeatureColumn], features: Encoder | None) -> Encoder:
+    """Return the declared encoder, or one of the columns as they were read, the values of categories in order."""
+    if features is not None:
+        return features
+    numbers = [one.name for one in found if one.is_number]
+    return Encoder(numbers, {one.name: sorted(one.codes) for one in found if not one.is_number})
+
+
+def encoded(found: Sequence[FeatureColumn], raw: Floats, encoder: Encoder) -> Floats:
+    """Encode the rows of a log.
+
+    Args:
+        found: The columns, after the last row.
+        raw: (n, columns, 2) What they returned.
+        encoder: The encoder.
+
+    Returns:
+        (n, features) The contexts, numbers first.
+    """
+    by_name = {one.name: (one, raw[:, k]) for k, one in enumerate(found)}
+    parts = [by_name[name][1][:, :1] for name in encoder.numbers]
+    for name in dict(encoder.categories):
+        one, values = by_name[name]
+        parts.append(one.one_hot(values[:, 1], encoder))
+    return np.ascontiguousarray(np.concatenate(parts, axis=1))
+
+
+def checked_features(features: Any) -> Encoder | None:
+    """Return the declared features of a log, or raise if they cannot be columns."""
+    if features is None:
+        return None
+    if not isinstance(features, Encoder):
+        raise SettingError(f"features must be a ds.Encoder or None, got {features!r:.80}.")
+    if dict(features.embeddings):
+        raise SettingError(
+            f"features must not have embeddings, because a column of a log holds one value, got "
+            f"{', '.join(dict(features.embeddings))}; write each number into a column of its own, listed in numbers."
+        )
+    return features
+
+
+def decoded(encoder: Encoder, contexts: Floats) -> Mapping[str, Any]:
+    """Return the columns of encoded contexts, ``?`` for values that had no slot of their own."""
+    found: dict[str, Any] = {CONTEXT + name: contexts[:, k] for k, name in enumerate(encoder.numbers)}
+    for name in dict(encoder.categories):
+        first, slots = encoder.slots(name)
+        own = contexts[:, first : first + slots]
+        names = [one.removeprefix(f"{name}=") for one in encoder.names[first : first + slots]]
+        texts = np.array([*names, "?"], dtype=object)
+        found[CONTEXT + name] = texts[np.where(own.any(axis=1), own.argmax(axis=1), slots)].tolist()
+    return found
