@@ -238,10 +238,12 @@ def test_it_is_switched_on_with_what_it_learnt_and_its_whole_budget() -> None:
 
 def test_observations_are_checked() -> None:
     desk = Desk(small(**ADAPTIVE))
-    wrongs: list[dict[str, Any]] = [{"arm": "none"}, {"costs": {}}, {"costs": {"eur": "1"}}, {"costs": {"usd": "9" * 15}}]
-    for wrong in wrongs:
-        with pytest.raises(Refusal):
-            watch(desk, 1, **wrong)
+    with pytest.raises(Refusal, match="the arms are"):
+        watch(desk, 1, arm="none")
+    wrong: list[dict[str, str]] = [{}, {"usd": "1", "eur": "1"}, {"usd": "9" * 15}]
+    for costs in wrong:
+        with pytest.raises(Refusal, match="costs must be"):
+            watch(desk, 1, costs=costs)
     assert desk.campaign.book.observed == 0
     world = ds.Instance.stationary([0.2, 0.8], [[0.1, 0.1]], horizon=2000, budget=200.0)
     forecast = ds.policies.PlanWithForecast(world).to_spec()
