@@ -187,6 +187,7 @@ def test_it_learns_by_watching_and_says_that_it_would_earn_more() -> None:
     assert reward.would.low < 0.8 * would["large"] + 0.2 * would["small"] < reward.would.high
     assert cost.would is not None
     assert cost.would.mean == pytest.approx(0.02 * sum(would.values()), rel=1e-6)
+    assert cost.would.low == cost.would.high  # no rounding error looks like an interval
     assert verdict(found) == "It would have earned more than your rule."
     assert found.counted == found.observations - BATCH  # the first ones are only learnt from
 

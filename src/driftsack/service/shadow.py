@@ -16,13 +16,15 @@ choose, or the probabilities are wrong, and nothing is estimated. The memory doe
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Floats
 from driftsack.logs.evaluation import MIN_SAMPLE_SIZE
 from driftsack.logs.propensities import SLACK, Z
+
+ROUNDING: Final = 1e-12
 
 
 class Mean(NamedTuple):
@@ -150,13 +152,24 @@ class Shadow:
     def _comparison(self, sums: Floats, says: bool) -> Comparison:
         count, active = self.counted, self._active / self.counted
         mean = sums[0, 1] / count
-        spread = max(sums[0, 2] - count * mean**2, 0.0)
+        spread = beyond_rounding(sums[0, 2] - count * mean**2, sums[0, 2])
         own = Mean(float(mean), math.sqrt(spread) / count)
         if not says:
             return Comparison(own, None, None)
         ratio, scale = sums[1, 1] / sums[1, 0], active / sums[1, 0]
-        weighed = scale**2 * max(sums[2, 2] - 2.0 * ratio * sums[2, 1] + ratio**2 * sums[2, 0], 0.0)
+        squares = sums[2, 2] - 2.0 * ratio * sums[2, 1] + ratio**2 * sums[2, 0]
+        weighed = scale**2 * beyond_rounding(squares, sums[2, 2])
         both = scale / count * (sums[1, 2] - (ratio + mean) * sums[1, 1] + ratio * mean * sums[1, 0])
         would = Mean(float(active * ratio), math.sqrt(weighed))
-        error = math.sqrt(max(weighed - 2.0 * both + spread / count**2, 0.0))
+        total = weighed + spread / count**2
+        error = math.sqrt(beyond_rounding(total - 2.0 * both, total))
         return Comparison(own, would, Mean(would.value - own.value, error))
+
+
+def beyond_rounding(variance: float, size: float) -> float:
+    """A variance, or 0 if it is a rounding error of the sums that it is the difference of.
+
+    >>> beyond_rounding(0.5, 2.0), beyond_rounding(1e-15, 2.0), beyond_rounding(-1e-15, 2.0)
+    (0.5, 0.0, 0.0)
+    """
+    return variance if variance > ROUNDING * size else 0.0

@@ -85,10 +85,14 @@ def interval(sample: Sample) -> str:
 def span(mean: ms.Interval | None) -> str:
     """A mean with its 95% interval.
 
-    >>> span(ms.Interval(0.5, 0.4, 0.6)), span(None)
-    ('0.5 ± 0.1', '')
+    >>> span(ms.Interval(0.5, 0.4, 0.6)), span(ms.Interval(1e-17, 1e-17, 1e-17)), span(None)
+    ('0.5 ± 0.1', '0', '')
     """
-    return "" if mean is None else f"{number(mean.mean)} ± {number(mean.high - mean.mean, 2)}"
+    if mean is None:
+        return ""
+    if mean.low == mean.high:
+        return number(round(mean.mean, 12))
+    return f"{number(mean.mean)} ± {number(mean.high - mean.mean, 2)}"
 
 
 def bars(track: Track) -> list[BudgetBar]:
