@@ -63,7 +63,7 @@ class RemoteDecision:
         number: Its number; None for one that was made without the service.
         name: The name of the arm; None if the request is to be skipped.
         skipped: Whether the request is to be skipped, which needs no ``tell``.
-        reason: Why it is skipped: ``policy``, ``budget``, ``horizon`` or ``paused``.
+        reason: Why it is skipped: ``policy``, ``budget``, ``horizon``, ``paused`` or ``watching``.
         probability: The probability of the arm when it was drawn.
         reserved: What is reserved for it, by resource.
         until: When its lease ends, on this process's monotonic clock.
@@ -244,6 +244,23 @@ class Client:
                 self._kept.popleft()
                 self._open.discard(number)
 
+    def observe(self, arm: str, reward: float, costs: Mapping[str, Amount], probability: float | None = None) -> None:
+        """Say what the caller's own rule did, to a campaign that watches.
+
+        Args:
+            arm: The arm that the rule chose.
+            reward: What it earned.
+            costs: What it used of each resource.
+            probability: The probability with which the rule chose the arm, 1 if it could not have chosen another one;
+                None if it is not known.
+
+        Raises:
+            ServiceUnavailableError: The service cannot be reached.
+            ServiceError: The service refused the observation, for instance since the campaign was switched on.
+        """
+        used = {name: amount_text(amount) for name, amount in costs.items()}
+        self._post("/observations", {"arm": arm, "reward": float(reward), "costs": used, "probability": probability})
+
     def cancel(self, decision: RemoteDecision, costs: Mapping[str, Amount] | None = None) -> None:
         """Give up a decision whose costs are known.
 
@@ -396,6 +413,19 @@ class AsyncClient:
             costs: What it used of each resource.
         """
         await asyncio.to_thread(self._client.tell, decision, reward, costs)
+
+    async def observe(
+        self, arm: str, reward: float, costs: Mapping[str, Amount], probability: float | None = None
+    ) -> None:
+        """Say what the caller's own rule did; see :meth:`Client.observe`.
+
+        Args:
+            arm: The arm that the rule chose.
+            reward: What it earned.
+            costs: What it used of each resource.
+            probability: The probability with which the rule chose the arm; None if it is not known.
+        """
+        await asyncio.to_thread(self._client.observe, arm, reward, costs, probability)
 
     async def forfeit(self, decision: RemoteDecision) -> None:
         """Give up a decision whose costs are not known; see :meth:`Client.forfeit`.

@@ -89,11 +89,27 @@ class Write(msgspec.Struct, array_like=True):
     number: int = 0
 
 
+class Seen(msgspec.Struct, array_like=True):
+    """What the user's own rule did in one request.
+
+    Attributes:
+        arm: The arm that it chose.
+        reward: What that earned.
+        costs: (d,) what it cost.
+        probability: With which probability the arm was chosen; None if that is not known.
+    """
+
+    arm: int
+    reward: float
+    costs: list[float]
+    probability: float | None = None
+
+
 class Book(msgspec.Struct):
     """What a campaign remembers.
 
     Attributes:
-        state: ``active``, ``paused``, ``draining`` or ``closed``.
+        state: ``watching``, ``active``, ``paused``, ``draining`` or ``closed``.
         seq: The number of events.
         number: The number of decisions.
         at: The time of the latest event, in milliseconds.
@@ -112,6 +128,8 @@ class Book(msgspec.Struct):
         overruns: The number of decisions that cost more than was reserved.
         divergences: Decisions that a replay would have made otherwise.
         reward: The sum of rewards.
+        observed: The number of observations.
+        unlearnt: The latest observations, which were not learnt yet.
     """
 
     accounts: dict[int, Account]
@@ -133,6 +151,8 @@ class Book(msgspec.Struct):
     overruns: int = 0
     divergences: int = 0
     reward: float = 0.0
+    observed: int = 0
+    unlearnt: list[Seen] = []
 
     @property
     def account(self) -> Account:

@@ -22,10 +22,10 @@ from driftsack.game.amounts import MOST_UNITS, cost_units, grid_factors, whole_u
 from driftsack.game.ledger import grid_exponents
 from driftsack.numerics.compiled import source
 from driftsack.policies.learner import Learner
-from driftsack.service import journal, views
+from driftsack.service import apprentice, journal, views
 from driftsack.service import messages as ms
 from driftsack.service.amounts import amount_of
-from driftsack.service.book import Account, Book, Record, Write
+from driftsack.service.book import Account, Book, Record, Seen, Write
 from driftsack.service.calendar import next_refill
 from driftsack.service.config import Config
 from driftsack.service.refusals import Refusal
@@ -124,6 +124,8 @@ class Campaign:
         config.zone()
         if config.refill is not None and not policy.open_ended:
             raise Refusal.invalid(f"{type(policy).__name__} follows a plan for one horizon and cannot be refilled.")
+        if config.watch and not policy.teachable:
+            raise Refusal.invalid(f"{type(policy).__name__} follows a forecast and cannot learn by watching.")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about settings, which the caller cannot see
@@ -197,8 +199,10 @@ class Campaign:
         return answer
 
     def pass_time(self, now: Now) -> None:
-        """Let everything happen that is due: expiry of leases, the end of late windows, refills."""
+        """Let everything happen that is due: expiry of leases, the end of late windows, refills, lessons."""
         book = self.book
+        if len(book.unlearnt) >= apprentice.BATCH:
+            self.happen(journal.Studied(**_common(now, NOBODY)))
         if book.following is not None and now.at >= book.following:
             self._refill(now)
         while self._due and self._due[0][0] <= now.tick:
@@ -221,7 +225,7 @@ class Campaign:
             return
         following = next_refill(now.at, refill.every, self.config.zone())
         season = self.book.season + 1
-        rollover = float(refill.rollover)
+        rollover = 0.0 if self.book.state == "watching" else float(refill.rollover)  # nothing could be spent
         self.happen(journal.Renewed(season=season, rollover=rollover, following=following, **_common(now, NOBODY)))
 
     def next_due(self) -> int | None:
@@ -244,8 +248,8 @@ class Campaign:
     def _plan_ask(self, command: ms.Ask, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
         book = self.book
         if book.state != "active":
-            if book.state == "paused":
-                return skipped("paused")
+            if book.state in ("paused", "watching"):
+                return skipped(book.state)
             raise Refusal("campaign-closed", f"the campaign is {book.state}; no more decisions are made.")
         if book.pending >= MOST_PENDING:
             raise Refusal("too-many-pending", f"{MOST_PENDING:,} decisions wait for an outcome; tell them first.", 1)
@@ -301,6 +305,16 @@ class Campaign:
         self._pending(number)
         return journal.Expired(numbers=[number], **common)
 
+    def _plan_observe(self, command: ms.Observe, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
+        if self.book.state != "watching":
+            raise Refusal(
+                "not-watching",
+                f"the campaign is {self.book.state}; observations are for campaigns that watch, ask for decisions.",
+            )
+        arm, costs = self.arm_number(command.arm), self._amounts(command.costs, "costs")
+        self._check_size(costs)
+        return journal.Observed(arm=arm, reward=command.reward, costs=costs, probability=command.probability, **common)
+
     def _plan_grant(self, command: ms.Grant, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
         given = self._amounts(command.amounts, "amounts", partial=True)
         return journal.Granted(amounts=[amount or 0.0 for amount in given], **common)
@@ -323,6 +337,8 @@ class Campaign:
             raise Refusal.invalid("give either state or rounds_left.")
         if self.book.state in ("draining", "closed") and state != "closed":
             raise Refusal("campaign-closed", f"the campaign is {self.book.state} and cannot be {state} again.")
+        if self.book.state == "watching" and state == "paused":
+            raise Refusal("still-watching", "the campaign makes no decisions yet; switch it on (active) or close it.")
         return journal.StateChanged(state=state, **common)
 
     def _again(self, number: int, kind: str, reward: float | None, costs: list[float]) -> ms.Settled:
@@ -398,6 +414,8 @@ class Campaign:
 
     def _opened(self, event: journal.Opened) -> ms.Done:
         refill = event.config.refill
+        if event.config.watch:
+            self.book.state = "watching"
         if refill is not None:
             self.book.following = next_refill(event.at, refill.every, event.config.zone())
         return ms.Done()
@@ -572,7 +590,23 @@ class Campaign:
         self.book.retired = sorted(retired if event.offered else retired | {event.arm})
         return views.arms(self)
 
+    def _observed(self, event: journal.Observed) -> ms.Noted:
+        self.book.observed += 1
+        self.book.unlearnt.append(Seen(event.arm, event.reward, event.costs, event.probability))
+        return ms.Noted(self.book.observed)
+
+    def _studied(self, event: journal.Studied) -> None:
+        self._learn_observations()
+        if event.mix is None:
+            at = event.at / SECOND if self.problem.period is not None else None
+            event.mix = apprentice.choices(self.learner, at)
+
+    def _learn_observations(self) -> None:
+        apprentice.teach(self.learner, self.book.unlearnt)
+        self.book.unlearnt = []
+
     def _state_changed(self, event: journal.StateChanged) -> ms.Done:
+        self._learn_observations()
         self.book.state = "draining" if event.state == "closed" else event.state
         return ms.Done()
 
@@ -597,6 +631,7 @@ PLANS: Final[dict[type, Any]] = {
     ms.Cancel: Campaign._plan_cancel,
     ms.Extend: Campaign._plan_extend,
     ms.Forfeit: Campaign._plan_forfeit,
+    ms.Observe: Campaign._plan_observe,
     ms.Grant: Campaign._plan_grant,
     ms.AddArm: Campaign._plan_arm,
     ms.OfferArm: Campaign._plan_offer,
@@ -604,6 +639,7 @@ PLANS: Final[dict[type, Any]] = {
 }
 
 ANSWERS: Final[dict[type, Any]] = {
+    ms.Observe: ms.Noted,
     ms.Grant: ms.Budgets,
     ms.AddArm: ms.Arms,
     ms.OfferArm: ms.Arms,
@@ -622,6 +658,8 @@ APPLY: Final[dict[type, Any]] = {
     journal.Renewed: Campaign._renewed,
     journal.ArmAdded: Campaign._arm_added,
     journal.ArmOffered: Campaign._arm_offered,
+    journal.Observed: Campaign._observed,
+    journal.Studied: Campaign._studied,
     journal.StateChanged: Campaign._state_changed,
     journal.Revised: Campaign._revised,
 }

@@ -55,6 +55,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         late: Seconds after the end of its lease during which an outcome is still accepted and refunds.
         pause_on_overrun: Whether a cost above its reservation pauses the campaign.
         refill: When the budgets begin again; None for never.
+        watch: Whether the campaign begins by watching the user's own rule, until it is switched on.
     """
 
     arms: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ARMS)]
@@ -71,6 +72,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     late: Seconds = 86400
     pause_on_overrun: bool = False
     refill: Refill | None = None
+    watch: bool = False
 
     def problem(self) -> Problem:
         """The problem of the learner.

@@ -26,23 +26,29 @@ def find_row(store: Store, name: str) -> CampaignRow:
 
 
 def as_csv(store: Store, name: str) -> str:
-    """Return the told decisions and the skipped requests of a campaign.
+    """Return the observations, the told decisions and the skipped requests of a campaign.
+
+    If the probability of an observation is not known, the column of propensities is left out.
 
     Args:
         store: The store.
         name: The campaign.
 
     Returns:
-        One row for each, in the order in which they were asked: time, arm, reward, propensity, costs.
+        One row for each, in the order in which they were observed or asked: time, arm, reward, propensity, costs.
     """
     config = msgspec.msgpack.decode(find_row(store, name).config, type=Config)
     arms, zeros = list(config.arms), [0.0] * len(config.budget)
     asked: dict[int, journal.Asked] = {}
     rows: dict[int, tuple[object, ...]] = {}
+    observed: list[tuple[object, ...]] = []  # before the first decision
     for segment in store.segments(name):
         for event in journal.decode(segment.body):
             if isinstance(event, journal.ArmAdded):
                 arms.append(event.name)
+            elif isinstance(event, journal.Observed):
+                row = (event.at / 1000, arms[event.arm], event.reward, event.probability, *event.costs)
+                observed.append(row)
             elif isinstance(event, journal.Asked) and event.arm == SKIP:
                 rows[event.number] = (event.at / 1000, "", 0.0, event.probability, *zeros)
             elif isinstance(event, journal.Asked):
@@ -53,6 +59,12 @@ def as_csv(store: Store, name: str) -> str:
                 rows[event.number] = (choice.at / 1000, arm, event.reward, choice.probability, *event.costs)
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["time", "arm", "reward", "propensity", *(f"cost_{resource}" for resource in config.budget)])
-    writer.writerows(rows[number] for number in sorted(rows))
+    table: list[tuple[object, ...]] = [
+        ("time", "arm", "reward", "propensity", *(f"cost_{resource}" for resource in config.budget)),
+        *observed,
+        *(rows[number] for number in sorted(rows)),
+    ]
+    if any(row[3] is None for row in observed):
+        table = [(*row[:3], *row[4:]) for row in table]
+    writer.writerows(table)
     return text.getvalue()

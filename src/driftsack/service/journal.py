@@ -121,8 +121,26 @@ class ArmOffered(Event, tag="arm-offered"):
     offered: bool
 
 
+class Observed(Event, tag="observed"):
+    """The user's own rule chose an arm while the campaign watched."""
+
+    arm: int
+    reward: float
+    costs: list[float]
+    probability: float | None = None
+
+
+class Studied(Event, tag="studied"):
+    """The campaign learnt what was observed.
+
+    ``mix`` has the probabilities with which it would choose now; it is None only before they are computed.
+    """
+
+    mix: list[float] | None = None
+
+
 class StateChanged(Event, tag="state-changed"):
-    """The campaign was paused, resumed or closed."""
+    """The campaign was switched on, paused, resumed or closed."""
 
     state: str
 
@@ -145,6 +163,8 @@ AnyEvent = (
     | Renewed
     | ArmAdded
     | ArmOffered
+    | Observed
+    | Studied
     | StateChanged
     | Revised
 )

@@ -10,11 +10,12 @@ from driftsack.service.amounts import Amount
 from driftsack.service.config import MOST_ARMS, MOST_RESOURCES, CampaignName, Config, Name, Seconds
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+Probability = Annotated[float, msgspec.Meta(ge=1e-9, le=1)]
 Reward = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 AmountsByName = Annotated[dict[Name, Amount], msgspec.Meta(max_length=MOST_RESOURCES)]
 Texts = dict[str, str]
-State = Literal["active", "paused", "draining", "closed"]
-Reason = Literal["policy", "budget", "horizon", "paused"]
+State = Literal["watching", "active", "paused", "draining", "closed"]
+Reason = Literal["policy", "budget", "horizon", "paused", "watching"]
 Kind = Literal["pending", "expired", "told", "cancelled", "dropped", "skipped"]
 Scope = Literal["decide", "read", "operate", "admin"]
 
@@ -101,6 +102,23 @@ class Exchange(Request):
     terms: Ask | None = None
 
 
+class Observe(Request):
+    """Say what the user's own rule did, while the campaign watches.
+
+    Attributes:
+        arm: The arm that the rule chose.
+        reward: What it earned.
+        costs: What it used of each resource.
+        probability: The probability with which the rule chose the arm, 1 if it could not have chosen another one; leave
+            it out if it is not known.
+    """
+
+    arm: Name
+    reward: Reward
+    costs: AmountsByName
+    probability: Probability | None = None
+
+
 class Grant(Request):
     """Add to the budgets of this season.
 
@@ -137,7 +155,8 @@ class Patch(Request):
     """Change a campaign.
 
     Attributes:
-        state: ``active``, ``paused`` or ``closed``. A campaign that is closed waits for its pending decisions first.
+        state: ``active``, ``paused`` or ``closed``. A campaign that watches is switched on by ``active``. A campaign
+            that is closed waits for its pending decisions first.
         rounds_left: The number of requests that are expected from now on.
     """
 
@@ -340,7 +359,7 @@ class CampaignView(Answer):
 
     Attributes:
         name: Its name.
-        state: ``active``, ``paused``, ``draining`` or ``closed``.
+        state: ``watching``, ``active``, ``paused``, ``draining`` or ``closed``.
         events: The number of events in its journal.
         decisions: The number of decisions that were made.
         pending: The number of decisions that wait for an outcome.
@@ -349,6 +368,7 @@ class CampaignView(Answer):
         overruns: The number of decisions that cost more than was reserved.
         reward: The sum of rewards.
         divergences: Decisions that a recovery would have made otherwise; 0 unless the library or the machine changed.
+        observed: The number of observations of the user's own rule.
         config: Its settings.
     """
 
@@ -362,7 +382,84 @@ class CampaignView(Answer):
     overruns: int
     reward: float
     divergences: int
+    observed: int
     config: Config
+
+
+class Noted(Answer):
+    """An observation was noted.
+
+    Attributes:
+        observation: Its number, from 1.
+    """
+
+    observation: int
+
+
+class Interval(Answer):
+    """A mean per request with its 95% interval.
+
+    Attributes:
+        mean: The mean.
+        low: The lower end.
+        high: The upper end.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+class Compared(Answer):
+    """One quantity under the user's own rule and under the campaign's policy, in the same requests.
+
+    Attributes:
+        quantity: ``reward``, or the name of a resource.
+        own: What the rule earned or used.
+        would: What the campaign would have; None if that cannot be said.
+        gain: The difference, whose interval is narrower than those of the two suggest: the outcomes are the same.
+    """
+
+    quantity: str
+    own: Interval
+    would: Interval | None
+    gain: Interval | None
+
+
+class ShareOf(Answer):
+    """How often an arm was chosen.
+
+    Attributes:
+        arm: The arm.
+        own: Its share of the rule's choices.
+        would: Its share of the campaign's choices; None before the campaign has learnt anything.
+    """
+
+    arm: str
+    own: float
+    would: float | None
+
+
+class Apprentice(Answer):
+    """What a campaign would have chosen and earned while it watched.
+
+    Attributes:
+        state: The state of the campaign.
+        observations: The number of observations.
+        counted: Those that the comparison is made from.
+        effective: How many choices of its own these are worth.
+        shares: How often each arm was chosen; what is missing of 1 would have been skipped.
+        compared: Reward first, then each resource; empty if no probability is known.
+        refusal: Why nothing can be said about what it would have earned; None if something can.
+    """
+
+    state: State
+    observations: int
+    counted: int
+    effective: float
+    shares: list[ShareOf]
+    compared: list[Compared]
+    refusal: str | None
 
 
 class Campaigns(Answer):

@@ -34,7 +34,7 @@ TALLIES: Final = {
     "overruns": "Decisions that cost more than was reserved.",
     "skipped": "Requests that the policy skipped.",
 }
-STATES: Final = ("active", "paused", "draining", "closed")
+STATES: Final = ("watching", "active", "paused", "draining", "closed")
 Family = GaugeMetricFamily | CounterMetricFamily
 
 
@@ -100,6 +100,7 @@ def add_owned(found: Families, name: str, owned: Owned) -> None:
         is_now = int(book.state == state)
         found.gauge("driftsack_campaign_state", "1 for the present state.", is_now, campaign=name, state=state)
     found.gauge("driftsack_campaign_pending", "Decisions that wait for an outcome.", book.pending, campaign=name)
+    found.counter("driftsack_campaign_observed", "Observations of the user's own rule.", book.observed, campaign=name)
     found.gauge("driftsack_campaign_reward", "The sum of rewards.", book.reward, campaign=name)
     behind = book.seq - owned.durable
     found.gauge("driftsack_campaign_lag_events", "Events that are not durable yet.", behind, campaign=name)

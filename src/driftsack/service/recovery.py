@@ -9,7 +9,8 @@ import msgspec
 
 from driftsack.core.errors import DriftsackError
 from driftsack.policies.learner import Learner
-from driftsack.service import journal
+from driftsack.service import apprentice, journal
+from driftsack.service.book import Seen
 from driftsack.service.campaign import Campaign
 from driftsack.service.config import Config
 from driftsack.service.journal import START, JournalError
@@ -106,6 +107,8 @@ def rehearse(campaign: Campaign) -> Campaign:
         copy.grant(problem.cost_max)
         decision = copy.ask(at=None if problem.period is None else campaign.book.at / 1000)
         copy.tell(decision, 0.0, [0.0] * problem.resources)
+        if campaign.book.state == "watching":
+            apprentice.teach(copy, [Seen(0, 0.0, [0.0] * problem.resources)])
     return campaign
 
 

@@ -19,6 +19,8 @@ TITLES: Final = {
     "already-settled": (409, "The decision was settled before, in another way"),
     "forgotten": (409, "The decision is too old"),
     "campaign-closed": (409, "The campaign takes no more requests"),
+    "not-watching": (409, "The campaign decides itself"),
+    "still-watching": (409, "The campaign does not decide yet"),
     "name-taken": (409, "The name is taken"),
     "too-large": (413, "The body is too large"),
     "unsupported-media-type": (415, "The body must be JSON"),

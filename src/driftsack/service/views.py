@@ -106,5 +106,6 @@ def campaign_view(campaign: Campaign, name: str) -> ms.CampaignView:
         overruns=book.overruns,
         reward=book.reward,
         divergences=book.divergences,
+        observed=book.observed,
         config=campaign.config,
     )

@@ -90,6 +90,17 @@ ACTS: Final = {
         lambda _: ms.Patch(state="active"),
         ("New requests get decisions again, and spend from the budgets.",),
     ),
+    "switch-on": Act(
+        "Switch on",
+        "PATCH",
+        "",
+        lambda _: ms.Patch(state="active"),
+        (
+            "From now on the campaign decides: new requests get decisions, and spend from the budgets.",
+            "It begins with what it learnt by watching, the whole budgets and the whole horizon.",
+            "It cannot watch again. Workers that still say what their own rule did are refused.",
+        ),
+    ),
     "close": Act(
         "Close",
         "PATCH",
@@ -151,5 +162,5 @@ def possible(state: str) -> list[str]:
     >>> possible("paused")
     ['resume', 'grant', 'add-arm', 'close']
     """
-    first = {"active": ["pause"], "paused": ["resume"]}.get(state)
+    first = {"watching": ["switch-on"], "active": ["pause"], "paused": ["resume"]}.get(state)
     return [] if first is None else [*first, "grant", "add-arm", "close"]

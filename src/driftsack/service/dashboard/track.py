@@ -19,6 +19,7 @@ from driftsack.service.calendar import next_refill
 from driftsack.service.config import Config
 from driftsack.service.dashboard.drift import Alarm, Detector, Sample, sample_of
 from driftsack.service.journal import Segment
+from driftsack.service.shadow import Shadow
 
 MOST_BUCKETS: Final = 240
 LATEST: Final = 200  # outcomes of each arm that its estimates are made from
@@ -154,7 +155,7 @@ class Track:
         self.name, self.config = name, config
         self.arms, self.resources = list(problem.arm_names), list(problem.resource_names)
         self.exponents = grid_exponents(problem)
-        self.state, self.retired = "active", set[int]()
+        self.state, self.retired = "watching" if config.watch else "active", set[int]()
         self.seq = self.first = self.at = self.opened_at = self.number = 0
         self.told = self.expired = self.late = self.overruns = self.skipped = self.lost = 0
         self.reward = 0.0
@@ -169,6 +170,7 @@ class Track:
         self.chosen = [0] * len(self.arms)  # decisions by arm
         self.shown: dict[int, Shown] = {}
         self.rounds_left: tuple[int, int] | None = None  # as revised, and at which decision
+        self.shadow = Shadow(len(self.arms), len(self.resources))  # what was observed while it watched
         self._factors = [grid_factors(k) for k in self.exponents]
         self._detectors: dict[int, Detector] = {}
         self._latest: dict[int, deque[list[float]]] = {}
@@ -331,9 +333,18 @@ class Track:
     def _arm_added(self, event: journal.ArmAdded) -> None:
         self.arms.append(event.name)
         self.chosen.append(0)
+        self.shadow.add_arm()
 
     def _arm_offered(self, event: journal.ArmOffered) -> None:
         (self.retired.discard if event.offered else self.retired.add)(event.arm)
+
+    def _observed(self, event: journal.Observed) -> None:
+        outcomes = [event.reward, *event.costs]
+        self.shadow.observe(event.arm, event.probability, outcomes)
+        self._latest.setdefault(event.arm, deque(maxlen=LATEST)).append(outcomes)
+
+    def _studied(self, event: journal.Studied) -> None:
+        self.shadow.study(event.mix or [])
 
     def _state_changed(self, event: journal.StateChanged) -> None:
         self.state = "draining" if event.state == "closed" else event.state
@@ -357,6 +368,8 @@ TAKE: Final[dict[type, Any]] = {
     journal.Renewed: Track._renewed,
     journal.ArmAdded: Track._arm_added,
     journal.ArmOffered: Track._arm_offered,
+    journal.Observed: Track._observed,
+    journal.Studied: Track._studied,
     journal.StateChanged: Track._state_changed,
     journal.Revised: Track._revised,
 }

@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from driftsack.service import messages as ms
 from driftsack.service.amounts import text_of
+from driftsack.service.dashboard import apprentice
 from driftsack.service.dashboard.drift import Sample
 from driftsack.service.dashboard.figures import share_of
 from driftsack.service.dashboard.plan import Planned, planned
@@ -78,6 +80,19 @@ def interval(sample: Sample) -> str:
     if sample.size == 0:
         return "no outcome yet"
     return number(sample.mean) if sample.size == 1 else f"{number(sample.mean)} ± {number(WIDE * sample.error, 2)}"
+
+
+def span(mean: ms.Interval | None) -> str:
+    """A mean with its 95% interval.
+
+    >>> span(ms.Interval(0.5, 0.4, 0.6)), span(ms.Interval(1e-17, 1e-17, 1e-17)), span(None)
+    ('0.5 ± 0.1', '0', '')
+    """
+    if mean is None:
+        return ""
+    if mean.low == mean.high:
+        return number(round(mean.mean, 12))
+    return f"{number(mean.mean)} ± {number(mean.high - mean.mean, 2)}"
 
 
 def bars(track: Track) -> list[BudgetBar]:
@@ -229,6 +244,7 @@ def details(track: Track, done: bool) -> dict[str, Any]:
         "updated": when(track.at),
         "seq": track.seq,
         "policy": str(track.config.policy.get("policy", "")),
+        "apprentice": apprentice.shown(track, span),
     }
 
 

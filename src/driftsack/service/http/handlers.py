@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from driftsack.service import explain, export, views
 from driftsack.service import messages as ms
+from driftsack.service.dashboard.apprentice import apprentice
 from driftsack.service.http.context import Context
 from driftsack.service.http.keyring import new_key
 from driftsack.service.metrics import exposition
@@ -65,6 +66,18 @@ async def settle(context: Context) -> ms.Settled:
 async def exchange(context: Context) -> ms.Exchanged:
     """Tell many outcomes and ask for many decisions."""
     return await context.keeper.exchange(context.campaign, context.body, context.caller())
+
+
+async def observe(context: Context) -> ms.Noted:
+    """Say what the user's own rule did."""
+    return await context.submit()  # type: ignore[no-any-return]
+
+
+async def read_apprentice(context: Context) -> ms.Apprentice:
+    """What the campaign would have chosen and earned while it watched."""
+    await context.owned()
+    track, _ = await context.service.watcher.track(context.campaign)
+    return apprentice(track)
 
 
 async def list_decisions(context: Context) -> ms.Page:

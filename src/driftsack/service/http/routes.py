@@ -58,6 +58,8 @@ ROUTES: Final = (
     Route("POST", DECISION + "/extend", "decide", handlers.settle, ms.Settled, ms.Extend),
     Route("POST", DECISION + "/forfeit", "decide", handlers.settle, ms.Settled, ms.Forfeit),
     Route("POST", CAMPAIGN + "/exchange", "decide", handlers.exchange, ms.Exchanged, ms.Exchange, limit=LARGE_LIMIT),
+    Route("POST", CAMPAIGN + "/observations", "decide", handlers.observe, ms.Noted, ms.Observe),
+    Route("GET", CAMPAIGN + "/apprentice", "read", handlers.read_apprentice, ms.Apprentice),
     Route("GET", CAMPAIGN + "/budgets", "read", handlers.read_budgets, ms.Budgets),
     Route("POST", CAMPAIGN + "/grants", "operate", handlers.change, ms.Budgets, ms.Grant),
     Route("GET", CAMPAIGN + "/arms", "read", handlers.read_arms, ms.Arms),

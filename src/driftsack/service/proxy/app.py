@@ -25,6 +25,7 @@ SKIPPED: Final = {
     "policy": (429, "the campaign saves its budget and skips this request."),
     "horizon": (429, "the campaign has made all its decisions."),
     "paused": (503, "the campaign is paused."),
+    "watching": (503, "the campaign only watches; switch it on first."),
 }
 log = logging.getLogger("driftsack.proxy")
 
