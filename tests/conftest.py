@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +16,12 @@ settings.load_profile("fixed")
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPostgres]:
-    """A real PostgreSQL server, from a wheel."""
-    server = LocalPostgres(tmp_path_factory.mktemp("postgres"))
-    yield server
-    server.remove()
+def postgres() -> Iterator[LocalPostgres]:
+    """A real PostgreSQL server, from a wheel; not in pytest's folder, which other runs of pytest tidy up."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        server = LocalPostgres(Path(folder))
+        yield server
+        server.remove()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
