@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import driftsack as ds
+from driftsack.cli import app
 from driftsack.core.errors import SettingError
 
 ROWS = 2_000
@@ -90,6 +92,24 @@ def test_a_horizon_too_short_to_learn_is_recognised() -> None:
     assert advice.context.worth.pays
     assert advice.by_context is None
     assert "did not earn more than" in advice.summary
+
+
+def test_a_plan_that_gains_more_by_its_timing_is_kept() -> None:
+    found = where_it_matters().context
+    assert found is not None
+    assert found.needed == 1.0  # no plan took part
+    assert not found._replace(needed=found.ratio).pays
+    assert found._replace(needed=found.ratio - 0.01).pays
+
+
+def test_the_command_uses_contexts(tmp_path: Path) -> None:
+    log_of(0.4).write(tmp_path / "log.csv")
+    options = ["--budget", str(BUDGET), "--worlds", "1", "--trials", "1", "--no-plans", "--json"]
+    outputs = ["--out", str(tmp_path / "a.html"), "--learner", str(tmp_path / "a.learner")]
+    result = CliRunner().invoke(app, ["advise", str(tmp_path / "log.csv"), *options, *outputs])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["context"]["pays"]
+    assert ds.Learner.load(tmp_path / "a.learner").problem.encoder is not None
 
 
 def test_without_propensities_it_says_why_contexts_are_not_used() -> None:

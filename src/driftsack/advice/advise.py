@@ -155,7 +155,9 @@ def advise(
         shifted=_with_shifted_timing((recommended, steady), judged, trials, seed),
         periods=course.periods,
         overshoots=standings.overshoots,
-        context=None if rows is None else context_advice(rows, amounts, rounds, course.fit.noise, steady, trials, seed),
+        context=None
+        if rows is None
+        else context_advice(rows, amounts, rounds, course.fit.noise, recommended, steady, trials, seed),
     )
     progress("computing the value of budget", 1, 1)
     return advice

@@ -2,7 +2,8 @@
 
 Two things must hold before such a policy is recommended: the 95% interval of what a plan gains by seeing the contexts
 is above 0, on rows of the log that it was not made from; and the policy, which has to learn first, earned more than the
-best policy without contexts in simulations on an instance fitted to the log.
+best policy without contexts in simulations on an instance fitted to the log. That instance does not drift, so if a plan
+is the best policy without contexts, what it gains by its timing is added to what must be exceeded.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ class ContextAdvice(NamedTuple):
         features: Names of the features.
         worth: What they are worth over the horizon; None if the log cannot tell.
         reason: Why the log cannot tell; empty if it can.
-        ratio: What the contextual policy earned in simulations, over what the best one without contexts earned; 1 if it
-            was not simulated, because contexts are not worth anything.
+        ratio: What the contextual policy earned in simulations, over what the best one without contexts and plans
+            earned; 1 if it was not simulated, because contexts are not worth anything.
+        needed: What the ratio must exceed: the share of the optimum that the best policy without contexts earned, over
+            that of the best one without plans.
         policy: The contextual policy.
         problem: The problem with its features.
     """
@@ -43,13 +46,14 @@ class ContextAdvice(NamedTuple):
     worth: LoggedContextValue | None
     reason: str
     ratio: float
+    needed: float
     policy: Policy
     problem: Problem
 
     @property
     def pays(self) -> bool:
         """Whether the contextual policy is recommended."""
-        return self.worth is not None and self.worth.pays and self.ratio > 1.0
+        return self.worth is not None and self.worth.pays and self.ratio > self.needed
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -59,13 +63,21 @@ class ContextAdvice(NamedTuple):
             "worth": worth,
             "reason": self.reason,
             "ratio": self.ratio,
+            "needed": self.needed,
             "pays": self.pays,
             "policy": self.policy.to_spec(),
         }
 
 
 def context_advice(
-    log: Log, budget: Sequence[float], horizon: int, noise: str, blind: Standing, trials: int, seed: int
+    log: Log,
+    budget: Sequence[float],
+    horizon: int,
+    noise: str,
+    best: Standing,
+    steady: Standing,
+    trials: int,
+    seed: int,
 ) -> ContextAdvice | None:
     """Estimate what the contexts of a log are worth and, if anything, simulate a policy that uses them.
 
@@ -74,7 +86,8 @@ def context_advice(
         budget: Budget of each resource for ``horizon`` rounds.
         horizon: The number of rounds.
         noise: The noise of the outcomes.
-        blind: The best policy without contexts.
+        best: The best policy without contexts.
+        steady: The best one among them that does not plan.
         trials: Trials of both policies.
         seed: Seed.
 
@@ -100,10 +113,11 @@ def context_advice(
     if worth is not None and worth.pays:
         world = _fitted(log, problem, noise, seed)
         earned, other = (
-            simulate(world, one, trials=trials, seed=seed).reward.mean() for one in (policy, blind.candidate.policy)
+            simulate(world, one, trials=trials, seed=seed).reward.mean() for one in (policy, steady.candidate.policy)
         )
         ratio = float(earned / other) if other > 0 else 1.0 + float(earned > 0)
-    return ContextAdvice(log.features.inputs, worth, reason, ratio, policy, problem)
+    needed = best.share / steady.share if steady.share > 0 else 1.0
+    return ContextAdvice(log.features.inputs, worth, reason, ratio, max(needed, 1.0), policy, problem)
 
 
 def _fitted(log: Log, problem: Problem, noise: str, seed: int) -> ContextualInstance:

@@ -127,7 +127,7 @@ def context_text(advice: Advice) -> str:
     if not found.pays:
         return (
             f"{names} {finding}. But a policy has to learn how to use them, and in simulations over this horizon "
-            f"{type(found.policy).__name__} did not earn more than {advice.steady.candidate.name}."
+            f"{type(found.policy).__name__} did not earn more than {advice.recommended.candidate.name}."
         )
     return (
         f"{names} {finding}. Recommended policy: {type(found.policy).__name__}, which decides by them and earned "

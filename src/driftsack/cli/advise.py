@@ -147,7 +147,8 @@ def advise(
     """Analyse a log: whether it drifts, whether that matters, which policy to use, and what more budget is worth.
 
     The log has one row per round, in any units. Its columns are time, arm (empty if skipped), reward, one for each
-    resource and, if known, propensity; name them if they are called otherwise.
+    resource and, if known, propensity; name them if they are called otherwise. Features of requests are in columns
+    that begin with context_.
 
     Example: driftsack advise log.csv --budget 500 --budget 800 --horizon 10000
 

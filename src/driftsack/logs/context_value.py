@@ -3,12 +3,13 @@ r"""What contexts are worth on a log: what the best rule that sees them earns mo
 The optimum of means that were estimated from a log is biased upwards, and the more features, the more. So the rows are
 divided into folds. For each fold, the fluid problem with contexts (:mod:`driftsack.benchmarks.lp_contextual`) and the
 one without are solved with means predicted from the other folds, and both plans are evaluated on the outcomes of the
-fold by the doubly robust estimator. A plan whose costs exceed the budget ends early, so it is worth
+fold by the doubly robust estimator. Each plan has prices :math:`q`, at which it pays for what it spends beyond the
+budget, and is paid for what it leaves of it, so a round of it is worth
 
-.. math:: \hat r \min\Bigl(1, \min_j \frac{b_j}{\hat c_j}\Bigr)
+.. math:: \hat r + q^\top (b - \hat c).
 
-a round. The interval is that of the difference if the means of the scores are normal with their empirical covariance.
-It holds for rules whose means are linear in the features, and for plans that do not follow drift.
+This is a mean over rows, so the difference of two plans has a normal interval. It holds for plans whose means are
+linear in the features and that do not follow drift.
 """
 
 from __future__ import annotations
@@ -24,15 +25,25 @@ from driftsack.core.contextual import ContextualInstance
 from driftsack.core.errors import CannotAnswerError
 from driftsack.core.names import Amounts
 from driftsack.core.problem import Problem
-from driftsack.core.seeding import generator
 from driftsack.logs.doubly_robust import FOLDS, check_support, row_scores
 from driftsack.logs.evaluation import MIN_SAMPLE_SIZE, full_problem
 from driftsack.logs.log import Log
 from driftsack.logs.outcome_model import cross_fitted, draw_folds, known_contexts
 
-DRAWS: Final = 4_000  # of the means of scores
-LEVELS: Final = (0.025, 0.975)
+QUANTILE: Final = 1.96  # of the standard normal distribution: an interval of 95%
 TOLERANCE: Final = 1e-6  # of the optima, far below the errors of the means
+
+
+class Plan(NamedTuple):
+    """What to play in each row, and the prices behind it.
+
+    Attributes:
+        shares: (n, m) Probabilities of the arms.
+        prices: (n, d) Reward per unit of each resource.
+    """
+
+    shares: Floats
+    prices: Floats
 
 
 class LoggedContextValue(NamedTuple):
@@ -81,21 +92,17 @@ def value_of_context(
     rate = np.asarray(problem.budget) / rounds
     fold = draw_folds(len(log), folds, seed)
     predictions = cross_fitted(log, fold)
-    plans = _plans(log, problem, rate, fold, predictions)
-    if log.table is None:
-        for plan in plans:
-            check_support(log, plan)
-    scores = np.concatenate([row_scores(log, plan, predictions) for plan in plans], axis=1)
-    means, covariance = scores.mean(axis=0), np.cov(scores, rowvar=False) / len(log)
-    drawn = generator(seed).multivariate_normal(means, covariance, size=DRAWS, method="eigh")
-    earned, others = _earned(means[None], rate)[0], _earned(drawn, rate)
-    low, high = np.quantile(others[:, 0] - others[:, 1], LEVELS)
-    return LoggedContextValue(*(float(rounds * part) for part in (earned[0], earned[1], low, high)))
+    seeing, blind = (
+        _row_values(log, plan, rate, predictions) for plan in _plans(log, problem, rate, fold, predictions)
+    )
+    gain, error = (seeing - blind).mean(), (seeing - blind).std(ddof=1) / np.sqrt(len(log))
+    values = (seeing.mean(), blind.mean(), gain - QUANTILE * error, gain + QUANTILE * error)
+    return LoggedContextValue(*(float(rounds * one) for one in values))
 
 
-def _plans(log: Log, problem: Problem, rate: Floats, fold: Ints, predictions: Floats) -> tuple[Floats, Floats]:
-    """(n, m) twice: plans with and without contexts, each row's made without the outcomes of its fold."""
-    seeing, blind = np.zeros(predictions.shape[:2]), np.zeros(predictions.shape[:2])
+def _plans(log: Log, problem: Problem, rate: Floats, fold: Ints, predictions: Floats) -> tuple[Plan, Plan]:
+    """Plans with and without contexts, each row's made without the outcomes of its fold."""
+    seeing, blind = (Plan(np.zeros(predictions.shape[:2]), np.zeros((len(log), len(rate)))) for _ in range(2))
     for k in range(int(fold.max()) + 1):
         own = fold == k
         world = ContextualInstance.by_table(
@@ -107,14 +114,16 @@ def _plans(log: Log, problem: Problem, rate: Floats, fold: Ints, predictions: Fl
             cost_max=problem.cost_max,
         )
         best = value_of_context_of_instance(world, TOLERANCE)
-        seeing[own], blind[own] = np.asarray(best.with_context.plan), np.asarray(best.without.plan)
-    return np.clip(seeing, 0.0, 1.0), np.clip(blind, 0.0, 1.0)
+        for plan, found in ((seeing, best.with_context), (blind, best.without)):
+            plan.shares[own] = np.clip(np.asarray(found.plan), 0.0, 1.0)
+            plan.prices[own] = np.where(rate > 0, np.asarray(found.prices), 0.0)  # nothing of the others is spent
+    return seeing, blind
 
 
-def _earned(means: Floats, rate: Floats) -> Floats:
-    """(r, 2) What both plans earn a round, from (r, 2 (1 + d)) mean rewards and costs."""
-    pairs = means.reshape(len(means), 2, 1 + len(rate))
-    costs = pairs[:, :, 1:]
-    lasts = np.divide(rate, costs, out=np.full_like(costs, np.inf), where=costs > 0)
-    earned: Floats = pairs[:, :, 0] * np.minimum(lasts.min(axis=2), 1.0)
-    return earned
+def _row_values(log: Log, plan: Plan, rate: Floats, predictions: Floats) -> Floats:
+    """(n,) Estimates of what each round of a plan is worth."""
+    if log.table is None:
+        check_support(log, plan.shares)
+    scores = row_scores(log, plan.shares, predictions)
+    values: Floats = scores[:, 0] + (plan.prices * (rate - scores[:, 1:])).sum(axis=1)
+    return values

@@ -121,7 +121,7 @@ class Log:
         Args:
             budget: Budget for ``horizon`` rounds, one number for all resources or one for each, in order or by name.
             horizon: Rounds that the budget is for. Default: those of the log.
-            seed: Seed of the folds and of the interval.
+            seed: Seed of the folds.
 
         Returns:
             What both plans earn over the horizon, and the 95% interval of the difference.
