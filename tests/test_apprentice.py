@@ -19,8 +19,7 @@ from driftsack.game.state_tree import arrays
 from driftsack.logs import read
 from driftsack.service import journal
 from driftsack.service import messages as ms
-from driftsack.service.apprentice import BATCH, teach
-from driftsack.service.book import Seen
+from driftsack.service.apprentice import BATCH, Past
 from driftsack.service.campaign import Campaign
 from driftsack.service.config import Refill
 from driftsack.service.dashboard.apprentice import apprentice, verdict
@@ -253,8 +252,16 @@ def test_it_knows_what_a_learner_knows_that_was_taught_the_whole_log(policy: dic
     known = arrays(desk.campaign.learner.state)
     for rows, same in ((seen, True), (seen[:-7], False)):
         learner = config.recipe(config.problem()).start(config.problem(), seed=config.seed, safe=True)
-        past = [Seen(desk.campaign.arms[row.arm], row.reward, [0.02], row.probability, 0) for row in rows]
-        teach(learner, past)
+        learner.teach(
+            Past(
+                ("small", "large"),
+                ("usd",),
+                np.array([row.arm == "large" for row in rows], dtype=np.int32),
+                np.array([row.reward for row in rows]),
+                np.full((len(rows), 1), 0.02),
+                np.array([row.probability for row in rows]),
+            )
+        )
         twin = arrays(learner.state)
         assert all(np.array_equal(known[name], twin[name], equal_nan=True) for name in known) == same
 
