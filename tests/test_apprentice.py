@@ -397,10 +397,12 @@ def test_the_page_shows_it_and_switches_it_on(live: Live) -> None:
     assert "only learnt from" in text
     assert "act-switch-on" in text
     assert "act-pause" not in text
+    assert "charts" not in text  # there is nothing to draw yet
     assert "cannot watch again" in admin.get(f"{page}/act/switch-on").text
     assert admin.submit(f"{page}/act/switch-on").status == 303
     text = admin.get(page).text
     assert "What it saw while it watched" in text
+    assert "charts.js" in text
     assert "act-pause" in text
     live.open("plain")
     assert "watched" not in admin.get("/campaigns/plain").text
