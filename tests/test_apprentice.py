@@ -15,10 +15,11 @@ import pytest
 import driftsack as ds
 from driftsack.client import AsyncClient, Client, ServiceError
 from driftsack.core.errors import CannotAnswerError
+from driftsack.game.state_tree import arrays
 from driftsack.logs import read
 from driftsack.service import journal
 from driftsack.service import messages as ms
-from driftsack.service.apprentice import BATCH
+from driftsack.service.apprentice import BATCH, Past
 from driftsack.service.campaign import Campaign
 from driftsack.service.config import Refill
 from driftsack.service.dashboard.apprentice import apprentice, verdict
@@ -237,6 +238,46 @@ def test_it_is_switched_on_with_what_it_learnt_and_its_whole_budget() -> None:
     assert first_choices(ignorant) < 0.8
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [{"policy": "Adaptive"}, {"policy": "SlidingWindowUCB", "windows": [50, 50]}, {"policy": "LagrangeBwK"}],
+)
+def test_it_knows_what_a_learner_knows_that_was_taught_the_whole_log(policy: dict[str, Any]) -> None:
+    """Batches, copies that are asked, and the switch change nothing; a learner that was taught one less differs."""
+    config, rule = small(**{**ADAPTIVE, "policy": policy}), Rule()
+    desk, seen = Desk(config), [rule.observation() for _ in range(2 * BATCH + 7)]
+    for observation in seen:
+        desk.do(observation)
+    desk.do(ms.Patch(state="active"))
+    known = arrays(desk.campaign.learner.state)
+    for rows, same in ((seen, True), (seen[:-7], False)):
+        learner = config.recipe(config.problem()).start(config.problem(), seed=config.seed, safe=True)
+        learner.teach(
+            Past(
+                ("small", "large"),
+                ("usd",),
+                np.array([row.arm == "large" for row in rows], dtype=np.int32),
+                np.array([row.reward for row in rows]),
+                np.full((len(rows), 1), 0.02),
+                np.array([row.probability for row in rows]),
+            )
+        )
+        twin = arrays(learner.state)
+        assert all(np.array_equal(known[name], twin[name], equal_nan=True) for name in known) == same
+
+
+def test_a_campaign_with_a_period_watches_too() -> None:
+    desk = Followed(**{**ADAPTIVE, "horizon": None, "period": 86400})
+    for _ in range(4 * BATCH):
+        watch(desk, 1, Rule(seed=desk.campaign.book.observed))
+        desk.wait(10)
+    desk.commit()
+    shares = [row.would for row in apprentice(desk.track).shares]
+    assert sum(share or 0.0 for share in shares) > 0.5
+    desk.do(ms.Patch(state="active"))
+    assert desk.do(ms.Ask()).decision == 1
+
+
 def test_observations_are_checked() -> None:
     desk = Desk(small(**ADAPTIVE))
     with pytest.raises(Refusal, match="the arms are"):
@@ -356,10 +397,12 @@ def test_the_page_shows_it_and_switches_it_on(live: Live) -> None:
     assert "only learnt from" in text
     assert "act-switch-on" in text
     assert "act-pause" not in text
+    assert "charts" not in text  # there is nothing to draw yet
     assert "cannot watch again" in admin.get(f"{page}/act/switch-on").text
     assert admin.submit(f"{page}/act/switch-on").status == 303
     text = admin.get(page).text
     assert "What it saw while it watched" in text
+    assert "charts.js" in text
     assert "act-pause" in text
     live.open("plain")
     assert "watched" not in admin.get("/campaigns/plain").text

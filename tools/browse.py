@@ -9,6 +9,7 @@ axe-playwright-python and the machine's Chromium; ``make browse`` installs the f
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
 import sys
@@ -21,9 +22,11 @@ from typing import Any
 from driftsack.client import Client
 from driftsack.service.demo.show import CAMPAIGN, open_campaign
 from driftsack.service.demo.traffic import Week
+from driftsack.service.demo.week import GOOD, answer
 
 WIDTHS = ((1280, 900), (390, 844))
 REQUESTS = 9600
+OBSERVATIONS = 1200
 FIRST_PAINT = 1000  # milliseconds
 SOAK_EVENTS = 100_000
 SOAK_GROWTH = 1.2
@@ -90,12 +93,25 @@ class Driver:
             self.faults.append(what)
 
 
-def look(driver: Driver, shots: Path) -> None:
-    """Save every page in both themes and at both widths."""
+def watch(driver: Driver) -> dict[str, str]:
+    """Let a campaign watch a rule that mostly uses one model; return its page."""
+    open_campaign(driver.url, driver.key, REQUESTS, "apprentice", watch=True)
+    rng, (usual, *others) = random.Random(0), list(GOOD)  # noqa: S311
+    with Client(driver.url, driver.key, "apprentice") as client:
+        for _ in range(OBSERVATIONS):
+            is_usual = rng.random() < 0.6  # noqa: PLR2004
+            arm, probability = (usual, 0.6) if is_usual else (rng.choice(others), 0.4 / len(others))
+            found = answer(arm, 0.0, rng)
+            client.observe(arm, found.reward, found.costs, probability)
+    return {"apprentice": "/campaigns/apprentice"}
+
+
+def look(driver: Driver, shots: Path, pages: dict[str, str]) -> None:
+    """Save pages in both themes and at both widths."""
     for theme in ("light", "dark"):
         for width, height in WIDTHS:
             page = driver.page(theme, width, height)
-            for name, path in PAGES.items():
+            for name, path in pages.items():
                 page.goto(driver.url + path)
                 if name == "campaign":
                     page.wait_for_selector(".u-over")
@@ -109,13 +125,13 @@ def look(driver: Driver, shots: Path) -> None:
             page.context.close()
 
 
-def check_with_axe(driver: Driver) -> None:
+def check_with_axe(driver: Driver, pages: dict[str, str]) -> None:
     """Let axe look for what hinders people with a screen reader or without a mouse."""
     from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415  (not a dependency)
 
     for theme in ("light", "dark"):
         page = driver.page(theme)
-        for name, path in {**PAGES, "login": "/open"}.items():
+        for name, path in pages.items():
             page.goto(driver.url + path)
             page.wait_for_timeout(200)
             found = Axe().run(page).response["violations"]
@@ -230,9 +246,12 @@ def main(shots: Path) -> int:
                 options = ["--no-sandbox", "--disable-background-networking", "--enable-precise-memory-info"]
                 browser = play.chromium.launch(executable_path=chromium, args=options)
                 driver = Driver(browser, url, key)
-                look(driver, shots)
-                check_with_axe(driver)
+                look(driver, shots, PAGES)
+                check_with_axe(driver, {**PAGES, "login": "/open"})
                 act(driver)
+                watching = watch(driver)
+                look(driver, shots, watching)
+                check_with_axe(driver, watching)
                 soak(driver)
                 lose_connection(driver, service)
                 browser.close()

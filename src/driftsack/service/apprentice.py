@@ -20,7 +20,8 @@ from driftsack.policies.learner import Learner
 from driftsack.service.book import Seen
 
 BATCH: Final = 32  # observations that are learnt at once: a copy of a learner takes milliseconds
-LOOKS: Final = 16  # choices of a copy whose mean is taken, since policies draw their plans at random
+LOOKS: Final = 16  # the latest choices of a copy, whose mean is taken, since policies draw their plans at random
+SECOND: Final = 1000
 
 
 class Past(NamedTuple):
@@ -56,23 +57,24 @@ def teach(learner: Learner, seen: list[Seen]) -> None:
     )
 
 
-def choices(learner: Learner, at: float | None) -> list[float]:
+def choices(learner: Learner, times: list[int]) -> list[float]:
     """Return with which probabilities a learner would choose each arm now.
 
     Args:
         learner: The learner, which is not changed.
-        at: The time in seconds, if its problem has a period.
+        times: When requests would come, in milliseconds: a problem with a period estimates their number from that.
 
     Returns:
-        (m,) the mean of the mixes of its next choices; what is left of 1 is the probability to skip.
+        (m,) the mean of the mixes of its choices; what is left of 1 is the probability to skip.
     """
+    timed = learner.problem.period is not None
     mixes = []
     with warnings.catch_warnings(), contextlib.suppress(HorizonReachedError, BudgetExhaustedError):
         warnings.simplefilter("ignore")  # about the copy, which nobody uses
         copy = Learner.from_bytes(learner.to_bytes())
-        for _ in range(LOOKS):
-            decision = copy.ask(at=at)
+        for at in times:
+            decision = copy.ask(at=at / SECOND if timed else None)
             mixes.append(decision.mix)
             if not decision.skipped:
                 copy.cancel(decision)
-    return np.mean(mixes, axis=0).tolist() if mixes else [0.0] * learner.problem.arms
+    return np.mean(mixes[-LOOKS:], axis=0).tolist() if mixes else [0.0] * learner.problem.arms

@@ -97,12 +97,14 @@ class Seen(msgspec.Struct, array_like=True):
         reward: What that earned.
         costs: (d,) what it cost.
         probability: With which probability the arm was chosen; None if that is not known.
+        at: When, in milliseconds since 1970.
     """
 
     arm: int
     reward: float
     costs: list[float]
-    probability: float | None = None
+    probability: float | None
+    at: int
 
 
 class Book(msgspec.Struct):

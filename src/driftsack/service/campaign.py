@@ -592,14 +592,14 @@ class Campaign:
 
     def _observed(self, event: journal.Observed) -> ms.Noted:
         self.book.observed += 1
-        self.book.unlearnt.append(Seen(event.arm, event.reward, event.costs, event.probability))
+        self.book.unlearnt.append(Seen(event.arm, event.reward, event.costs, event.probability, event.at))
         return ms.Noted(self.book.observed)
 
     def _studied(self, event: journal.Studied) -> None:
+        seen = self.book.unlearnt
         self._learn_observations()
         if event.mix is None:
-            at = event.at / SECOND if self.problem.period is not None else None
-            event.mix = apprentice.choices(self.learner, at)
+            event.mix = apprentice.choices(self.learner, [event.at + each.at - seen[0].at for each in seen])
 
     def _learn_observations(self) -> None:
         apprentice.teach(self.learner, self.book.unlearnt)

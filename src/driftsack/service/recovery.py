@@ -108,7 +108,9 @@ def rehearse(campaign: Campaign) -> Campaign:
         decision = copy.ask(at=None if problem.period is None else campaign.book.at / 1000)
         copy.tell(decision, 0.0, [0.0] * problem.resources)
         if campaign.book.state == "watching":
-            apprentice.teach(copy, [Seen(0, 0.0, [0.0] * problem.resources)])
+            now = campaign.book.at
+            apprentice.teach(copy, [Seen(0, 0.0, [0.0] * problem.resources, None, now)])
+            apprentice.choices(copy, [now])
     return campaign
 
 

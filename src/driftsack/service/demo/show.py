@@ -18,9 +18,9 @@ from driftsack.service.server import Settings, serve
 CAMPAIGN: Final = "assistant"
 
 
-def open_campaign(url: str, key: str, requests: int) -> None:
+def open_campaign(url: str, key: str, requests: int, name: str = CAMPAIGN, watch: bool = False) -> None:
     """Open the campaign of the demonstration."""
-    body = json.dumps({"name": CAMPAIGN, "config": settings(requests)}).encode()
+    body = json.dumps({"name": name, "config": {**settings(requests), "watch": watch}}).encode()
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     request = urllib.request.Request(f"{url}/v1/campaigns", body, headers)  # noqa: S310
     with urllib.request.urlopen(request, timeout=120) as response:  # noqa: S310
