@@ -166,6 +166,13 @@ def test_amounts_that_would_lose_money_are_refused(amount: str | int) -> None:
     assert desk.budget().spent == "0"
 
 
+def test_a_cap_that_the_ledger_cannot_hold_limits_nothing() -> None:
+    """Found by generated sequences: it was answered with an error of the service."""
+    desk = Desk()
+    assert desk.ask(caps={"usd": "26705392"}).reserved == {"usd": "0.1"}
+    assert desk.ask(caps={"usd": "0.04"}).reserved == {"usd": "0.04"}
+
+
 def test_a_float_is_no_amount() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"reward": 1, "costs": {"usd": 0.02}}', type=ms.Tell)

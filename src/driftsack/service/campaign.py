@@ -254,12 +254,17 @@ class Campaign:
         if book.pending >= MOST_PENDING:
             raise Refusal("too-many-pending", f"{MOST_PENDING:,} decisions wait for an outcome; tell them first.", 1)
         offered = None if command.open is None else [self.arm_number(name) for name in command.open]
-        caps = None if command.caps is None else self._amounts(command.caps, "caps", partial=True)
+        caps = None if command.caps is None else self._caps(command.caps)
         if not self._any_fits(offered, caps):
             return skipped("budget")
         lease = command.lease or self.config.lease
         until = common["tick"] + lease * SECOND
         return journal.Asked(number=book.number + 1, until=until, open=offered, caps=caps, **common)
+
+    def _caps(self, given: dict[str, Any]) -> list[float | None]:
+        """(d,) the caps that matter: one of ``cost_max`` or more limits nothing, and the ledger may not hold it."""
+        pairs = zip(self._amounts(given, "caps", partial=True), self.problem.cost_max, strict=True)
+        return [None if cap is None or cap >= most else cap for cap, most in pairs]
 
     def _any_fits(self, offered: list[int] | None, caps: list[float | None] | None) -> bool:
         """Whether the budgets cover the worst case of an arm."""
