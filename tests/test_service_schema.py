@@ -115,10 +115,9 @@ def test_sequences_of_requests_get_documented_answers(tmp_path: Path) -> None:
     """Decisions are asked for, and told, cancelled, extended, forfeited and explained."""
     with serving(str(tmp_path / "s.db")) as live:
         live.app.service.keyring._failures = Bucket(1e9)
-        seen = attack_in_sequences(live, 40)
+        seen = attack_in_sequences(live, 100)
     done = {label.rpartition("/")[2] for label, status in seen if status == 200}
-    assert "decisions" in done
-    assert len(done & {"tell", "cancel", "extend", "forfeit", "why"}) >= 3
+    assert done >= {"decisions", "tell", "cancel", "extend", "forfeit", "why"}
     assert max(status for _, status in seen) < 500
 
 

@@ -31,7 +31,7 @@ FIRST_PAINT = 1000  # milliseconds
 SOAK_EVENTS = 100_000
 SOAK_GROWTH = 1.2
 HERE = f"/campaigns/{CAMPAIGN}"
-PAGES = {"campaigns": "/", "campaign": HERE, "decision": f"{HERE}/decisions/1500", "act": f"{HERE}/act/grant"}
+PAGES = {"campaigns": "/", "campaign": HERE, "decision": f"{HERE}/decisions/2500", "act": f"{HERE}/act/grant"}
 PAGES |= {"keys": "/keys", "new-key": "/keys/create", "audit": "/audit"}
 PAINT = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1"
 WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"

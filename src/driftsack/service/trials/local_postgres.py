@@ -55,7 +55,7 @@ class LocalPostgres:
         """Stop the server and start it again.
 
         Args:
-            immediate: Whether it is stopped without a word, as in a crash.
+            immediate: Whether it is stopped without a shutdown, as in a crash.
         """
         self._control("stop", "-m", "immediate" if immediate else "fast")
         self._server.ensure_postgres_running()

@@ -94,7 +94,7 @@ class Process:
         resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill the process (SIGKILL)."""
         self._process.kill()
         self._process.wait()
 
