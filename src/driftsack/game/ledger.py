@@ -161,10 +161,10 @@ def charge(ledger: Ledger, costs: Floats) -> None:
 @kernel
 def charge_or_stop(ledger: Ledger, costs: Floats, overshoot: Floats) -> bool:
     """The stop rule: charge a round, or return False and write by how much it would exceed each budget."""
-    charge(ledger, costs)
     breaks = False
     for j in range(costs.size):
-        breaks = breaks or ledger.charged[j] > ledger.granted[j]
+        add_cost(ledger, j, units_of_cost(ledger, j, costs[j]), costs[j])
+        breaks |= ledger.charged[j] > ledger.granted[j]
     if not breaks:
         return True
     for j in range(costs.size):
