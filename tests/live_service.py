@@ -13,11 +13,10 @@ from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
-import uvicorn
 
 from driftsack.service.http.app import Application
 from driftsack.service.http.keyring import Keyring
-from driftsack.service.server import Server, Settings, application
+from driftsack.service.server import Server, Settings, application, server_config
 from driftsack.service.store import open_store
 from tests.campaigns import small
 
@@ -64,7 +63,7 @@ def serving(address: str, wrap: Callable[[Any], Any] | None = None, **settings: 
         port = listener.getsockname()[1]
         key = Keyring(store).first_key() or ""
         app = application(store, Settings(**settings), port)
-        config = uvicorn.Config(app if wrap is None else wrap(app), log_level="error", lifespan="on")
+        config = server_config(app if wrap is None else wrap(app), Settings(log_level="error", **settings))
         server = Server(config, app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

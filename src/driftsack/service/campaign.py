@@ -146,6 +146,7 @@ class Campaign:
             [whole_units(most, k, up=True) for most, k in zip(column, self.exponents, strict=True)]
             for column in problem.cost_max_by_arm.T.tolist()
         ]
+        self._dearest = [max(row) for row in zip(*self.worst, strict=True)]
 
     @property
     def problem(self) -> Problem:
@@ -267,15 +268,24 @@ class Campaign:
         return [None if cap is None or cap >= most else cap for cap, most in pairs]
 
     def _any_fits(self, offered: list[int] | None, caps: list[float | None] | None) -> bool:
-        """Whether the budgets cover the worst case of an arm."""
+        """Whether the budgets cover the worst case of some arm that is offered; usually they cover all."""
         retired = self.book.retired
+        if offered is None and len(retired) < len(self.worst) and self._covers(self._dearest):
+            return True
         arms = range(len(self.worst)) if offered is None else offered
         return any(arm not in retired and self.fits(arm, caps) for arm in arms)
 
     def fits(self, arm: int, caps: list[float | None] | None) -> bool:
         """Whether the budgets cover the worst case of an arm."""
+        return self._covers(self._most(arm, caps))
+
+    def _covers(self, units: list[int]) -> bool:
+        """Whether the budgets cover amounts in grid units."""
         account = self.book.account
-        return all(units <= account.free(j) for j, units in enumerate(self._most(arm, caps)))
+        for granted, spent, reserved, most in zip(account.granted, account.spent, account.reserved, units, strict=True):
+            if most > granted - spent - reserved:
+                return False
+        return True
 
     def _most(self, arm: int, caps: list[float | None] | None) -> list[int]:
         """(d,) the most that an arm may cost, in grid units."""

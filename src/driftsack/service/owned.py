@@ -15,6 +15,8 @@ from driftsack.service.recovery import snapshot_of
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import SnapshotRow
 
+Waiter = Callable[[Refusal | None], None]
+"""Called once: with None when what it waits for is durable, with a refusal if that is not known. It must not raise."""
 GRACE: Final = 30_000
 """Milliseconds after a recovery in which no lease runs, so that clients can find the service again."""
 
@@ -63,8 +65,8 @@ class Owned:
         self.name, self.epoch, self.campaign, self.chain = name, epoch, campaign, chain
         self.durable = campaign.book.seq
         self.snapshot_at = self.durable
-        self.waiting: list[asyncio.Future[None]] = []
-        self.in_flight: list[asyncio.Future[None]] = []
+        self.waiting: list[Waiter] = []
+        self.in_flight: list[Waiter] = []
         self._clock = clock
         self._since = clock.elapsed() + grace
         self._tick = campaign.book.tick
@@ -89,10 +91,24 @@ class Owned:
         """Whether everything that has happened is in the store."""
         return not self.campaign.events and self.durable == self.campaign.book.seq
 
+    def when_durable(self, waiter: Waiter) -> None:
+        """Call a waiter once everything that has happened until now is in the store: at once if it is."""
+        if self.campaign.events:
+            self.waiting.append(waiter)
+        elif self.durable == self.campaign.book.seq:
+            waiter(None)
+        else:
+            self.in_flight.append(waiter)
+
     def until_durable(self) -> asyncio.Future[None]:
         """What is done once everything that has happened until now is in the store."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        (self.waiting if self.campaign.events else self.in_flight).append(future)
+
+        def finish(refusal: Refusal | None) -> None:
+            if not future.done():
+                future.set_result(None) if refusal is None else future.set_exception(refusal)
+
+        self.when_durable(finish)
         return future
 
     def collect(self, snapshot_every: int) -> tuple[Segment, SnapshotRow | None]:
@@ -131,13 +147,12 @@ class Owned:
         """Let those go on whose events are in the store."""
         self.durable = segment.last
         done, self.in_flight = self.in_flight, []
-        for future in done:
-            if not future.done():
-                future.set_result(None)
+        for waiter in done:
+            waiter(None)
 
     def fail(self, reason: str) -> None:
         """Refuse all who wait: what they were about to be told is not known to be durable."""
-        for future in (*self.in_flight, *self.waiting):
-            if not future.done():
-                future.set_exception(Refusal.unavailable(reason))
+        failed = (*self.in_flight, *self.waiting)
         self.in_flight, self.waiting = [], []
+        for waiter in failed:
+            waiter(Refusal.unavailable(reason))

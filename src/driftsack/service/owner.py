@@ -170,8 +170,8 @@ class Keeper:
             raise Refusal.unavailable(f"the campaign {name} is being taken over; try again in a moment.")
         raise Refusal("unknown-campaign", f"there is no campaign {name!r:.60}.")
 
-    async def submit(self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0) -> Any:
-        """Carry out a command, and return its answer when it is durable.
+    def carry_out(self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0) -> tuple[Owned, Any]:
+        """Carry out a command. Its answer must be kept back until what has happened to the campaign is durable.
 
         Args:
             name: The campaign.
@@ -180,17 +180,21 @@ class Keeper:
             number: The decision or arm that it is about.
 
         Returns:
-            The answer.
+            The campaign and the answer.
 
         Raises:
-            Refusal: It was not carried out, or is not known to be durable.
+            Refusal: It was not carried out.
         """
         owned = self.find(name)
         try:
-            answer = owned.campaign.handle(command, owned.now(), caller, number)
+            return owned, owned.campaign.handle(command, owned.now(), caller, number)
         finally:
             if owned.campaign.events:
                 self._dirty.set()
+
+    async def submit(self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0) -> Any:
+        """Carry out a command, and return its answer when it is durable; see :meth:`carry_out`."""
+        owned, answer = self.carry_out(name, command, caller, number)
         await self.settled(owned)
         return answer
 

@@ -18,6 +18,7 @@ from driftsack.service.dashboard.app import Dashboard
 from driftsack.service.dashboard.watcher import Watcher
 from driftsack.service.http.app import Application
 from driftsack.service.http.context import Service
+from driftsack.service.http.direct import direct_protocol
 from driftsack.service.http.keyring import Keyring
 from driftsack.service.logs import log_as_json
 from driftsack.service.owner import SNAPSHOT_EVERY, Keeper
@@ -127,6 +128,7 @@ def server_config(app: Any, settings: Settings) -> uvicorn.Config:
     """
     return uvicorn.Config(
         app,
+        http=direct_protocol(app) if isinstance(app, Application) else "httptools",  # traces need the usual way
         access_log=False,
         log_config=None,
         log_level=settings.log_level,

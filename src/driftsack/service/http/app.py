@@ -11,11 +11,12 @@ import http.client
 import logging
 import urllib.parse
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from driftsack.service.http.context import Context, Service
+from driftsack.service.http.keyring import Principal
 from driftsack.service.http.openapi import document
 from driftsack.service.http.routes import SHAPES, TABLE, Route, shape_of
 from driftsack.service.owner import Keeper, problem_of
@@ -27,6 +28,7 @@ SLOW: Final = 10.0  # seconds in which a body must arrive
 FORWARD_LIMIT: Final = 3.0  # seconds in which the owner of a campaign must answer
 FORWARDED: Final = b"x-driftsack-forwarded"
 LONGEST_KEY: Final = 200
+UNAUTHENTICATED: Final = 401
 KEYS_AGAIN: Final = 5.0  # seconds after which keys that another replica made are known
 log = logging.getLogger("driftsack.service.http")
 
@@ -36,6 +38,54 @@ JSON: Final = b"application/json"
 TEXT: Final = b"text/plain; charset=utf-8"
 PROBLEM: Final = b"application/problem+json"
 SAFE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+
+
+class Place(NamedTuple):
+    """What a request is about.
+
+    Attributes:
+        route: The route.
+        campaign: The campaign that the path names.
+        item: What the path names within it.
+    """
+
+    route: Route
+    campaign: str
+    item: str
+
+
+class Answer(NamedTuple):
+    """An answer.
+
+    Attributes:
+        status: Its status.
+        headers: Its headers.
+        body: Its body.
+    """
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+def answered(status: int, kind: bytes, body: bytes) -> Answer:
+    """An answer with a body of a type."""
+    return Answer(status, [*SAFE, (b"content-type", kind), (b"content-length", b"%d" % len(body))], body)
+
+
+def refused(error: Exception) -> Answer:
+    """The problem document of a request that was not carried out, or that failed."""
+    if not isinstance(error, Refusal):
+        log.error("a request failed", exc_info=error)
+        return refused(Refusal("internal", "the service failed; what happened is in its log."))
+    answer = answered(error.status, PROBLEM, _encode(problem_of(error)))
+    if error.retry_after is not None:
+        answer.headers.append((b"retry-after", b"%d" % error.retry_after))
+    if error.status == UNAUTHENTICATED:
+        answer.headers.append((b"www-authenticate", b"Bearer"))
+    if error.kind in ("too-slow", "too-large"):
+        answer.headers.append((b"connection", b"close"))
+    return answer
 
 
 class Pages(Protocol):
@@ -74,47 +124,85 @@ class Application:
             await self.pages(scope, receive, send)
             return
         try:
-            status, kind, body = await self._answer(scope, receive)
-            headers = [*SAFE]
-        except Refusal as refusal:
-            status, kind, body = refusal.status, PROBLEM, _encode(problem_of(refusal))
-            headers = [*SAFE]
-            headers += [] if refusal.retry_after is None else [(b"retry-after", b"%d" % refusal.retry_after)]
-            headers += [(b"www-authenticate", b"Bearer")] if status == 401 else []  # noqa: PLR2004
-            headers += [(b"connection", b"close")] if refusal.kind in ("too-slow", "too-large") else []
-        except Exception:
-            log.exception("a request failed")
-            failed = Refusal("internal", "the service failed; what happened is in its log.")
-            status, kind, body, headers = 500, PROBLEM, _encode(problem_of(failed)), [*SAFE]
-        headers += [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+            answer = await self._answer(scope, receive)
+        except Exception as error:
+            answer = refused(error)
+        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        await send({"type": "http.response.body", "body": answer.body})
 
-    async def _answer(self, scope: dict[str, Any], receive: Receive) -> tuple[int, bytes, bytes]:
-        """Status, type and body of the answer."""
+    def direct_place(self, scope: dict[str, Any]) -> Place | None:
+        """What a request is about if :meth:`answer_directly` may answer it; None if it may not."""
+        shape, campaign, item = shape_of(scope["path"])
+        route = TABLE.get((scope["method"], shape))
+        if route is None or not route.direct or campaign in self.service.keeper.foreign:
+            return None
+        return Place(route, campaign, item)
+
+    def answer_directly(self, place: Place, scope: dict[str, Any], raw: bytes, reply: Callable[[Answer], None]) -> None:
+        """Answer a request without a task of its own, as soon as what it changed is durable.
+
+        Args:
+            place: What :meth:`direct_place` returned.
+            scope: The request.
+            raw: Its whole body.
+            reply: Called once, now or later.
+        """
+        try:
+            headers = dict(scope["headers"])
+            principal = self._principal(place, headers)
+            check_body(place.route, headers, len(raw))
+            owned, answer = place.route.handler(self._context(place, principal, scope, headers, raw))
+        except Exception as error:
+            reply(refused(error))
+            return
+
+        def finish(refusal: Refusal | None) -> None:
+            reply(answered(place.route.status, JSON, _encode(answer)) if refusal is None else refused(refusal))
+
+        owned.when_durable(finish)
+
+    async def _answer(self, scope: dict[str, Any], receive: Receive) -> Answer:
+        """The answer to a request of the API."""
         method, path = scope["method"], scope["path"]
         shape, campaign, item = shape_of(path)
         route = TABLE.get((method, shape))
         if route is None:
-            return self._open(method, path, shape)
-        headers = dict(scope["headers"])
-        principal = self.service.keyring.principal(headers)
-        principal.check(route.scope, campaign or None, route.limited_ok)
+            return answered(*self._open(method, path, shape))
+        place, headers = Place(route, campaign, item), dict(scope["headers"])
+        principal = self._principal(place, headers)
         raw = await read_body(route, headers, receive)
         if FORWARDED not in headers and campaign in self.service.keeper.foreign:
             forwarded = await forward(self.service.keeper, campaign, scope, headers, raw)
             if forwarded is not None:
-                return forwarded
+                return answered(*forwarded)
+        context = self._context(place, principal, scope, headers, raw)
+        if route.direct:
+            owned, answer = route.handler(context)
+            await self.service.keeper.settled(owned)
+        else:
+            answer = await route.handler(context)
+        if route.answer is str:
+            return answered(route.status, TEXT, answer.encode())
+        return answered(route.status, JSON, _encode(answer))
+
+    def _principal(self, place: Place, headers: dict[bytes, bytes]) -> Principal:
+        """Who sent a request, if they may send it."""
+        principal = self.service.keyring.principal(headers)
+        principal.check(place.route.scope, place.campaign or None, place.route.limited_ok)
+        return principal
+
+    def _context(
+        self, place: Place, principal: Principal, scope: dict[str, Any], headers: dict[bytes, bytes], raw: bytes
+    ) -> Context:
+        """A request that was understood."""
+        route = place.route
         key = headers.get(b"idempotency-key", b"").decode("latin-1")
         if len(key) > LONGEST_KEY or not key.isprintable():
             raise Refusal.invalid(f"Idempotency-Key must be a text of at most {LONGEST_KEY} characters.")
         body = decode(route, raw)
         query = dict(urllib.parse.parse_qsl(scope["query_string"].decode("latin-1"))) if route.query else {}
-        context = Context(self.service, principal, campaign, item, body, raw, f"{method} {path}", key, query)
-        answer = await route.handler(context)
-        if route.answer is str:
-            return route.status, TEXT, answer.encode()
-        return route.status, JSON, _encode(answer)
+        action = f"{scope['method']} {scope['path']}"
+        return Context(self.service, principal, place.campaign, place.item, body, raw, action, key, query)
 
     def _open(self, method: str, path: str, shape: tuple[str, ...]) -> tuple[int, bytes, bytes]:
         """What needs no key: whether the service is there, and the description of the API."""
@@ -160,20 +248,24 @@ async def read_body(route: Route, headers: dict[bytes, bytes], receive: Receive)
     if route.body is None:
         return b""
     length = headers.get(b"content-length", b"0")
-    if length.isdigit() and int(length) > route.limit:
-        raise Refusal("too-large", f"a body may have {route.limit:,} bytes, got {int(length):,}.")
+    check_body(route, headers, int(length) if length.isdigit() else 0)
     message = await next_part(receive)
     parts, size = [message.get("body", b"")], len(message.get("body", b""))
     while message.get("more_body"):
         message = await next_part(receive)
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > route.limit:
-            raise Refusal("too-large", f"a body may have {route.limit:,} bytes.")
-    kind = headers.get(b"content-type", JSON).partition(b";")[0].strip().lower()
-    if kind != JSON:
-        raise Refusal("unsupported-media-type", f"send application/json, got {kind.decode('latin-1')!r:.60}.")
+        check_body(route, headers, size)
     return b"".join(parts)
+
+
+def check_body(route: Route, headers: dict[bytes, bytes], size: int) -> None:
+    """Refuse a body that is too large or of another type."""
+    if size > route.limit:
+        raise Refusal("too-large", f"a body may have {route.limit:,} bytes, got {size:,} or more.")
+    kind = headers.get(b"content-type", JSON)
+    if kind != JSON and (kind := kind.partition(b";")[0].strip().lower()) != JSON:
+        raise Refusal("unsupported-media-type", f"send application/json, got {kind.decode('latin-1')!r:.60}.")
 
 
 async def next_part(receive: Receive) -> dict[str, Any]:

@@ -79,6 +79,10 @@ class Context(NamedTuple):
         await self.keeper.settled(owned)
         return owned
 
+    def carry_out(self, number: int = 0) -> tuple[Owned, Any]:
+        """Let the campaign carry out the body; the answer is for when that is durable."""
+        return self.keeper.carry_out(self.campaign, self.body, self.caller(), number)
+
     async def submit(self, number: int = 0) -> Any:
         """Let the campaign carry out the body."""
         return await self.keeper.submit(self.campaign, self.body, self.caller(), number)

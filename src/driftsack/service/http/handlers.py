@@ -13,6 +13,7 @@ from driftsack.service.dashboard.apprentice import apprentice
 from driftsack.service.http.context import Context
 from driftsack.service.http.keyring import new_key
 from driftsack.service.metrics import exposition
+from driftsack.service.owned import Owned
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import KeyRow
 
@@ -53,14 +54,14 @@ async def patch_campaign(context: Context) -> ms.CampaignView:
     return await read_campaign(context)
 
 
-async def ask(context: Context) -> ms.Decided:
+def ask(context: Context) -> tuple[Owned, ms.Decided]:
     """Ask for a decision."""
-    return await context.submit()  # type: ignore[no-any-return]
+    return context.carry_out()
 
 
-async def settle(context: Context) -> ms.Settled:
+def settle(context: Context) -> tuple[Owned, ms.Settled]:
     """Tell, cancel, extend or forfeit a decision."""
-    return await context.submit(context.number())  # type: ignore[no-any-return]
+    return context.carry_out(context.number())
 
 
 async def exchange(context: Context) -> ms.Exchanged:
@@ -68,9 +69,9 @@ async def exchange(context: Context) -> ms.Exchanged:
     return await context.keeper.exchange(context.campaign, context.body, context.caller())
 
 
-async def observe(context: Context) -> ms.Noted:
+def observe(context: Context) -> tuple[Owned, ms.Noted]:
     """Say what the user's own rule did."""
-    return await context.submit()  # type: ignore[no-any-return]
+    return context.carry_out()
 
 
 async def read_apprentice(context: Context) -> ms.Apprentice:

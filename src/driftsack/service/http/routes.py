@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from driftsack.service import explain
@@ -30,18 +30,21 @@ class Route(NamedTuple):
         limit: The largest body, in bytes.
         limited_ok: Whether a key that is limited to campaigns may use it although it names none.
         query: The names in the query.
+        direct: Whether the handler is an ordinary function, which returns the campaign and the answer; the answer is
+            sent when what has happened to the campaign is durable.
     """
 
     method: str
     path: str
     scope: ms.Scope
-    handler: Callable[[Context], Awaitable[Any]]
+    handler: Callable[[Context], Any]
     answer: Any
     body: Any = None
     status: int = 200
     limit: int = HOT_LIMIT
     limited_ok: bool = False
     query: tuple[str, ...] = ()
+    direct: bool = False
 
 
 ROUTES: Final = (
@@ -49,16 +52,16 @@ ROUTES: Final = (
     Route("POST", "/v1/campaigns", "admin", handlers.create_campaign, ms.CampaignView, ms.NewCampaign, 201),
     Route("GET", CAMPAIGN, "read", handlers.read_campaign, ms.CampaignView),
     Route("PATCH", CAMPAIGN, "operate", handlers.patch_campaign, ms.CampaignView, ms.Patch),
-    Route("POST", CAMPAIGN + "/decisions", "decide", handlers.ask, ms.Decided, ms.Ask),
+    Route("POST", CAMPAIGN + "/decisions", "decide", handlers.ask, ms.Decided, ms.Ask, direct=True),
     Route("GET", CAMPAIGN + "/decisions", "read", handlers.list_decisions, ms.Page, query=("cursor",)),
     Route("GET", DECISION, "read", handlers.read_decision, ms.DecisionView),
     Route("GET", DECISION + "/why", "read", handlers.why, explain.Why),
-    Route("POST", DECISION + "/tell", "decide", handlers.settle, ms.Settled, ms.Tell),
-    Route("POST", DECISION + "/cancel", "decide", handlers.settle, ms.Settled, ms.Cancel),
-    Route("POST", DECISION + "/extend", "decide", handlers.settle, ms.Settled, ms.Extend),
-    Route("POST", DECISION + "/forfeit", "decide", handlers.settle, ms.Settled, ms.Forfeit),
+    Route("POST", DECISION + "/tell", "decide", handlers.settle, ms.Settled, ms.Tell, direct=True),
+    Route("POST", DECISION + "/cancel", "decide", handlers.settle, ms.Settled, ms.Cancel, direct=True),
+    Route("POST", DECISION + "/extend", "decide", handlers.settle, ms.Settled, ms.Extend, direct=True),
+    Route("POST", DECISION + "/forfeit", "decide", handlers.settle, ms.Settled, ms.Forfeit, direct=True),
     Route("POST", CAMPAIGN + "/exchange", "decide", handlers.exchange, ms.Exchanged, ms.Exchange, limit=LARGE_LIMIT),
-    Route("POST", CAMPAIGN + "/observations", "decide", handlers.observe, ms.Noted, ms.Observe),
+    Route("POST", CAMPAIGN + "/observations", "decide", handlers.observe, ms.Noted, ms.Observe, direct=True),
     Route("GET", CAMPAIGN + "/apprentice", "read", handlers.read_apprentice, ms.Apprentice),
     Route("GET", CAMPAIGN + "/budgets", "read", handlers.read_budgets, ms.Budgets),
     Route("POST", CAMPAIGN + "/grants", "operate", handlers.change, ms.Budgets, ms.Grant),
