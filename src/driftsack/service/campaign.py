@@ -295,17 +295,16 @@ class Campaign:
         return [most if cap is None else min(most, whole_units(cap, k, up=True)) for most, cap, k in rows]
 
     def _plan_tell(self, command: ms.Tell, common: dict[str, Any], number: int) -> Any:
-        costs = self._amounts(command.costs, "costs")
-        record = self.book.open.get(number)
-        if record is None:
-            return self._again(number, "told", command.reward, costs)
+        costs = self._costs(command)
+        if number not in self.book.open:
+            return self.again(command, number, self.record(number))
         self._check_size(costs)
         return journal.Told(number=number, reward=command.reward, costs=costs, **common)
 
     def _plan_cancel(self, command: ms.Cancel, common: dict[str, Any], number: int) -> Any:
-        costs = [0.0] * len(self.exponents) if command.costs is None else self._amounts(command.costs, "costs")
+        costs = self._costs(command)
         if number not in self.book.open:
-            return self._again(number, "cancelled", None, costs)
+            return self.again(command, number, self.record(number))
         self._check_size(costs)
         return journal.Cancelled(number=number, costs=costs, **common)
 
@@ -356,14 +355,32 @@ class Campaign:
             raise Refusal("still-watching", "the campaign makes no decisions yet; switch it on (active) or close it.")
         return journal.StateChanged(state=state, **common)
 
-    def _again(self, number: int, kind: str, reward: float | None, costs: list[float]) -> ms.Settled:
-        """The answer to an outcome of a decision that is settled: the same if the outcome is the same."""
-        record = self.record(number)
-        if record.kind != kind or record.reward != reward or record.costs != costs:
-            raise Refusal(
-                "already-settled", f"decision {number} is {record.kind} with another content; tell each decision once."
-            )
-        return views.settled(self, number, record)
+    def again(self, command: Any, number: int, record: Record) -> ms.Settled:
+        """Answer a command about a decision that is settled: as the first time if it has the same content.
+
+        Args:
+            command: The command.
+            number: The number of the decision.
+            record: The decision.
+
+        Returns:
+            The answer.
+
+        Raises:
+            Refusal: The decision was settled in another way.
+        """
+        told = isinstance(command, ms.Tell)
+        if told or isinstance(command, ms.Cancel):
+            found = (record.kind, record.reward, record.costs)
+            if found == ("told" if told else "cancelled", command.reward if told else None, self._costs(command)):
+                return views.settled(self, number, record)
+        raise Refusal(
+            "already-settled", f"decision {number} is {record.kind} with another content; tell each decision once."
+        )
+
+    def _costs(self, command: ms.Tell | ms.Cancel) -> list[float]:
+        """The costs of an outcome; 0 if nothing is said about those of a decision that is cancelled."""
+        return [0.0] * len(self.exponents) if command.costs is None else self._amounts(command.costs, "costs")
 
     def _pending(self, number: int) -> Record:
         record = self.book.open.get(number) or self.record(number)

@@ -11,11 +11,10 @@ from driftsack.core.decision import SKIP
 from driftsack.game.state_tree import arrays
 from driftsack.service import journal, views
 from driftsack.service.campaign import Campaign
-from driftsack.service.config import Config
 from driftsack.service.estimates import Estimates, estimates_of
 from driftsack.service.export import find_row
 from driftsack.service.journal import START, JournalError
-from driftsack.service.recovery import check_budgets, recover
+from driftsack.service.recovery import check_budgets, from_snapshot, recover
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import Store
 
@@ -93,8 +92,8 @@ def why(store: Store, name: str, number: int) -> Why:
         Refusal: The campaign made no such decision.
     """
     row = find_row(store, name)
-    campaign = Campaign.new(msgspec.msgpack.decode(row.config, type=Config))
-    for segment in store.segments(name):
+    campaign, _ = from_snapshot(store, row, before=number)
+    for segment in store.segments(name, after=campaign.book.seq):
         for event in journal.decode(segment.body):
             if isinstance(event, journal.Asked) and event.number == number:
                 return _explained(name, campaign, event)

@@ -18,11 +18,12 @@ from prometheus_client import Histogram
 
 from driftsack.service import journal
 from driftsack.service import messages as ms
-from driftsack.service.book import deltas
+from driftsack.service.book import Record, deltas
 from driftsack.service.campaign import NOBODY, Caller, Campaign, Now
 from driftsack.service.config import Config
 from driftsack.service.journal import START, JournalError, Segment
 from driftsack.service.owned import GRACE, Owned, ServiceClock
+from driftsack.service.recall import recall
 from driftsack.service.recovery import encode_config, recover, rehearse, snapshot_of
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import (
@@ -105,7 +106,7 @@ class Keeper:
         for row in await self.in_thread(self.store.campaigns):
             await self._take_over(row)
         for work in (self._commit_for_ever, self._expire_for_ever, self._extend_for_ever):
-            self._spawn(work())
+            self.spawn(work())
 
     async def stop(self) -> None:
         """Commit what waits, keep a snapshot of each campaign, and let others take over."""
@@ -129,7 +130,8 @@ class Keeper:
         self._others.shutdown()
         self._forwards.shutdown(wait=False, cancel_futures=True)
 
-    def _spawn(self, work: Any) -> None:
+    def spawn(self, work: Any) -> None:
+        """Let a task run until it is done, or the service stops."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -198,6 +200,33 @@ class Keeper:
         await self.settled(owned)
         return answer
 
+    async def recall(self, name: str, number: int) -> Record:
+        """Read from the journal what became of a decision that was settled too long ago to be in memory.
+
+        Args:
+            name: The campaign.
+            number: The number of the decision.
+
+        Returns:
+            The decision.
+
+        Raises:
+            Refusal: The campaign did not make it, or the store does not answer.
+        """
+        durable = self.find(name).durable
+        try:
+            record = await self.in_thread(recall, self.store, name, number, durable)
+        except StoreError as error:
+            raise Refusal.unavailable(str(error)) from error
+        if record is None:
+            raise Refusal("unknown-decision", f"the journal has no decision {number}.")
+        return record
+
+    async def settle_again(self, name: str, command: Any, number: int) -> ms.Settled:
+        """Answer a command that was refused as ``forgotten``, as :meth:`Campaign.again` does."""
+        record = await self.recall(name, number)
+        return self.find(name).campaign.again(command, number, record)
+
     async def exchange(self, name: str, many: ms.Exchange, caller: Caller = NOBODY) -> ms.Exchanged:
         """Tell many outcomes and ask for many decisions, in one commit.
 
@@ -226,7 +255,16 @@ class Keeper:
             if campaign.events:
                 self._dirty.set()
         await self.settled(owned)
+        for k, one in enumerate(told):
+            if one.problem is not None and one.problem.type.endswith(":forgotten"):
+                told[k] = await self._recalled(name, many.tells[k])
         return ms.Exchanged(told, decisions)
+
+    async def _recalled(self, name: str, outcome: ms.TellOne) -> ms.ToldOne:
+        try:
+            return ms.ToldOne(settled=await self.settle_again(name, outcome, outcome.decision))
+        except Refusal as refusal:
+            return ms.ToldOne(problem=problem_of(refusal))
 
     async def settled(self, owned: Owned) -> None:
         """Wait until everything that has happened to a campaign is durable."""
@@ -334,7 +372,7 @@ class Keeper:
         del self.owned[owned.name]
         owned.fail(f"the campaign {owned.name} could not be written; try again in a moment.")
         self._recovering.add(owned.name)
-        self._spawn(self._recover_for_ever(owned.name, fenced=isinstance(error, FencedError)))
+        self.spawn(self._recover_for_ever(owned.name, fenced=isinstance(error, FencedError)))
 
     # Ownership
 

@@ -37,7 +37,7 @@ def recover(store: Store, row: CampaignRow, snapshots: bool = True) -> Campaign:
     Raises:
         JournalError: The journal was cut or changed, or does not match the budgets.
     """
-    campaign, chain = _from_snapshot(store, row) if snapshots else _from_nothing(row)
+    campaign, chain = from_snapshot(store, row) if snapshots else _from_nothing(row)
     for segment in store.segments(row.name, after=campaign.book.seq):
         _, chain = journal.verify([segment], chain, campaign.book.seq)
         for event in journal.decode(segment.body):
@@ -56,15 +56,25 @@ def _from_nothing(row: CampaignRow) -> tuple[Campaign, bytes]:
     return Campaign.new(msgspec.msgpack.decode(row.config, type=Config)), START
 
 
-def _from_snapshot(store: Store, row: CampaignRow) -> tuple[Campaign, bytes]:
-    """The campaign of the newest snapshot that can be read; the new one if there is none."""
+def from_snapshot(store: Store, row: CampaignRow, before: int | None = None) -> tuple[Campaign, bytes]:
+    """The campaign of the newest snapshot that can be read, and its chain; the new one if there is none.
+
+    Args:
+        store: The store.
+        row: What the store knows of the campaign.
+        before: A decision that must not have been made yet.
+
+    Returns:
+        The campaign and the chain.
+    """
     config = msgspec.msgpack.decode(row.config, type=Config)
     for snapshot in store.snapshots(row.name):
         try:
             found = read_snapshot(config, snapshot.body)
         except JournalError:
             continue
-        if found.book.seq == snapshot.seq <= row.seq:
+        early = before is None or found.book.number < before
+        if early and found.book.seq == snapshot.seq <= row.seq:
             return found, snapshot.chain
     return _from_nothing(row)
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from driftsack.service import messages as ms
 from driftsack.service.http.context import Context, Service
 from driftsack.service.http.keyring import Principal
 from driftsack.service.http.openapi import document
@@ -151,15 +152,26 @@ class Application:
             headers = dict(scope["headers"])
             principal = self._principal(place, headers)
             check_body(place.route, headers, len(raw))
-            owned, answer = place.route.handler(self._context(place, principal, scope, headers, raw))
+            context = self._context(place, principal, scope, headers, raw)
+            owned, answer = place.route.handler(context)
         except Exception as error:
-            reply(refused(error))
+            if isinstance(error, Refusal) and error.kind == "forgotten":  # by the handler
+                self.service.keeper.spawn(self._settle_again(context, error, reply))
+            else:
+                reply(refused(error))
             return
 
         def finish(refusal: Refusal | None) -> None:
             reply(answered(place.route.status, JSON, _encode(answer)) if refusal is None else refused(refusal))
 
         owned.when_durable(finish)
+
+    async def _settle_again(self, context: Context, refusal: Refusal, reply: Callable[[Answer], None]) -> None:
+        """Reply to a request about a decision that is no longer in memory."""
+        try:
+            reply(answered(200, JSON, _encode(await settled_again(context, refusal))))
+        except Exception as error:
+            reply(refused(error))
 
     async def _answer(self, scope: dict[str, Any], receive: Receive) -> Answer:
         """The answer to a request of the API."""
@@ -177,8 +189,12 @@ class Application:
                 return answered(*forwarded)
         context = self._context(place, principal, scope, headers, raw)
         if route.direct:
-            owned, answer = route.handler(context)
-            await self.service.keeper.settled(owned)
+            try:
+                owned, answer = route.handler(context)
+            except Refusal as refusal:
+                answer = await settled_again(context, refusal)
+            else:
+                await self.service.keeper.settled(owned)
         else:
             answer = await route.handler(context)
         if route.answer is str:
@@ -241,6 +257,13 @@ class Application:
                 await self.service.keeper.in_thread(self.service.keyring.load)
             except Exception as error:
                 log.warning("keys could not be read: %s", error)
+
+
+async def settled_again(context: Context, refusal: Refusal) -> ms.Settled:
+    """The answer to a request that was refused because its decision is no longer in memory, from the journal."""
+    if refusal.kind != "forgotten":
+        raise refusal
+    return await context.keeper.settle_again(context.campaign, context.body, context.number())
 
 
 async def read_body(route: Route, headers: dict[bytes, bytes], receive: Receive) -> bytes:

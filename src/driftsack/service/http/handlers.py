@@ -112,7 +112,13 @@ def read_cursor(text: str) -> int:
 async def read_decision(context: Context) -> ms.DecisionView:
     """A decision as it is now."""
     campaign, number = (await context.owned()).campaign, context.number()
-    return views.decision(campaign, number, campaign.record(number))
+    try:
+        record = campaign.record(number)
+    except Refusal as refusal:
+        if refusal.kind != "forgotten":
+            raise
+        record = await context.keeper.recall(context.campaign, number)
+    return views.decision(campaign, number, record)
 
 
 async def why(context: Context) -> explain.Why:

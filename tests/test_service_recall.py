@@ -1,0 +1,156 @@
+"""Decisions that are no longer in memory: repeated outcomes are answered from the journal, as the first time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftsack.service import book, journal, recall
+from driftsack.service import messages as ms
+from driftsack.service.explain import why
+from driftsack.service.journal import START
+from driftsack.service.owned import Owned, ServiceClock
+from driftsack.service.recovery import encode_config
+from driftsack.service.store import open_store
+from driftsack.service.store.interface import Owner, Store
+from tests.campaigns import Desk, small
+from tests.live_service import Live, serving
+
+CHAT = "/v1/campaigns/chat"
+
+
+@pytest.fixture
+def short_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign remembers eight to eleven settled decisions."""
+    monkeypatch.setattr(book, "REMEMBERED", 8)
+    monkeypatch.setattr(book, "FORGOTTEN", 4)
+    monkeypatch.setattr(recall, "NEAR", 10)
+
+
+@pytest.fixture
+def live(store_address: str, short_memory: None) -> Iterator[Live]:  # noqa: ARG001
+    with serving(store_address) as service:
+        service.open(budget={"usd": "100"})
+        yield service
+
+
+def settle(live: Live, count: int) -> list[tuple[str, dict[str, Any], Any]]:
+    """Tell some decisions and cancel others: what was sent, and the answers."""
+    done = []
+    for k in range(count):
+        number = live.ask()["decision"]
+        tells = k % 3 != 2
+        path = f"{CHAT}/decisions/{number}/{'tell' if tells else 'cancel'}"
+        body = {"costs": {"usd": f"0.0{1 + k % 9}"}} | ({"reward": k % 2} if tells else {})
+        done.append((path, body, live.call("POST", path, body)))
+    return done
+
+
+def test_a_forgotten_outcome_is_answered_as_the_first_time(live: Live) -> None:
+    done = settle(live, 40)
+    budgets = live.call("GET", f"{CHAT}/budgets")
+    assert len(live.app.service.keeper.owned["chat"].campaign.book.settled) < 12
+    for path, body, first in done:
+        assert live.call("POST", path, body) == first
+        assert first[0] == 200
+        other = {**body, "costs": {"usd": "0.011"}}
+        assert live.call("POST", path, other)[1]["type"] == "urn:driftsack:already-settled"
+    path, body, _ = done[0]
+    assert live.call("POST", path.replace("tell", "cancel"), {"costs": body["costs"]})[0] == 409
+    assert live.call("POST", path.replace("tell", "extend"), {"lease": 10})[0] == 409
+    assert live.call("GET", path.removesuffix("/tell"))[1]["charged"] == body["costs"]
+    assert live.call("POST", f"{CHAT}/decisions/999/tell", body)[1]["type"] == "urn:driftsack:unknown-decision"
+    assert live.call("GET", f"{CHAT}/budgets") == budgets
+
+
+def test_an_exchange_recalls_too(live: Live) -> None:
+    done = [each for each in settle(live, 30) if each[0].endswith("tell")]
+    tells = [{"decision": int(path.split("/")[-2]), **body} for path, body, _ in done]
+    _, found = live.call("POST", f"{CHAT}/exchange", {"tells": tells})
+    assert [each["settled"] for each in found["told"]] == [answer for _, _, (_, answer) in done]
+    tells[0]["reward"] = 0.5
+    _, found = live.call("POST", f"{CHAT}/exchange", {"tells": tells})
+    assert [each["problem"] is None for each in found["told"]] == [False] + [True] * (len(tells) - 1)
+
+
+def journal_of(store: Store, seed: int, snapshots: bool = False) -> Desk:
+    """A journal of decisions that are told, cancelled, expired, told late, dropped or skipped, in random segments."""
+    rng = random.Random(seed)  # noqa: S311
+    desk = Desk(small(budget={"usd": "100"}, late=100))
+    owned = Owned("chat", 1, desk.campaign, START, ServiceClock(), grace=0)
+    owned.forget_accounts()
+    store.create(owned.collect(10**9)[0], encode_config(desk.campaign.config), Owner("test"))
+    waiting: list[int] = []
+    for _ in range(400):
+        for _ in range(rng.randrange(1, 5)):
+            asked = desk.do(ms.Ask())
+            waiting += [] if asked.skipped else [asked.decision]
+        rng.shuffle(waiting)
+        for number in [waiting.pop() for _ in range(rng.randrange(len(waiting) + 1))]:
+            if number in desk.campaign.book.open:
+                desk.do(ms.Cancel({"usd": "0.03"}), number) if rng.random() < 0.3 else desk.tell(number)
+        desk.wait(rng.choice((0, 1, 20)))
+        if desk.campaign.events:
+            segment, snapshot = owned.collect(100 if snapshots else 10**9)
+            store.append([segment])
+            if snapshot is not None:
+                store.save_snapshot("chat", snapshot)
+    return desk
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_search_finds_what_reading_everything_finds(
+    store_address: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(open_store(store_address)) as store:
+        desk = journal_of(store, seed)
+        last = desk.campaign.book.seq
+        numbers = range(desk.campaign.book.number + 3)
+        plain = [recall.recall(store, "chat", number, last) for number in numbers]  # NEAR is larger: all is read
+        monkeypatch.setattr(recall, "NEAR", 5)
+        assert [recall.recall(store, "chat", number, last) for number in numbers] == plain
+        assert (plain[0], plain[-1]) == (None, None)
+        kinds = {record.kind for record in plain if record is not None}
+        assert kinds >= {"told", "cancelled", "dropped"}
+        assert any(record is not None and record.late for record in plain)
+        book_of = desk.campaign.book
+        for number, record in book_of.settled.items():
+            found = plain[number]
+            assert found is not None
+            assert (found.kind, found.reward, found.costs) == (record.kind, record.reward, record.costs)
+            assert (found.late, found.reserved, found.arm) == (record.late, record.reserved, record.arm)
+
+
+def test_the_search_reads_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall, "NEAR", 20)
+    with closing(open_store(str(tmp_path / "little.db"))) as store:
+        desk = journal_of(store, 3)
+        read: list[int] = []
+        decode = journal.decode
+
+        def noted(body: bytes) -> list[Any]:
+            read.append(len(body))
+            return decode(body)
+
+        monkeypatch.setattr(journal, "decode", noted)
+        assert recall.recall(store, "chat", 100, desk.campaign.book.seq) is not None
+        searched = sum(read)
+        read.clear()
+        monkeypatch.setattr(recall, "NEAR", 10**9)
+        assert recall.recall(store, "chat", 900, desk.campaign.book.seq) is not None
+        assert searched < sum(read) / 4
+
+
+def test_why_begins_from_a_snapshot_and_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(open_store(str(tmp_path / "why.db"))) as store:
+        desk = journal_of(store, 4, snapshots=True)
+        late, early = desk.campaign.book.number - 1, 20
+        shorter = [why(store, "chat", number) for number in (late, early)]
+        monkeypatch.setattr(store, "snapshots", lambda _: iter(()))
+        assert shorter == [why(store, "chat", number) for number in (late, early)]
+        assert all(each.same for each in shorter)
