@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from driftsack.service.store.sqlite import SQLiteStore
 from driftsack.service.trials import endurance, faults, speed
 from driftsack.service.trials.load import run_load
 from driftsack.service.trials.processes import Process, call, open_campaign
@@ -94,10 +95,17 @@ def test_speed_is_measured_with_answers_that_are_right(tmp_path: Path) -> None:
 def test_events_do_not_make_campaigns_larger_or_slower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """``driftsack bench --endurance`` does the same at length, when everything that is remembered is full."""
     monkeypatch.setattr(endurance, "CAMPAIGNS", 2)
-    memory, cost = endurance.endure(8_000, tmp_path, quiet)
-    assert (memory["kept"], cost["first"] > 0) == ("yes", True)
+    journals, memory, cost = endurance.endure(8_000, tmp_path, quiet)
+    assert (journals["kept"], memory["kept"], cost["first"] > 0) == ("yes", "yes", True)
+    assert journals["last"] >= 8_000
     for samples, kept in (([1.0] * 20, "yes"), ([1.0 + k for k in range(20)], "no")):
         assert endurance.row("memory", "MiB", samples, 1.05)["kept"] == kept
+
+
+def test_a_service_that_keeps_nothing_does_not_endure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endurance, "CAMPAIGNS", 1)
+    monkeypatch.setattr(SQLiteStore, "append", lambda _store, _segments: None)
+    assert endurance.endure(2_000, tmp_path, quiet)[0]["kept"] == "no"
 
 
 def test_the_application_that_does_nothing_answers_like_the_service(tmp_path: Path) -> None:

@@ -69,10 +69,8 @@ def speed_table(quick: bool, folder: Path, progress: Callable[[str], None]) -> T
     Returns:
         The table.
     """
-    before = os.getloadavg()
-    rows = measure(QUICK if quick else Plan(), folder, progress)
-    passed = all(row["reached"] == "yes" for row in rows)
-    return Table("How fast the service is.", rows, machine(before), passed, "driftsack bench --serve")
+    plan = QUICK if quick else Plan()
+    return _tried("How fast the service is.", "driftsack bench --serve", lambda: measure(plan, folder, progress))
 
 
 def endurance_table(events: int, folder: Path, progress: Callable[[str], None]) -> Table:
@@ -86,11 +84,8 @@ def endurance_table(events: int, folder: Path, progress: Callable[[str], None]) 
     Returns:
         The table.
     """
-    before = os.getloadavg()
-    rows = endure(events, folder, progress)
-    passed = all(row["kept"] == "yes" for row in rows)
-    command = f"driftsack bench {events} --endurance"
-    return Table(f"After {events:,} events over 100 campaigns.", rows, machine(before), passed, command)
+    title, command = f"After {events:,} events over 100 campaigns.", f"driftsack bench {events} --endurance"
+    return _tried(title, command, lambda: endure(events, folder, progress))
 
 
 def faults_table(kills: int, folder: Path, progress: Callable[[str], None]) -> Table:
@@ -104,7 +99,12 @@ def faults_table(kills: int, folder: Path, progress: Callable[[str], None]) -> T
     Returns:
         The table.
     """
+    title, command = "The service while things break.", f"driftsack bench {kills} --faults"
+    return _tried(title, command, lambda: run_faults(kills, folder, progress))
+
+
+def _tried(title: str, command: str, run: Callable[[], list[dict[str, Any]]]) -> Table:
+    """The table of a run; the last column of each row says whether it passed."""
     before = os.getloadavg()
-    rows = run_faults(kills, folder, progress)
-    passed = all(row["clean"] == "yes" for row in rows)
-    return Table("The service while things break.", rows, machine(before), passed, f"driftsack bench {kills} --faults")
+    rows = run()
+    return Table(title, rows, machine(before), all(list(row.values())[-1] == "yes" for row in rows), command)
