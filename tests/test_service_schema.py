@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from driftsack.service import campaign
 from driftsack.service import messages as ms
+from driftsack.service import plans
 from driftsack.service.campaign import Campaign
 from driftsack.service.http import handlers, routes
 from driftsack.service.http.context import Context
@@ -123,14 +123,14 @@ def test_sequences_of_requests_get_documented_answers(tmp_path: Path) -> None:
 
 def test_a_fault_that_needs_a_sequence_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: a decision that waits cannot be cancelled; requests with made-up numbers do not find it."""
-    handle = Campaign._plan_cancel
+    cancel = plans.PLANS[ms.Cancel]
 
-    def broken(self: Campaign, command: Any, common: dict[str, Any], number: int) -> Any:
-        if number in self.book.open:
+    def broken(campaign: Campaign, command: Any, common: dict[str, Any], number: int) -> Any:
+        if number in campaign.book.open:
             raise RuntimeError("planted")
-        return handle(self, command, common, number)
+        return cancel(campaign, command, common, number)
 
-    monkeypatch.setitem(campaign.PLANS, ms.Cancel, broken)
+    monkeypatch.setitem(plans.PLANS, ms.Cancel, broken)
     with serving(str(tmp_path / "s.db")) as live:
         live.app.service.keyring._failures = Bucket(1e9)
         with pytest.raises(FailureGroup):

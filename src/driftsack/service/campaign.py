@@ -18,23 +18,21 @@ import msgspec
 from driftsack.core.decision import SKIP, Decision
 from driftsack.core.errors import BudgetExhaustedError, DriftsackError, HorizonReachedError, OverrunWarning
 from driftsack.core.problem import Problem
-from driftsack.game.amounts import MOST_UNITS, cost_units, grid_factors, whole_units
+from driftsack.game.amounts import cost_units, grid_factors, whole_units
 from driftsack.game.ledger import grid_exponents
 from driftsack.numerics.compiled import source
 from driftsack.policies.learner import Learner
-from driftsack.service import apprentice, journal, views
+from driftsack.service import apprentice, journal, plans, views
 from driftsack.service import messages as ms
-from driftsack.service.amounts import amount_of
 from driftsack.service.book import Account, Book, Record, Seen, Write
 from driftsack.service.calendar import next_refill
 from driftsack.service.config import Config
+from driftsack.service.plans import SECOND
 from driftsack.service.refusals import Refusal
 
-MOST_PENDING: Final = 100_000
 MOST_EXPIRED: Final = 5_000  # a learner keeps 10,000 decisions that it was told to forfeit
 DROPPED_AT_ONCE: Final = 500
 KEPT_DUE: Final = 4096  # ends of settled decisions that may be kept
-SECOND: Final = 1000
 
 _exact_units = lru_cache(maxsize=4096)(source(cost_units))
 
@@ -90,7 +88,7 @@ class Campaign:
         self.exponents = grid_exponents(config.problem())
         self.events: list[Any] = []
         self.prices: list[float] | None = None
-        self._factors = [grid_factors(k) for k in self.exponents]
+        self.factors = [grid_factors(k) for k in self.exponents]
         self._decisions: dict[int, Decision] = {d.round: d for d in (*learner.pending, *learner.forfeited)}
         self._due = [(self._end(record), number) for number, record in book.open.items()]
         heapq.heapify(self._due)
@@ -146,7 +144,7 @@ class Campaign:
             [whole_units(most, k, up=True) for most, k in zip(column, self.exponents, strict=True)]
             for column in problem.cost_max_by_arm.T.tolist()
         ]
-        self._dearest = [max(row) for row in zip(*self.worst, strict=True)]
+        self.dearest = [max(row) for row in zip(*self.worst, strict=True)]
 
     @property
     def problem(self) -> Problem:
@@ -183,7 +181,7 @@ class Campaign:
             if seen.number:
                 return self._decided(seen.number)
             return msgspec.msgpack.decode(seen.answer, type=ANSWERS[type(command)])
-        planned = PLANS[type(command)](self, command, _common(now, caller), number)
+        planned = plans.PLANS[type(command)](self, command, _common(now, caller), number)
         return self.happen(planned) if isinstance(planned, journal.Event) else planned
 
     def happen(self, event: journal.Event) -> Any:
@@ -244,42 +242,11 @@ class Campaign:
         """The tick at which a decision expires, or can no longer be told."""
         return record.until if record.kind == "pending" else record.until + self.config.late * SECOND
 
-    # Plans: what a command would do
-
-    def _plan_ask(self, command: ms.Ask, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
-        book = self.book
-        if book.state != "active":
-            if book.state in ("paused", "watching"):
-                return skipped(book.state)
-            raise Refusal("campaign-closed", f"the campaign is {book.state}; no more decisions are made.")
-        if book.pending >= MOST_PENDING:
-            raise Refusal("too-many-pending", f"{MOST_PENDING:,} decisions wait for an outcome; tell them first.", 1)
-        offered = None if command.open is None else [self.arm_number(name) for name in command.open]
-        caps = None if command.caps is None else self._caps(command.caps)
-        if not self._any_fits(offered, caps):
-            return skipped("budget")
-        lease = command.lease or self.config.lease
-        until = common["tick"] + lease * SECOND
-        return journal.Asked(number=book.number + 1, until=until, open=offered, caps=caps, **common)
-
-    def _caps(self, given: dict[str, Any]) -> list[float | None]:
-        """(d,) the caps that matter: one of ``cost_max`` or more limits nothing, and the ledger may not hold it."""
-        pairs = zip(self._amounts(given, "caps", partial=True), self.problem.cost_max, strict=True)
-        return [None if cap is None or cap >= most else cap for cap, most in pairs]
-
-    def _any_fits(self, offered: list[int] | None, caps: list[float | None] | None) -> bool:
-        """Whether the budgets cover the worst case of some arm that is offered; usually they cover all."""
-        retired = self.book.retired
-        if offered is None and len(retired) < len(self.worst) and self._covers(self._dearest):
-            return True
-        arms = range(len(self.worst)) if offered is None else offered
-        return any(arm not in retired and self.fits(arm, caps) for arm in arms)
-
     def fits(self, arm: int, caps: list[float | None] | None) -> bool:
         """Whether the budgets cover the worst case of an arm."""
-        return self._covers(self._most(arm, caps))
+        return self.covers(self.most(arm, caps))
 
-    def _covers(self, units: list[int]) -> bool:
+    def covers(self, units: list[int]) -> bool:
         """Whether the budgets cover amounts in grid units."""
         account = self.book.account
         for granted, spent, reserved, most in zip(account.granted, account.spent, account.reserved, units, strict=True):
@@ -287,106 +254,12 @@ class Campaign:
                 return False
         return True
 
-    def _most(self, arm: int, caps: list[float | None] | None) -> list[int]:
+    def most(self, arm: int, caps: list[float | None] | None) -> list[int]:
         """(d,) the most that an arm may cost, in grid units."""
         if caps is None:
             return self.worst[arm]
         rows = zip(self.worst[arm], caps, self.exponents, strict=True)
         return [most if cap is None else min(most, whole_units(cap, k, up=True)) for most, cap, k in rows]
-
-    def _plan_tell(self, command: ms.Tell, common: dict[str, Any], number: int) -> Any:
-        costs = self._costs(command)
-        if number not in self.book.open:
-            return self.again(command, number, self.record(number))
-        self._check_size(costs)
-        return journal.Told(number=number, reward=command.reward, costs=costs, **common)
-
-    def _plan_cancel(self, command: ms.Cancel, common: dict[str, Any], number: int) -> Any:
-        costs = self._costs(command)
-        if number not in self.book.open:
-            return self.again(command, number, self.record(number))
-        self._check_size(costs)
-        return journal.Cancelled(number=number, costs=costs, **common)
-
-    def _plan_extend(self, command: ms.Extend, common: dict[str, Any], number: int) -> Any:
-        self._pending(number)
-        return journal.Extended(number=number, until=common["tick"] + command.lease * SECOND, **common)
-
-    def _plan_forfeit(self, command: ms.Forfeit, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
-        record = self.book.open.get(number)
-        if record is not None and record.kind == "expired":
-            return views.settled(self, number, record)
-        self._pending(number)
-        return journal.Expired(numbers=[number], **common)
-
-    def _plan_observe(self, command: ms.Observe, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
-        if self.book.state != "watching":
-            raise Refusal(
-                "not-watching",
-                f"the campaign is {self.book.state}; observations are for campaigns that watch, ask for decisions.",
-            )
-        arm, costs = self.arm_number(command.arm), self._amounts(command.costs, "costs")
-        self._check_size(costs)
-        return journal.Observed(arm=arm, reward=command.reward, costs=costs, probability=command.probability, **common)
-
-    def _plan_grant(self, command: ms.Grant, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
-        given = self._amounts(command.amounts, "amounts", partial=True)
-        return journal.Granted(amounts=[amount or 0.0 for amount in given], **common)
-
-    def _plan_arm(self, command: ms.AddArm, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
-        if command.name in self.arms:
-            raise Refusal("name-taken", f"there is an arm {command.name!r}; slots are never reused, choose a new name.")
-        own = list(self.problem.cost_max)
-        costs = own if command.cost_max is None else self._amounts(command.cost_max, "cost_max")
-        return journal.ArmAdded(name=command.name, cost_max=costs, **common)
-
-    def _plan_offer(self, command: ms.OfferArm, common: dict[str, Any], number: int) -> Any:
-        return journal.ArmOffered(arm=number, offered=command.offered, **common)
-
-    def _plan_patch(self, command: ms.Patch, common: dict[str, Any], number: int) -> Any:  # noqa: ARG002
-        state = command.state
-        if state is None and command.rounds_left is not None:
-            return journal.Revised(rounds_left=command.rounds_left, **common)
-        if state is None or command.rounds_left is not None:
-            raise Refusal.invalid("give either state or rounds_left.")
-        if self.book.state in ("draining", "closed") and state != "closed":
-            raise Refusal("campaign-closed", f"the campaign is {self.book.state} and cannot be {state} again.")
-        if self.book.state == "watching" and state == "paused":
-            raise Refusal("still-watching", "the campaign makes no decisions yet; switch it on (active) or close it.")
-        return journal.StateChanged(state=state, **common)
-
-    def again(self, command: Any, number: int, record: Record) -> ms.Settled:
-        """Answer a command about a decision that is settled: as the first time if it has the same content.
-
-        Args:
-            command: The command.
-            number: The number of the decision.
-            record: The decision.
-
-        Returns:
-            The answer.
-
-        Raises:
-            Refusal: The decision was settled in another way.
-        """
-        told = isinstance(command, ms.Tell)
-        if told or isinstance(command, ms.Cancel):
-            found = (record.kind, record.reward, record.costs)
-            if found == ("told" if told else "cancelled", command.reward if told else None, self._costs(command)):
-                return views.settled(self, number, record)
-        raise Refusal(
-            "already-settled", f"decision {number} is {record.kind} with another content; tell each decision once."
-        )
-
-    def _costs(self, command: ms.Tell | ms.Cancel) -> list[float]:
-        """The costs of an outcome; 0 if nothing is said about those of a decision that is cancelled."""
-        return [0.0] * len(self.exponents) if command.costs is None else self._amounts(command.costs, "costs")
-
-    def _pending(self, number: int) -> Record:
-        record = self.book.open.get(number) or self.record(number)
-        if record.kind != "pending":
-            raise Refusal("already-settled", f"decision {number} is {record.kind}.")
-        return record
 
     def record(self, number: int) -> Record:
         """A decision that is remembered."""
@@ -404,25 +277,9 @@ class Campaign:
             raise Refusal.invalid(f"the arms are {list(self.arms)[:10]}, got {name!r:.60}.")
         return number
 
-    def _amounts(self, given: dict[str, Any], what: str, partial: bool = False) -> list[Any]:
-        """Amounts in the order of the resources."""
-        unknown = [name for name in given if name not in self.resources]
-        missing = [] if partial else [name for name in self.resources if name not in given]
-        if unknown or missing:
-            raise Refusal.invalid(f"{what} must be for {list(self.resources)}, got {list(given)[:16]}.")
-        return [amount_of(given[name], f"{what} of {name}") if name in given else None for name in self.resources]
-
-    def _check_size(self, costs: list[float]) -> None:
-        """Refuse costs that the ledger cannot hold."""
-        account = self.book.account
-        for j, (cost, (fine, coarse)) in enumerate(zip(costs, self._factors, strict=True)):
-            held = max(season.spent[j] + season.reserved[j] for season in self.book.accounts.values())
-            if cost * fine / coarse + held + account.granted[j] > MOST_UNITS / 4:
-                raise Refusal.invalid("costs must be amounts that the ledger can hold; are they in other units?")
-
     def units(self, costs: list[float]) -> list[int]:
         """(d,) costs in grid units, as the learner charges them."""
-        return [_exact_units(cost, *factors) for cost, factors in zip(costs, self._factors, strict=True)]
+        return [_exact_units(cost, *factors) for cost, factors in zip(costs, self.factors, strict=True)]
 
     # Events
 
@@ -456,13 +313,13 @@ class Campaign:
         try:
             decision = self._choose(event)
         except HorizonReachedError:
-            return skipped("horizon")
+            return plans.skipped("horizon")
         except BudgetExhaustedError:
-            return skipped("budget")
+            return plans.skipped("budget")
         book = self.book
         if event.arm is None:
             event.arm = decision.arm
-            event.reserved = [] if decision.skipped else self._most(decision.arm, event.caps)
+            event.reserved = [] if decision.skipped else self.most(decision.arm, event.caps)
             event.probability = (
                 float(max(0.0, 1.0 - decision.mix.sum())) if decision.skipped else float(decision.mix[decision.arm])
             )
@@ -647,28 +504,9 @@ class Campaign:
         return ms.Done()
 
 
-def skipped(reason: Any) -> ms.Decided:
-    """The answer to a request for which nothing was decided, and nothing happened."""
-    return ms.Decided(None, None, True, reason, 0.0, {}, 0)
-
-
 def _common(now: Now, caller: Caller) -> dict[str, Any]:
     return {"at": now.at, "tick": now.tick, "key": caller.key, "digest": caller.digest, "who": caller.who}
 
-
-PLANS: Final[dict[type, Any]] = {
-    ms.Ask: Campaign._plan_ask,
-    ms.Tell: Campaign._plan_tell,
-    ms.TellOne: Campaign._plan_tell,
-    ms.Cancel: Campaign._plan_cancel,
-    ms.Extend: Campaign._plan_extend,
-    ms.Forfeit: Campaign._plan_forfeit,
-    ms.Observe: Campaign._plan_observe,
-    ms.Grant: Campaign._plan_grant,
-    ms.AddArm: Campaign._plan_arm,
-    ms.OfferArm: Campaign._plan_offer,
-    ms.Patch: Campaign._plan_patch,
-}
 
 ANSWERS: Final[dict[type, Any]] = {
     ms.Observe: ms.Noted,

@@ -23,6 +23,7 @@ from driftsack.service.campaign import NOBODY, Caller, Campaign, Now
 from driftsack.service.config import Config
 from driftsack.service.journal import START, JournalError, Segment
 from driftsack.service.owned import GRACE, Owned, ServiceClock
+from driftsack.service.plans import again
 from driftsack.service.recall import recall
 from driftsack.service.recovery import encode_config, recover, rehearse, snapshot_of
 from driftsack.service.refusals import Refusal
@@ -223,9 +224,9 @@ class Keeper:
         return record
 
     async def settle_again(self, name: str, command: Any, number: int) -> ms.Settled:
-        """Answer a command that was refused as ``forgotten``, as :meth:`Campaign.again` does."""
+        """Answer a command that was refused as ``forgotten``, as :func:`driftsack.service.plans.again` does."""
         record = await self.recall(name, number)
-        return self.find(name).campaign.again(command, number, record)
+        return again(self.find(name).campaign, command, number, record)
 
     async def exchange(self, name: str, many: ms.Exchange, caller: Caller = NOBODY) -> ms.Exchanged:
         """Tell many outcomes and ask for many decisions, in one commit.
