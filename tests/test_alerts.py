@@ -15,8 +15,8 @@ RULES = Path(__file__).parents[1] / "deploy" / "prometheus-alerts.yml"
 CHAT = '{campaign="chat"}'
 USD = '{campaign="chat",resource="usd"}'
 
-# Samples each minute, by promtool's notation ("0+5x60": from 0, 60 times 5 more), that make an alert fire, the minute at
-# which it does, and what makes the same alert stay silent.
+# Samples each minute, in promtool's notation ("0+5x60": from 0, 60 times 5 more), that make an alert fire, the minute
+# at which it does, and samples on which the same alert stays silent.
 Case = tuple[dict[str, str], int, dict[str, str]]
 CASES: dict[str, Case] = {
     "DriftsackNotReady": ({"driftsack_ready": "0x10"}, 3, {"driftsack_ready": "0 1x10"}),
