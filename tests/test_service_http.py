@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import driftsack as ds
-from driftsack.service.http import app as application
+from driftsack.service import asgi
 from driftsack.service.http import routes
 from driftsack.service.http.keyring import ALLOWS, Bucket, new_key
 from driftsack.service.http.openapi import document
@@ -147,7 +147,7 @@ def test_bodies_are_limited_in_size_type_and_time(live: Live, monkeypatch: pytes
     assert b"400" in raw_request(live, head + b"Content-Length: 3\r\n\r\n{,}").split(b"\r\n")[0]
     text = head + b"Content-Type: text/xml\r\nContent-Length: 2\r\n\r\n{}"
     assert b"415" in raw_request(live, text).split(b"\r\n")[0]
-    monkeypatch.setattr(application, "SLOW", 0.1)
+    monkeypatch.setattr(asgi, "SLOW", 0.1)
     assert b"408" in raw_request(live, head + b"Content-Length: 20\r\n\r\n{").split(b"\r\n")[0]
 
 

@@ -1,16 +1,18 @@
 """Look at every page of the built site in a browser, at the width of a desktop and of a telephone.
 
 ``python tools/look.py SITE SHOTS`` saves a screenshot of each page and lists what does not fit: a page or a table that
-is wider than its column, a picture that is not found, an error of a script, anything fetched from elsewhere. It needs
-Playwright (``pip install playwright``) and the machine's Chromium.
+is wider than its column, a picture that is not found, an error of a script, anything fetched from elsewhere.
 """
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tools.chromium import browsing
 
 WIDTHS = ((1280, 900), (390, 844))
 FAULTS = """() => {
@@ -48,15 +50,10 @@ def look_at(page: Any, file: Path, shot: Path) -> list[str]:
 
 def main(site: Path, shots: Path) -> int:
     """Look at all pages; return the number of faults."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415  (not a dependency)
-
     shots.mkdir(parents=True, exist_ok=True)
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
     pages = sorted(site.absolute().rglob("*.html"))
     faults = 0 if pages else 1
-    with sync_playwright() as play:
-        options = ["--no-sandbox", "--disable-background-networking"]
-        browser = play.chromium.launch(executable_path=chromium, args=options)
+    with browsing() as browser:
         for width, height in WIDTHS:
             page = browser.new_page(viewport={"width": width, "height": height})
             for file in pages:
@@ -64,7 +61,6 @@ def main(site: Path, shots: Path) -> int:
                 for fault in look_at(page, file, shots / f"{name}_{width}.png"):
                     faults += 1
                     print(f"{width} px, {name}: {fault}")
-        browser.close()
     print(f"{len(pages)} pages at {len(WIDTHS)} widths, {faults} faults")
     return faults
 

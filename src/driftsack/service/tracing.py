@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from driftsack.core.release import __version__
-from driftsack.service.http.app import Receive, Send
+from driftsack.service.asgi import Receive, Send
 from driftsack.service.http.routes import TABLE, shape_of
 
 FAILED: Final = 500

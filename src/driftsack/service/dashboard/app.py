@@ -7,11 +7,11 @@ import logging
 import urllib.parse
 from typing import Any, Final
 
+from driftsack.service.asgi import Receive, Send, caller_gone, whole_body
 from driftsack.service.dashboard.answers import SAFE, Answer, file, page, see
 from driftsack.service.dashboard.pages import OPEN, Pages
 from driftsack.service.dashboard.sessions import Sessions
 from driftsack.service.dashboard.visit import Visit, fields
-from driftsack.service.http.app import Receive, Send, next_part
 from driftsack.service.http.context import Service
 from driftsack.service.refusals import Refusal
 
@@ -80,7 +80,7 @@ class Dashboard:
         if visit.method == "POST":
             if visit.is_foreign():
                 raise Refusal("forbidden", "forms of other sites are not accepted.")
-            visit = visit._replace(form=fields(await read_form(receive)))
+            visit = visit._replace(form=fields(await whole_body(receive, LARGEST_FORM)))
             if visit.path not in OPEN:
                 self._sessions.check(visit.known, visit.form.pop("token", ""))
         return await self._pages.answer(visit)
@@ -91,7 +91,7 @@ class Dashboard:
         visit.principal.check("read", name or None, limited_ok=True)
         headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), *SAFE]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        gone = asyncio.ensure_future(receive_disconnect(receive))
+        gone = asyncio.ensure_future(caller_gone(receive))
         last, quiet = "", 0.0
         try:
             while not gone.done() and not self._closing and self._sessions.find(visit.headers) is not None:
@@ -113,24 +113,6 @@ class Dashboard:
         except Refusal:
             return "unavailable"
         return " ".join(str(row.seq) for row in rows if name in ("", row.name))
-
-
-async def receive_disconnect(receive: Receive) -> None:
-    """Wait until the browser has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def read_form(receive: Receive) -> bytes:
-    """The body of a form, if it is not too large and does not take too long."""
-    parts, size, more = [], 0, True
-    while more:
-        message = await next_part(receive)
-        parts.append(message.get("body", b""))
-        size, more = size + len(parts[-1]), message.get("more_body", False)
-        if size > LARGEST_FORM:
-            raise Refusal("too-large", f"a form may have {LARGEST_FORM:,} bytes.")
-    return b"".join(parts)
 
 
 def refused(visit: Visit, refusal: Refusal) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 import time
@@ -24,15 +23,25 @@ class Week:
         requests: The number of requests.
         seconds: How long the week takes; 0 for as fast as possible.
         stop: Set to give up.
+        until: The request before which the week is broken off; None for its end.
 
     Attributes:
         answered: The number of requests that a model answered.
     """
 
-    def __init__(self, url: str, key: str, campaign: str, requests: int, seconds: float, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        campaign: str,
+        requests: int,
+        seconds: float,
+        stop: threading.Event,
+        until: int | None = None,
+    ) -> None:
         self._service = (url, key, campaign)
         self._requests, self._seconds, self._stop = requests, seconds, stop
-        self._counter, self._start = itertools.count(), 0.0
+        self._counter, self._start = iter(range(requests if until is None else until)), 0.0
         self.answered = 0
 
     def send(self) -> None:
@@ -48,7 +57,7 @@ class Week:
         """Take requests until there are no more."""
         rng, client = random.Random(seed), Client(*self._service)  # noqa: S311
         try:
-            while (request := next(self._counter)) < self._requests and not self._stop.is_set():
+            while (request := next(self._counter, None)) is not None and not self._stop.is_set():
                 day = day_of(request, self._requests)
                 if self._stop.wait(max(self._start + self._seconds * day / DAYS - time.monotonic(), 0.0)):
                     break

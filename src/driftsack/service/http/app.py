@@ -10,12 +10,13 @@ import asyncio
 import http.client
 import logging
 import urllib.parse
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
 from driftsack.service import messages as ms
+from driftsack.service.asgi import Entry, Receive, Send, whole_body
 from driftsack.service.http.context import Context, Service
 from driftsack.service.http.keyring import Principal
 from driftsack.service.http.openapi import document
@@ -23,9 +24,6 @@ from driftsack.service.http.routes import SHAPES, TABLE, Route, shape_of
 from driftsack.service.owner import Keeper, problem_of
 from driftsack.service.refusals import Refusal
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-SLOW: Final = 10.0  # seconds in which a body must arrive
 FORWARD_LIMIT: Final = 3.0  # seconds in which the owner of a campaign must answer
 FORWARDED: Final = b"x-driftsack-forwarded"
 LONGEST_KEY: Final = 200
@@ -102,7 +100,7 @@ class Pages(Protocol):
         """Answer a request."""
 
 
-class Application:
+class Application(Entry):
     """The service.
 
     Args:
@@ -114,13 +112,8 @@ class Application:
         self.service, self.pages = service, pages
         self._keys: asyncio.Task[None] | None = None
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def respond(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
-        if scope["type"] != "http":
-            return
         if self.pages is not None and self.pages.has(scope["path"]):
             await self.pages(scope, receive, send)
             return
@@ -233,7 +226,7 @@ class Application:
             raise Refusal("method-not-allowed", f"{method} is not allowed on {path[:200]}.")
         raise Refusal("not-found", f"there is nothing at {path[:200]}; see /openapi.json.")
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def live(self, receive: Receive, send: Send) -> None:
         """Start and stop with the server."""
         await receive()
         try:
@@ -272,45 +265,16 @@ async def read_body(route: Route, headers: dict[bytes, bytes], receive: Receive)
         return b""
     length = headers.get(b"content-length", b"0")
     check_body(route, headers, int(length) if length.isdigit() else 0)
-    message = await next_part(receive)
-    parts, size = [message.get("body", b"")], len(message.get("body", b""))
-    while message.get("more_body"):
-        message = await next_part(receive)
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        check_body(route, headers, size)
-    return b"".join(parts)
+    return await whole_body(receive, route.limit)
 
 
 def check_body(route: Route, headers: dict[bytes, bytes], size: int) -> None:
     """Refuse a body that is too large or of another type."""
     if size > route.limit:
-        raise Refusal("too-large", f"a body may have {route.limit:,} bytes, got {size:,} or more.")
+        raise Refusal("too-large", f"a body may have {route.limit:,} bytes, got {size:,}.")
     kind = headers.get(b"content-type", JSON)
     if kind != JSON and (kind := kind.partition(b";")[0].strip().lower()) != JSON:
         raise Refusal("unsupported-media-type", f"send application/json, got {kind.decode('latin-1')!r:.60}.")
-
-
-async def next_part(receive: Receive) -> dict[str, Any]:
-    """The next part of a body, if it arrives in time; the usual part is there already."""
-    task, late = asyncio.current_task(), False
-
-    def stop() -> None:
-        nonlocal late
-        late = True
-        if task is not None:
-            task.cancel()
-
-    timer = asyncio.get_running_loop().call_later(SLOW, stop)
-    try:
-        return await receive()
-    except asyncio.CancelledError as error:
-        if not late or task is None:
-            raise
-        task.uncancel()
-        raise Refusal("too-slow", f"a body must arrive within {SLOW:g} seconds.") from error
-    finally:
-        timer.cancel()
 
 
 def decode(route: Route, raw: bytes) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import httpx
 
 from driftsack.client import ServiceError, ServiceUnavailableError
-from driftsack.service.http.app import Receive, Send, next_part
+from driftsack.service.asgi import Entry, Receive, Send, caller_gone, whole_body
 from driftsack.service.proxy.call import Call, problem
 from driftsack.service.proxy.desk import Desk
 from driftsack.service.proxy.table import ProxySettings
@@ -43,7 +43,7 @@ class Rejected(Exception):  # noqa: N818  (it is an answer)
         self.status, self.body = status, body
 
 
-class Proxy:
+class Proxy(Entry):
     """The endpoint.
 
     Args:
@@ -56,19 +56,16 @@ class Proxy:
         self._http: httpx.AsyncClient | None = None
         self._draining: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def respond(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] == "lifespan":
-            await self._live(receive, send)
-            return
-        if scope["type"] != "http":
-            return
         try:
             await self._answer(scope, receive, send)
         except Rejected as rejected:
-            await respond(send, rejected.status, rejected.body)
+            await answer(send, rejected.status, rejected.body)
+        except Refusal as refusal:
+            await answer(send, refusal.status, problem(refusal.detail, refusal.kind))
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def live(self, receive: Receive, send: Send) -> None:
         """Start and stop with the server."""
         await receive()
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=200)
@@ -86,11 +83,11 @@ class Proxy:
         """Answer a request of the API."""
         where = scope["method"], scope["path"]
         if where == ("GET", "/healthz"):
-            await respond(send, 200, b'{"ok":true}')
+            await answer(send, 200, b'{"ok":true}')
         elif where == ("GET", "/v1/models"):
             names = [ANY, *(upstream.arm for upstream in self._settings.upstream)]
             models = [{"id": name, "object": "model", "created": 0, "owned_by": ANY} for name in names]
-            await respond(send, 200, json.dumps({"object": "list", "data": models}).encode())
+            await answer(send, 200, json.dumps({"object": "list", "data": models}).encode())
         elif where == ("POST", "/v1/chat/completions"):
             await self._complete(dict(scope["headers"]), receive, send)
         else:
@@ -99,18 +96,18 @@ class Proxy:
     async def _complete(self, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         """Decide, call, and settle."""
         key = headers.get(b"authorization", b"")[7:].decode("latin-1")
-        raw = await read(receive)
+        raw = await whole_body(receive, LARGEST)
         request = understood(raw)
         call = await self._decide(key, request, len(raw))
         arm = (b"x-driftsack-arm", call.upstream.arm.encode())
         if not request.get("stream"):
             task = asyncio.ensure_future(call.whole())  # goes on when the caller leaves
             status, body = await asyncio.shield(self._kept(task))
-            await respond(send, status, body, [arm])
+            await answer(send, status, body, [arm])
             return
         opened = await call.open()
         if isinstance(opened, tuple):
-            await respond(send, *opened, [arm])
+            await answer(send, *opened, [arm])
             return
         kind = (b"content-type", b"text/event-stream")
         await send(
@@ -126,7 +123,7 @@ class Proxy:
 
     async def _relay(self, call: Call, opened: httpx.Response, receive: Receive, send: Send) -> None:
         """Pass a stream on; if the caller leaves, read it to its end, since the end has the usage."""
-        gone = asyncio.ensure_future(disconnected(receive))
+        gone = asyncio.ensure_future(caller_gone(receive))
         try:
             async for line in call.lines(opened):
                 if not gone.done():
@@ -159,27 +156,6 @@ class Proxy:
         return Call(self._http, self._desk, settings, key, decision, request, most[decision.name])
 
 
-async def disconnected(receive: Receive) -> None:
-    """Wait until the caller has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def read(receive: Receive) -> bytes:
-    """The body of a request."""
-    parts, size, more = [], 0, True
-    while more:
-        try:
-            message = await next_part(receive)
-        except Refusal as refusal:
-            raise Rejected(refusal.status, problem(refusal.detail, refusal.kind)) from refusal
-        parts.append(message.get("body", b""))
-        size, more = size + len(parts[-1]), message.get("more_body", False)
-        if size > LARGEST:
-            raise Rejected(413, problem(f"a request may have {LARGEST:,} bytes.", "too_large"))
-    return b"".join(parts)
-
-
 def understood(raw: bytes) -> dict[str, Any]:
     """The request in a body."""
     try:
@@ -191,7 +167,7 @@ def understood(raw: bytes) -> dict[str, Any]:
     return found
 
 
-async def respond(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+async def answer(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None) -> None:
     """Send a whole answer."""
     own = [(b"content-type", JSON), (b"content-length", b"%d" % len(body)), (b"cache-control", b"no-store")]
     await send({"type": "http.response.start", "status": status, "headers": own + (headers or [])})

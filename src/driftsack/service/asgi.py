@@ -1,0 +1,81 @@
+"""What the ASGI applications share: their entry, whole bodies that come in parts, and callers that leave."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from driftsack.service.refusals import Refusal
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+SLOW: Final = 10.0  # seconds in which a body must arrive
+
+
+class Entry(ABC):
+    """An application that lives with its server and answers HTTP requests."""
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Start and stop with the server, or answer a request."""
+        if scope["type"] == "lifespan":
+            await self.live(receive, send)
+        elif scope["type"] == "http":
+            await self.respond(scope, receive, send)
+
+    @abstractmethod
+    async def live(self, receive: Receive, send: Send) -> None:
+        """Start and stop with the server."""
+
+    @abstractmethod
+    async def respond(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+
+async def next_part(receive: Receive) -> dict[str, Any]:
+    """The next part of a body, if it arrives in time; the usual part is there already.
+
+    Raises:
+        Refusal: It does not.
+    """
+    task, late = asyncio.current_task(), False
+
+    def stop() -> None:
+        nonlocal late
+        late = True
+        if task is not None:
+            task.cancel()
+
+    timer = asyncio.get_running_loop().call_later(SLOW, stop)
+    try:
+        return await receive()
+    except asyncio.CancelledError as error:
+        if not late or task is None:
+            raise
+        task.uncancel()
+        raise Refusal("too-slow", f"a body must arrive within {SLOW:g} seconds.") from error
+    finally:
+        timer.cancel()
+
+
+async def whole_body(receive: Receive, limit: int) -> bytes:
+    """The body of a request.
+
+    Raises:
+        Refusal: It has more than ``limit`` bytes, or takes too long.
+    """
+    parts, size, more = [], 0, True
+    while more:
+        message = await next_part(receive)
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
+        if size > limit:
+            raise Refusal("too-large", f"a body may have {limit:,} bytes.")
+    return b"".join(parts)
+
+
+async def caller_gone(receive: Receive) -> None:
+    """Wait until the caller has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
