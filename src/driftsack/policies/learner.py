@@ -6,9 +6,11 @@ import math
 import os
 import secrets
 import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -589,13 +591,13 @@ class Learner:
         made = decisions.arms != SKIP
         with self._changing("tell_many") as engine:
             rounds = decisions.rounds[made].tolist()
-            slots = np.array([self._slots.get(number, -1) for number in rounds], dtype=np.int64)
+            slots = np.fromiter(map(self._slots.get, rounds, repeat(-1)), dtype=np.int64, count=len(rounds))
             self._check_batch(decisions[made], gains[made], uses[made], slots)
             new, overruns = slots >= 0, int(engine.desk.overruns.decisions[0])
             requests.settle_batch(engine, slots[new], gains[made][new], uses[made][new])
-            for number in rounds:
-                self._slots.pop(number, None)
-                self._issued.pop(number, None)
+            for by_round in (self._slots, self._issued):
+                if by_round:
+                    deque(map(by_round.pop, rounds, repeat(None)), maxlen=0)
         if engine.desk.overruns.decisions[0] > overruns and not self._warned:
             self._warn(f"one of the rounds {rounds[0]} to {rounds[-1]}", uses.max(axis=0))
 
