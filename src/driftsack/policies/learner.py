@@ -362,12 +362,13 @@ class Learner:
         desk = self._engine.desk
         if arm < SKIP:
             self._raise_refusal(arm)
-        number = int(desk.begun[0])
+        number = desk.begun.item(0)
         mix, prices = desk.mix[: self.problem.arms].copy(), desk.prices * self._price_unit
-        mix.flags.writeable = prices.flags.writeable = False
+        mix.setflags(write=False)
+        prices.setflags(write=False)
         if arm == SKIP:
             return Decision(number, arm, mix, prices, None, self._source, self._engine.most[SKIP], self._context())
-        slot = int(desk.slot[0])
+        slot = desk.slot.item(0)
         reserved = self._reserved(slot) if self._altered else self._engine.most[arm]
         name = self.problem.arm_names[arm]
         decision = Decision(number, arm, mix, prices, name, self._source, reserved, self._context())
@@ -489,7 +490,9 @@ class Learner:
                 return
         try:
             self._busy = True
-            self._engine.desk.given[:] = costs
+            given = self._engine.desk.given
+            for j, cost in enumerate(costs):  # a list of few numbers, which NumPy would make an array of first
+                given[j] = cost
             status = self._engine.settle(slot, float(reward), told)
             if status > steps.OVERRAN:
                 self._raise_invalid(reward, costs)
