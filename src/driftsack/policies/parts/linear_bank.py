@@ -10,9 +10,11 @@ outcomes, and the first regression plus a fast level of its errors. So a context
 .. math:: w_g \leftarrow w_g \cdot \frac{1}{s_g} \Bigl(1 + \frac{(y - \hat y_g)^2}{4 s_g^2}\Bigr)^{-5/2},
           \qquad s_g^2 = \sigma^2 (1 + a_g),
 
-normalised, and then 0.01 of all weight is spread evenly. :math:`\sigma^2` is the variance of the arm's errors, which
-starts from a prior of four observations. If the members that never forget fall below 0.05, a change is counted, the
-last regression is copied into the first one and the recent mean into the plain one.
+normalised, and then the share :math:`\min(0.01, 1/n)` of all weight is spread evenly, with n the observations since the
+last change (fixed share with a falling rate, cf. Herbster and Warmuth 1998): a constant share would keep members that
+forget in the mixture for good, whose noise costs a constant reward a round. :math:`\sigma^2` is the variance of the arm's
+errors, which starts from a prior of four observations. If the members that never forget fall below 0.05, a change is
+counted, the last regression is copied into the first one and the recent mean into the plain one.
 
 The estimate is the mean of the mixture, and its variance :math:`\sum_g w_g (\sigma^2 a_g + (\hat y_g - \hat y)^2)`,
 where the variance of a regression that forgets is taken as that of the first one plus :math:`1 - \gamma`, which saves
@@ -38,7 +40,7 @@ GAMMAS: Final = (1.0, 0.97)  # of the regressions; per observation of the arm
 PRIOR_PRECISION: Final = 1.0  # of a coefficient; that of the constant is 1
 RECENT: Final = 0.02  # step of the recent mean
 FAST: Final = 0.07  # step of the fast level
-KEPT: Final = 0.99  # of a weight
+SPREAD: Final = 0.01  # the most of all weight that is spread evenly
 SLOW_SHARE: Final = 0.05
 PRIOR_ERRORS: Final = 4.0  # observations
 MEMORY_OF_ERRORS: Final = 200.0  # observations
@@ -281,11 +283,12 @@ def weigh_members(bank: LinearBank, arm: int, k: int) -> bool:
         square = min(error * error, OUTLIER * noise)
         noise += (square - noise) / min(seen + PRIOR_ERRORS, MEMORY_OF_ERRORS)
         bank.noise[arm, k] = max(noise, SMALLEST_NOISE)
+    spread = min(SPREAD, 1.0 / max(seen, 1.0))
     for g in range(count):
         if seen < 2.0 or not total > TINY:  # noqa: PLR2004  (too early to compare)
             bank.weights[arm, k, g] = 1.0 / count
         else:
-            bank.weights[arm, k, g] = KEPT * bank.weights[arm, k, g] / total + (1.0 - KEPT) / count
+            bank.weights[arm, k, g] = (1.0 - spread) * bank.weights[arm, k, g] / total + spread / count
     return bool(bank.weights[arm, k, 0] + bank.weights[arm, k, bank.gammas.size + PLAIN] < SLOW_SHARE)
 
 
