@@ -73,6 +73,7 @@ class LinearBank(NamedTuple):
     gammas: Floats  # (G,) read-only
     unit: Floats  # (d,) the budget rate; read-only
     outcome: Floats  # (K,) scratch
+    mixed: Floats  # (p, m K) written: coefficients of the mixture, arm by arm
     product: Floats  # (p,) scratch
     linear: Floats  # (m G K,) scratch: predictions of the regressions
     variance: Floats  # (G + E,) scratch
@@ -137,6 +138,7 @@ def new_bank(problem: Problem, size: int, forgetting: float | None) -> LinearBan
         gammas=frozen(gammas),
         unit=frozen(np.maximum(problem.rate, TINY)),
         outcome=np.zeros(kinds),
+        mixed=np.zeros((size, arms * kinds)),
         product=np.zeros(size),
         linear=np.zeros(arms * count * kinds),
         variance=np.zeros(count + means),
@@ -158,16 +160,24 @@ def estimate(bank: LinearBank, x: Floats) -> None:
 
 
 @kernel
-def means_at(bank: LinearBank, x: Floats, means: Floats) -> None:
-    """Write the mean (m, K) of every outcome of every arm at a context, without its standard deviation."""
-    combine_rows(bank.coefficients, x, 0, bank.linear.size, bank.linear)
+def mix_coefficients(bank: LinearBank) -> None:
+    """Write the coefficients of the mixture, which is linear in the context as its members are."""
+    count, kinds, constant = bank.gammas.size, bank.mean.shape[1], bank.product.size - 1
     for i in range(bank.pulls.size):
-        for k in range(means.shape[1]):
-            set_members(bank, i, k)
-            mean = 0.0
-            for g in range(bank.member.size):
-                mean += bank.weights[i, k, g] * bank.member[g]
-            means[i, k] = mean
+        for k in range(kinds):
+            weights, own = bank.weights[i, k], i * kinds + k
+            level = weights[count + PLAIN] * bank.levels[i, PLAIN, k]
+            first = weights[0]
+            if bank.levels.shape[1] > 1:
+                level += weights[count + LATELY] * bank.levels[i, LATELY, k]
+                level += weights[count + LEVEL] * bank.levels[i, LEVEL, k]
+                first += weights[count + LEVEL]
+            for f in range(constant + 1):
+                value = first * bank.coefficients[f, i * count * kinds + k]
+                for g in range(1, count):
+                    value += weights[g] * bank.coefficients[f, (i * count + g) * kinds + k]
+                bank.mixed[f, own] = value
+            bank.mixed[constant, own] += level
 
 
 @kernel
