@@ -12,7 +12,7 @@ outcomes, and the first regression plus a fast level of its errors. So a context
 
 normalised, and then the share :math:`\min(0.01, 1/n)` of all weight is spread evenly, with n the observations since the
 last change (fixed share with a falling rate, cf. Herbster and Warmuth 1998): a constant share would keep members that
-forget in the mixture for good, whose noise costs a constant reward a round. :math:`\sigma^2` is the variance of the arm's
+forget in the mixture for good, whose noise costs reward in every round. :math:`\sigma^2` is the variance of the arm's
 errors, which starts from a prior of four observations. If the members that never forget fall below 0.05, a change is
 counted, the last regression is copied into the first one and the recent mean into the plain one.
 

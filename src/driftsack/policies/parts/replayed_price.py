@@ -7,8 +7,9 @@ contexts are computed, the noise is added, and the prices take some steps of
           \rho_j = \frac{\text{what is left of budget } j}{\text{rounds left}},
 
 where the spending is what the policy would spend on those rounds at the prices q. The step :math:`\eta_j` grows
-while the price moves on and halves when it turns back, since spending jumps at the price of an arm that is alone. A price
-that is solved without the noise spends too much, because noise makes arms look better than they are whose costs look small.
+while the price moves on and halves when it turns back, since spending jumps at the price of an arm that is alone. A
+price that is solved without the noise spends too much, because noise makes arms look better than they are whose costs
+look small.
 """
 
 from __future__ import annotations
