@@ -105,7 +105,8 @@ def slow_bank(rows: Floats, rewards: Floats, costs: Floats, unit: float) -> tupl
             if t >= 1:
                 mixed = (outcomes[t, k] - weights[k] @ member) ** 2
                 noise[k] += (min(mixed, 25.0 * noise[k]) - noise[k]) / min(t + 4.0, 200.0)
-            weights[k] = 0.99 * fresh / fresh.sum() + 0.005 if t >= 2 else 0.5
+            spread = min(0.01, 1.0 / max(t, 1))
+            weights[k] = (1.0 - spread) * fresh / fresh.sum() + spread / 2 if t >= 2 else 0.5
             mean[k] = outcomes[: t + 1, k].mean()
     return weights, np.column_stack([noise, mean])
 
@@ -113,9 +114,9 @@ def slow_bank(rows: Floats, rewards: Floats, costs: Floats, unit: float) -> tupl
 def test_the_bank_is_that_of_a_slow_reference() -> None:
     problem = ds.Problem(horizon=100, arms=1, budget=[25.0], features=2)
     rng, bank, terms = np.random.default_rng(4), new_bank(problem, 3, 1.0), new_terms(problem)
-    rows = np.column_stack([rng.standard_normal((60, 2)), np.ones(60)])
-    rewards, costs = rng.random(60), rng.random(60)
-    for t in range(60):
+    rows = np.column_stack([rng.standard_normal((160, 2)), np.ones(160)])
+    rewards, costs = rng.random(160), rng.random(160)
+    for t in range(160):
         observe_context(bank, new_outcome(terms, t, 0, 1.0, rewards[t], costs[t : t + 1]), rows[t])
     weights, moments = slow_bank(rows, rewards, costs, 0.25)
     np.testing.assert_allclose(bank.weights[0], weights, rtol=1e-8)

@@ -5,36 +5,61 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from driftsack.bench import routing
+from driftsack.bench.routers import DRIFTS, Requests, Router, Task, Told, fixed_router, learner_router
+from driftsack.bench.routing import drifted, figures, yardstick
 from driftsack.core.seeding import generator
-from driftsack.policies import LinearBwK
+from driftsack.policies import Adaptive, LinearBwK
+
+RATE = 3e-4
 
 
-def requests(count: int = 600) -> routing.Requests:
-    """Two sources: the first is answered by every model, the second by the dear ones only."""
-    rng = np.random.default_rng(0)
+def made_up(count: int = 600, seed: int = 0) -> Requests:
+    """Two sources of three: the first is answered by every model, the second by the dear ones only."""
+    rng = np.random.default_rng(seed)
     source = rng.integers(0, 2, count)
     rewards = np.where(source[:, None] == 0, 0.9, np.array([[0.2, 0.9, 0.95]]))
     dollars = np.array([[3e-5, 5e-4, 1.5e-2]]) * rng.uniform(0.5, 1.5, (count, 3))
-    return routing.Requests(np.eye(2)[source], np.eye(2)[source], rewards, dollars)
+    return Requests(np.eye(2)[source], np.eye(3)[source], rewards, dollars)
+
+
+def routed(router: Router, requests: Requests, drift: str = "none", past: Requests | None = None) -> Told:
+    order = generator(1).permutation(len(requests.rewards))
+    return router.route(Task(requests, order, *drifted(requests, drift), RATE, drift, 0, past))
 
 
 def test_the_drifts_change_the_middle_third_only() -> None:
-    given = requests()
-    rewards, dollars = routing.drifted(given, "price")
+    given = made_up()
+    rewards, dollars = drifted(given, "price")
     np.testing.assert_allclose(dollars[1, :, 2], given.dollars[:, 2] * 0.2 / 11.25)
     assert (dollars[[0, 2]] == given.dollars).all()
     assert (rewards == given.rewards).all()
-    assert (routing.drifted(given, "quality")[0][1, :, 1] == 0.75).all()
+    assert (drifted(given, "quality")[0][1, :, 1] == 0.75).all()
 
 
-@pytest.mark.parametrize("drift", routing.DRIFTS)
+@pytest.mark.parametrize("drift", DRIFTS)
 def test_a_router_with_contexts_beats_every_fixed_model_and_no_one_the_yardstick(drift: str) -> None:
-    given, rate = requests(), 3e-4
-    best, (rewards, dollars) = routing.yardstick(given, drift, rate), routing.drifted(given, drift)
-    order = generator(1).permutation(len(given.rewards))
-    told = {arm: routing.fixed_router(arm)(given, order, rewards, dollars, rate, drift, 0) for arm in (0, 1, 2, None)}
-    router = routing.learner_router(LinearBwK(), safe=True)
-    ours = router(given, order, rewards, dollars, rate, drift, 0)
-    assert max(one.reward for one in told.values()) < ours.reward < best * 1.01
-    assert ours.dollars <= rate * len(order)
+    given = made_up()
+    best = yardstick(given, drift, RATE)  # also if no request has the third source
+    told = [routed(fixed_router(arm), given, drift) for arm in (0, 1, 2, None)]
+    ours = routed(learner_router(LinearBwK(), safe=True), given, drift)
+    assert max(one.reward for one in told) < ours.reward < best * 1.01
+    assert ours.dollars <= RATE * len(given.rewards)
+
+
+def test_past_requests_help_unless_they_were_answered_otherwise() -> None:
+    given, past = made_up(200), made_up(400, seed=1)
+    router = learner_router(LinearBwK())
+    misleading = past._replace(rewards=past.rewards[:, ::-1].copy(), features=past.features[:, ::-1].copy())
+    cold, warm, wrong = (routed(router, given, past=known).reward for known in (None, past, misleading))
+    assert warm > cold
+    assert warm > wrong
+    assert router.warm
+    assert not learner_router(Adaptive()).warm  # what it learnt from would not be the same: it sees no contexts
+
+
+def test_what_was_told_is_summed_up() -> None:
+    found = figures([Told(0.5, 0.03, 1.0, 100), Told(0.7, 0.02, 3.0, 100)], RATE, 0.8)
+    assert found["share of LP"] == pytest.approx(0.75)
+    assert found["most spent / budget"] == pytest.approx(1.0)
+    assert found["µs a decision"] == pytest.approx(2e4)
+    assert found["se"] == pytest.approx(0.1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from driftsack.bench.plain_python import PlainSlidingWindowUCB
 from driftsack.bench.timing import Progress, median_ratio
+from driftsack.core.contextual import ContextualInstance
 from driftsack.core.instance import Instance
 from driftsack.instances import example_2
 from driftsack.policies import Policy, SlidingWindowUCB
@@ -35,7 +36,7 @@ def round_rows(quick: bool, progress: Progress) -> list[dict[str, float | str]]:
     ]
 
 
-def round_seconds(world: Instance, policy: Policy | PlainSlidingWindowUCB, trials: int) -> float:
+def round_seconds(world: Instance | ContextualInstance, policy: Policy | PlainSlidingWindowUCB, trials: int) -> float:
     """Wall time per round on one thread, everything included."""
     begun = time.perf_counter()
     run = simulate(world, policy, trials=trials, seed=0, threads=1)

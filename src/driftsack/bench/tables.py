@@ -39,17 +39,19 @@ class BenchTables(NamedTuple):
     Attributes:
         tables: The rows of each table, by its title.
         machine: The machine that they were measured on.
+        command: The command that measures them.
     """
 
     tables: dict[str, list[dict[str, Any]]]
     machine: str
+    command: str = "make bench"
 
     def to_markdown(self) -> str:
         """The tables as a Markdown page."""
         lines = [
             "# Benchmarks",
             "",
-            "Written by `make bench`; do not edit. Every figure is a ratio of two things measured in turns, in one",
+            f"Written by `{self.command}`; do not edit. Ratios of times are of two things measured in turns, in one",
             f"process, on one thread (median of the ratios); times are the least of the repeats. {self.machine}.",
         ]
         for title, rows in self.tables.items():

@@ -24,6 +24,7 @@ from driftsack.core.contextual import ContextualInstance
 from driftsack.core.errors import SettingError
 from driftsack.core.names import Amounts
 from driftsack.core.problem import Problem
+from driftsack.core.worlds import costs_in_units, in_units
 
 Value_co = TypeVar("Value_co", covariant=True)
 
@@ -152,8 +153,7 @@ def _rows(instance: ContextualInstance, phase: Ints, context: Ints, rounds: Floa
     """The rows of pairs of phase and context."""
     problem = instance.problem
     rewards, costs = instance.means_at(phase, context)
-    most = np.asarray(problem.cost_max)[:, None]
-    return PairRows(problem, rewards / problem.reward_max, costs / most, rounds)
+    return PairRows(problem, in_units(problem, rewards), costs_in_units(problem, costs), rounds)
 
 
 def _averaged(rows: PairRows, phase: Ints) -> PairRows:

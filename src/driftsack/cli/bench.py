@@ -76,6 +76,12 @@ def bench(
         bool,
         typer.Option("--routing", help="Instead, route prompts beside ParetoBandit (pip install paretobandit)."),
     ] = False,
+    contexts: Annotated[
+        bool,
+        typer.Option(
+            "--contexts", help="Instead, measure policies with contexts on simulated worlds; --seed chooses their set."
+        ),
+    ] = False,
     endurance: Annotated[
         bool,
         typer.Option(
@@ -104,6 +110,7 @@ def bench(
     Example: driftsack bench --files 100000
     Example: driftsack bench --soak 1000000 --seed 7
     Example: driftsack bench --routing --quick
+    Example: driftsack bench --contexts --seed 2 --markdown contexts.md
     Example: driftsack bench --serve --quick
     Example: driftsack bench --faults --markdown docs/service-faults.md
     Example: driftsack bench 1000000 --endurance
@@ -111,8 +118,12 @@ def bench(
     if soak:
         run_soak(operations or LONG_SOAK, seed, processes, as_json)
         return
-    if routing:
-        route_prompts(quick, seed, as_json)
+    if routing or contexts:
+        with plain_errors():
+            refuse_needless(
+                {"NUMBER": operations, "--against": against, "--files": files}, "with --routing or --contexts"
+            )
+        compare_contextual(contexts, quick, seed, markdown, as_json)
         return
     if service or faults or endurance:
         kills = operations or (QUICK_KILLS if quick else LONG_KILLS)
@@ -130,13 +141,10 @@ def bench(
         return
     from driftsack.bench.tables import run_bench  # noqa: PLC0415  (SciPy and highspy load only where they are used)
 
-    if markdown is not None and not markdown.parent.is_dir():
-        raise typer.BadParameter(f"the folder {markdown.parent} does not exist; create it first.")
+    _check_folder(markdown)
     with plain_errors(), progress_bar() as bar:
         measured = run_bench(quick, single_line(bar), against)
-    if markdown is not None:
-        markdown.write_text(measured.to_markdown())
-        messages.print(f"wrote {markdown}")
+    _write(markdown, measured.to_markdown())
     if as_json:
         print_json({"machine": measured.machine, "tables": measured.tables})
         return
@@ -145,16 +153,37 @@ def bench(
     messages.print("More columns: --markdown FILE or --json.")
 
 
-def route_prompts(quick: bool, seed: int, as_json: bool) -> None:
-    """Route the prompts of ParetoBandit's wheel with every router."""
-    from driftsack.bench.routing import routing_rows  # noqa: PLC0415
+def compare_contextual(worlds: bool, quick: bool, seed: int, markdown: Path | None, as_json: bool) -> None:
+    """Measure policies with contexts on simulated worlds, or route the prompts of ParetoBandit's wheel."""
+    from driftsack.bench.tables import BenchTables, machine  # noqa: PLC0415
 
-    with plain_errors(), messages.status("reading prompts") as status:
-        rows = routing_rows(quick, seed, status.update)
+    _check_folder(markdown)
+    with plain_errors(), messages.status("starting") as status:
+        if worlds:
+            from driftsack.bench.contexts import context_rows as measure  # noqa: PLC0415
+        else:
+            from driftsack.bench.routing import routing_rows as measure  # noqa: PLC0415
+        rows = measure(quick, seed, status.update)
+    title = "Policies with contexts" if worlds else "Routing"
+    table = BenchTables({title: rows}, machine(), f"driftsack bench --{'contexts' if worlds else 'routing'}")
+    _write(markdown, table.to_markdown())
     if as_json:
-        print_json({"rows": rows})
+        print_json({"machine": table.machine, "rows": rows})
     else:
-        print_table(rows, columns_of(rows), "Routing.")
+        print_table(rows, columns_of(rows), f"{title}.")
+    if any(row.get("holds") == "no" for row in rows):
+        raise typer.Exit(1)
+
+
+def _check_folder(markdown: Path | None) -> None:
+    if markdown is not None and not markdown.parent.is_dir():
+        raise typer.BadParameter(f"the folder {markdown.parent} does not exist; create it first.")
+
+
+def _write(markdown: Path | None, text: str) -> None:
+    if markdown is not None:
+        markdown.write_text(text)
+        messages.print(f"wrote {markdown}")
 
 
 def try_service(kills: int | None, events: int | None, quick: bool, markdown: Path | None, as_json: bool) -> None:
@@ -169,9 +198,7 @@ def try_service(kills: int | None, events: int | None, quick: bool, markdown: Pa
                 table = tables.endurance_table(events, Path(folder), status.update)
             else:
                 table = tables.speed_table(quick, Path(folder), status.update)
-    if markdown is not None:
-        markdown.write_text(table.to_markdown())
-        messages.print(f"wrote {markdown}")
+    _write(markdown, table.to_markdown())
     if as_json:
         print_json({"machine": table.machine, "rows": table.rows})
     else:

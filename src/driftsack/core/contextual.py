@@ -26,6 +26,7 @@ from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import Amounts
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator
+from driftsack.core.worlds import Sizes, means_in_range, positions_of_rounds
 
 MEANS: Final = ("table", "linear", "logistic")
 TABLE: Final = 0
@@ -36,7 +37,7 @@ Contexts = npt.ArrayLike | Sequence[Mapping[str, Any]] | Callable[[Generator, in
 
 
 @dataclass(frozen=True, eq=False)
-class ContextualInstance:
+class ContextualInstance(Sizes):
     """Contexts, means that depend on them, and the noise.
 
     Build one with :meth:`by_table`, as a log with the outcomes of every arm has them, or :meth:`linear`.
@@ -80,9 +81,10 @@ class ContextualInstance:
         if not contexts.size:
             raise ShapeError(f"contexts must hold at least one context with features, got shape {contexts.shape}.")
         rewards, costs = self._checked_means(len(contexts))
-        phase = self._positions(self.phase, "phase", len(rewards))
+        phase = positions_of_rounds(self.phase, "phase", self.horizon, len(rewards))
         if self.order is not None:
-            object.__setattr__(self, "order", self._positions(self.order, "order", len(contexts)))
+            order = positions_of_rounds(self.order, "order", self.horizon, len(contexts))
+            object.__setattr__(self, "order", order)
         if self.weights is not None:
             object.__setattr__(self, "weights", self._checked_weights(len(rewards), len(contexts)))
         for name, value in (("contexts", contexts), ("rewards", rewards), ("costs", costs)):
@@ -98,20 +100,7 @@ class ContextualInstance:
             return rewards, floats(self.costs, "coefficients of costs", (len(rewards), resources, arms, features + 1))
         rewards = floats(self.rewards, "rewards", (None, count, arms))
         costs = floats(self.costs, "costs", (len(rewards), count, resources, arms))
-        most = np.asarray(self.problem.cost_max)[:, None]
-        return (
-            within(rewards, 0.0, self.problem.reward_max, "mean rewards", "; or set reward_max"),
-            within(costs, 0.0, most, "mean costs", "; or set cost_max"),
-        )
-
-    def _positions(self, given: Any, name: str, count: int) -> Phase:
-        """(T,) whole numbers below ``count``."""
-        values = np.asarray(given)
-        if values.shape != (self.horizon,) or values.dtype.kind not in "iu":
-            raise ShapeError(f"{name} must be whole numbers of shape ({self.horizon},), got shape {values.shape}.")
-        if values.min() < 0 or values.max() >= count:
-            raise OutOfRangeError(f"{name} must lie in [0, {count - 1}], got [{values.min()}, {values.max()}].")
-        return frozen(values.astype(np.int32, copy=False))
+        return means_in_range(self.problem, rewards, costs)
 
     def _checked_weights(self, phases: int, count: int) -> Floats:
         """(K, N) probabilities."""
@@ -132,21 +121,6 @@ class ContextualInstance:
         """Copy and pickle through the constructor, which checks everything and makes the arrays read-only."""
         arrays = (self.contexts, self.rewards, self.costs, self.phase, self.order, self.weights)
         return type(self), (self.problem, *arrays, self.means, self.noise)
-
-    @property
-    def horizon(self) -> int:
-        """The number T of rounds."""
-        return self.problem.horizon
-
-    @property
-    def arms(self) -> int:
-        """The number m of arms."""
-        return self.problem.arms
-
-    @property
-    def resources(self) -> int:
-        """The number d of resources."""
-        return self.problem.resources
 
     def drawn_order(self, rng: Generator) -> Phase:
         """Return the context of each round of a trial.
@@ -195,21 +169,26 @@ class ContextualInstance:
         """
         if self.means == "table":
             return self.rewards[phase, context], self.costs[phase, context]
-        most = np.asarray(self.problem.cost_max)[:, None]
+        features = np.column_stack([self.contexts, np.ones(len(self.contexts))])
+        uses = self.costs.reshape(len(self.costs), -1, features.shape[1])
         rewards = np.empty((len(phase), self.arms))
         costs = np.empty((len(phase), self.resources, self.arms))
-        for k in np.unique(phase):
-            own = phase == k
-            features = np.column_stack([self.contexts[context[own]], np.ones(own.sum())])
-            rewards[own] = self._linked(features @ self.rewards[k].T, self.problem.reward_max)
-            costs[own] = self._linked(np.einsum("rf,jif->rji", features, self.costs[k]), most)
+        order = np.argsort(phase, kind="stable")
+        first = np.flatnonzero(np.diff(phase[order], prepend=-1))
+        for own in np.split(order, first[1:]) if len(first) else []:
+            k, rows = phase[own[0]], features[context[own]]
+            rewards[own] = rows @ self.rewards[k].T
+            costs[own] = (rows @ uses[k].T).reshape(-1, self.resources, self.arms)
+        self._link(rewards, self.problem.reward_max)
+        self._link(costs, np.asarray(self.problem.cost_max)[:, None])
         return rewards, costs
 
-    def _linked(self, values: Floats, most: Floats | float) -> Floats:
-        """Means in [0, most] from linear ones."""
+    def _link(self, values: Floats, most: Floats | float) -> None:
+        """Turn linear means into means in [0, most], in place."""
         if self.means == "linear":
-            return np.clip(values, 0.0, most)
-        return most / (1.0 + np.exp(-np.clip(values, -500.0, 500.0)))
+            np.clip(values, 0.0, most, out=values)
+        else:
+            values[:] = most / (1.0 + np.exp(-np.clip(values, -500.0, 500.0)))
 
     @classmethod
     def by_table(

@@ -16,6 +16,7 @@ from driftsack.core.checks import floats, frozen, one_of, vector, whole, within
 from driftsack.core.errors import FileFormatError, OutOfRangeError, ShapeError
 from driftsack.core.names import Amounts, default_arm_names, default_resource_names, positions
 from driftsack.core.problem import Problem
+from driftsack.core.worlds import Sizes, costs_in_units, in_units, means_in_range, positions_of_rounds
 
 NOISES = ("deterministic", "bernoulli", "uniform", "beta", "lognormal")
 MOST_ROUNDS = 2**28  # of an instance that is given by its runs
@@ -23,7 +24,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Instance:
+class Instance(Sizes):
     r"""Mean rewards :math:`\mu_t` and mean costs :math:`C_t` of T rounds, in the problem's units, and the noise.
 
     Round t (from 0) has the means ``rewards[phase[t]]`` and ``costs[phase[t]]``, so an instance with two phases of
@@ -65,19 +66,11 @@ class Instance:
         one_of(self.noise, "noise", NOISES)
         rewards = floats(self.rewards, "rewards", (None, self.arms))
         costs = floats(self.costs, "costs", (len(rewards), self.resources, self.arms))
-        rewards = within(rewards, 0.0, self.problem.reward_max, "mean rewards", "; or set reward_max")
-        most = np.asarray(self.problem.cost_max)[:, None]
-        costs = within(costs, 0.0, most, "mean costs", "; or set cost_max")
-        phase = np.asarray(self.phase)
-        if phase.shape != (self.horizon,) or phase.dtype.kind not in "iu":
-            raise ShapeError(
-                f"phase must be whole numbers of shape ({self.horizon},), got {phase.dtype} of shape {phase.shape}."
-            )
-        if phase.min() < 0 or phase.max() >= len(rewards):
-            raise OutOfRangeError(f"phase must lie in [0, {len(rewards) - 1}], got [{phase.min()}, {phase.max()}].")
+        rewards, costs = means_in_range(self.problem, rewards, costs)
+        phase = positions_of_rounds(self.phase, "phase", self.horizon, len(rewards))
         object.__setattr__(self, "rewards", frozen(rewards))
         object.__setattr__(self, "costs", frozen(costs))
-        object.__setattr__(self, "phase", frozen(phase.astype(np.int32, copy=False)))
+        object.__setattr__(self, "phase", phase)
         object.__setattr__(self, "rounds", frozen(np.bincount(phase, minlength=len(rewards))))
 
     def __repr__(self) -> str:
@@ -140,31 +133,14 @@ class Instance:
         return cls(problem, content["rewards"], content["costs"], phase, content["noise"])
 
     @property
-    def horizon(self) -> int:
-        """The number T of rounds."""
-        return self.problem.horizon
-
-    @property
-    def arms(self) -> int:
-        """The number m of arms."""
-        return self.problem.arms
-
-    @property
-    def resources(self) -> int:
-        """The number d of resources."""
-        return self.problem.resources
-
-    @property
     def unit_rewards(self) -> Floats:
         """(K, m) mean rewards, normalised to [0, 1]."""
-        reward_max = self.problem.reward_max
-        return self.rewards if reward_max == 1.0 else self.rewards / reward_max
+        return in_units(self.problem, self.rewards)
 
     @property
     def unit_costs(self) -> Floats:
         """(K, d, m) mean costs, normalised to [0, 1]."""
-        cost_max = np.asarray(self.problem.cost_max)
-        return self.costs if (cost_max == 1.0).all() else self.costs / cost_max[:, None]
+        return costs_in_units(self.problem, self.costs)
 
     def arranged_for(self, problem: Problem, name: str = "instance") -> Instance:
         """Return the instance with its arms and resources in the order of another problem, matched by name.

@@ -72,10 +72,14 @@ def draw_outcome(world: ContextualWorld, t: int, arm: int, costs: Floats, rng: G
 
 @kernel
 def linked(context: Floats, coefficients: Floats, means: int) -> float:
-    """The mean in [0, 1] of an outcome: linear and clipped, or logistic."""
-    value = coefficients[context.size]
-    for f in range(context.size):
+    """The mean in [0, 1] of an outcome: linear and clipped, or logistic; two sums do not wait for each other."""
+    value, odd = coefficients[context.size], 0.0
+    for f in range(0, context.size - 1, 2):
         value += coefficients[f] * context[f]
+        odd += coefficients[f + 1] * context[f + 1]
+    if context.size % 2:
+        value += coefficients[context.size - 1] * context[context.size - 1]
+    value += odd
     if means == LINEAR:
         return float(min(max(value, 0.0), 1.0))
     return 1.0 / (1.0 + math.exp(-min(max(value, -500.0), 500.0)))

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
-from driftsack.policies.parts.linear_bank import LinearBank, scale_costs
+from driftsack.policies.parts.linear_bank import LinearBank, gammas_of, scale_costs
 from driftsack.policies.policy import Policy
 
 
-@dataclass(frozen=True)
 class ContextualPolicy(Policy):
-    """A policy with a bank of linear models in its state: ``state.choice.bank``."""
+    """A policy with a bank of linear models in its state: ``state.choice.bank``.
+
+    Attributes:
+        forgetting: The setting of each such policy, as in :class:`~driftsack.policies.LinearBwK`.
+    """
+
+    forgetting: float | None  # a field of the policies themselves, in their own order
+
+    @property
+    def forgets(self) -> bool:
+        """The weights move to models that forget after a change."""
+        return self.forgetting != 1.0
+
+    def rounds_kept(self, problem: Problem) -> int:
+        """The numbers of all covariances."""
+        return problem.slots * len(gammas_of(self.forgetting)) * (problem.features + 1) ** 2
 
     @property
     def needs_context(self) -> bool:

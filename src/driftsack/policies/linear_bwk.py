@@ -26,7 +26,7 @@ from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.contextual import ContextualPolicy
-from driftsack.policies.parts.linear_bank import checked_forgetting, gammas_of
+from driftsack.policies.parts.linear_bank import checked_forgetting
 from driftsack.policies.parts.linear_choice import LinearChoice, choose_at, learn_at, new_choice
 from driftsack.policies.parts.standardiser import Standardiser, new_standardiser, note_context, standardise
 
@@ -83,15 +83,6 @@ class LinearBwK(ContextualPolicy):
         object.__setattr__(self, "exploration", at_least_zero(self.exploration, "exploration", LARGEST_SETTING))
         object.__setattr__(self, "forgetting", checked_forgetting(self.forgetting))
         object.__setattr__(self, "probe_share", share(self.probe_share, "probe_share"))
-
-    @property
-    def forgets(self) -> bool:
-        """The weights move to models that forget after a change."""
-        return self.forgetting != 1.0
-
-    def rounds_kept(self, problem: Problem) -> int:
-        """The numbers of all covariances."""
-        return problem.slots * len(gammas_of(self.forgetting)) * (problem.features + 1) ** 2
 
     def new_state(self, problem: Problem) -> State:
         """No observations."""

@@ -35,7 +35,6 @@ from driftsack.policies.parts.linear_bank import (
     LinearBank,
     checked_forgetting,
     estimate,
-    gammas_of,
     mean_reward,
     new_bank,
     observe_context,
@@ -159,15 +158,6 @@ class SquareCBwK(ContextualPolicy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "learning_rate", above_zero(self.learning_rate, "learning_rate", LARGEST_SETTING))
         object.__setattr__(self, "forgetting", checked_forgetting(self.forgetting))
-
-    @property
-    def forgets(self) -> bool:
-        """The weights move to models that forget after a change."""
-        return self.forgetting != 1.0
-
-    def rounds_kept(self, problem: Problem) -> int:
-        """The numbers of all covariances."""
-        return problem.slots * len(gammas_of(self.forgetting)) * (problem.features + 1) ** 2
 
     def new_state(self, problem: Problem) -> State:
         """No observations."""

@@ -10,9 +10,11 @@ outcomes, and the first regression plus a fast level of its errors. So a context
 .. math:: w_g \leftarrow w_g \cdot \frac{1}{s_g} \Bigl(1 + \frac{(y - \hat y_g)^2}{4 s_g^2}\Bigr)^{-5/2},
           \qquad s_g^2 = \sigma^2 (1 + a_g),
 
-normalised, and then 0.01 of all weight is spread evenly. :math:`\sigma^2` is the variance of the arm's errors, which
-starts from a prior of four observations. If the members that never forget fall below 0.05, a change is counted, the
-last regression is copied into the first one and the recent mean into the plain one.
+normalised, and then the share :math:`\min(0.01, 1/n)` of all weight is spread evenly, with n the observations since the
+last change (fixed share with a falling rate, cf. Herbster and Warmuth 1998): a constant share would keep members that
+forget in the mixture for good, whose noise costs reward in every round. :math:`\sigma^2` is the variance of the arm's
+errors, which starts from a prior of four observations. If the members that never forget fall below 0.05, a change is
+counted, the last regression is copied into the first one and the recent mean into the plain one.
 
 The estimate is the mean of the mixture, and its variance :math:`\sum_g w_g (\sigma^2 a_g + (\hat y_g - \hat y)^2)`,
 where the variance of a regression that forgets is taken as that of the first one plus :math:`1 - \gamma`, which saves
@@ -38,7 +40,7 @@ GAMMAS: Final = (1.0, 0.97)  # of the regressions; per observation of the arm
 PRIOR_PRECISION: Final = 1.0  # of a coefficient; that of the constant is 1
 RECENT: Final = 0.02  # step of the recent mean
 FAST: Final = 0.07  # step of the fast level
-KEPT: Final = 0.99  # of a weight
+SPREAD: Final = 0.01  # the most of all weight that is spread evenly
 SLOW_SHARE: Final = 0.05
 PRIOR_ERRORS: Final = 4.0  # observations
 MEMORY_OF_ERRORS: Final = 200.0  # observations
@@ -71,6 +73,7 @@ class LinearBank(NamedTuple):
     gammas: Floats  # (G,) read-only
     unit: Floats  # (d,) the budget rate; read-only
     outcome: Floats  # (K,) scratch
+    mixed: Floats  # (p, m K) written: coefficients of the mixture, arm by arm
     product: Floats  # (p,) scratch
     linear: Floats  # (m G K,) scratch: predictions of the regressions
     variance: Floats  # (G + E,) scratch
@@ -135,6 +138,7 @@ def new_bank(problem: Problem, size: int, forgetting: float | None) -> LinearBan
         gammas=frozen(gammas),
         unit=frozen(np.maximum(problem.rate, TINY)),
         outcome=np.zeros(kinds),
+        mixed=np.zeros((size, arms * kinds)),
         product=np.zeros(size),
         linear=np.zeros(arms * count * kinds),
         variance=np.zeros(count + means),
@@ -156,16 +160,24 @@ def estimate(bank: LinearBank, x: Floats) -> None:
 
 
 @kernel
-def means_at(bank: LinearBank, x: Floats, means: Floats) -> None:
-    """Write the mean (m, K) of every outcome of every arm at a context, without its standard deviation."""
-    combine_rows(bank.coefficients, x, 0, bank.linear.size, bank.linear)
+def mix_coefficients(bank: LinearBank) -> None:
+    """Write the coefficients of the mixture, which is linear in the context as its members are."""
+    count, kinds, constant = bank.gammas.size, bank.mean.shape[1], bank.product.size - 1
     for i in range(bank.pulls.size):
-        for k in range(means.shape[1]):
-            set_members(bank, i, k)
-            mean = 0.0
-            for g in range(bank.member.size):
-                mean += bank.weights[i, k, g] * bank.member[g]
-            means[i, k] = mean
+        for k in range(kinds):
+            weights, own = bank.weights[i, k], i * kinds + k
+            level = weights[count + PLAIN] * bank.levels[i, PLAIN, k]
+            first = weights[0]
+            if bank.levels.shape[1] > 1:
+                level += weights[count + LATELY] * bank.levels[i, LATELY, k]
+                level += weights[count + LEVEL] * bank.levels[i, LEVEL, k]
+                first += weights[count + LEVEL]
+            for f in range(constant + 1):
+                value = first * bank.coefficients[f, i * count * kinds + k]
+                for g in range(1, count):
+                    value += weights[g] * bank.coefficients[f, (i * count + g) * kinds + k]
+                bank.mixed[f, own] = value
+            bank.mixed[constant, own] += level
 
 
 @kernel
@@ -281,11 +293,12 @@ def weigh_members(bank: LinearBank, arm: int, k: int) -> bool:
         square = min(error * error, OUTLIER * noise)
         noise += (square - noise) / min(seen + PRIOR_ERRORS, MEMORY_OF_ERRORS)
         bank.noise[arm, k] = max(noise, SMALLEST_NOISE)
+    spread = min(SPREAD, 1.0 / max(seen, 1.0))
     for g in range(count):
         if seen < 2.0 or not total > TINY:  # noqa: PLR2004  (too early to compare)
             bank.weights[arm, k, g] = 1.0 / count
         else:
-            bank.weights[arm, k, g] = KEPT * bank.weights[arm, k, g] / total + (1.0 - KEPT) / count
+            bank.weights[arm, k, g] = (1.0 - spread) * bank.weights[arm, k, g] / total + spread / count
     return bool(bank.weights[arm, k, 0] + bank.weights[arm, k, bank.gammas.size + PLAIN] < SLOW_SHARE)
 
 

@@ -7,9 +7,9 @@ contexts are computed, the noise is added, and the prices take some steps of
           \rho_j = \frac{\text{what is left of budget } j}{\text{rounds left}},
 
 where the spending is what the policy would spend on those rounds at the prices q. The step :math:`\eta_j` grows
-while the price moves on and halves when it turns back, since spending jumps at the price of an arm that is alone.
- A price that is solved without
-the noise spends too much, because noise makes arms look better than they are whose costs look small.
+while the price moves on and halves when it turns back, since spending jumps at the price of an arm that is alone. A
+price that is solved without the noise spends too much, because noise makes arms look better than they are whose costs
+look small.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from driftsack.core.checks import LARGEST_INT, Ranges
 from driftsack.core.problem import Problem
 from driftsack.game.records import Round
 from driftsack.numerics.compiled import kernel
-from driftsack.policies.parts.linear_bank import LinearBank, means_at
+from driftsack.policies.parts.linear_bank import LinearBank, mix_coefficients
+from driftsack.policies.parts.ridge import combine_rows
 from driftsack.policies.parts.two_speed import best_response
 
 KEPT: Final = 128  # rounds
@@ -96,13 +97,15 @@ def kept_rounds(replayed: ReplayedPrice) -> int:
 @kernel
 def replay(replayed: ReplayedPrice, bank: LinearBank) -> None:
     """Write the present estimates at the kept contexts, with the noise of their rounds."""
+    mix_coefficients(bank)
     for s in range(kept_rounds(replayed)):
-        values = replayed.rounds[s]
-        means_at(bank, replayed.contexts[s], values)
-        for i in range(values.shape[0]):
-            for k in range(values.shape[1]):
-                value = values[i, k] + replayed.noise[s, i, k]
-                values[i, k] = max(value, 0.0) if k > 0 else value
+        values, noise = replayed.rounds[s].reshape(bank.mixed.shape[1]), replayed.noise[s]
+        combine_rows(bank.mixed, replayed.contexts[s], 0, values.size, values)
+        for i in range(noise.shape[0]):
+            first = i * noise.shape[1]
+            values[first] += noise[i, 0]
+            for k in range(1, noise.shape[1]):
+                values[first + k] = max(values[first + k] + noise[i, k], 0.0)
 
 
 @kernel

@@ -1,0 +1,99 @@
+r"""Ten million updates of the ridge regression: its covariance stays positive definite and its numbers right.
+
+The contexts are hard on purpose: two features are almost equal, and one is different from 0 in one round of a thousand.
+Without forgetting the covariance is compared with the inverse of the summed precision, solved in one step. With
+forgetting there is no such reference; the covariance must be positive definite and no larger than the prior whenever it
+is looked at. The competitor is the usual recursion, which forgets in all directions,
+:math:`P \leftarrow (P - v v^\top / (\gamma + a)) / \gamma`: the direction that is seen rarely winds up.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.bench.timing import Progress
+from driftsack.core.arrays import Floats
+from driftsack.core.seeding import generator
+from driftsack.numerics.compiled import kernel
+from driftsack.policies.parts.linear_bank import GAMMAS
+from driftsack.policies.parts.ridge import multiply, observe_direction
+
+SIZE: Final = 9
+LOOKS: Final = 20
+NEARLY: Final = 1e-3  # by which two features differ
+SELDOM: Final = 1e-3  # share of rounds that show the last feature
+WOUND_UP: Final = 1.5  # largest eigenvalue, where the prior has 1
+
+
+class RidgeRow(NamedTuple):
+    """A figure that must be at most its bar; a competitor's must be above it."""
+
+    figure: str
+    seen: float
+    bar: float
+    competitor: bool
+
+
+@kernel
+def observe_rounds(
+    covariance: Floats, precision: Floats, gamma: float, plain: bool, rounds: int, rng: Generator, scratch: Floats
+) -> None:
+    """Observe some rounds; ``precision`` sums x x', ``scratch`` is (2, p), ``plain`` forgets in all directions."""
+    x, product, size = scratch[0], scratch[1], covariance.shape[0]
+    for _ in range(rounds):
+        for f in range(size - 1):
+            x[f] = rng.standard_normal() / 3.0
+        x[1] = x[0] + NEARLY * x[1]
+        if rng.random() >= SELDOM:
+            x[size - 2] = 0.0
+        x[size - 1] = 1.0
+        variance = multiply(covariance, x, product)
+        if not plain:
+            observe_direction(covariance, product, variance, gamma)
+        for f in range(size):
+            for e in range(size):
+                precision[f, e] += x[f] * x[e]
+                if plain:
+                    covariance[f, e] = (covariance[f, e] - product[f] * product[e] / (gamma + variance)) / gamma
+
+
+def ridge_rows(quick: bool, progress: Progress) -> list[RidgeRow]:
+    """Measure how right the covariance is after many rounds.
+
+    Args:
+        quick: A hundredth of the ten million rounds.
+        progress: Called with what is measured.
+
+    Returns:
+        The rows.
+    """
+    rounds, forgetting = 100_000 if quick else 10_000_000, GAMMAS[-1]
+    rows = []
+    for gamma, plain in ((1.0, False), (forgetting, False), (forgetting, True)):
+        progress(f"{rounds:,} rounds of ridge regression, forgetting {gamma:g}")
+        error, bad = after_rounds(gamma, plain, rounds)
+        title = f"ridge, {rounds:.0e} rounds, forgetting {gamma:g}"
+        if gamma == 1.0:
+            rows.append(RidgeRow(f"{title}: relative error of variances", error, 1e-6, False))
+        how = " in all directions" if plain else ""
+        rows.append(RidgeRow(f"{title}{how}: looks at which it is not sound", bad, 0.0, plain))
+    return rows
+
+
+def after_rounds(gamma: float, plain: bool, rounds: int) -> tuple[float, float]:
+    """The error of variances after all rounds, and the share of looks at a covariance that is not sound."""
+    covariance, precision, rng = np.eye(SIZE), np.eye(SIZE), generator(0)
+    bad = 0
+    for _ in range(LOOKS):
+        observe_rounds(covariance, precision, gamma, plain, rounds // LOOKS, rng, np.zeros((2, SIZE)))
+        if not np.isfinite(covariance).all() or not np.array_equal(covariance, covariance.T):
+            return np.inf, 1.0
+        values = np.linalg.eigvalsh(covariance)
+        bad += bool(values[0] <= 0.0 or values[-1] > WOUND_UP)
+    contexts = generator(1).standard_normal((100, SIZE))
+    exact = np.einsum("rf,rf->r", contexts, np.linalg.solve(precision, contexts.T).T)
+    ours = np.einsum("rf,fe,re->r", contexts, covariance, contexts)
+    return float(np.abs(ours / exact - 1.0).max()), bad / LOOKS

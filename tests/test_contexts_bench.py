@@ -1,0 +1,71 @@
+"""The bars of policies with contexts, in a short form, with the faults that they find."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from driftsack.bench import contexts
+from driftsack.bench.contexts import Size, bar_row, rejected_row
+from driftsack.bench.ridge_rounds import after_rounds, ridge_rows
+from driftsack.benchmarks import lp_contextual
+from driftsack.instances.contextual import segments
+from driftsack.policies import Adaptive
+
+SHORT = Size(worlds=3, trials=1, horizon=6_000, longest=40_000, horizons=2)
+
+
+def quiet(text: str) -> None:
+    assert text
+
+
+def test_a_bar_holds_or_not_and_a_competitor_must_miss_it() -> None:
+    assert bar_row("a", 0.5, 0.65, at_least=False)["holds"] == "yes"
+    assert bar_row("a", 0.7, 0.65, at_least=False)["holds"] == "no"
+    assert rejected_row("b", 0.7, 0.65, at_least=False)["holds"] == "yes"
+    assert rejected_row("b", 0.5, 0.65, at_least=False) == {
+        "figure": "b",
+        "seen": 0.5,
+        "± se": None,
+        "bar": "misses ≤ 0.65",
+        "holds": "no",
+    }
+
+
+def test_the_exponent_of_the_regret_is_fitted() -> None:
+    horizons = [10, 100, 1_000]
+    regret = np.array([[10.0**0.5, 10.0, 10.0**1.5]] * 3)
+    slope, error = contexts._slope(horizons, regret)
+    assert slope == pytest.approx(0.5)
+    assert error == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("part", [contexts.exponent_rows, contexts.segment_rows, contexts.useless_rows])
+def test_competitors_without_the_skill_are_rejected(part: contexts.Part) -> None:
+    rows = part(SHORT, 7_000, quiet)
+    competitors = [row for row in rows if row["bar"].startswith("misses")]
+    assert competitors
+    assert all(row["holds"] == "yes" for row in competitors)
+
+
+def test_forgetting_too_little_is_found_by_the_bar_in_hindsight() -> None:
+    jump, never, drift = contexts.hindsight_rows(SHORT, 7_000, quiet)
+    assert never["holds"] == "yes"
+    assert jump["seen"] > never["seen"]
+    assert drift["seen"] > 0.9
+
+
+def test_the_split_of_the_budget_is_the_best_one() -> None:
+    """Adaptive per segment with it earns more than Adaptive for all, and less than the optimum."""
+    world = segments(6_000, seed=3)
+    blind = contexts.mean_reward(world, Adaptive(), 2, 0)
+    assert blind < contexts.split_reward(world, 2, 0) < lp_contextual(world).value
+
+
+def test_the_ridge_stays_sound_and_plain_forgetting_does_not() -> None:
+    rows = ridge_rows(quick=True, progress=quiet)
+    assert [row.seen <= row.bar for row in rows] == [not row.competitor for row in rows]
+    exact, _ = after_rounds(1.0, plain=False, rounds=2_000)
+    forgets, _ = after_rounds(0.97, plain=False, rounds=2_000)
+    assert exact < 1e-9
+    assert forgets > 0.1  # the comparison with the exact covariance notices another one
