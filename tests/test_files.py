@@ -144,6 +144,12 @@ def test_a_crafted_file_is_refused_with_the_reason(tmp_path: Path, change: dict[
         (ds.policies.LagrangeBwK(), "state.factor", -1.0, "factor must lie in"),
         (ds.Adaptive(), "state.belief.sums", 1e18, "the sum of a run is larger"),
         (ds.Adaptive(), "state.belief.total", 1e18, "the sum of all outcomes is larger"),
+        (ds.LinearBwK(), "state.choice.bank.coefficients", 1e308, "coefficients must lie in"),
+        (ds.LinearBwK(), "state.choice.bank.covariance", 1e308, "covariance must lie in"),
+        (ds.LinearBwK(), "state.choice.bank.covariance", -1.0, "a covariance is not positive semidefinite"),
+        (ds.LinearBwK(), "state.choice.price.noise", 1e308, "noise must lie in"),
+        (ds.LinearBwK(), "state.features.squares", -1.0, "squares must lie in"),
+        (ds.LinearBwK(), "state.features.mean", 1e308, "mean must lie in"),
     ],
 )
 def test_what_a_hundred_thousand_files_found_is_refused(

@@ -53,6 +53,8 @@ CONTAGION: Final = 0.8  # factor on the trust of the other arms at a change
 PLAIN: Final = 0  # places among the means, after the regressions
 LATELY: Final = 1
 LEVEL: Final = 2
+LARGEST_ESTIMATE: Final = 1e60  # in units of the budget rate; squares of it, times prices, are floats
+LARGEST_VARIANCE: Final = 1e6  # of a coefficient; it begins with 1 / PRIOR_PRECISION and tends to 1 at the most
 
 
 class LinearBank(NamedTuple):
@@ -84,12 +86,25 @@ class LinearBank(NamedTuple):
         return {
             "weights": (0.0, 1.0 + ROUNDING),
             "pulls": (0.0, float(LARGEST_INT)),
-            "noise": (0.0, np.finfo(np.float64).max),
+            "noise": (0.0, LARGEST_ESTIMATE**2),
+            "covariance": (-LARGEST_VARIANCE, LARGEST_VARIANCE),
+            "coefficients": (-LARGEST_ESTIMATE, LARGEST_ESTIMATE),
+            "levels": (-LARGEST_ESTIMATE, LARGEST_ESTIMATE),
             "last": (-1, rounds),
             "trust": (0.0, 1.0),
             "changes": (0.0, float(LARGEST_INT)),
-            "overall": (0.0, np.finfo(np.float64).max),
+            "overall": (0.0, LARGEST_ESTIMATE),
         }
+
+    def check(self) -> None:
+        """Raise unless covariances are symmetric and positive semidefinite; otherwise updates would not be stable."""
+        size = self.covariance.shape[-1]
+        matrices = self.covariance.reshape(-1, size, size)
+        tolerance = ROUNDING * np.maximum(np.abs(matrices).max(axis=(1, 2)), 1.0)
+        if (np.abs(matrices - matrices.transpose(0, 2, 1)).max(axis=(1, 2)) > tolerance).any():
+            raise ValueError("a covariance is not symmetric")
+        if (np.linalg.eigvalsh(matrices)[:, 0] < -size * tolerance).any():
+            raise ValueError("a covariance is not positive semidefinite")
 
 
 def gammas_of(forgetting: float | None) -> tuple[float, ...]:

@@ -19,15 +19,29 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import LARGEST_FLOAT, Ranges
+from driftsack.core.checks import Ranges
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
-from driftsack.policies.parts.linear_bank import LinearBank, estimate, mean_reward, new_bank, observe_context
+from driftsack.policies.parts.linear_bank import (
+    LARGEST_ESTIMATE,
+    LinearBank,
+    estimate,
+    mean_reward,
+    new_bank,
+    observe_context,
+)
 from driftsack.policies.parts.open_arms import uniform_over_open
-from driftsack.policies.parts.replayed_price import ReplayedPrice, keep_round, new_replayed_price, replay, solve_price
+from driftsack.policies.parts.replayed_price import (
+    LARGEST_DRAW,
+    ReplayedPrice,
+    keep_round,
+    new_replayed_price,
+    replay,
+    solve_price,
+)
 from driftsack.policies.parts.run_length import PRIOR_ROUNDS
 from driftsack.policies.parts.two_speed import best_response
 
@@ -47,7 +61,7 @@ class LinearChoice(NamedTuple):
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
         """What the fields may hold after some rounds."""
-        return {"probes": (0.0, LARGEST_FLOAT)}
+        return {"probes": (0.0, LARGEST_ESTIMATE), "drawn": (-LARGEST_DRAW, LARGEST_DRAW)}
 
 
 def new_choice(

@@ -24,8 +24,9 @@ from driftsack.core.checks import LARGEST_INT, Ranges
 from driftsack.core.problem import Problem
 from driftsack.game.records import Round
 from driftsack.numerics.compiled import kernel
-from driftsack.policies.parts.linear_bank import LinearBank, mix_coefficients
+from driftsack.policies.parts.linear_bank import LARGEST_ESTIMATE, LinearBank, mix_coefficients
 from driftsack.policies.parts.ridge import combine_rows
+from driftsack.policies.parts.standardiser import LARGEST
 from driftsack.policies.parts.two_speed import best_response
 
 KEPT: Final = 128  # rounds
@@ -40,6 +41,7 @@ GROWTH: Final = 1.3  # of a step that goes on
 SHRINK: Final = 0.5  # of a step that turns back
 RANGE: Final = 1e3  # of a price in units of the budget rate, over the mean reward
 LITTLE: Final = 1e-3
+LARGEST_DRAW: Final = 1e90  # of an estimate and what is added to it
 
 
 class ReplayedPrice(NamedTuple):
@@ -56,7 +58,15 @@ class ReplayedPrice(NamedTuple):
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
         """What the fields may hold after some rounds."""
-        return {"held": (0, LARGEST_INT), "unit": (self.unit, self.unit), "rounds": None}
+        return {
+            "contexts": (-LARGEST, LARGEST),
+            "noise": (-LARGEST_DRAW, LARGEST_DRAW),
+            "held": (0, LARGEST_INT),
+            "price": (0.0, RANGE * LARGEST_ESTIMATE),
+            "step": (-LARGEST_STEP, LARGEST_STEP),
+            "unit": (self.unit, self.unit),
+            "rounds": None,
+        }
 
 
 def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPrice:

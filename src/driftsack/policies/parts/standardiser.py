@@ -15,6 +15,7 @@ import numpy as np
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import Ranges
+from driftsack.core.encoder import LARGEST_FEATURE
 from driftsack.numerics.compiled import kernel
 
 FIRST: Final = 100.0  # contexts
@@ -33,7 +34,13 @@ class Standardiser(NamedTuple):
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
         """What the fields may hold after some rounds."""
-        return {"seen": (0.0, FIRST)}
+        return {
+            "seen": (0.0, FIRST),
+            "mean": (-LARGEST_FEATURE, LARGEST_FEATURE),
+            "squares": (0.0, 4.0 * FIRST * LARGEST_FEATURE**2),
+            "scale": (0.0, 1.0 / CONSTANT),
+            "x": (-LARGEST, LARGEST),
+        }
 
 
 def new_standardiser(features: int) -> Standardiser:
