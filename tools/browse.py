@@ -32,7 +32,7 @@ from tools.chromium import Driver, browsing
 WIDTHS = ((1280, 900), (390, 844))
 REQUESTS = 9600
 OBSERVATIONS = 1200
-COLOURS = 64
+COLOURS = 256
 FIRST_PAINT = 1000  # milliseconds
 HERE = f"/campaigns/{CAMPAIGN}"
 PAGES = {"campaigns": "/", "campaign": HERE, "decision": f"{HERE}/decisions/2500", "act": f"{HERE}/act/grant"}
