@@ -20,6 +20,7 @@ from driftsack.service.dashboard.visit import Visit
 from tests.in_thread import running
 from tests.live_service import Live, serving
 from tests.visitor import Visitor
+from tools.browse import WIDER, hindrances
 from tools.chromium import Driver, browsing
 from tools.soak_page import LEAKS, MOST_GROWTH, fill, growth
 
@@ -210,6 +211,17 @@ def test_a_lost_connection_is_said(browser: Browser, tmp_path: Path) -> None:
             assert page.inner_text("#live") == "Connection lost; trying again"
             assert page.locator(".u-over").count() == 4
         assert driver.faults == []
+
+
+def test_pages_fit_a_telephone_and_hinder_nobody(driver: Driver) -> None:
+    with driver.page(size=(390, 844), theme="dark") as page:
+        for path in ("/", CHAT, f"{CHAT}/decisions/1", f"{CHAT}/act/grant", "/keys"):
+            page.goto(driver.url + path)
+            assert page.evaluate(WIDER) <= 1, path
+            assert hindrances(page) == [], path
+        page.evaluate("document.querySelector('main').append(Object.assign(new Image(600), {src: '/static/icon.svg'}))")
+        assert page.evaluate(WIDER) > 1
+        assert "image-alt" in str(hindrances(page))
 
 
 # What attackers try

@@ -33,6 +33,7 @@ WIDTHS = ((1280, 900), (390, 844))
 REQUESTS = 9600
 OBSERVATIONS = 1200
 COLOURS = 256
+SERIOUS = ("serious", "critical")
 FIRST_PAINT = 1000  # milliseconds
 HERE = f"/campaigns/{CAMPAIGN}"
 PAGES = {"campaigns": "/", "campaign": HERE, "decision": f"{HERE}/decisions/2500", "act": f"{HERE}/act/grant"}
@@ -64,7 +65,7 @@ def look(driver: Driver, shots: Path, theme: str, size: tuple[int, int]) -> None
     with driver.window(theme, size) as page:
         page.goto(f"{driver.url}/login")
         save(page, shots / f"login-{theme}-{size[0]}.png")
-        note(driver, "login", Axe().run(page).response)
+        driver.faults += [f"login: {each}" for each in hindrances(page)]
     with driver.page(theme=theme, size=size) as page:
         for name, path in PAGES.items():
             page.goto(driver.url + path)
@@ -78,13 +79,13 @@ def look(driver: Driver, shots: Path, theme: str, size: tuple[int, int]) -> None
             save(page, shots / f"{name}-{theme}-{size[0]}.png", name != "campaign")
             if name == "campaign":
                 save(page, shots / f"{name}-whole-{theme}-{size[0]}.png")
-            note(driver, f"{name} ({theme}, {size[0]} px)", Axe().run(page).response)
+            driver.faults += [f"{name} ({theme}, {size[0]} px): {each}" for each in hindrances(page)]
 
 
-def note(driver: Driver, name: str, found: dict[str, list[dict[str, str]]]) -> None:
-    """Note what axe finds that seriously hinders people with a screen reader or without a mouse."""
-    serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
-    driver.faults += [f"axe on {name}: {each['id']} {each['nodes'][0]!s:.200}" for each in serious]
+def hindrances(page: Page) -> list[str]:
+    """What axe finds that seriously hinders people with a screen reader or without a mouse."""
+    found = Axe().run(page).response["violations"]
+    return [f"axe: {each['id']} {each['nodes'][0]!s:.200}" for each in found if each["impact"] in SERIOUS]
 
 
 def main(shots: Path) -> int:
