@@ -5,7 +5,7 @@ BIN := .venv/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help reproduce test check bench docs browse release-check clean
+.PHONY: help reproduce test check bench docs browse litellm release-check clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -32,6 +32,11 @@ docs: .venv/tools  ## build the documentation site; open out/site/index.html, no
 
 browse: .venv/tools .venv/system  ## look at every page of the dashboard; screenshots go to out/browse
 	$(BIN)/python tools/browse.py out/browse
+
+litellm:  ## try the plugin and the proxy with the real LiteLLM, in an environment of its own
+	$(PYTHON) -m venv out/litellm
+	PIP_CONSTRAINT= out/litellm/bin/python -m pip install --quiet --editable '.[litellm,service]'
+	out/litellm/bin/python tools/try_litellm.py
 
 release-check: .venv/tools  ## go through the checklist of a release; make test comes first
 	$(BIN)/python tools/release.py

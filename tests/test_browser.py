@@ -20,6 +20,7 @@ from driftsack.service.dashboard.visit import Visit
 from tests.in_thread import running
 from tests.live_service import Live, serving
 from tests.visitor import Visitor
+from tools.browse import WIDER, hindrances
 from tools.chromium import Driver, browsing
 from tools.soak_page import LEAKS, MOST_GROWTH, fill, growth
 
@@ -212,6 +213,17 @@ def test_a_lost_connection_is_said(browser: Browser, tmp_path: Path) -> None:
         assert driver.faults == []
 
 
+def test_pages_fit_a_telephone_and_hinder_nobody(driver: Driver) -> None:
+    with driver.page(size=(390, 844), theme="dark") as page:
+        for path in ("/", CHAT, f"{CHAT}/decisions/1", f"{CHAT}/act/grant", "/keys"):
+            page.goto(driver.url + path)
+            assert page.evaluate(WIDER) <= 1, path
+            assert hindrances(page) == [], path
+        page.evaluate("document.querySelector('main').append(Object.assign(new Image(600), {src: '/static/icon.svg'}))")
+        assert page.evaluate(WIDER) > 1
+        assert "image-alt" in str(hindrances(page))
+
+
 # What attackers try
 
 
@@ -240,12 +252,12 @@ def injected(driver: Driver, here: str, shown: bool = True) -> int:
     count, quoted = 0, here.rpartition("/")[2]
     acts_and_problems = (f"{here}/act/grant", f"{CHAT}/act/retire-arm?arm={quoted}", f"/campaigns/{quoted}x")
     with driver.page() as page:
-        for path in (here, "/", *acts_and_problems, "/keys/share", "/keys"):
+        for path in (here, "/", *acts_and_problems, "/keys/share", "/keys") if shown else (here,):
             page.goto(driver.url + path)
             if path == here and shown:
                 page.wait_for_selector(".u-legend")
                 assert WORSE in page.inner_text("#charts")
-            page.wait_for_timeout(100)
+            page.wait_for_timeout(50)
             assert not shown or EVIL[:20] in page.inner_text("main"), path
             count += page.locator("img[src=x], svg[onload], main script").count()
     return count

@@ -90,7 +90,7 @@ def test_what_a_page_shows(admin: Visitor) -> None:
     assert figures["budgets"][0]["left"][-1] is None  # a forecast follows
     why = admin.get(f"{CHAT}/decisions/7").text
     assert "recomputed, the same" in why
-    assert "told: reward 1, costs 0.05" in why
+    assert "told: reward 1, costs 0.05 usd." in why
     assert "small" in why
     assert "large" in why
     assert admin.get(f"{CHAT}/decisions/100000").status == 404
@@ -244,7 +244,8 @@ def test_files_are_served_with_their_types(live: Live, admin: Visitor) -> None:
 def test_everything_that_a_template_shows_is_escaped() -> None:
     evil = '<img src=x onerror="alert(1)">'
     card = {
-        "name": evil, "state": "active", "done": True, "bars": [], "decisions": "1", "reward": evil, "alarms": 0,
+        "name": evil, "state": "active", "done": True, "bars": [], "decisions": "1", "observed": "0", "reward": evil,
+        "alarms": 0,
         "arms": [{"name": evil, "offered": True, "line": "", "share": "1%"}], "more_arms": 0, "overruns": 0, "lost": 0,
     }  # fmt: skip
     shown = environment().get_template("_campaigns.html").render(cards=[card])

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from driftsack.numerics.glr import glr_detects
 from driftsack.service import journal
 from driftsack.service import messages as ms
 from driftsack.service.book import Account, deltas
+from driftsack.service.dashboard import drift
 from driftsack.service.dashboard import track as tracks
-from driftsack.service.dashboard.drift import Detector, Stream
+from driftsack.service.dashboard.drift import LEVEL, Detector, Stream
 from driftsack.service.dashboard.figures import figures
 from driftsack.service.dashboard.plan import best_mix, planned
 from driftsack.service.dashboard.progress import Forecast, axis_of, forecast
@@ -22,6 +24,7 @@ from driftsack.service.dashboard.view import bars, details
 from driftsack.service.journal import Segment
 from driftsack.service.refusals import Refusal
 from tests.campaigns import Desk, monthly, small
+from tools.alarm_level import DRIFTS, false_alarms, power
 
 
 class Followed(Desk):
@@ -193,6 +196,22 @@ def test_changes_are_found_and_noise_is_not() -> None:
         assert abs(alarm.before.mean - 0.8) < 0.08
         assert alarm.after.mean < 0.6
     assert [alarm for seed in range(20) for alarm in alarms_of([0.5] * 400, seed)] == []
+
+
+def test_false_alarms_keep_their_budget() -> None:
+    """Weeks in which nothing changes; more than three false alarms in twelve would be a chance of 2% at the budget."""
+    fresh = range(4_000_000, 4_000_012)
+    assert sum(false_alarms(seed, LEVEL) for seed in fresh) <= 3
+    assert sum(false_alarms(seed, 1.0) for seed in fresh[:4]) > 3  # a level that is too large is noticed
+
+
+def test_an_outage_that_a_policy_leaves_at_once_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    outage, fresh = DRIFTS[0]._replace(first=2005), range(4_000_000, 4_000_040)
+    found, _ = power(outage, LEVEL, fresh)
+    assert found.mean > 0.5
+    monkeypatch.setattr(drift, "detects", lambda glr, _, share: glr_detects(glr, 0, share))
+    dyadic, _ = power(outage, LEVEL, fresh)
+    assert dyadic.mean < found.mean - 3 * found.error  # dyadic splits alone are too coarse
 
 
 def played(pick: Any, rounds: int = 600) -> Followed:

@@ -12,7 +12,10 @@ import urllib.request
 
 import pytest
 
-from driftsack.service.demo.week import DAYS, MOST_DOLLARS, answer, day_of
+import driftsack as ds
+from driftsack.service.dashboard.drift import Detector
+from driftsack.service.demo import week
+from driftsack.service.demo.week import DAYS, MOST_DOLLARS, MOST_SECONDS, answer, day_of, settings
 from tests.visitor import Visitor
 
 
@@ -28,6 +31,36 @@ def test_the_week_has_a_price_change_and_an_outage(arm: str, day: float, good: f
     assert sum(costs) / 5000 == pytest.approx(dollars, rel=0.1)
     assert dollars < max(costs) <= MOST_DOLLARS[arm]
     assert max(costs) > 5 * dollars  # a heavy tail
+
+
+def alarms_of_a_week(seed: int, requests: int = 12_000) -> list[tuple[str, int, float]]:
+    """The drift alarms of a week that ``Adaptive`` plays: arm, stream and day."""
+    given = settings(requests)
+    maxima = {"usd": MOST_DOLLARS, "seconds": dict.fromkeys(MOST_DOLLARS, MOST_SECONDS)}
+    budget = {name: float(amount) for name, amount in given["budget"].items()}
+    problem = ds.Problem(horizon=requests, arms=given["arms"], budget=budget, cost_max=maxima)
+    learner, rng = ds.Adaptive().start(problem, seed=seed, safe=True), random.Random(seed)  # noqa: S311
+    detectors, found = {arm: Detector(k, 1.0, 2) for k, arm in enumerate(given["arms"])}, []
+    for request in range(requests):
+        decision = learner.ask()
+        if decision.skipped or decision.name is None:
+            continue
+        day = day_of(request, requests)
+        seen = week.answer(decision.name, day, rng)
+        costs = {name: float(amount) for name, amount in seen.costs.items()}
+        learner.tell(decision, seen.reward, costs)
+        alarms = detectors[decision.name].observe(0, request, [seen.reward, *costs.values()])
+        found += [(decision.name, alarm.stream, day) for alarm in alarms]
+    return found
+
+
+def test_the_price_change_and_the_outage_give_alarms(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = alarms_of_a_week(1000)
+    assert any(week.PRICE_CHANGE <= day < 4 for arm, stream, day in found if (arm, stream) == ("large", 1))
+    assert any(4 <= day < 5 for arm, stream, day in found if (arm, stream) == ("large", 0))
+    monkeypatch.setattr(week, "PRICE_CHANGE", DAYS)
+    monkeypatch.setattr(week, "OUTAGE", (DAYS, DAYS))
+    assert alarms_of_a_week(1000) == []  # where nothing changes
 
 
 def test_most_requests_come_by_day() -> None:

@@ -8,6 +8,7 @@ in tests/test_browser.py.
 
 from __future__ import annotations
 
+import io
 import random
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import threading
 from pathlib import Path
 
 from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
+from playwright.sync_api import Page
 
 from driftsack.client import Client
 from driftsack.service.demo.show import CAMPAIGN, open_campaign
@@ -29,6 +32,8 @@ from tools.chromium import Driver, browsing
 WIDTHS = ((1280, 900), (390, 844))
 REQUESTS = 9600
 OBSERVATIONS = 1200
+COLOURS = 256
+SERIOUS = ("serious", "critical")
 FIRST_PAINT = 1000  # milliseconds
 HERE = f"/campaigns/{CAMPAIGN}"
 PAGES = {"campaigns": "/", "campaign": HERE, "decision": f"{HERE}/decisions/2500", "act": f"{HERE}/act/grant"}
@@ -49,12 +54,18 @@ def watch(url: str, key: str) -> None:
             client.observe(arm, found.reward, found.costs, probability)
 
 
+def save(page: Page, path: Path, whole: bool = True) -> None:
+    """Save a screenshot, with few colours since the pages have few."""
+    with Image.open(io.BytesIO(page.screenshot(full_page=whole))) as shot:
+        shot.convert("RGB").quantize(COLOURS).save(path, optimize=True)
+
+
 def look(driver: Driver, shots: Path, theme: str, size: tuple[int, int]) -> None:
     """Save the pages in one theme and at one width, and note what is wrong with them."""
     with driver.window(theme, size) as page:
         page.goto(f"{driver.url}/login")
-        page.screenshot(path=str(shots / f"login-{theme}-{size[0]}.png"))
-        note(driver, "login", Axe().run(page).response)
+        save(page, shots / f"login-{theme}-{size[0]}.png")
+        driver.faults += [f"login: {each}" for each in hindrances(page)]
     with driver.page(theme=theme, size=size) as page:
         for name, path in PAGES.items():
             page.goto(driver.url + path)
@@ -65,16 +76,16 @@ def look(driver: Driver, shots: Path, theme: str, size: tuple[int, int]) -> None
             print(f"{name} ({theme}, {size[0]} px) is painted after {paint:.0f} ms")
             driver.faults += [] if 0 <= paint < FIRST_PAINT else [f"{name} is painted after {paint:.0f} ms"]
             driver.faults += [f"{name} is {wider} px wider than {size[0]} px"] if wider > 1 else []
-            page.screenshot(path=str(shots / f"{name}-{theme}-{size[0]}.png"), full_page=name != "campaign")
+            save(page, shots / f"{name}-{theme}-{size[0]}.png", name != "campaign")
             if name == "campaign":
-                page.screenshot(path=str(shots / f"{name}-whole-{theme}-{size[0]}.png"), full_page=True)
-            note(driver, f"{name} ({theme}, {size[0]} px)", Axe().run(page).response)
+                save(page, shots / f"{name}-whole-{theme}-{size[0]}.png")
+            driver.faults += [f"{name} ({theme}, {size[0]} px): {each}" for each in hindrances(page)]
 
 
-def note(driver: Driver, name: str, found: dict[str, list[dict[str, str]]]) -> None:
-    """Note what axe finds that seriously hinders people with a screen reader or without a mouse."""
-    serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
-    driver.faults += [f"axe on {name}: {each['id']} {each['nodes'][0]!s:.200}" for each in serious]
+def hindrances(page: Page) -> list[str]:
+    """What axe finds that seriously hinders people with a screen reader or without a mouse."""
+    found = Axe().run(page).response["violations"]
+    return [f"axe: {each['id']} {each['nodes'][0]!s:.200}" for each in found if each["impact"] in SERIOUS]
 
 
 def main(shots: Path) -> int:

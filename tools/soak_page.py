@@ -25,7 +25,7 @@ from tools.chromium import Driver, browsing
 
 EVENTS, UPDATES = 100_000, 3_600
 MOST_GROWTH: Final = 1.2
-LOOKS: Final = 4
+LOOKS: Final = 3
 CAMPAIGN: Final = "/campaigns/chat"
 COUNT: Final = """
 window.counted = { events: 0, updates: 0 };

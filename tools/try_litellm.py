@@ -1,13 +1,14 @@
-"""Route requests by the real LiteLLM router through a real service, against an upstream on a real port.
+"""Use the real LiteLLM: its router with the plugin, and its client with ``driftsack proxy``, all over real ports.
 
 ``python tools/try_litellm.py`` needs LiteLLM, which pins older packages than the development environment has, so it
-runs in an environment of its own: ``pip install -e '.[litellm,service]'``. It lists every fault, and measures what the
-plugin adds to a call, interleaved with calls without it.
+runs in an environment of its own: ``make litellm``. It lists every fault, finds two that are planted, and measures what
+the plugin adds to a call, interleaved with calls without it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import statistics
 import sys
 import tempfile
@@ -18,104 +19,204 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from driftsack.service.litellm_budget import BudgetRouting
+from driftsack.service.proxy.app import Proxy
+from driftsack.service.proxy.table import ProxySettings, Upstream
+from tests.in_thread import running
+from tests.language_model import LanguageModel
+from tests.live_service import Live, serving
+
 HELLO = [{"role": "user", "content": "Hello?"}]
+MODELS = ("fine", "slow", "fails")
 PAIRS = 60
+PRICE = Decimal("0.00005")  # 10 and 20 tokens at 1 and 2 dollars a million
+MOST = Decimal("0.01")  # of one request
+Found = tuple[int, float, Decimal]  # outcomes, reward, dollars
 
 
-async def drive(live: Any, address: str) -> list[str]:  # noqa: C901  (a script, from top to bottom)
-    """Use the router; return what is wrong."""
-    import litellm  # noqa: PLC0415  (not a dependency)
-    from litellm import Router  # noqa: PLC0415
+class Doubled(BudgetRouting):
+    """Callbacks that come twice, and once more as a failure."""
 
-    from driftsack.service.litellm_budget import BudgetRouting  # noqa: PLC0415
+    async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        """Tell."""
+        for _ in range(2):
+            await super().async_log_success_event(kwargs, response_obj, start_time, end_time)
+        await super().async_log_failure_event(kwargs, response_obj, start_time, end_time)
 
-    def deployments(*models: str) -> list[dict[str, Any]]:
+
+class Lost(BudgetRouting):
+    """Callbacks that never come."""
+
+    async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        """Do not tell."""
+
+
+class Careless(Doubled):
+    """A planted fault: a callback that comes twice is charged to two decisions."""
+
+    async def async_log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        """Tell, and tell again as the outcome of another decision."""
+        await super().async_log_success_event(kwargs, response_obj, start_time, end_time)
+        other = await self._client.ask()
+        await self._client.tell(other, 1.0, {"usd": "0.00005"})
+
+
+class Trial:
+    """Campaigns, an upstream, and a list of what is wrong.
+
+    Args:
+        live: The service.
+        address: The upstream.
+    """
+
+    def __init__(self, live: Live, address: str) -> None:
+        self.live, self.address = live, address
+        self.litellm: Any = importlib.import_module("litellm")  # not in the development environment
+        self.faults: list[str] = []
+
+    def open(self, name: str, arms: list[str], **settings: Any) -> None:
+        """Open a campaign."""
+        self.live.open(name, arms=arms, budget={"usd": "10"}, cost_max={"usd": str(MOST)}, **settings)
+
+    def expect(self, holds: bool, what: str) -> None:
+        """Note a fault unless something holds."""
+        print(f"{'ok   ' if holds else 'FAULT'} {what}")
+        self.faults += [] if holds else [what]
+
+    async def settled(self, name: str) -> Found:
+        """What the service knows of a campaign when nothing is pending."""
+        found: dict[str, Any] = {"pending": 1}
+        for _ in range(200):
+            if found["pending"] == 0:
+                break
+            await asyncio.sleep(0.05)
+            _, found = await asyncio.to_thread(self.live.call, "GET", f"/v1/campaigns/{name}")
+        _, budgets = await asyncio.to_thread(self.live.call, "GET", f"/v1/campaigns/{name}/budgets")
+        return found["told"], found["reward"], Decimal(budgets["budgets"][0]["spent"])
+
+    def call_back(self, plugins: list[BudgetRouting]) -> None:
+        """Let LiteLLM call these plugins back, and no others."""
+        self.litellm.logging_callback_manager._reset_all_callbacks()
+        self.litellm.callbacks = plugins
+
+    def router(self, plugin: BudgetRouting | None, *models: str) -> Any:
+        """LiteLLM's router over some models of the upstream."""
         priced = {
-            "api_base": f"{address}/v1",
+            "api_base": f"{self.address}/v1",
             "api_key": "x",
             "input_cost_per_token": 1e-6,
             "output_cost_per_token": 2e-6,
         }
-        return [{"model_name": "chat", "litellm_params": {"model": f"openai/{model}", **priced}} for model in models]
+        deployed = [{"model_name": "chat", "litellm_params": {"model": f"openai/{m}", **priced}} for m in models]
+        plugins: Any = None if plugin is None else [plugin]
+        self.call_back(plugins or [])
+        return self.litellm.Router(model_list=deployed, plugins=plugins, num_retries=0)
 
-    budget = BudgetRouting(live.url, live.key, "chat")
-    litellm.callbacks = [budget]
-    faults: list[str] = []
 
-    def expect(holds: bool, what: str) -> None:
-        print(f"{'ok   ' if holds else 'FAULT'} {what}")
-        faults.extend([] if holds else [what])
-
-    async def settled() -> tuple[int, int, Decimal]:
-        for _ in range(100):
-            await asyncio.sleep(0.05)
-            _, found = live.call("GET", "/v1/campaigns/chat")
-            if found["pending"] == 0:
-                break
-        spent = live.call("GET", "/v1/campaigns/chat/budgets")[1]["budgets"][0]["spent"]
-        return found["told"], found["reward"], Decimal(spent)
-
-    router = Router(model_list=deployments("fine", "slow"), plugins=[budget], num_retries=0)
-    models = set()
-    for _ in range(12):
-        models.add((await router.acompletion(model="chat", messages=HELLO)).model)
-    told, reward, spent = await settled()
-    expect(models == {"fine", "slow"}, f"the campaign chooses among the deployments: {sorted(models)}")
-    expect(
-        (told, reward, spent) == (12, 12.0, 12 * Decimal("0.00005")),
-        f"12 outcomes at their usage: {told}, {reward}, {spent}",
+async def route(trial: Trial) -> None:
+    """The campaign chooses among the deployments, and learns what came of it."""
+    trial.open("chat", [f"openai/{name}" for name in MODELS])
+    budget = BudgetRouting(trial.live.url, trial.live.key, "chat")
+    router = trial.router(budget, "fine", "slow")
+    models = {(await router.acompletion(model="chat", messages=HELLO)).model for _ in range(12)}
+    trial.expect(models == {"fine", "slow"}, f"the campaign chooses among the deployments: {sorted(models)}")
+    trial.expect(
+        (found := await trial.settled("chat")) == (12, 12.0, 12 * PRICE), f"12 outcomes at their usage: {found}"
     )
     await router.acompletion(model="chat", messages=HELLO, metadata={"driftsack_reward": 0.25})
-    expect((await settled())[1] == 12.25, "an explicit score is the reward")
+    trial.expect((await trial.settled("chat"))[1] == 12.25, "an explicit score is the reward")
     async for _ in await router.acompletion(model="chat", messages=HELLO, stream=True):
         pass
-    expect((await settled())[0] == 14, "a stream is told")
-    failing = Router(
-        model_list=deployments("fails", "fine")[:1] + deployments("fails"), plugins=[budget], num_retries=0
-    )
+    trial.expect((await trial.settled("chat"))[0] == 14, "a stream is told")
+    failing = trial.router(budget, "fails", "fails")
     try:
         await failing.acompletion(model="chat", messages=HELLO)
-        expect(False, "a failure is raised")
-    except litellm.exceptions.InternalServerError:
-        expect((await settled())[:2] == (15, 13.25), "a failure is told with reward 0")
-    live.call("PATCH", "/v1/campaigns/chat", {"state": "paused"})
+        trial.expect(False, "a failure is raised")
+    except trial.litellm.exceptions.InternalServerError:
+        trial.expect((await trial.settled("chat"))[:2] == (15, 13.25), "a failure is told with reward 0")
+    await asyncio.to_thread(trial.live.call, "PATCH", "/v1/campaigns/chat", {"state": "paused"})
     try:
         await router.acompletion(model="chat", messages=HELLO)
-        expect(False, "a paused campaign refuses")
+        trial.expect(False, "a paused campaign refuses")
     except Exception as error:
-        expect("paused" in str(error), f"a paused campaign refuses: {type(error).__name__}")
-    live.call("PATCH", "/v1/campaigns/chat", {"state": "active"})
-    both = {
-        "plain": Router(model_list=deployments("fine")),
-        "plugin": Router(model_list=deployments("fine"), plugins=[budget]),
-    }
+        trial.expect("paused" in str(error), f"a paused campaign refuses: {type(error).__name__}")
+    await asyncio.to_thread(trial.live.call, "PATCH", "/v1/campaigns/chat", {"state": "active"})
+
+
+async def called_back(trial: Trial, kind: type[BudgetRouting], name: str) -> Found:
+    """What a campaign with short leases knows after three calls with some kind of callbacks."""
+    trial.open(name, ["openai/fine"], lease=2)
+    router = trial.router(kind(trial.live.url, trial.live.key, name), "fine")
+    for _ in range(3):
+        await router.acompletion(model="chat", messages=HELLO)
+    await asyncio.sleep(0.5)  # LiteLLM calls back later
+    return await trial.settled(name)
+
+
+async def lose_and_double(trial: Trial) -> None:
+    """Callbacks that are lost are charged by their leases, and those that come twice change nothing."""
+    once = (3, 3.0, 3 * PRICE)
+    trial.expect((found := await called_back(trial, Doubled, "doubled")) == once, f"doubled callbacks: {found}")
+    trial.expect((found := await called_back(trial, Lost, "lost")) == (0, 0.0, 3 * MOST), f"lost callbacks: {found}")
+    trial.expect((found := await called_back(trial, Careless, "careless")) != once, f"a careless plugin shows: {found}")
+
+
+async def through_the_proxy(trial: Trial) -> None:
+    """LiteLLM as a client of the proxy: whole answers and streams, charged by their usage."""
+    trial.open("proxied", ["fine", "slow"])
+    table = [Upstream(name, f"{trial.address}/v1", name, "1", "2") for name in ("fine", "slow")]
+    trial.call_back([])
+    with running(Proxy(ProxySettings(table, "proxied", trial.live.url))) as url:
+        call: Any = {"model": "openai/driftsack", "messages": HELLO, "api_base": f"{url}/v1", "max_tokens": 100}
+        call |= {"num_retries": 0, "api_key": trial.live.key}
+        text = (await trial.litellm.acompletion(**call)).choices[0].message.content
+        trial.expect(text == "Hello, world", f"an answer: {text!r}")
+        parts = [
+            part.choices[0].delta.content or "" async for part in await trial.litellm.acompletion(**call, stream=True)
+        ]
+        trial.expect("".join(parts) == "Hello, world" and len(parts) > 2, f"a stream: {parts}")
+        whole = await asyncio.to_thread(trial.litellm.completion, **call)
+        trial.expect(whole.usage.total_tokens == 30, "the synchronous client")
+        trial.expect((found := await trial.settled("proxied")) == (3, 3.0, 3 * PRICE), f"three outcomes: {found}")
+        try:
+            await trial.litellm.acompletion(**{**call, "api_key": "ds_wrong"})
+            trial.expect(False, "a wrong key is refused")
+        except trial.litellm.exceptions.AuthenticationError:
+            trial.expect((await trial.settled("proxied"))[0] == 3, "a wrong key is refused, and nothing is charged")
+
+
+async def measure(trial: Trial) -> None:
+    """What the plugin adds to a call."""
+    trial.open("timed", ["openai/fine"])
+    plugin = BudgetRouting(trial.live.url, trial.live.key, "timed")
+    both = {"plain": trial.router(None, "fine"), "plugin": trial.router(plugin, "fine")}
     seconds: dict[str, list[float]] = {name: [] for name in both}
     for _ in range(PAIRS):
         for name, each in both.items():
             start = time.perf_counter()
             await each.acompletion(model="chat", messages=HELLO)
             seconds[name].append(time.perf_counter() - start)
-    plain, plugin = (1000 * statistics.median(seconds[name]) for name in ("plain", "plugin"))
-    print(f"the plugin adds {plugin - plain:.1f} ms at the median ({plain:.1f} ms without it)")
-    return faults
+    plain, with_plugin = (1000 * statistics.median(seconds[name]) for name in both)
+    print(f"the plugin adds {with_plugin - plain:.1f} ms at the median ({plain:.1f} ms without it)")
+
+
+async def drive(trial: Trial) -> None:
+    """Try everything."""
+    for part in (route, lose_and_double, through_the_proxy, measure):
+        await part(trial)
 
 
 def main() -> int:
     """Serve, drive, and return the number of faults."""
-    from tests.in_thread import running  # noqa: PLC0415
-    from tests.language_model import LanguageModel  # noqa: PLC0415
-    from tests.live_service import serving  # noqa: PLC0415
-
     with (
         tempfile.TemporaryDirectory() as folder,
         serving(f"{folder}/s.db") as live,
         running(LanguageModel()) as address,
     ):
-        arms = [f"openai/{name}" for name in ("fine", "slow", "fails")]
-        live.open("chat", arms=arms, budget={"usd": "10"}, cost_max={"usd": "0.01"})
-        faults = asyncio.run(drive(live, address))
-    print(f"{len(faults)} faults")
-    return len(faults)
+        trial = Trial(live, address)
+        asyncio.run(drive(trial))
+    print(f"{len(trial.faults)} faults")
+    return len(trial.faults)
 
 
 if __name__ == "__main__":

@@ -447,3 +447,7 @@ class AsyncClient:
     async def close(self) -> None:
         """Forfeit what was not told; see :meth:`Client.close`."""
         await asyncio.to_thread(self._client.close)
+
+    async def disconnect(self) -> None:
+        """Close the connections; see :meth:`Client.disconnect`."""
+        await asyncio.to_thread(self._client.disconnect)

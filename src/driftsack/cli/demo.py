@@ -18,7 +18,7 @@ def demo(
 ) -> None:
     """Watch the service spend a budget: a week of requests to three language models in two minutes.
 
-    The costs are heavy-tailed, the price of one model changes, another one fails for half a day. Everything is
+    The costs are heavy-tailed, the price of one model changes, and later the same model fails for a day. Everything is
     simulated except the service: the workers ask and tell over HTTP. Nothing is kept when it ends.
 
     Example: driftsack demo

@@ -7,6 +7,7 @@ runs on the asynchronous methods of a router, as LiteLLM demands of plugins.
 from __future__ import annotations
 
 import logging
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
@@ -72,7 +73,12 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         super().__init__()
         self._client = AsyncClient(url, key, campaign, **settings)
         self._money, self._time, self._reward = money, time, reward
-        self._decisions: OrderedDict[int, RemoteDecision] = OrderedDict()
+        self._name = secrets.token_hex(8)  # LiteLLM calls every plugin back, also those of other campaigns
+        self._decisions: OrderedDict[str, RemoteDecision] = OrderedDict()
+
+    async def close(self) -> None:
+        """Close the connections to the service; the next call connects again."""
+        await self._client.disconnect()
 
     async def run(self, context: Any) -> Any:
         """Narrow the candidates to the arm that the campaign chose (LiteLLM's ``RoutingPlugin``).
@@ -89,10 +95,11 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         decision = await self._client.ask(open=sorted(set(context.candidate_models)))
         if decision.skipped or decision.number is None:
             raise SkippedError(f"the campaign skips this request ({decision.reason}).")
-        self._decisions[decision.number] = decision
+        mark = f"{self._name}:{decision.number}"
+        self._decisions[mark] = decision
         if len(self._decisions) > MOST_KEPT:
             self._decisions.popitem(last=False)
-        context.signals[MARK] = decision.number  # LiteLLM hands signals on to its callbacks
+        context.signals[MARK] = mark  # LiteLLM hands signals on to its callbacks
         context.candidate_models = [decision.name]
         return context
 
@@ -116,7 +123,7 @@ class BudgetRouting(Logger):  # type: ignore[misc]
 
     async def _settle(self, metadata: dict[str, Any], reward: float, dollars: Any, start: Any, end: Any) -> None:
         """Tell an outcome; if nobody knows the cost, the worst case is charged."""
-        decision = self._decisions.get((metadata.get(SIGNALS) or {}).get(MARK, 0))
+        decision = self._decisions.get((metadata.get(SIGNALS) or {}).get(MARK, ""))
         if decision is None:
             return
         try:

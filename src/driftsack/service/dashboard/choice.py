@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from driftsack.core.decision import SKIP
@@ -22,13 +23,14 @@ class Choice(NamedTuple):
     became: str
 
 
-def chosen(store: Store, name: str, number: int) -> Choice:
+def chosen(store: Store, name: str, number: int, resources: Sequence[str]) -> Choice:
     """Read what became of a decision from the journal.
 
     Args:
         store: The store.
         name: The campaign.
         number: The decision.
+        resources: The names of the resources.
 
     Returns:
         What was found.
@@ -43,7 +45,7 @@ def chosen(store: Store, name: str, number: int) -> Choice:
                 became = "skipped by the policy; nothing to tell" if event.arm == SKIP else "waiting for its outcome"
                 found = Choice(event.probability, became)
             elif found is not None and number in numbers_of(event):
-                return found._replace(became=outcome(event))
+                return found._replace(became=outcome(event, resources))
     if found is None:
         raise Refusal("unknown-decision", f"the campaign has made no decision {number}.")
     return found
@@ -56,10 +58,19 @@ def numbers_of(event: journal.Event) -> list[int]:
     return event.numbers if isinstance(event, (journal.Dropped, journal.Expired)) else []
 
 
-def outcome(event: journal.Event) -> str:
+def outcome(event: journal.Event, resources: Sequence[str]) -> str:
     """What an event did to a decision, in words."""
     if isinstance(event, journal.Told):
-        return f"told: reward {event.reward:g}, costs {', '.join(f'{cost:g}' for cost in event.costs)}"
+        return f"told: reward {event.reward:g}, costs {in_words(event.costs, resources)}"
     if isinstance(event, journal.Cancelled):
-        return f"cancelled at costs {', '.join(f'{cost:g}' for cost in event.costs)}"
+        return f"cancelled at costs {in_words(event.costs, resources)}"
     return "its outcome did not come within the lease; the worst case was charged"
+
+
+def in_words(costs: Sequence[float], resources: Sequence[str]) -> str:
+    """Costs with the names of what they use.
+
+    >>> in_words([0.004, 1.5], ["usd", "seconds"])
+    '0.004 usd, 1.5 seconds'
+    """
+    return ", ".join(f"{cost:g} {name}" for cost, name in zip(costs, resources, strict=True))

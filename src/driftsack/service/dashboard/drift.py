@@ -2,6 +2,10 @@
 
 Rewards are watched as they are. Costs have heavy tails, in which a change of the mean drowns, so what is watched is
 whether a cost is above the median of the first ones: a stream of zeros and ones, whatever the costs are like.
+
+A policy leaves an arm that fails at once, after half a dozen outcomes. So the likelihood ratio is computed not only at
+dyadic splits (:mod:`driftsack.numerics.glr`), but also at every split that only a few outcomes follow. The level was
+chosen by a budget for false alarms (``tools/alarm_level.py``).
 """
 
 from __future__ import annotations
@@ -11,10 +15,14 @@ import statistics
 from collections import deque
 from typing import Final, NamedTuple
 
-from driftsack.numerics.compiled import source
-from driftsack.numerics.glr import glr_detects, new_glr, statistic
+import numpy as np
 
-CONFIDENCE: Final = 0.01  # the probability of a false alarm in one stream
+from driftsack.core.arrays import Floats
+from driftsack.numerics.compiled import kernel, source
+from driftsack.numerics.glr import GLR, glr_detects, new_glr, split_detects, statistic
+
+LEVEL: Final = 0.03  # nominal probability of a false alarm in a stream
+RECENT: Final = 32  # outcomes after a change for which every split is looked at
 LONGEST: Final = 2**40
 REFERENCE: Final = 30  # costs that the others are compared with
 LOOKED_AT: Final = 2000  # the latest outcomes among which the change is located
@@ -60,15 +68,17 @@ class Stream:
 
     Args:
         most: The most that a reward can be; None for a cost.
+        level: The nominal probability of a false alarm.
     """
 
-    def __init__(self, most: float | None) -> None:
-        self._most = most
+    def __init__(self, most: float | None, level: float = LEVEL) -> None:
+        self._most, self._level = most, level
         self._restart()
 
     def _restart(self) -> None:
         """Forget everything."""
-        self._glr = new_glr(1, LONGEST, CONFIDENCE)
+        self._glr = new_glr(1, LONGEST, self._level)
+        self._recent = np.zeros(RECENT)
         self._latest: deque[tuple[float, float]] = deque(maxlen=LOOKED_AT)  # outcomes, and as shares
         self._first: list[float] = []
         self._median: float | None = None
@@ -93,7 +103,7 @@ class Stream:
         """Let the detector see an outcome."""
         share = self._share(outcome)
         self._latest.append((outcome, share))
-        if not glr_detects(self._glr, 0, share):
+        if not detects(self._glr, self._recent, share):
             return None
         split = self._split()
         values = [value for value, _ in self._latest]
@@ -119,11 +129,12 @@ class Detector:
         arm: The number of the arm.
         reward_max: The most that a reward can be.
         resources: The number of resources.
+        level: The nominal probability of a false alarm in one stream.
     """
 
-    def __init__(self, arm: int, reward_max: float, resources: int) -> None:
+    def __init__(self, arm: int, reward_max: float, resources: int, level: float = LEVEL) -> None:
         self._arm = arm
-        self._streams = [Stream(reward_max), *(Stream(None) for _ in range(resources))]
+        self._streams = [Stream(reward_max, level), *(Stream(None, level) for _ in range(resources))]
 
     def observe(self, at: int, decision: int, outcomes: list[float]) -> list[Alarm]:
         """Add the outcomes of one decision.
@@ -142,6 +153,27 @@ class Detector:
             if change is not None:
                 found.append(Alarm(at, decision, self._arm, k, *change))
         return found
+
+
+@kernel
+def detects(glr: GLR, recent: Floats, outcome: float) -> bool:
+    """Add an outcome; return whether a change is detected, at a dyadic split or before the last few outcomes."""
+    recent[glr.counts[0] % recent.size] = outcome
+    return glr_detects(glr, 0, outcome) or few_differ(recent, glr.counts[0], glr.sums[0], glr.log_confidence)
+
+
+@kernel
+def few_differ(recent: Floats, n: int, total: float, log_confidence: float) -> bool:
+    """Whether the last few of n outcomes, whose sum is ``total``, differ from those before them."""
+    if not 0.0 < total < n:
+        return False
+    threshold = log_confidence + 1.5 * math.log(n)
+    tail = 0.0
+    for last in range(1, min(recent.size, n - 1) + 1):
+        tail += recent[(n - last) % recent.size]
+        if split_detects(n - last, total - tail, n, total, threshold):
+            return True
+    return False
 
 
 def sample_of(values: list[float]) -> Sample:

@@ -113,7 +113,7 @@ class Pages:
         context = self._context(visit, f"/v1/campaigns/{name}/decisions/{number}/why", "GET", None)
         store = self._service.keeper.store
         found = await context.store(explain.why, store, name, context.number())
-        facts = await context.store(chosen, store, name, context.number())
+        facts = await context.store(chosen, store, name, context.number(), track.resources)
         return page(
             "decision.html",
             c={"name": name, "last": track.number},

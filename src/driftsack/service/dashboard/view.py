@@ -79,7 +79,7 @@ def interval(sample: Sample) -> str:
     """
     if sample.size == 0:
         return "no outcome yet"
-    return number(sample.mean) if sample.size == 1 else f"{number(sample.mean)} ± {number(WIDE * sample.error, 2)}"
+    return number(sample.mean) if sample.error == 0 else f"{number(sample.mean)} ± {number(WIDE * sample.error, 2)}"
 
 
 def span(mean: ms.Interval | None) -> str:
@@ -152,13 +152,14 @@ def sentence(resource: str, price: float) -> str:
 def arms(track: Track) -> list[dict[str, Any]]:
     """A row for each arm: share, estimates, and whether it is offered."""
     estimates = track.estimates()
-    lately = [share_of(track, [arm]) for arm in range(len(track.arms))]
+    lately = [share_of(track, [arm]) if track.number else [] for arm in range(len(track.arms))]
+    observed = [count / max(track.shadow.observations, 1) for count in track.shadow.own]  # by the user's own rule
     return [
         {
             "number": arm,
             "name": name,
             "offered": arm not in track.retired,
-            "share": f"{lately[arm][-1]:.0%}" if lately[arm] else "0%",
+            "share": f"{lately[arm][-1] if lately[arm] else observed[arm]:.0%}",
             "line": small_line(lately[arm]),
             "outcomes": estimates[arm].reward.size,
             "reward": interval(estimates[arm].reward),
@@ -216,6 +217,7 @@ def card(track: Track, done: bool) -> dict[str, Any]:
         "arms": arms(track)[:MOST_SMALL],
         "more_arms": max(len(track.arms) - MOST_SMALL, 0),
         "decisions": f"{track.number:,}",
+        "observed": f"{track.shadow.observations:,}",
         "reward": number(track.reward),
         "alarms": len(track.alarms),
         "overruns": track.overruns,

@@ -2,7 +2,7 @@
 
 The figures are invented, but of the usual size: a small, a medium and a large model, whose answers are good with
 probability 0.62, 0.78 and 0.9 at about 0.0008, 0.005 and 0.02 dollars. On Wednesday the large model becomes cheaper by
-60%. On Friday it fails for twelve hours, and bills its failures.
+60%. On Friday it fails all day, and bills its failures.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 DAYS: Final = 7
 PRICE_CHANGE: Final = 2.5  # days after Monday morning
-OUTAGE: Final = (4.0, 4.5)
+OUTAGE: Final = (4.0, 5.0)
 GOOD: Final = {"small": 0.62, "medium": 0.78, "large": 0.90}
 DOLLARS: Final = {"small": 0.0008, "medium": 0.005, "large": 0.02}
 SECONDS: Final = {"small": 0.6, "medium": 1.4, "large": 3.0}

@@ -13,6 +13,10 @@
     if (size >= 1e4) return (value / 1e3).toPrecision(3).replace(/\.?0+$/, "") + "k";
     return String(+value.toPrecision(3));
   };
+  const ticks = (_, values) => {
+    const inThousands = Math.max(...values.map(Math.abs)) >= 1e4;
+    return values.map((v) => (inThousands && v ? +(v / 1e3).toPrecision(3) + "k" : short(v)));
+  };
   const line = (label, index, more) => ({ label, stroke: color(`--c${index % 8}`), width: 2, points: { show: false }, value: (_, v) => (v == null ? "" : short(v)), ...more });
   const band = (index) => ({ series: [index, index + 1], fill: color("--band") });
 
@@ -46,7 +50,7 @@
     return {
       width, height: 220, legend: { live: true }, cursor: { drag: { x: true, y: false } },
       scales: { x: { time: byTime }, y: range ? { range } : {} },
-      axes: [{ ...axis, values: byTime ? undefined : (_, ticks) => ticks.map(short) }, { ...axis, size: 54, values: (_, ticks) => ticks.map((v) => (chart.percent ? Math.round(100 * v) + "%" : short(v))) }],
+      axes: [{ ...axis, size: byTime ? 50 : 32, values: byTime ? undefined : ticks }, { ...axis, size: 54, values: chart.percent ? (_, values) => values.map((v) => Math.round(100 * v) + "%") : ticks }],
       series: [{ label: byTime ? "time" : "request", value: byTime ? undefined : (_, v) => (v == null ? "" : Math.round(v).toLocaleString("en")) }, ...chart.series],
       bands: chart.bands || [],
     };
