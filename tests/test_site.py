@@ -184,7 +184,7 @@ def test_a_broken_link_or_a_wrong_docstring_fails(tmp_path: Path, faults: list[t
 
 def test_every_tutorial_has_its_page() -> None:
     assert {script.stem for script in TUTORIALS} == {page.stem for page in (ROOT / "docs" / "tutorials").glob("*.md")}
-    assert len(TUTORIALS) == 7
+    assert len(TUTORIALS) == 8
 
 
 @pytest.mark.parametrize("script", TUTORIALS, ids=lambda script: script.stem)
