@@ -26,7 +26,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
 def test_the_service_of_the_readme_decides(service: Service) -> None:
     commands = commands_of_readme()
     assert service.last_answer(commands.ask, service.key)["status"] == 404  # who opens no campaign gets no decision
-    assert service.last_answer(commands.open, service.key + "0")["status"] == 401  # nor does who mistypes the key
+    for typed in (commands.open, commands.ask):
+        assert service.last_answer(typed, service.key + "0")["status"] == 401  # nor does who mistypes the key
     assert service.last_answer(commands.open, service.key)["state"] == "active"
     found = service.last_answer(commands.ask, service.key)
     assert found["decision"] == 1
