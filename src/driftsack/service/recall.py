@@ -30,7 +30,7 @@ def recall(store: Store, name: str, number: int, last: int) -> Record | None:
         The decision as it was settled, without its season and round; None if it was never made.
     """
     record = None
-    for event in _events(store, name, _before(store, name, number, last)):
+    for event in events_near(store, name, number, last):
         if isinstance(event, journal.Asked) and event.number == number:
             record = Record(
                 arm=-1 if event.arm is None else event.arm,
@@ -58,6 +58,21 @@ def recall(store: Store, name: str, number: int, last: int) -> Record | None:
     if record is not None:  # many expired at once, so that the oldest were dropped
         record.kind = "dropped"
     return record
+
+
+def events_near(store: Store, name: str, number: int, last: int) -> Iterator[Any]:
+    """Iterate over the events from shortly before the one that made a decision to the end of the journal.
+
+    Args:
+        store: The store.
+        name: The campaign.
+        number: The number of the decision.
+        last: The number of the last event to look for it.
+
+    Yields:
+        The events.
+    """
+    yield from _events(store, name, _before(store, name, number, last))
 
 
 def _before(store: Store, name: str, number: int, last: int) -> int:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from driftsack.core.decision import SKIP
 from driftsack.service import journal
+from driftsack.service.export import find_row
+from driftsack.service.recall import events_near
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import Store
 
@@ -39,13 +41,13 @@ def chosen(store: Store, name: str, number: int, resources: Sequence[str]) -> Ch
         Refusal: The campaign made no such decision.
     """
     found: Choice | None = None
-    for segment in store.segments(name):
-        for event in journal.decode(segment.body):
-            if isinstance(event, journal.Asked) and event.number == number:
-                became = "skipped by the policy; nothing to tell" if event.arm == SKIP else "waiting for its outcome"
-                found = Choice(event.probability, became)
-            elif found is not None and number in numbers_of(event):
-                return found._replace(became=outcome(event, resources))
+    for event in events_near(store, name, number, find_row(store, name).seq):
+        if isinstance(event, journal.Asked) and event.number == number:
+            if event.arm == SKIP:
+                return Choice(event.probability, "skipped by the policy; nothing to tell")
+            found = Choice(event.probability, "waiting for its outcome")
+        elif found is not None and number in numbers_of(event):
+            return found._replace(became=outcome(event, resources))
     if found is None:
         raise Refusal("unknown-decision", f"the campaign has made no decision {number}.")
     return found
