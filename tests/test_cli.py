@@ -140,6 +140,8 @@ def test_measure_says_what_it_needs(arguments: list[str], words: str, tmp_path: 
         (["reproduce", "--oco", "--trials", "5"], "--trials has no effect with --oco"),
         (["reproduce", "--oco", "--calibrate"], "--calibrate has no effect with --oco"),
         (["bench", "--files", "5", "--quick"], "--quick has no effect with --files"),
+        (["bench", "--contexts", "--files", "5"], "--files has no effect with --contexts"),
+        (["bench", "7", "--routing"], "NUMBER has no effect with --routing"),
         (["league", "--address", "auto"], "--address has no effect without --engine ray"),
         (["league", "--loose", "2"], "--loose needs --held-out SEED"),
         (["advise", "log.parquet", "--budget", "1", "--separator", ";"], "--separator has no effect on a Parquet file"),

@@ -2,17 +2,47 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from driftsack.bench import contexts
 from driftsack.bench.contexts import Size, bar_row, rejected_row
 from driftsack.bench.ridge_rounds import after_rounds, ridge_rows
+from driftsack.bench.timing import Progress
 from driftsack.benchmarks import lp_contextual
+from driftsack.cli import app
 from driftsack.instances.contextual import segments
 from driftsack.policies import Adaptive
 
 SHORT = Size(worlds=3, trials=1, horizon=6_000, longest=40_000, horizons=2)
+
+
+@pytest.mark.parametrize(("seen", "code"), [(0.6, 0), (0.7, 1)])
+def test_the_command_writes_its_page_and_fails_if_a_bar_is_missed(
+    seen: float, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[bool, int]] = []
+
+    def measure(quick: bool, seed: int, progress: Progress) -> list[contexts.Row]:
+        progress("measuring")
+        asked.append((quick, seed))
+        return [bar_row("exponent", seen, 0.65, at_least=False)]
+
+    monkeypatch.setattr(contexts, "context_rows", measure)
+    page = tmp_path / "page.md"
+    command = ["bench", "--contexts", "--quick", "--seed", "3", "--markdown", str(page), "--json"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == code
+    assert asked == [(True, 3)]
+    assert json.loads(result.stdout)["rows"][0]["seen"] == seen
+    assert f"| exponent | {seen:g} |  | ≤ 0.65 |" in page.read_text()
+    refused = CliRunner().invoke(app, ["bench", "--contexts", "--markdown", str(tmp_path / "no" / "page.md")])
+    assert refused.exit_code == 2
+    assert len(asked) == 1
 
 
 def quiet(text: str) -> None:

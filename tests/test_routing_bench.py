@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
+from matplotlib.image import imread
 
-from driftsack.bench.routers import DRIFTS, Requests, Router, Task, Told, fixed_router, learner_router
+from driftsack.bench.routers import DRIFTS, ROUTERS, Requests, Router, Task, Told, fixed_router, learner_router
 from driftsack.bench.routing import drifted, figures, yardstick
 from driftsack.core.seeding import generator
 from driftsack.policies import Adaptive, LinearBwK
 
 RATE = 3e-4
+GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
 
 
 def made_up(count: int = 600, seed: int = 0) -> Requests:
@@ -63,3 +68,18 @@ def test_what_was_told_is_summed_up() -> None:
     assert found["most spent / budget"] == pytest.approx(1.0)
     assert found["µs a decision"] == pytest.approx(2e4)
     assert found["se"] == pytest.approx(0.1)
+
+
+def test_the_gallery_prints_its_tables_and_draws_its_figure(tmp_path: Path) -> None:
+    page = runpy.run_path(str(GALLERY / "routing.py"))
+    found = {"budget": "0.0003", "reward": 0.7, "se": 0.01, "share of LP": 0.8, "most spent / budget": 0.9}
+    rows = [
+        {**found, "start": start, "router": name, "drift": drift}
+        for start in ("cold", "warm")
+        for name in page["SHOWN"]
+        for drift in DRIFTS
+    ]
+    assert page["table"](rows, "cold", "0.0003")[1] == "| LinearBwK | 0.800 | 0.800 | 0.800 | 0.900 |"
+    assert set(page["SHOWN"]) <= set(ROUTERS)
+    page["draw"](rows, tmp_path / "routing.png")
+    assert imread(tmp_path / "routing.png").shape == imread(GALLERY.parent / "figures" / "routing.png").shape

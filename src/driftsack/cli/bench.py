@@ -121,7 +121,8 @@ def bench(
     if routing or contexts:
         with plain_errors():
             refuse_needless(
-                {"NUMBER": operations, "--against": against, "--files": files}, "with --routing or --contexts"
+                {"NUMBER": operations, "--against": against, "--files": files},
+                "with --contexts" if contexts else "with --routing",
             )
         compare_contextual(contexts, quick, seed, markdown, as_json)
         return
@@ -165,7 +166,9 @@ def compare_contextual(worlds: bool, quick: bool, seed: int, markdown: Path | No
             from driftsack.bench.routing import routing_rows as measure  # noqa: PLC0415
         rows = measure(quick, seed, status.update)
     title = "Policies with contexts" if worlds else "Routing"
-    table = BenchTables({title: rows}, machine(), f"driftsack bench --{'contexts' if worlds else 'routing'}")
+    table = BenchTables(
+        {title: rows}, machine(), f"driftsack bench --{'contexts' if worlds else 'routing'} --seed {seed}"
+    )
     _write(markdown, table.to_markdown())
     if as_json:
         print_json({"machine": table.machine, "rows": rows})
