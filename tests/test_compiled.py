@@ -70,7 +70,7 @@ def test_a_kernel_that_allocates_does_not_compile() -> None:
         allocates(3)
 
 
-STOPS, NEVER_STOPS = "breaks = breaks or ledger.charged[j] > ledger.granted[j]", "breaks = False"
+STOPS, NEVER_STOPS = "breaks |= ledger.charged[j] > ledger.granted[j]", "breaks = False"
 BOOK = """
 import json, numpy as np
 from driftsack.core.problem import Problem
