@@ -10,7 +10,7 @@ import pytest
 from matplotlib.image import imread
 
 from driftsack.bench.routers import DRIFTS, ROUTERS, Requests, Router, Task, Told, fixed_router, learner_router
-from driftsack.bench.routing import drifted, figures, yardstick
+from driftsack.bench.routing import best_plan, drifted, figures
 from driftsack.core.seeding import generator
 from driftsack.policies import Adaptive, LinearBwK
 
@@ -42,9 +42,9 @@ def test_the_drifts_change_the_middle_third_only() -> None:
 
 
 @pytest.mark.parametrize("drift", DRIFTS)
-def test_a_router_with_contexts_beats_every_fixed_model_and_no_one_the_yardstick(drift: str) -> None:
+def test_a_router_with_contexts_beats_every_fixed_model_and_none_the_optimum(drift: str) -> None:
     given = made_up()
-    best = yardstick(given, drift, RATE)  # also if no request has the third source
+    best = best_plan(given, drift, RATE)  # also if no request has the third source
     told = [routed(fixed_router(arm), given, drift) for arm in (0, 1, 2, None)]
     ours = routed(learner_router(LinearBwK(), safe=True), given, drift)
     assert max(one.reward for one in told) < ours.reward < best * 1.01

@@ -214,6 +214,28 @@ def test_a_client_that_went_away_loses_only_its_answer(live: Live, monkeypatch: 
     assert live.call("POST", f"{CHAT}/decisions", {}, idempotency_key="twice")[1]["decision"] == 2
 
 
+def test_a_client_that_went_away_with_requests_in_line_harms_nobody(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first request waits for a commit, its second one for the first; others wait for the same commit."""
+    store = live.app.service.keeper.store
+    append, go_on = store.append, threading.Event()
+    monkeypatch.setattr(store, "append", lambda segments: (go_on.wait(20), append(segments)))
+    asked = request(live, f"{CHAT}/decisions")
+    with connect(live) as first:
+        first.sendall(asked)
+        time.sleep(0.1)  # the first commit waits, and what follows is in the second one
+        with connect(live) as leaves:
+            leaves.sendall(asked + asked)
+            time.sleep(0.1)
+        with connect(live) as stays:
+            stays.sendall(asked)
+            time.sleep(0.1)
+            go_on.set()
+            assert read_answers(first, 1)[0].startswith(b"HTTP/1.1 200")
+            assert read_answers(stays, 1)[0].startswith(b"HTTP/1.1 200")
+
+
 def test_a_client_that_reads_nothing_gets_everything_later(live: Live) -> None:
     sent = request(live, "/v1/campaigns/nothing/decisions")
     with connect(live) as connection:

@@ -53,12 +53,13 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
                 for row in found:
                     error = 2.0 * row["se"] * row["share of LP"] / row["reward"]
                     face = colour if start == "warm" else "white"
-                    axes.errorbar(
-                        row["share of LP"], place + shift, xerr=error, fmt=marker, color=colour, markerfacecolor=face
-                    )
+                    style = {"fmt": marker, "color": colour, "markerfacecolor": face}
+                    axes.errorbar(row["share of LP"], place + shift, xerr=error, label=start, **style)
         axes.set_title(TITLES[drift], fontsize=10)
         axes.axvline(1.0, color=GREY, linewidth=1)
-        axes.set(xlabel="share of the yardstick", yticks=places, yticklabels=SHOWN)
+        axes.set(xlabel="share of the optimum", yticks=places, yticklabels=SHOWN)
+    lines, starts = axes.get_legend_handles_labels()
+    axes.legend(dict(zip(starts, lines, strict=True)).values(), dict.fromkeys(starts), loc="lower left", fontsize=9)
     figure.savefig(path, dpi=130)
 
 

@@ -74,7 +74,7 @@ def drifted(requests: Requests, drift: str) -> tuple[Floats, Floats]:
     return rewards, dollars
 
 
-def yardstick(requests: Requests, drift: str, rate: float) -> float:
+def best_plan(requests: Requests, drift: str, rate: float) -> float:
     """Reward a request of the best plan that knows the means of every phase and source."""
     rewards, dollars = drifted(requests, drift)
     sources = requests.sources[:, requests.sources.any(axis=0)]
@@ -111,7 +111,7 @@ def routing_rows(quick: bool, seed: int, progress: Progress) -> list[Row]:
     for start, requests, known in (("cold", both, None), ("warm", coming, past)):
         for rate in BUDGETS[:1] if quick else BUDGETS:
             for drift in DRIFTS:
-                best = yardstick(requests, drift, rate)
+                best = best_plan(requests, drift, rate)
                 outcomes = drifted(requests, drift)
                 for name, router in ROUTERS.items():
                     if known is not None and not router.warm:

@@ -52,7 +52,7 @@ class DirectProtocol(HttpToolsProtocol):
 
     def _reply(self, cycle: RequestResponseCycle, answer: Answer) -> None:
         """Write an answer, and go on as after any other."""
-        if cycle.disconnected:
+        if cycle.disconnected or self.transport.is_closing():  # a closed transport raises, and others wait too
             return
         content = [STATUS_LINE[answer.status]]
         for name, value in (*self.server_state.default_headers, *answer.headers):
