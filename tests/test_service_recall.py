@@ -126,6 +126,17 @@ def test_the_search_finds_what_reading_everything_finds(
             assert (found.late, found.reserved, found.arm) == (record.late, record.reserved, record.arm)
 
 
+def test_a_search_that_begins_too_late_would_be_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(open_store(str(tmp_path / "late.db"))) as store:
+        desk = journal_of(store, 1)
+        last, numbers = desk.campaign.book.seq, range(1, desk.campaign.book.number + 1)
+        right = [recall.recall(store, "chat", number, last) for number in numbers]
+        before = recall._before
+        monkeypatch.setattr(recall, "NEAR", 5)
+        monkeypatch.setattr(recall, "_before", lambda *given: before(*given) + 10)
+        assert [recall.recall(store, "chat", number, last) for number in numbers] != right
+
+
 def test_the_search_reads_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recall, "NEAR", 20)
     with closing(open_store(str(tmp_path / "little.db"))) as store:
