@@ -59,7 +59,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         axes.axvline(1.0, color=GREY, linewidth=1)
         axes.set(xlabel="share of the optimum", yticks=places, yticklabels=SHOWN)
     lines, starts = axes.get_legend_handles_labels()
-    axes.legend(dict(zip(starts, lines, strict=True)).values(), dict.fromkeys(starts), loc="lower left", fontsize=9)
+    axes.legend(dict(zip(starts, lines, strict=True)).values(), dict.fromkeys(starts), loc="upper left", fontsize=9)
     figure.savefig(path, dpi=130)
 
 
