@@ -71,7 +71,7 @@ def test_what_was_told_is_summed_up() -> None:
 
 
 def test_the_gallery_prints_its_tables_and_draws_its_figure(tmp_path: Path) -> None:
-    page = runpy.run_path(str(GALLERY / "routing.py"))
+    page = runpy.run_path(str(GALLERY / "real_prompts.py"))
     found = {"budget": "0.0003", "reward": 0.7, "se": 0.01, "share of LP": 0.8, "most spent / budget": 0.9}
     rows = [
         {**found, "start": start, "router": name, "drift": drift}
