@@ -1,4 +1,4 @@
-"""Make the figure and the tables of real_prompts.md; run it as ``python docs/gallery/real_prompts.py [FOLDER [quick]]``."""
+"""Make the figure and the tables of real_prompts.md: ``python docs/gallery/real_prompts.py [FOLDER [quick]]``."""
 
 from __future__ import annotations
 
