@@ -1,10 +1,10 @@
 """Speed of this version against another one, measured in turns: what a change costs before it lands.
 
 Each version runs in a process of its own, in which ``PYTHONPATH`` names it. Both processes wait for questions, so that
-what is compared is measured in alternation, within milliseconds, and the median of the ratios is reported. Processes
-are started several times, because where a process has its memory makes a difference of a few percent. Times are CPU
-times of the process, which other programs on the machine disturb less than wall time. Of the times of the first call
-with an empty cache, which are measured once for each process, the least counts.
+what is compared is measured in alternation, within milliseconds. Times are CPU times of the process, which other
+programs on the machine disturb less than wall time. They only ever make them longer, so the least of a process counts.
+Processes are started many times, because where a process has its memory makes a difference of a few percent; the
+median of the ratios is reported. Of the first call with an empty cache the least of all starts counts.
 """
 
 from __future__ import annotations
@@ -81,16 +81,14 @@ def version_rows(other: Path, quick: bool, progress: Progress) -> list[Row]:
 def warm_rows(versions: Pair, caches: Pair, quick: bool, progress: Progress) -> list[Row]:
     """Compare rounds and learners whose kernels are compiled."""
     times: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in QUESTIONS}
-    starts, turns = (2, 5) if quick else (6, 15)
+    starts, turns = (2, 5) if quick else (16, 8)
     for start in range(starts):
         progress(f"rounds and learners, process {start + 1} of {starts}")
         with answering(versions[0], caches[0]) as this, answering(versions[1], caches[1]) as that:
             for name, question in QUESTIONS.items():
-                for turn in range(turns + 1):
-                    pair = this(question), that(question)
-                    if turn > 0:  # the first answer includes compilation
-                        times[name][0].append(pair[0])
-                        times[name][1].append(pair[1])
+                answers = [(this(question), that(question)) for _ in range(turns + 1)]
+                for column, best in zip(times[name], map(min, zip(*answers[1:], strict=True)), strict=True):
+                    column.append(best)  # without the first answer, which includes compilation
     return [
         {
             "what": name,

@@ -287,12 +287,22 @@ def evaluate(lp: Simplex) -> None:
 
 @kernel
 def subtract_rows(lp: Simplex, weights: Floats, into: Floats) -> None:
-    """Subtract weights A from ``into``, row by row, so that the compiler can use vector instructions."""
+    """Subtract weights A from ``into``, two rows at a time: fewer passes, and the same result as row by row."""
+    first = -1
     for i in range(lp.rhs.size):
-        weight = weights[i]
-        if weight != 0.0:
-            for j in range(into.size):
-                into[j] -= weight * lp.columns[i, j]
+        if weights[i] == 0.0:
+            continue
+        if first < 0:
+            first = i
+            continue
+        upper, lower = weights[first], weights[i]
+        for j in range(into.size):
+            into[j] = (into[j] - upper * lp.columns[first, j]) - lower * lp.columns[i, j]
+        first = -1
+    if first >= 0:
+        weight = weights[first]
+        for j in range(into.size):
+            into[j] -= weight * lp.columns[first, j]
 
 
 @kernel
