@@ -46,6 +46,17 @@ def ask_and_tell(rounds):
         if not decision.skipped:
             learner.tell(decision, 0.5, [0.2, 0.2])
     return 1e6 * (time.process_time() - begun) / rounds
+def ask_and_tell_many(rounds):
+    problem = ds.Problem(50_000, 3, [15_000.0, 15_000.0])
+    learner = ds.SlidingWindowUCB(windows=(1000, 1000), scale=0.1).start(problem, seed=0)
+    if not hasattr(learner, "ask_many"):
+        return ask_and_tell(rounds)
+    rewards, costs = np.full(rounds, 0.5), np.full((rounds, 2), 0.2)
+    learner.tell_many(learner.ask_many(rounds), rewards, costs)
+    begun = time.process_time()
+    for _ in range(20):
+        learner.tell_many(learner.ask_many(rounds), rewards, costs)
+    return 1e6 * (time.process_time() - begun) / (20 * rounds)
 for question in sys.stdin:
     print(eval(question), flush=True)
 """
@@ -54,6 +65,7 @@ QUESTIONS: Final = {
     "simulated round at (10, 3), ns": "simulated_round(10, 3, 200_000)",
     "simulated round at (100, 10), ns": "simulated_round(100, 10, 40_000)",
     "ask and tell, µs": "ask_and_tell(1_000)",
+    "ask_many and tell_many, 1,000 at once, µs for each": "ask_and_tell_many(1_000)",
 }
 FIRST_ASK_SCRIPT: Final = """
 import json, time, driftsack as ds

@@ -338,16 +338,22 @@ def pick_entering(lp: Simplex, bland: bool) -> int:
     The reduced costs of basic columns are zero up to rounding. Reduced costs within that noise are ignored, because
     otherwise copies of a basic column would replace it endlessly; the residual test bounds the noise.
     """
-    noise = 0.0
-    for p in range(lp.rhs.size):
-        noise = max(noise, abs(lp.reduced[lp.basis[p]]))
-    chosen = -1
-    most = max(TOLERANCE, min(4.0 * noise, LARGEST_RESIDUAL))
+    chosen, most = -1, TOLERANCE
     for j in range(lp.reduced.size):
         if lp.reduced[j] > most and lp.position[j] < 0:
             chosen, most = j, lp.reduced[j]
-            if bland:
-                break
+    if chosen < 0:
+        return -1
+    noise = 0.0
+    for p in range(lp.rhs.size):
+        noise = max(noise, abs(lp.reduced[lp.basis[p]]))
+    least = max(TOLERANCE, min(4.0 * noise, LARGEST_RESIDUAL))
+    if most <= least:
+        return -1
+    if bland:
+        chosen = 0
+        while not (lp.reduced[chosen] > least and lp.position[chosen] < 0):
+            chosen += 1
     return chosen
 
 

@@ -592,12 +592,14 @@ class Learner:
             raise UnknownDecisionError(f"tell_many needs the Decisions of ask_many, got {decisions!r:.80}.")
         gains, uses = requests.checked_outcomes(self.problem, len(decisions), rewards, costs)
         made = decisions.arms != SKIP
+        if not made.all():
+            decisions, gains, uses = decisions[made], gains[made], uses[made]
         with self._changing("tell_many") as engine:
-            rounds = decisions.rounds[made].tolist()
+            rounds = decisions.rounds.tolist()
             slots = np.fromiter(map(self._slots.get, rounds, repeat(-1)), dtype=np.int64, count=len(rounds))
-            self._check_batch(decisions[made], gains[made], uses[made], slots)
+            self._check_batch(decisions, gains, uses, slots)
             new, overruns = slots >= 0, int(engine.desk.overruns.decisions[0])
-            requests.settle_batch(engine, slots[new], gains[made][new], uses[made][new])
+            requests.settle_batch(engine, slots[new], gains[new], uses[new])
             for by_round in (self._slots, self._issued):
                 if by_round:
                     deque(map(by_round.pop, rounds, repeat(None)), maxlen=0)
@@ -613,7 +615,7 @@ class Learner:
         epochs = awaited.epoch[pending]
         same = (awaited.arm[pending] == decisions.arms[known]).all() and (epochs == epochs[:1]).all()
         own = not pending.size or decisions.source == self._source_of(int(epochs[0]))
-        if not (same and own and np.unique(pending).size == pending.size):
+        if not (same and own and len(set(pending.tolist())) == pending.size):
             raise UnknownDecisionError(
                 "every decision must be one of this learner, in this life, once, got others; nothing was told."
             )
