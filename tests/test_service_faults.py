@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sqlite3
+import tempfile
 import urllib.request
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from driftsack.service.store.sqlite import SQLiteStore
 from driftsack.service.trials import endurance, faults, speed
 from driftsack.service.trials.load import run_load
+from driftsack.service.trials.local_postgres import LocalPostgres
 from driftsack.service.trials.processes import Process, call, open_campaign
 from driftsack.service.trials.witness import Witness
 
@@ -90,6 +92,23 @@ def test_speed_is_measured_with_answers_that_are_right(tmp_path: Path) -> None:
     finally:
         service.stop()
     assert speed.recovery_seconds(tmp_path, 3000, 1000) > 0
+
+
+def test_a_slower_disk_is_slower_with_either_store(tmp_path: Path) -> None:
+    server = LocalPostgres(Path(tempfile.mkdtemp(dir=tmp_path)))
+    try:
+        server.slow_down(40.0)
+        for store in (str(tmp_path / "slow.db"), server.new_database()):
+            service = Process(tmp_path, store, slower=0.0 if "://" in store else 40.0)
+            try:
+                open_campaign(service.url, service.key)
+                measured = run_load(service.url, service.key, 0.5, 1)
+                assert measured.failures == 0
+                assert measured.latencies[0] > 0.04
+            finally:
+                service.stop()
+    finally:
+        server.remove()
 
 
 def test_events_do_not_make_campaigns_larger_or_slower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from driftsack.service.refusals import Refusal
 
 MOST_EXPIRED: Final = 5_000  # a learner keeps 10,000 decisions that it was told to forfeit
 DROPPED_AT_ONCE: Final = 500
-KEPT_DUE: Final = 4096  # ends of settled decisions that may be kept
+KEPT_DUE: Final = 1_000  # ends of settled decisions that may be kept
 
 _exact_units = lru_cache(maxsize=4096)(source(cost_units))
 

@@ -40,6 +40,7 @@ class Process:
         port: The port; None for any.
         lease: Seconds for which it owns campaigns unless it says so again.
         snapshot_every: Events between two snapshots.
+        slower: Milliseconds that a commit on SQLite takes longer, as on a slower disk.
 
     Attributes:
         url: Where it answers.
@@ -54,6 +55,7 @@ class Process:
         port: int | None = None,
         lease: float = 10.0,
         snapshot_every: int = 10_000,
+        slower: float = 0.0,
     ) -> None:
         self._port = port or free_port()
         self.url = f"http://127.0.0.1:{self._port}"
@@ -61,7 +63,8 @@ class Process:
         if store is None:
             command += ["uvicorn", "driftsack.service.trials.nothing:app", "--no-access-log", "--log-level", "error"]
         else:
-            command += ["driftsack", "serve", "--store", store]
+            slow = ["driftsack.service.trials.slow_disk", str(slower)]
+            command += [*(slow if slower else ["driftsack"]), "serve", "--store", store]
         extra = {"DRIFTSACK_LEASE": str(lease), "DRIFTSACK_SNAPSHOT_EVERY": str(snapshot_every)}
         self._output = folder / f"{self._port}.out"
         begin = time.monotonic()

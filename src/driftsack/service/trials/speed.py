@@ -24,6 +24,7 @@ from driftsack.service.trials.local_postgres import LocalPostgres
 from driftsack.service.trials.processes import CONFIG, Process, call, open_campaign
 
 CONNECTIONS = 64
+SLOWER = 4.0  # milliseconds that commits take longer on the slower disk
 Progress = Callable[[str], None]
 
 
@@ -58,13 +59,14 @@ def measure(plan: Plan, folder: Path, progress: Progress, postgres: bool = True)
     Returns:
         One row for each figure: what, how much, the bar, and whether it is reached.
     """
-    progress("fdatasync")
-    sync = fdatasync_seconds(folder)
-    rows = _measure_store(plan, folder, progress, str(folder / "speed.db"), "SQLite", 0.35, sync)
+    rows = _measure_store(plan, folder, progress, str(folder / "speed.db"), "SQLite", 0.35)
+    rows += _on_slower_disk(plan, folder, progress, str(folder / "slower.db"), "SQLite")
     if postgres:
         server = LocalPostgres(Path(tempfile.mkdtemp(dir=folder)))
         try:
-            rows += _measure_store(plan, folder, progress, server.new_database(), "PostgreSQL", 0.25, sync)
+            rows += _measure_store(plan, folder, progress, server.new_database(), "PostgreSQL", 0.25)
+            server.slow_down(SLOWER)
+            rows += _on_slower_disk(plan, folder, progress, server.new_database(), "PostgreSQL")
         finally:
             server.remove()
     progress(f"recovery of {plan.events:,} events")
@@ -93,7 +95,7 @@ def fdatasync_seconds(folder: Path) -> float:
 
 
 def _measure_store(
-    plan: Plan, folder: Path, progress: Progress, store: str, name: str, share: float, sync: float
+    plan: Plan, folder: Path, progress: Progress, store: str, name: str, share: float
 ) -> list[dict[str, Any]]:
     """Throughput and latency of one kind of store."""
     nothing, service = Process(folder, None), Process(folder, store)
@@ -110,16 +112,14 @@ def _measure_store(
             floors.append(floor)
         rate = statistics.median(rates)
         progress(f"{name}: latency")
-        single = run_load(service.url, service.key, plan.seconds, 1)
+        beside_one = _beside_one(plan, folder, service, name, rate)
         half = run_load(service.url, service.key, plan.seconds, CONNECTIONS, rate=rate / 2)
         progress(f"{name}: exchange")
         events = exchange_rate(service, plan.seconds)
         return [
             row(f"{name}: asked and told, 64 connections", "requests/s", rate, 0.0),
             row(f"{name}: share of doing nothing ({statistics.median(floors):,.0f}/s)", "", _middle(ratios), share),
-            row(f"{name}: beside one connection ({single.rate:,.0f}/s)", "times", rate / single.rate, 10.0),
-            row(f"{name}: p50, one connection, beside fdatasync ({1e3 * sync:.2f} ms)", "times",
-                single.quantile(0.5) / sync, 2.0, most=True),
+            *beside_one,
             row(f"{name}: p99 at half the rate", "ms", 1e3 * half.quantile(0.99), 100.0, most=True),
             row(f"{name}: exchange", "events/s", events, 5000.0),
             row(f"{name}: start until ready, warm cache", "seconds", service.took, 3.0, most=True),
@@ -127,6 +127,33 @@ def _measure_store(
     finally:
         nothing.stop()
         service.stop()
+
+
+def _on_slower_disk(plan: Plan, folder: Path, progress: Progress, store: str, name: str) -> list[dict[str, Any]]:
+    """What depends on the disk, with commits that take longer: on a fast disk 64 connections wait for the processor."""
+    progress(f"{name}: disk that takes {SLOWER:g} ms longer")
+    service = Process(folder, store, slower=0.0 if "://" in store else SLOWER)
+    try:
+        open_campaign(service.url, service.key)
+        run_load(service.url, service.key, plan.seconds / 2, CONNECTIONS)
+        rate = run_load(service.url, service.key, plan.seconds, CONNECTIONS).rate
+        return _beside_one(plan, folder, service, f"{name}, slower disk", rate, SLOWER / 1e3)
+    finally:
+        service.stop()
+
+
+def _beside_one(
+    plan: Plan, folder: Path, service: Process, name: str, rate: float, slower: float = 0.0
+) -> list[dict[str, Any]]:
+    """How much many connections gain over one, and how long that one waits beside fdatasync before and after it."""
+    before = fdatasync_seconds(folder)
+    single = run_load(service.url, service.key, plan.seconds, 1)
+    sync = slower + (before + fdatasync_seconds(folder)) / 2
+    beside = f"{name}: p50, one connection, beside fdatasync ({1e3 * sync:.2f} ms)"
+    return [
+        row(f"{name}: beside one connection ({single.rate:,.0f}/s)", "times", rate / single.rate, 10.0),
+        row(beside, "times", single.quantile(0.5) / sync, 2.0, most=True),
+    ]
 
 
 def _middle(values: list[float]) -> float:
