@@ -113,7 +113,7 @@ def bench(
     Example: driftsack bench --contexts --seed 2 --markdown contexts.md
     Example: driftsack bench --serve --quick
     Example: driftsack bench --faults --markdown docs/service-faults.md
-    Example: driftsack bench 1000000 --endurance
+    Example: driftsack bench 10000000 --endurance --markdown docs/service-endurance.md
     """
     if soak:
         run_soak(operations or LONG_SOAK, seed, processes, as_json)

@@ -3,13 +3,14 @@ r"""DisjointBwK: one estimate for each arm and segment, shrunk towards the arm a
 Requests belong to segments, the values of one category. The vector of a request is the code of its segment and a
 constant, so that the ridge penalty of the bank shrinks each segment towards the arm's own level; a segment with few
 requests borrows from the others. All segments share one price, which moves budget to the segments where it buys most.
-The rest is :class:`~driftsack.policies.LinearBwK`. A round costs :math:`O(m S^2)` for S segments.
+The rest is :class:`~driftsack.policies.LinearBwK`, with more exploration, since what an arm does in one segment says
+little about the others. A round costs :math:`O(m S^2)` for S segments.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -21,6 +22,8 @@ from driftsack.numerics.compiled import kernel
 from driftsack.policies.linear_bwk import LinearBwK
 from driftsack.policies.parts.linear_choice import LinearChoice, choose_at, learn_at, new_choice
 from driftsack.policies.parts.segments import Segments, segment_of, segments_of
+
+DEAR: Final = 4.0  # rounds' budgets that a probe may cost without counting as dear
 
 
 class State(NamedTuple):
@@ -72,6 +75,7 @@ class DisjointBwK(LinearBwK):
     'small'
     """
 
+    exploration: float = 0.5
     feature: str | None = None
 
     def new_state(self, problem: Problem) -> State:  # type: ignore[override]
@@ -79,5 +83,5 @@ class DisjointBwK(LinearBwK):
         self.check_features(problem)
         segments = segments_of(problem, self.feature)
         size = segments.slots + 1
-        choice = new_choice(problem, size, self.exploration, self.probe_share, self.forgetting)
+        choice = new_choice(problem, size, self.exploration, self.probe_share, self.forgetting, DEAR)
         return State(segments, np.zeros(size), choice)

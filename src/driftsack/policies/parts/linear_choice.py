@@ -6,8 +6,9 @@ the standard deviation of a single outcome. The hazard :math:`h = (1 + \text{cha
 :class:`~driftsack.Adaptive`. The arm with the largest :math:`\tilde y_{i0} - q^\top \tilde y_{i,1..d}` is chosen, or
 none if that is negative.
 
-*Dear probes.* A choice that differs from that of the estimates without noise is a probe. Probes that cost more than two
-rounds' budgets more than it may use up to 1% of what the rounds so far were meant to spend.
+*Dear probes.* A choice that differs from that of the estimates without noise is a probe. It is dear if it costs more
+than two rounds' budgets more than that (four with segments, since each of them needs probes of its own). Dear probes
+may use up to 1% of what the rounds so far were meant to spend.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class LinearChoice(NamedTuple):
     probes: Floats  # (1,) what dear probes have cost, in rounds' budgets
     exploration: float  # z
     probe_share: float
+    dear: float  # rounds' budgets
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
         """What the fields may hold after some rounds."""
@@ -65,7 +67,12 @@ class LinearChoice(NamedTuple):
 
 
 def new_choice(
-    problem: Problem, size: int, exploration: float, probe_share: float, forgetting: float | None
+    problem: Problem,
+    size: int,
+    exploration: float,
+    probe_share: float,
+    forgetting: float | None,
+    dear: float = DEAR,
 ) -> LinearChoice:
     """No observations; ``size`` is the number of numbers that a context becomes."""
     bank = new_bank(problem, size, forgetting)
@@ -76,6 +83,7 @@ def new_choice(
         probes=np.zeros(1),
         exploration=exploration,
         probe_share=probe_share,
+        dear=dear,
     )
 
 
@@ -139,7 +147,7 @@ def affordable_probe(choice: LinearChoice, round: Round, arm: int) -> int:
     extra = 0.0
     for k in range(1, bank.mean.shape[1]):
         extra = max(extra, bank.mean[arm, k] - (bank.mean[usual, k] if usual != SKIP else 0.0))
-    if extra <= DEAR:
+    if extra <= choice.dear:
         return arm
     if choice.probes[0] + extra > choice.probe_share * round.t:
         return usual
