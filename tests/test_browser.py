@@ -144,7 +144,7 @@ def only_looks(driver: Driver, live: Live) -> bool:
             assert "left of" in window.inner_text("#numbers")
         assert page.locator(BUTTONS).count() == 3  # for the campaign and each of its arms
         buttons = guest.locator(BUTTONS).count()
-        form = {"token": guest.input_value("form[action='/logout'] [name=token]")}
+        form: dict[str, Any] = {"token": guest.input_value("form[action='/logout'] [name=token]")}
         answers = [guest.request.get(driver.url + path) for path in (f"{CHAT}/act/pause", "/keys", "/audit")]
         answers.append(guest.request.post(f"{driver.url}{CHAT}/act/pause", form=form))
     paused = state(live) != "active"
