@@ -1,9 +1,8 @@
-"""The dashboard in a real browser: what people do on it, and what attackers try. Each check finds a planted fault."""
+"""The dashboard in a real browser: what people do on it. Each check finds a planted fault."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,66 +10,22 @@ from typing import Any
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Error, Page
+from playwright.sync_api import Browser, Route
 
 from driftsack.service import explain
-from driftsack.service.dashboard import acts, answers
-from driftsack.service.dashboard.sessions import Sessions
+from driftsack.service.dashboard import acts
+from driftsack.service.dashboard.app import Dashboard
+from driftsack.service.dashboard.pages import Pages
 from driftsack.service.dashboard.visit import Visit
-from tests.in_thread import running
+from driftsack.service.http.keyring import Principal
+from driftsack.service.refusals import Refusal
+from tests.in_browser import CHAT, act, becomes, state
 from tests.live_service import Live, serving
-from tests.visitor import Visitor
 from tools.browse import WIDER, hindrances
-from tools.chromium import Driver, browsing
+from tools.chromium import Driver
 from tools.soak_page import LEAKS, MOST_GROWTH, fill, growth
 
-CHAT = "/campaigns/chat"
-EVIL = """<img src=x onerror="alert('evil')"><svg onload=alert(1)>'"-->{{7*7}}"""
-WORSE = f"{EVIL}</td></script><script>alert(2)</script>"  # a campaign's name has no slash, so that it has a page
-
-
-@pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    with serving(str(tmp_path_factory.mktemp("browser") / "s.db")) as found:
-        fill(found)
-        found.app.pages._pulse = 0.05  # type: ignore[union-attr]
-        yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as found:
-        yield found
-
-
-@pytest.fixture
-def driver(live: Live, browser: Browser) -> Iterator[Driver]:
-    """Windows in which nothing may go wrong."""
-    found = Driver(browser, live.url, live.key)
-    yield found
-    assert found.faults == []
-
-
-@pytest.fixture
-def faulty(live: Live, browser: Browser) -> Driver:
-    """Windows in which something will go wrong."""
-    return Driver(browser, live.url, live.key)
-
-
-def state(live: Live) -> str:
-    return str(live.call("GET", f"/v1{CHAT}")[1]["state"])
-
-
-def becomes(page: Page, script: str, value: Any, patience: float = 3.0) -> bool:
-    """Whether a page comes to a state in time."""
-    try:
-        page.wait_for_function(f"value => {script} === value", arg=value, timeout=1000 * patience)
-    except Error:
-        return False
-    return True
-
-
-# What people do
+pytest_plugins = ["tests.browser_fixtures"]
 
 
 def number_changes(driver: Driver, live: Live, patience: float) -> bool:
@@ -109,18 +64,6 @@ def test_a_key_logs_in_and_a_wrong_one_does_not(driver: Driver, faulty: Driver, 
     assert all("401" in fault for fault in faulty.faults)
 
 
-def act(page: Page, name: str, **given: str) -> None:
-    """Do something by keyboard: open the confirmation, fill it in, confirm."""
-    page.focus(f"#act-{name}")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("dialog[open] form")
-    for field, value in given.items():
-        page.fill(f"dialog [name={field}]", value)
-    page.focus("dialog button")
-    with page.expect_navigation():
-        page.keyboard.press("Enter")
-
-
 def pauses(driver: Driver, live: Live) -> bool:
     """Whether somebody can pause and resume, and the page shows it."""
     with driver.page(CHAT) as page:
@@ -130,10 +73,10 @@ def pauses(driver: Driver, live: Live) -> bool:
         assert "New requests are answered with" in page.inner_text("dialog")
         page.keyboard.press("Escape")  # and nothing happens
         assert state(live) == "active"
-        act(page, "pause")
+        act(page, "#act-pause")
         if page.inner_text(".state") != "paused" or state(live) != "paused":
             return False
-        act(page, "resume")
+        act(page, "#act-resume")
         return page.inner_text(".state") == "active" == state(live)
 
 
@@ -148,7 +91,7 @@ def grants(driver: Driver, live: Live) -> bool:
     """Whether a grant raises the budget, once, on the page and in the books."""
     before = float(live.call("GET", f"/v1{CHAT}/budgets")[1]["budgets"][0]["granted"])
     with driver.page(CHAT) as page:
-        act(page, "grant", amount="25")
+        act(page, "#act-grant", amount="25")
         shown = re.search(r"left of ([\d.]+)", page.inner_text("#numbers"))
     after = float(live.call("GET", f"/v1{CHAT}/budgets")[1]["budgets"][0]["granted"])
     return shown is not None and float(shown[1]) == after == before + 25
@@ -185,19 +128,101 @@ def test_why(driver: Driver, live: Live, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not explains(driver, live)
 
 
-def test_a_read_only_link_shows_and_does_nothing_else(driver: Driver) -> None:
+BUTTONS = "#act-pause, .row-act a"
+
+
+def only_looks(driver: Driver, live: Live) -> bool:
+    """Whether somebody with a read-only link sees the campaign and no button, and is refused without buttons, too."""
     with driver.page("/keys/share") as page, driver.window() as guest:
         page.check("input[value=chat]")
         page.click("button.primary")
         guest.goto(page.input_value("#made"))
         guest.wait_for_selector("#cards")
         assert "ds_" not in guest.url
-        for window, can_act in ((page, 1), (guest, 0)):
+        for window in (page, guest):
             window.goto(driver.url + CHAT)
-            assert window.locator("#act-pause").count() == can_act
+            assert "left of" in window.inner_text("#numbers")
+        assert page.locator(BUTTONS).count() == 3  # for the campaign and each of its arms
+        buttons = guest.locator(BUTTONS).count()
+        form: dict[str, Any] = {"token": guest.input_value("form[action='/logout'] [name=token]")}
+        answers = [guest.request.get(driver.url + path) for path in (f"{CHAT}/act/pause", "/keys", "/audit")]
+        answers.append(guest.request.post(f"{driver.url}{CHAT}/act/pause", form=form))
+    paused = state(live) != "active"
+    live.call("PATCH", f"/v1{CHAT}", {"state": "active"})
+    return buttons == 0 and not paused and {answer.status for answer in answers} == {403}
 
 
-def test_a_lost_connection_is_said(browser: Browser, tmp_path: Path) -> None:
+def test_a_read_only_link_shows_and_does_nothing_else(driver: Driver, live: Live) -> None:
+    assert only_looks(driver, live)
+
+
+def with_scope_operate(patch: pytest.MonkeyPatch) -> None:
+    usual = Pages._new_key
+    patch.setattr(Pages, "_new_key", lambda *given: msgspec.structs.replace(usual(*given), scopes=["read", "operate"]))
+
+
+def with_buttons_for_all(patch: pytest.MonkeyPatch) -> None:
+    usual = Visit.common
+    patch.setattr(Visit, "common", lambda visit: {**usual(visit), "may_operate": True})
+
+
+def without_checks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Principal, "check", lambda *_, **__: None)
+
+
+def test_a_link_with_which_somebody_can_act_is_noticed(driver: Driver, live: Live) -> None:
+    for fault in (with_scope_operate, with_buttons_for_all, without_checks):
+        with pytest.MonkeyPatch.context() as patch:
+            fault(patch)
+            assert not only_looks(driver, live), fault
+
+
+LIVE = "document.getElementById('live').textContent"
+LOST = "Connection lost; trying again"
+PATIENT = "TRY_AGAIN = 2000;"
+
+
+def loses(driver: Driver, live: Live, old: str = PATIENT, new: str = PATIENT) -> tuple[bool, bool]:
+    """Whether a page says that its stream is lost, and whether it shows later what it missed; with another script."""
+
+    def script(route: Route) -> None:
+        answer = route.fetch()
+        text = answer.text()
+        assert old in text
+        assert PATIENT in text
+        route.fulfill(response=answer, body=text.replace(old, new).replace(PATIENT, "TRY_AGAIN = 200;"))
+
+    async def refuses(*_: Any) -> None:
+        raise Refusal.unavailable("the service starts.")
+
+    with driver.page() as page, pytest.MonkeyPatch.context() as patch:
+        page.route("**/static/app.js*", script)
+        page.goto(driver.url + CHAT)
+        page.wait_for_selector("#live:not(.off)")
+        page.wait_for_timeout(200)  # the first message says where the stream begins
+        patch.setattr(Dashboard, "_stream", refuses)  # not for the stream that is open, which ends
+        patch.setattr(live.app.pages, "_closing", True)
+        says = becomes(page, LIVE, LOST, 2.0)
+        page.wait_for_timeout(500)  # the page has tried again
+        says = says and page.evaluate(LIVE) == LOST
+        live.ask()
+        patch.undo()
+        now = str(live.call("GET", f"/v1{CHAT}")[1]["decisions"])
+        shown = becomes(page, "document.getElementById('n-decisions').textContent", now)
+        return says, shown and becomes(page, LIVE, "Live")
+
+
+def test_a_lost_stream_is_said_and_found_again(faulty: Driver, live: Live) -> None:
+    assert loses(faulty, live) == (True, True)
+    assert all("503" in fault for fault in faulty.faults), faulty.faults
+
+
+def test_pages_that_say_nothing_or_give_up_are_noticed(faulty: Driver, live: Live) -> None:
+    assert loses(faulty, live, "stream.onerror =", "stream.ignored =")[0] is False
+    assert loses(faulty, live, "setTimeout(() => { update(); connect(); }, TRY_AGAIN);", "") == (True, False)
+
+
+def test_a_service_that_is_gone_leaves_the_page_as_it_was(browser: Browser, tmp_path: Path) -> None:
     with ExitStack() as service:
         live = service.enter_context(serving(str(tmp_path / "s.db")))
         fill(live)
@@ -208,9 +233,21 @@ def test_a_lost_connection_is_said(browser: Browser, tmp_path: Path) -> None:
             assert page.inner_text("#live") == "Live"
             service.close()
             page.wait_for_selector("#live.off")
-            assert page.inner_text("#live") == "Connection lost; trying again"
+            assert page.inner_text("#live") == LOST
             assert page.locator(".u-over").count() == 4
         assert driver.faults == []
+
+
+def test_who_is_logged_out_meanwhile_comes_to_the_login(driver: Driver, live: Live) -> None:
+    with driver.window() as page:
+        page.goto(driver.url + CHAT)
+        page.fill("#key", live.key)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#live:not(.off)")
+        page.context.clear_cookies()
+        live.ask()  # the page asks for its parts again
+        page.wait_for_selector("#login")
+        assert page.input_value("#next") == CHAT
 
 
 def test_pages_fit_a_telephone_and_hinder_nobody(driver: Driver) -> None:
@@ -222,154 +259,6 @@ def test_pages_fit_a_telephone_and_hinder_nobody(driver: Driver) -> None:
         page.evaluate("document.querySelector('main').append(Object.assign(new Image(600), {src: '/static/icon.svg'}))")
         assert page.evaluate(WIDER) > 1
         assert "image-alt" in str(hindrances(page))
-
-
-# What attackers try
-
-
-@pytest.fixture
-def evil(live: Live, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A campaign whose name, arms and resources are attacks, past the API, which refuses them; its page."""
-    for body in ({"name": EVIL, "config": {}}, {"name": "x", "config": {"arms": [WORSE]}}):
-        assert live.call("POST", "/v1/campaigns", body)[0] == 422
-    assert Visitor(live.url, live.key).get(CHAT).status == 200  # from here on the campaign is followed
-    watcher = live.app.service.watcher
-    usual_rows, track = watcher.rows, watcher._tracks["chat"]
-    kept = track.name, track.arms, track.resources
-    track.name, track.arms, track.resources = EVIL, [WORSE, EVIL], [WORSE]
-
-    async def rows() -> list[Any]:
-        return [row._replace(name=EVIL) if row.name == "chat" else row for row in await usual_rows()]
-
-    monkeypatch.setattr(watcher, "rows", rows)
-    monkeypatch.setitem(watcher._tracks, EVIL, track)
-    yield "/campaigns/" + "".join(f"%{byte:02X}" for byte in EVIL.encode())
-    track.name, track.arms, track.resources = kept
-
-
-def injected(driver: Driver, here: str, shown: bool = True) -> int:
-    """The number of elements that names brought into the pages, which show the names themselves if they should."""
-    count, quoted = 0, here.rpartition("/")[2]
-    acts_and_problems = (f"{here}/act/grant", f"{CHAT}/act/retire-arm?arm={quoted}", f"/campaigns/{quoted}x")
-    with driver.page() as page:
-        for path in (here, "/", *acts_and_problems, "/keys/share", "/keys") if shown else (here,):
-            page.goto(driver.url + path)
-            if path == here and shown:
-                page.wait_for_selector(".u-legend")
-                assert WORSE in page.inner_text("#charts")
-            page.wait_for_timeout(50)
-            assert not shown or EVIL[:20] in page.inner_text("main"), path
-            count += page.locator("img[src=x], svg[onload], main script").count()
-    return count
-
-
-def test_names_that_are_attacks_are_only_shown(driver: Driver, evil: str, live: Live) -> None:
-    assert live.call("POST", "/v1/keys", {"scopes": ["read"], "note": EVIL})[0] == 201
-    assert injected(driver, evil) == 0
-    assert all("404" in fault for fault in driver.faults), driver.faults  # the campaign that is not there
-    driver.faults.clear()
-
-
-def test_a_page_that_does_not_escape_is_noticed(faulty: Driver, evil: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    templates: Any = answers.environment()
-    monkeypatch.setattr(templates, "autoescape", False)
-    monkeypatch.setattr(templates, "cache", {})
-    assert injected(faulty, evil, shown=False) > 0
-    assert any("Content Security Policy" in fault for fault in faulty.faults)  # which kept it from running
-    assert not any(fault.startswith("dialog") for fault in faulty.faults)
-    monkeypatch.setattr(answers, "SAFE", [])
-    injected(faulty, evil, shown=False)
-    assert any(fault.startswith("dialog") for fault in faulty.faults)  # without a policy, the attack succeeds
-
-
-def other_site(target: str) -> Callable[..., Awaitable[None]]:
-    """A site whose page sends a form to the dashboard as soon as it is opened."""
-    text = f"<form method=post action='{target}'></form><script>document.forms[0].submit()</script>"
-
-    async def site(scope: dict[str, Any], receive: Any, send: Any) -> None:  # noqa: ARG001
-        if scope["type"] == "http":
-            head = [(b"content-type", b"text/html")]
-            await send({"type": "http.response.start", "status": 200, "headers": head})
-            await send({"type": "http.response.body", "body": text.encode()})
-
-    return site
-
-
-def forged(driver: Driver, live: Live, name: str) -> str:
-    """The state of the campaign after somebody who is logged in opened a page of another site."""
-    with running(other_site(f"{live.url}{CHAT}/act/pause")) as there, driver.page() as page:
-        page.goto(there.replace("127.0.0.1", name))
-        page.wait_for_url(f"{live.url}/**")
-    found = state(live)
-    live.call("PATCH", f"/v1{CHAT}", {"state": "active"})
-    return found
-
-
-NO_TOKEN = "path => fetch(path, { method: 'POST', body: new URLSearchParams() }).then(answer => answer.status)"  # noqa: S105
-
-
-def test_forms_of_other_sites_and_without_a_token_are_refused(
-    faulty: Driver, live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("127.0.0.1", "localhost"):  # another port, which cookies do not mind, and another host
-        assert forged(faulty, live, name) == "active"
-    with faulty.page() as page:
-        assert page.evaluate(NO_TOKEN, f"{CHAT}/act/pause") == 403
-        assert state(live) == "active"
-        monkeypatch.setattr(Sessions, "check", lambda *_: None)
-        assert page.evaluate(NO_TOKEN, f"{CHAT}/act/pause") == 200
-        assert state(live) == "paused"  # the token is what refused it
-        live.call("PATCH", f"/v1{CHAT}", {"state": "active"})
-    assert forged(faulty, live, "127.0.0.1") == "active"  # the origin alone refuses it
-    monkeypatch.setattr(Visit, "is_foreign", lambda _: False)
-    assert forged(faulty, live, "127.0.0.1") == "paused"
-
-
-INLINE = """() => {
-  const made = document.createElement("script");
-  made.textContent = "window.ran = true";
-  document.body.append(made);
-  return window.ran === true;
-}"""
-
-
-def test_violations_of_the_security_policy_are_noted(faulty: Driver) -> None:
-    with faulty.page() as page:
-        assert faulty.faults == []
-        assert page.evaluate(INLINE) is False
-        page.wait_for_timeout(100)
-        assert any("Content Security Policy" in fault for fault in faulty.faults)
-
-
-def test_pages_need_nothing_from_elsewhere(faulty: Driver, live: Live) -> None:
-    with faulty.page(CHAT) as page:
-        page.wait_for_selector(".u-over")
-        assert faulty.faults == []
-        page.context.set_offline(True)
-        live.ask()
-        page.wait_for_timeout(1200)  # the page has tried to ask for its parts
-        page.click("#theme")
-        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-        page.hover(".u-over >> nth=0")
-        assert page.locator(".u-over").count() == 4
-        page.focus("#hold")
-        page.keyboard.press("Enter")
-        assert page.inner_text("#hold") == "Resume updates"
-        page.context.set_offline(False)
-        page.keyboard.press("Enter")
-        now = str(live.call("GET", f"/v1{CHAT}")[1]["decisions"])
-        assert becomes(page, "document.getElementById('n-decisions').textContent", now)
-    assert all(fault.startswith("console: htmx:") for fault in faulty.faults)  # requests that could not be sent
-
-
-def test_a_request_to_elsewhere_is_noted(faulty: Driver) -> None:
-    with faulty.page(bypass_csp=True) as page:
-        assert faulty.faults == []
-        page.evaluate("fetch('http://127.0.0.1:9/').catch(() => 0)")
-        assert faulty.faults == ["fetched: http://127.0.0.1:9/"]
-
-
-# Endurance
 
 
 def test_a_page_keeps_nothing_of_many_events(driver: Driver, live: Live) -> None:

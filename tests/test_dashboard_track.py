@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from driftsack.numerics.glr import glr_detects
 from driftsack.service import journal
 from driftsack.service import messages as ms
 from driftsack.service.book import Account, deltas
-from driftsack.service.dashboard import drift
+from driftsack.service.dashboard import drift, plan
 from driftsack.service.dashboard import track as tracks
 from driftsack.service.dashboard.drift import LEVEL, Detector, Stream
 from driftsack.service.dashboard.figures import figures
@@ -214,15 +216,15 @@ def test_an_outage_that_a_policy_leaves_at_once_is_found(monkeypatch: pytest.Mon
     assert dyadic.mean < found.mean - 3 * found.error  # dyadic splits alone are too coarse
 
 
-def played(pick: Any, rounds: int = 600) -> Followed:
-    """A campaign in which a rule chooses: the large arm earns 0.9 for 0.08, the small one 0.5 for 0.01."""
+def played(pick: Any, rounds: int = 600, cost_of_large: Callable[[], str] = lambda: "0.08") -> Followed:
+    """A campaign in which a rule chooses: the large arm earns 0.9, the small one 0.5 for 0.01."""
     desk = Followed(budget={"usd": "20"}, horizon=1000)
     for k in range(rounds):
         arm = pick(k)
         found = desk.ask(open=[arm])
         if found.decision is None:
             break  # the budget is used up
-        good, cost = (0.9, "0.08") if arm == "large" else (0.5, "0.01")
+        good, cost = (0.9, cost_of_large()) if arm == "large" else (0.5, "0.01")
         desk.tell(found.decision, cost, good)
         desk.commit()
     desk.track.close_bucket()
@@ -246,6 +248,21 @@ def test_prices_and_regret_are_those_of_the_best_plan() -> None:
     assert plans[1].regret[-1] == pytest.approx(expected, abs=2)
     assert plans[1].error[-1] < 1e-9  # outcomes without noise
     assert plans[0].regret[-1] < 0 < plans[1].regret[-1]  # it spends faster than the plan
+
+
+def test_a_price_does_not_flip_with_the_noise_of_a_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The large arm costs 0.02 on average, which is what the budget allows per request: it only just fits, or not."""
+    rng = random.Random(1)  # noqa: S311
+    track = played(lambda k: "large" if k % 20 else "small", cost_of_large=lambda: rng.choice(("0.01", "0.03"))).track
+
+    def flips() -> int:
+        prices = planned(track).prices[0][len(track.buckets) // 4 :]
+        return sum(abs(after - before) > 20 for before, after in itertools.pairwise(prices))
+
+    assert flips() == 0
+    assert 0 < planned(track).prices[0][-1] < 50  # the dual price is 0, or about 0.4 / 0.01
+    monkeypatch.setattr(plan, "SMOOTH", 1)  # the dual price itself
+    assert flips() > 3
 
 
 def test_what_is_shown_fits_together() -> None:

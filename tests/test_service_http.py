@@ -124,6 +124,7 @@ def test_the_journal_is_exported_as_a_log(live: Live, tmp_path: Path) -> None:
         ("PUT", f"{CHAT}/decisions", {}, 405, "method-not-allowed"),
         ("GET", "/v2/everything", None, 404, "not-found"),
         ("POST", "/v1/campaigns", {"name": "chat", "config": {}}, 422, "invalid"),
+        ("POST", f"{CHAT}/arms", {"name": "medium\n", "cost_max": {"usd": "0.1"}}, 422, "invalid"),
         ("PATCH", CHAT, {}, 422, "invalid"),
         ("DELETE", "/v1/keys/nobody", None, 404, "not-found"),
     ],

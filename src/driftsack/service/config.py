@@ -17,8 +17,10 @@ from driftsack.service.refusals import Refusal
 MOST_ARMS: Final = 1000
 MOST_RESOURCES: Final = 16
 MOST_ROUNDS_KEPT: Final = 10**6  # of a policy with a window
-Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$")]
-CampaignName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}$")]
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$(?!\n)"  # in Python, $ also matches before a last line break
+CAMPAIGN_NAME: Final = NAME.replace("/", "")
+Name = Annotated[str, msgspec.Meta(pattern=NAME)]
+CampaignName = Annotated[str, msgspec.Meta(pattern=CAMPAIGN_NAME)]
 MaximaByArm = dict[Name, Amount] | Amount
 Seconds = Annotated[int, msgspec.Meta(ge=1, le=31 * 86400)]
 

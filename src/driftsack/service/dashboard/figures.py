@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from driftsack.service.dashboard.plan import Planned, planned
-from driftsack.service.dashboard.progress import Axis, axis_of, forecast, season_buckets
+from driftsack.service.dashboard.progress import SMOOTH, Axis, axis_of, forecast, season_buckets
 from driftsack.service.dashboard.track import Track
 
 MOST_LINES: Final = 8  # arms with a line of their own
-SMOOTH: Final = 5  # buckets over which a share is averaged
 
 
 def figures(track: Track) -> dict[str, Any]:

@@ -2,6 +2,10 @@
 
 The means are those of the latest outcomes of each arm. In each bucket the step LP with these means gives the value of
 the best mix and the price of each budget. These are estimates, and the pages say so.
+
+The dual price of the LP is a step function: where the budget per request is close to the mean cost of an arm, it flips
+between zero and its next value with the noise of that mean, and a campaign that spends as planned comes close. So a
+price is averaged over a few buckets.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from driftsack.lp import StepSolution, step_lp
-from driftsack.service.dashboard.progress import WIDE, Axis, axis_of, season_buckets
+from driftsack.service.dashboard.progress import SMOOTH, WIDE, Axis, axis_of, season_buckets
 from driftsack.service.dashboard.track import Bucket, Track
 
 ENOUGH: Final = 10
@@ -24,7 +28,7 @@ class Planned(NamedTuple):
 
     Attributes:
         places: (B,) the ends of the buckets on the axis.
-        prices: (d, B) what one more unit of each budget would earn.
+        prices: (d, B) what one more unit of each budget would earn, averaged over a few buckets.
         regret: (B,) what the best plan would have earned more until then.
         error: (B,) half the width of its 95% interval.
     """
@@ -74,7 +78,17 @@ def planned(track: Track) -> Planned:
             found.prices[j].append(price)
         found.regret.append(regret)
         found.error.append(WIDE * error)
-    return found
+    return found._replace(prices=[averages(column) for column in found.prices])
+
+
+def averages(values: list[float]) -> list[float]:
+    """The mean of each value and those just before it.
+
+    >>> averages([5.0, 0.0, 5.0, 0.0, 5.0, 0.0])
+    [5.0, 2.5, 3.3333333333333335, 2.5, 3.0, 2.0]
+    """
+    windows = [values[max(0, k - SMOOTH + 1) : k + 1] for k in range(len(values))]
+    return [sum(window) / len(window) for window in windows]
 
 
 def best_mix(track: Track, bucket: Bucket, rate: list[float]) -> StepSolution | None:

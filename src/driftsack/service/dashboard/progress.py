@@ -10,6 +10,7 @@ from driftsack.service.dashboard.track import Bucket, Track
 WIDE: Final = 1.96  # standard deviations on each side of a band
 RECENT: Final = 60  # buckets that a forecast looks at
 STEPS: Final = 20  # points of a forecast
+SMOOTH: Final = 5  # buckets over which shares and prices are averaged
 NOW_OR_NEVER: Final = 1e-9
 
 

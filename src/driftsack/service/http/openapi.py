@@ -10,12 +10,13 @@ import msgspec
 
 from driftsack.core.release import __version__
 from driftsack.service import messages as ms
+from driftsack.service.config import CAMPAIGN_NAME, NAME
 from driftsack.service.http.routes import DECISION, ROUTES, Route
 
 PARAMETERS = {
-    "campaign": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,99}$"},
+    "campaign": {"type": "string", "pattern": CAMPAIGN_NAME},
     "decision": {"type": "integer", "minimum": 1, "maximum": 10**14},
-    "arm": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$"},
+    "arm": {"type": "string", "pattern": NAME},
     "key": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
 }
 PROBLEMS = ("400", "401", "403", "404", "408", "409", "413", "415", "422", "429", "503")

@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const AT_MOST_EVERY = 1000; // milliseconds between two updates
+  const TRY_AGAIN = 2000; // milliseconds before a lost stream is opened again
   const find = (id) => document.getElementById(id);
 
   const theme = find("theme");
@@ -29,30 +30,41 @@
   const watched = document.querySelector("[data-stream]");
   if (watched) {
     const live = find("live"), hold = find("hold");
-    let held = false, waiting = null, last = 0;
+    let held = false, lost = false, first = true, waiting = null, last = 0;
     const update = () => {
       waiting = null;
       last = performance.now();
       if (!held && !find("dialog").open) document.body.dispatchEvent(new CustomEvent("changed"));
     };
-    const say = (text, good) => {
+    const say = () => {
+      const text = lost ? "Connection lost; trying again" : held ? "Updates paused" : "Live";
       if (live.textContent !== text) live.textContent = text;
-      live.classList.toggle("off", !good);
+      live.classList.toggle("off", lost || held);
     };
-    const stream = new EventSource(watched.dataset.stream);
-    stream.onopen = () => say(held ? "Updates paused" : "Live", !held);
-    stream.onerror = () => say("Connection lost; trying again", false);
-    let first = true;
-    stream.onmessage = () => {
+    const message = () => {
       if (first) { first = false; return; }
       if (waiting === null) waiting = setTimeout(update, Math.max(0, last + AT_MOST_EVERY - performance.now()));
     };
+    // A browser gives a stream up for good when the answer is not a stream, such as that of a proxy while the service
+    // starts. The update after a loss shows what was missed, and leads to the login if the session has ended.
+    const connect = () => {
+      const stream = new EventSource(watched.dataset.stream);
+      stream.onopen = () => { lost = false; say(); };
+      stream.onerror = () => {
+        stream.close();
+        lost = true;
+        say();
+        setTimeout(() => { update(); connect(); }, TRY_AGAIN);
+      };
+      stream.onmessage = message;
+    };
+    connect();
     hold.hidden = false;
     hold.addEventListener("click", () => {
       held = !held;
       hold.setAttribute("aria-pressed", String(held));
       hold.textContent = held ? "Resume updates" : "Pause updates";
-      say(held ? "Updates paused" : "Live", !held);
+      say();
       if (!held) update();
     });
   }
@@ -63,7 +75,7 @@
   });
   document.body.addEventListener("htmx:beforeSwap", (event) => {
     const to = event.detail.xhr.responseURL;
-    if (to && new URL(to).pathname === "/login") { event.detail.shouldSwap = false; location.assign("/login"); }
+    if (to && new URL(to).pathname === "/login") { event.detail.shouldSwap = false; location.assign(`/login?next=${encodeURIComponent(location.pathname)}`); }
   });
   document.body.addEventListener("click", (event) => {
     const close = event.target.closest("[data-close]");
