@@ -9,9 +9,10 @@ import tracemalloc
 import numpy as np
 
 from driftsack.bench.timing import Progress, median_ratio, seconds
-from driftsack.benchmarks import Benchmark, lp_dynamic, reference
+from driftsack.benchmarks import Benchmark, lp_contextual, lp_dynamic, reference
 from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator
+from driftsack.instances.contextual import linear_contexts
 from driftsack.measures import variation
 
 Row = dict[str, float | str | None]
@@ -48,6 +49,7 @@ def benchmark_rows(quick: bool, progress: Progress) -> list[Row]:
         *_centre_rows(10_000 if quick else 100_000, progress),
         _resources_row(10_000 if quick else 100_000, progress),
         _phases_row(progress),
+        _contexts_row(2_000 if quick else 20_000, progress),
     ]
 
 
@@ -95,6 +97,26 @@ def _phases_row(progress: Progress) -> Row:
     ratios = [timed_lp_dynamic(long)[0] / timed_lp_dynamic(short)[0] for _ in range(5)]
     ours, best = timed_lp_dynamic(long)
     return _row("T = 10,000,000 in 1,000 phases", "time / same at T = 100,000", statistics.median(ratios), best, ours)
+
+
+def _contexts_row(pool: int, progress: Progress) -> Row:
+    """LP-Contextual, which computes its means, against LP-Dynamic on an instance that has them."""
+    world = linear_contexts(1_000_000, drift="drift", pool=pool)
+    phase, context, rounds = world.pairs()
+    progress(f"LP-Contextual, {rounds.size:,} pairs of phase and context")
+    means = world.means_at(phase, context)
+    share = rounds.size / world.horizon  # all pairs have as many rounds, so one of each is the same program
+    same = Instance.piecewise(*means, [1] * rounds.size, budget=share * np.array(world.problem.budget))
+    ratios = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        best = lp_contextual(world)
+        taken = time.perf_counter() - begun
+        other, plain = timed_lp_dynamic(same)
+        ratios.append(taken / other)
+    figure = "LP-Contextual / LP-Dynamic on the same means"
+    row = _row(f"{rounds.size:,} pairs, m = 4, d = 2", figure, statistics.median(ratios), best, taken)
+    return {**row, "relative difference": abs(plain.value / share - best.value) / best.value}
 
 
 def _row(world: str, figure: str, value: float, best: Benchmark | None = None, taken: float | None = None) -> Row:

@@ -161,7 +161,7 @@ class ContextualInstance(Sizes):
         """Compute the means of pairs of phase and context.
 
         Args:
-            phase: (R,) phases.
+            phase: (R,) phases; fastest if they are in order, as those of :meth:`pairs` are.
             context: (R,) contexts.
 
         Returns:
@@ -173,12 +173,13 @@ class ContextualInstance(Sizes):
         uses = self.costs.reshape(len(self.costs), -1, features.shape[1])
         rewards = np.empty((len(phase), self.arms))
         costs = np.empty((len(phase), self.resources, self.arms))
-        order = np.argsort(phase, kind="stable")
-        first = np.flatnonzero(np.diff(phase[order], prepend=-1))
-        for own in np.split(order, first[1:]) if len(first) else []:
-            k, rows = phase[own[0]], features[context[own]]
-            rewards[own] = rows @ self.rewards[k].T
-            costs[own] = (rows @ uses[k].T).reshape(-1, self.resources, self.arms)
+        uses_out = costs.reshape(len(phase), -1)
+        first = np.flatnonzero(np.diff(phase, prepend=-1))
+        ends = np.append(first[1:], len(phase))
+        for begin, end in zip(first, ends, strict=False):  # each run of one phase is a product of matrices
+            rows = features[context[begin:end]]
+            np.matmul(rows, self.rewards[phase[begin]].T, out=rewards[begin:end])
+            np.matmul(rows, uses[phase[begin]].T, out=uses_out[begin:end])
         self._link(rewards, self.problem.reward_max)
         self._link(costs, np.asarray(self.problem.cost_max)[:, None])
         return rewards, costs
