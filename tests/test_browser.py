@@ -19,13 +19,12 @@ from driftsack.service.dashboard.pages import Pages
 from driftsack.service.dashboard.visit import Visit
 from driftsack.service.http.keyring import Principal
 from driftsack.service.refusals import Refusal
+from tests.browser_fixtures import browser, driver, faulty, live
 from tests.in_browser import CHAT, act, becomes, state
 from tests.live_service import Live, serving
 from tools.browse import WIDER, hindrances
 from tools.chromium import Driver
 from tools.soak_page import LEAKS, MOST_GROWTH, fill, growth
-
-pytest_plugins = ["tests.browser_fixtures"]
 
 
 def number_changes(driver: Driver, live: Live, patience: float) -> bool:

@@ -14,13 +14,12 @@ from driftsack.service.dashboard import acts, answers
 from driftsack.service.dashboard.choice import chosen
 from driftsack.service.dashboard.sessions import Sessions
 from driftsack.service.dashboard.visit import Visit
+from tests.browser_fixtures import browser, driver, faulty, live
 from tests.in_browser import CHAT, act, becomes, state
 from tests.in_thread import running
 from tests.live_service import Live
 from tests.visitor import Visitor
 from tools.chromium import Driver
-
-pytest_plugins = ["tests.browser_fixtures"]
 
 EVIL = """<img src=x onerror="alert('evil')"><svg onload=alert(1)>'"-->{{7*7}}"""
 WORSE = f"{EVIL}</td></script><script>alert(2)</script>"  # a campaign's name has no slash, so that it has a page
