@@ -261,7 +261,7 @@ def test_the_document_is_openapi() -> None:
     [("", "10.0.0.1", False), ("10.0.0.1", "10.0.0.1", True), ("10.0.0.1", "10.0.0.2", False)],
 )
 def test_forwarded_headers_are_believed_only_from_listed_proxies(proxies: str, client: str, believed: bool) -> None:
-    """The headers say that the request came from 6.6.6.6 by HTTPS; anybody can send that."""
+    """The headers say that the request came from 6.6.6.6 by HTTPS; any client can send such headers."""
     seen: list[tuple[str, str]] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:  # noqa: ARG001

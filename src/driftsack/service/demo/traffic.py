@@ -1,4 +1,4 @@
-"""The workers of the demonstration: they ask, let a simulated model answer, and tell, over HTTP like anybody else."""
+"""The workers of the demonstration: they ask, let a simulated model answer, and tell, over HTTP, as any client does."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Desk:
         return await loop.run_in_executor(self._threads, client.ask, arms, caps, lease)
 
     def tell(self, key: str, decision: RemoteDecision, reward: float, dollars: Decimal, seconds: float) -> None:
-        """Tell an outcome, without making anybody wait."""
+        """Tell an outcome in the background; the caller does not wait."""
         costs = {self._settings.money: dollars}
         if self._settings.time:
             costs[self._settings.time] = Decimal(f"{seconds:.6f}")
