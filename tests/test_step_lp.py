@@ -297,3 +297,44 @@ def test_badly_scaled_programs_are_solved_or_fall_back() -> None:
             proof = certificate(*program, best.mix, best.prices)
             limit = 1e-9 if best.status == "optimal" else 1e-7  # HiGHS's own tolerance
             assert max(proof.gap, proof.infeasibility, proof.slackness) <= limit
+
+
+def random_state(seed: int) -> simplex.Simplex:
+    """A program with random data, some weights of zero, and reduced costs of every size, also of basic columns."""
+    rng = np.random.default_rng(seed)
+    lp = simplex.new_simplex(int(rng.integers(1, 7)), int(rng.integers(1, 40)))
+    lp.columns[:] = rng.standard_normal(lp.columns.shape)
+    lp.objective[:] = rng.standard_normal(lp.objective.size)
+    lp.duals[:] = rng.standard_normal(lp.rhs.size) * (rng.random(lp.rhs.size) < 0.6)
+    lp.reduced[:] = rng.standard_normal(lp.reduced.size) * 10.0 ** rng.integers(-14, 1, lp.reduced.size)
+    lp.reduced[lp.basis] *= 10.0 ** rng.integers(-6, 0)
+    return lp
+
+
+def entering_by_definition(lp: simplex.Simplex, bland: bool) -> int:
+    """The slow twin of ``pick_entering``: nonbasic columns whose reduced cost exceeds the noise of basic ones."""
+    noise = np.abs(lp.reduced[lp.basis]).max()
+    least = max(simplex.TOLERANCE, min(4.0 * noise, simplex.LARGEST_RESIDUAL))
+    enter = np.flatnonzero((lp.reduced > least) & (lp.position < 0))
+    if not enter.size:
+        return -1
+    return int(enter[0] if bland else enter[np.argmax(lp.reduced[enter])])
+
+
+def test_two_rows_at_a_time_give_the_bits_of_row_by_row_and_the_right_column_enters() -> None:
+    """A column that never enters, or the largest one under Bland's rule, would be noticed."""
+    entered = []
+    for seed in range(300):
+        lp = random_state(seed)
+        slow, fast = lp.objective.copy(), lp.objective.copy()
+        for i in range(lp.rhs.size):
+            slow -= lp.duals[i] * lp.columns[i]
+        simplex.subtract_rows(lp, lp.duals, fast)
+        assert (slow == fast).all()
+        found = [simplex.pick_entering(lp, bland) for bland in (False, True)]
+        assert found == [entering_by_definition(lp, bland) for bland in (False, True)]
+        entered.append(found)
+    largest, lowest = np.array(entered).T
+    assert (largest < 0).any()
+    assert (largest >= 0).any()
+    assert (largest != lowest).any()
