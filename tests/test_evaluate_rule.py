@@ -153,8 +153,6 @@ def test_logs_and_rules_that_cannot_be_evaluated() -> None:
         ds.logs.evaluate_rule(dataclasses.replace(log, contexts=None, features=None), rule)
     with pytest.raises(CannotAnswerError, match="no column propensity"):
         ds.logs.evaluate_rule(dataclasses.replace(log, propensity=None), rule)
-    with pytest.raises(CannotAnswerError, match="decides by the context"):
-        ds.logs.evaluate(log, ds.LinearBwK(), 100.0)
     only_a = dataclasses.replace(log, arm=np.zeros_like(log.arm), propensity=np.ones(len(log)))
     with pytest.raises(CannotAnswerError, match="rule contains b, which the log never played"):
         ds.logs.evaluate_rule(only_a, rule)

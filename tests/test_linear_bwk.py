@@ -15,7 +15,7 @@ from driftsack.game.ledger import open_ledger
 from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.instances.contextual import linear_contexts, segments
 from driftsack.policies import DisjointBwK, LinearBwK, PerSegment, SquareCBwK
-from driftsack.policies.parts.linear_bank import PLAIN, estimate, new_bank, observe_context
+from driftsack.policies.parts.linear_bank import PLAIN, PRIOR_ERRORS, estimate, new_bank, observe_context
 from driftsack.policies.parts.replayed_price import move_price, new_replayed_price
 from driftsack.policies.parts.ridge import combine_rows, multiply, observe_direction
 from driftsack.policies.parts.standardiser import new_standardiser, note_context, standardise
@@ -100,11 +100,14 @@ def slow_bank(rows: Floats, rewards: Floats, costs: Floats, unit: float) -> tupl
             if t == 0:
                 scale = rewards[0] if k == 0 else 1.0 + outcomes[0, 1]
                 noise[k] = 0.25 * scale * scale
-            error, square = outcomes[t, k] - member, noise[k] * (1.0 + variance)
-            fresh = weights[k] * (1.0 + 0.25 * error**2 / square) ** -2.5 / np.sqrt(square)
+            elif k == 0:
+                more = rewards[: t + 1].max() ** 2 - rewards[:t].max() ** 2
+                noise[k] += 0.25 * more * 4.0 / (t + 3.0)
+            loss = (outcomes[t, k] - member) ** 2 / (2.0 * noise[k] * (1.0 + variance))
+            fresh = weights[k] * np.exp(-np.minimum(loss - loss.min(), 3.0)) / np.sqrt(1.0 + variance)
             if t >= 1:
                 mixed = (outcomes[t, k] - weights[k] @ member) ** 2
-                noise[k] += (min(mixed, 25.0 * noise[k]) - noise[k]) / min(t + 4.0, 200.0)
+                noise[k] += (mixed - noise[k]) / min(t + 4.0, 200.0)
             spread = min(0.01, 1.0 / max(t, 1))
             weights[k] = (1.0 - spread) * fresh / fresh.sum() + spread / 2 if t >= 2 else 0.5
             mean[k] = outcomes[: t + 1, k].mean()
@@ -232,6 +235,41 @@ def _arms_after(learner: ds.Learner) -> set[int]:
     return arms - {ds.SKIP}
 
 
+@pytest.mark.parametrize("policy", [LinearBwK(), DisjointBwK()], ids=lambda policy: type(policy).__name__)
+def test_no_trial_gives_an_arm_up_for_good(policy: ds.Policy) -> None:
+    """Every arm begins with rewards of 0 in some of the trials. A policy without contexts misses the bar in all."""
+    world = ds.ContextualInstance.by_table(
+        np.eye(2), [[0.9, 0.1], [0.1, 0.9]], [[[0.5, 0.2]], [[0.2, 0.5]]], budget=2_000, horizon=5_000
+    )
+    best = ds.benchmarks.lp_contextual(world).value
+    assert (ds.simulate(world, policy, trials=40, seed=2).reward / best).min() > 0.9
+    assert (ds.simulate(world, ds.Adaptive(), trials=40, seed=2).reward / best).max() < 0.9
+
+
+@pytest.mark.parametrize("policy", [LinearBwK(), DisjointBwK()], ids=lambda policy: type(policy).__name__)
+def test_rare_rewards_are_learnt(policy: ds.Policy) -> None:
+    """One request in twenty is rewarded: the weights must prefer the mean of such rewards, not 0, their median."""
+    rng = np.random.default_rng(7)
+    rewards, costs = 0.1 * rng.random((4, 3)), 0.2 + 0.6 * rng.random((4, 1, 3))
+    world = ds.ContextualInstance.by_table(np.eye(4), rewards, costs, budget=8_000, horizon=20_000)
+    best = ds.benchmarks.lp_contextual(world).value
+    assert ds.simulate(world, policy, trials=8, seed=2).reward.mean() / best > 0.9
+    assert ds.simulate(world, ds.Adaptive(), trials=8, seed=2).reward.mean() / best < 0.9
+
+
+def test_a_larger_reward_raises_the_noise_of_every_arm() -> None:
+    """As if the largest reward had been known: the twin sees it first, and then the same outcomes."""
+    problem = ds.Problem(horizon=100, arms=2, budget=50, features=1)
+    late, early, terms = new_bank(problem, 2, None), new_bank(problem, 2, None), new_terms(problem)
+    x, costs = np.array([0.3, 1.0]), np.array([0.5])
+    for bank, rewards in ((late, [(0, 0.0)] * 6 + [(1, 1.0)]), (early, [(1, 1.0)] + [(0, 0.0)] * 6)):
+        for t, (arm, reward) in enumerate(rewards):
+            observe_context(bank, new_outcome(terms, t, arm, 1.0, reward, costs), x)
+    share = PRIOR_ERRORS / (PRIOR_ERRORS + 5.0)  # of the prior, after six outcomes
+    assert late.noise[0, 0] == pytest.approx(0.25 * share, rel=1e-6)
+    assert late.noise[0, 0] < early.noise[0, 0] < late.noise[0, 0] + 0.1  # the twin was surprised by zeros
+
+
 def test_an_announced_price_is_believed_at_once() -> None:
     told, not_told = learner_of(LinearBwK(), horizon=4_000), learner_of(LinearBwK(), horizon=4_000)
     for learner in (told, not_told):
@@ -274,3 +312,28 @@ def test_what_makes_no_sense_is_refused() -> None:
         LinearBwK(forgetting=1.5)
     with pytest.raises(SettingError, match="without contexts"):
         PerSegment(base=LinearBwK())
+
+
+@pytest.mark.parametrize("policy", [LinearBwK(), SquareCBwK()], ids=lambda policy: type(policy).__name__)
+def test_an_announced_price_moves_the_prices_before_the_next_decision(policy: ds.Policy) -> None:
+    """The best arm becomes 50 times as dear. The planted fault: prices are corrected when they are due, as usual."""
+    used = {}
+    for announced in (1, 0):
+        learner = policy.start(ds.Problem(horizon=4_000, arms=2, budget=200, features=1), seed=3)
+        for _ in range(2_110):  # of the next 40 rounds none is one in which prices are due
+            _serve(learner, dear=0.02)
+        learner.announce(1, cost_factor=50.0)
+        learner.state.choice.price.announced[0] = announced
+        before = float(learner.remaining[0])
+        for _ in range(35):
+            _serve(learner, dear=1.0)
+        used[announced] = (before - float(learner.remaining[0])) / (35 * before / learner.rounds_left)
+    assert used[1] < 1.5
+    assert used[0] > 2.0 * used[1]
+
+
+def _serve(learner: ds.Learner, dear: float) -> None:
+    """One request: the second arm is better, and costs ``dear``."""
+    decision = learner.ask(context=[1.0])
+    if not decision.skipped:
+        learner.tell(decision, (0.4, 0.8)[decision.arm], [(0.1, dear)[decision.arm]])

@@ -13,6 +13,10 @@ the last tenth of the log is accepted 12% less often than its share at :math:`h 
 A game may then end with the log, on average 1.7% and 0.4% of its rounds early, and its rewards are divided by the
 number of accepted rounds.
 
+A policy that decides by the context is asked anew for each row, with its context, and goes back to where it was if the
+row is rejected. That a row is accepted depends neither on its context nor on what the policy has drawn, so the accepted
+rows are requests as the log has them.
+
 The policy learns from fewer rounds than the log has, so the estimate is that of a shorter game. The reward per round
 includes the rounds after a budget was exceeded, in which nothing is earned. Games on one log share its randomness, and
 the first outcomes matter much to a learner. The standard error is therefore that of single games on bootstrapped logs
@@ -22,13 +26,13 @@ the first outcomes matter much to a learner. The standard error is therefore tha
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Bools, Floats
 from driftsack.core.checks import of_type, whole
-from driftsack.core.decision import SKIP
+from driftsack.core.decision import SKIP, Decision
 from driftsack.core.errors import CannotAnswerError
 from driftsack.core.names import Amounts
 from driftsack.core.problem import Problem
@@ -37,8 +41,11 @@ from driftsack.game.ledger import charge_or_stop, open_ledger, spent_amounts
 from driftsack.game.units import units_of
 from driftsack.logs.evaluation import MIN_SAMPLE_SIZE, Evaluation, full_problem
 from driftsack.logs.log import Log
-from driftsack.logs.propensities import check_propensities, known_propensities
+from driftsack.logs.outcome_model import known_contexts
+from driftsack.logs.propensities import check_propensities, check_propensities_by_feature, known_propensities
 from driftsack.policies import Policy
+from driftsack.policies.bookmark import Bookmark
+from driftsack.policies.learner import Learner
 
 
 class ThinnedGame(NamedTuple):
@@ -85,18 +92,18 @@ def evaluate(log: Log, policy: Policy, budget: Amounts, trials: int = 20, seed: 
     """
     of_type(log, Log, "log")
     of_type(policy, Policy, "policy")
-    if policy.needs_context:
-        raise CannotAnswerError(
-            f"{policy} decides by the context of each request, but rejection sampling offers the same decision to many "
-            "requests; evaluate a fixed rule with ds.logs.evaluate_rule, or simulate on a ContextualInstance."
-        )
     whole_log = full_problem(log, budget)
+    if policy.needs_context:
+        whole_log = replace(whole_log, features=known_contexts(log).shape[1], encoder=log.features)
     propensities = known_propensities(log)
     smallest = float(propensities[log.arm != SKIP].min())
     problem = _shortened(log, whole_log, smallest)
     trials = whole(trials, "trials", at_least=2)
     games = [_play_thinned(log, policy, problem, smallest, seed, trial) for trial in range(trials)]
-    check_propensities(log, propensities, np.any([game.requested for game in games], axis=0))
+    requested: Bools = np.any([game.requested for game in games], axis=0)
+    check_propensities(log, propensities, requested)
+    if policy.needs_context:
+        check_propensities_by_feature(log, propensities, requested)
     _check_lengths(games, problem.horizon)
     rng = generator(seed)
     bootstrapped = [
@@ -111,6 +118,36 @@ def evaluate(log: Log, policy: Policy, budget: Amounts, trials: int = 20, seed: 
         rounds=len(log),
         lasts=float(len(log)),
     )
+
+
+class Offers:
+    """What a policy decides for the rows of a log, until one of them is accepted.
+
+    Args:
+        learner: The policy, started.
+        contexts: (n, features) The contexts of the rows; None if the policy needs none and decides before it sees a
+            row.
+    """
+
+    def __init__(self, learner: Learner, contexts: Floats | None) -> None:
+        self._learner, self._contexts = learner, contexts
+        self._decision: Decision | None = None
+        self._start = Bookmark(learner)
+
+    def decide(self, row: int) -> Decision:
+        """The decision for a row, as if those that were rejected had not been offered."""
+        if self._decision is not None and self._contexts is None:
+            return self._decision
+        if self._decision is not None:
+            self._start.go_back()
+        self._decision = self._learner.ask(context=None if self._contexts is None else self._contexts[row])
+        return self._decision
+
+    def accept(self) -> None:
+        """Go on to the next round: the row was accepted, and its outcome told."""
+        self._decision = None
+        if self._contexts is not None:
+            self._start = Bookmark(self._learner)
 
 
 def _shortened(log: Log, whole_log: Problem, smallest: float) -> Problem:
@@ -132,10 +169,11 @@ def _play_thinned(log: Log, policy: Policy, problem: Problem, smallest: float, s
     acceptance_seed, learner_seed = trial_seeds(seed, trial)
     uniforms = generator(acceptance_seed).random(len(log))
     learner = policy.start(problem, seed=learner_seed)
+    offers = Offers(learner, log.contexts if policy.needs_context else None)
     reward, accepted, rounds = 0.0, 0, problem.horizon
     requested = np.zeros(problem.arms, dtype=bool)
-    decision: Any = learner.ask()
     for t in range(len(log)):
+        decision = offers.decide(t)
         skips = decision.arm == SKIP
         requested[decision.arm] |= not skips  # SKIP indexes the last arm
         rate = min((problem.horizon - accepted) / (len(log) - t), smallest)
@@ -149,7 +187,7 @@ def _play_thinned(log: Log, policy: Policy, problem: Problem, smallest: float, s
             learner.tell(decision, reward=log.reward[t], costs=log.costs[t])
         if accepted == problem.horizon:
             break
-        decision = learner.ask()
+        offers.accept()
     else:
         rounds = max(accepted, 1)  # the log ended before the game
     spent = spent_amounts(ledger)

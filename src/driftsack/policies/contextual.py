@@ -8,6 +8,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
 from driftsack.policies.parts.linear_bank import LinearBank, gammas_of, scale_costs
+from driftsack.policies.parts.replayed_price import ReplayedPrice, announce_costs
 from driftsack.policies.policy import Policy
 
 
@@ -52,7 +53,7 @@ class ContextualPolicy(Policy):
             )
 
     def announce(self, state: Any, arm: int, cost_factors: Floats) -> None:
-        """Multiply what is believed about the costs of an arm.
+        """Multiply what is believed about the costs of an arm, and let prices be solved anew.
 
         Args:
             state: The state; changed in place.
@@ -60,4 +61,6 @@ class ContextualPolicy(Policy):
             cost_factors: (d,) the factor of each resource.
         """
         bank: LinearBank = state.choice.bank
+        price: ReplayedPrice = state.choice.price
         scale_costs(bank, arm, cost_factors)
+        announce_costs(price, arm, cost_factors)

@@ -42,7 +42,6 @@ from driftsack.policies.parts.linear_bank import (
 from driftsack.policies.parts.linear_choice import untried
 from driftsack.policies.parts.open_arms import uniform_over_open
 from driftsack.policies.parts.replayed_price import (
-    STEPS,
     ReplayedPrice,
     keep_round,
     kept_rounds,
@@ -87,9 +86,10 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         arm = draw(mix, rng.random())
     else:
         estimate(bank, state.features.x)
-        if keep_round(choice.price, state.features.x, bank.mean, bank.mean):
+        steps = keep_round(choice.price, state.features.x, bank.mean, bank.mean)
+        if steps > 0:
             replay(choice.price, bank)
-            solve_spending(choice, round)
+            solve_spending(choice, round, steps)
         weigh_by_gap(choice, round, bank.mean, mix)
         arm = draw(mix, rng.random())
     if arm != SKIP:
@@ -118,10 +118,10 @@ def weigh_by_gap(choice: Weighting, round: Round, values: Floats, mix: Floats) -
 
 
 @kernel
-def solve_spending(choice: Weighting, round: Round) -> None:
+def solve_spending(choice: Weighting, round: Round, steps: int) -> None:
     """Correct the prices for what the randomised policy would have spent on the kept rounds."""
     replayed = choice.price
-    for _ in range(STEPS):
+    for _ in range(steps):
         for j in range(replayed.used.size):
             replayed.used[j] = 0.0
         for s in range(kept_rounds(replayed)):

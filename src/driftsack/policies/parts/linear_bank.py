@@ -5,15 +5,17 @@ part. For each arm a few *members* predict every outcome from the vector x of th
 forgetting :math:`\gamma_g` (:mod:`driftsack.policies.parts.ridge`), the plain mean of the arm, a mean of recent
 outcomes, and the first regression plus a fast level of its errors. So a context that is worth nothing costs little.
 
-*Weights.* Each outcome of each arm has its own weights, updated by the Student likelihood of the observation,
+*Weights.* Each outcome of each arm has its own weights, updated by the normal likelihood of the observation,
 
-.. math:: w_g \leftarrow w_g \cdot \frac{1}{s_g} \Bigl(1 + \frac{(y - \hat y_g)^2}{4 s_g^2}\Bigr)^{-5/2},
-          \qquad s_g^2 = \sigma^2 (1 + a_g),
+.. math:: w_g \leftarrow \frac{w_g}{\sqrt{1 + a_g}} \exp\bigl(-\min(\ell_g - \min_f \ell_f,\, 3)\bigr), \qquad
+          \ell_g = \frac{(y - \hat y_g)^2}{2 \sigma^2 (1 + a_g)},
 
+where an observation says at most 3 against a member, so that a single outlier decides nothing. The weights are
 normalised, and then the share :math:`\min(0.01, 1/n)` of all weight is spread evenly, with n the observations since the
 last change (fixed share with a falling rate, cf. Herbster and Warmuth 1998): a constant share would keep members that
 forget in the mixture for good, whose noise costs reward in every round. :math:`\sigma^2` is the variance of the arm's
-errors, which starts from a prior of four observations. If the members that never forget fall below 0.05, a change is
+errors, which starts from a prior of four observations of half the largest reward so far, or of half of 1 + the first
+cost; a larger reward raises the prior of every arm. If the members that never forget fall below 0.05, a change is
 counted, the last regression is copied into the first one and the recent mean into the plain one.
 
 The estimate is the mean of the mixture, and its variance :math:`\sum_g w_g (\sigma^2 a_g + (\hat y_g - \hat y)^2)`,
@@ -44,7 +46,7 @@ SPREAD: Final = 0.01  # the most of all weight that is spread evenly
 SLOW_SHARE: Final = 0.05
 PRIOR_ERRORS: Final = 4.0  # observations
 MEMORY_OF_ERRORS: Final = 200.0  # observations
-OUTLIER: Final = 25.0  # squared errors count up to so many variances
+MOST_EVIDENCE: Final = 3.0  # log-likelihood by which a member may fall behind the best one with an observation
 AFTER_CHANGE: Final = 50.0  # observations that the recent mean stands for
 SETTLED: Final = 20.0  # observations before a change is looked for
 SMALLEST_NOISE: Final = 1e-12
@@ -80,6 +82,7 @@ class LinearBank(NamedTuple):
     linear: Floats  # (m G K,) scratch: predictions of the regressions
     variance: Floats  # (G + E,) scratch
     member: Floats  # (G + E,) scratch: predictions of one outcome
+    loss: Floats  # (G + E,) scratch: their squared errors, in units of twice the variance
 
     def ranges(self, rounds: int) -> Ranges:
         """What the fields may hold after some rounds."""
@@ -158,6 +161,7 @@ def new_bank(problem: Problem, size: int, forgetting: float | None) -> LinearBan
         linear=np.zeros(arms * count * kinds),
         variance=np.zeros(count + means),
         member=np.zeros(count + means),
+        loss=np.zeros(count + means),
     )
 
 
@@ -269,7 +273,24 @@ def set_outcome(bank: LinearBank, outcome: Outcome) -> None:
         bank.outcome[1 + j] = outcome.costs[j] / bank.unit[j]
     bank.overall[0] += 1.0
     bank.overall[1] += outcome.reward
-    bank.overall[2] = max(bank.overall[2], outcome.reward)
+    if outcome.reward > bank.overall[2]:
+        raise_noise(bank, outcome.reward)
+        bank.overall[2] = outcome.reward
+
+
+@kernel
+def raise_noise(bank: LinearBank, largest: float) -> None:
+    """Give every arm the noise of a prior with a larger reward, as if that had been known: none is 0 for good."""
+    more = prior_noise(largest) - prior_noise(bank.overall[2])
+    for i in range(bank.pulls.size):
+        if bank.pulls[i] > 0.0:
+            bank.noise[i, 0] += more * PRIOR_ERRORS / (PRIOR_ERRORS + bank.pulls[i] - 1.0)
+
+
+@kernel
+def prior_noise(scale: float) -> float:
+    """The variance of outcomes up to a scale, before they are seen."""
+    return float(max(0.25 * scale * scale, SMALLEST_NOISE))
 
 
 @kernel
@@ -285,29 +306,27 @@ def start_arm(bank: LinearBank, arm: int, size: int) -> None:
     for g in range(count):
         bank.coefficients[size - 1, (arm * count + g) * kinds] = mean_reward(bank)
     for k in range(kinds):
-        scale = bank.overall[2] if k == 0 else 1.0 + bank.outcome[k]
-        bank.noise[arm, k] = max(0.25 * scale * scale, SMALLEST_NOISE)
+        bank.noise[arm, k] = prior_noise(bank.overall[2] if k == 0 else 1.0 + bank.outcome[k])
 
 
 @kernel
 def weigh_members(bank: LinearBank, arm: int, k: int) -> bool:
     """Update the weights and the noise of an outcome; return whether the members that never forget have lost."""
     noise, seen, count = bank.noise[arm, k], bank.pulls[arm], bank.member.size
-    mean, total = 0.0, 0.0
+    mean, total, least = 0.0, 0.0, np.inf
     for g in range(count):
-        weight = bank.weights[arm, k, g]
-        mean += weight * bank.member[g]
-        square = noise * (1.0 + bank.variance[g])
+        mean += bank.weights[arm, k, g] * bank.member[g]
         error = bank.outcome[k] - bank.member[g]
-        tail = 1.0 + 0.25 * error * error / square
-        weight *= 1.0 / (tail * tail * math.sqrt(tail * square))
-        bank.weights[arm, k, g] = weight
-        total += weight
+        bank.loss[g] = 0.5 * error * error / (noise * (1.0 + bank.variance[g]))
+        least = min(least, bank.loss[g])
+    for g in range(count):
+        gain = max(least - bank.loss[g], -MOST_EVIDENCE)
+        bank.weights[arm, k, g] *= math.exp(gain) / math.sqrt(1.0 + bank.variance[g])
+        total += bank.weights[arm, k, g]
     if seen >= 1.0:
         error = bank.outcome[k] - mean
-        square = min(error * error, OUTLIER * noise)
-        noise += (square - noise) / min(seen + PRIOR_ERRORS, MEMORY_OF_ERRORS)
-        bank.noise[arm, k] = max(noise, SMALLEST_NOISE)
+        noise += (error * error - noise) / min(seen + PRIOR_ERRORS, MEMORY_OF_ERRORS)
+        bank.noise[arm, k] = min(max(noise, SMALLEST_NOISE), LARGEST_ESTIMATE**2)
     spread = min(SPREAD, 1.0 / max(seen, 1.0))
     for g in range(count):
         if seen < 2.0 or not total > TINY:  # noqa: PLR2004  (too early to compare)

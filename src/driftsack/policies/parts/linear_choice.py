@@ -100,9 +100,10 @@ def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix
     if arm == SKIP:
         estimate(bank, x)
         draw_outcomes(choice, round, rng)
-        if keep_round(choice.price, x, bank.mean, choice.drawn):
+        steps = keep_round(choice.price, x, bank.mean, choice.drawn)
+        if steps > 0:
             replay(choice.price, bank)
-            solve_price(choice.price, round, mean_reward(bank))
+            solve_price(choice.price, round, mean_reward(bank), steps)
         arm = affordable_probe(choice, round, best_response(choice.drawn, choice.price.price, round))
     for i in range(mix.size):
         mix[i] = 0.0

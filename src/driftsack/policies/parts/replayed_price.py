@@ -9,7 +9,8 @@ contexts are computed, the noise is added, and the prices take some steps of
 where the spending is what the policy would spend on those rounds at the prices q. The step :math:`\eta_j` grows
 while the price moves on and halves when it turns back, since spending jumps at the price of an arm that is alone. A
 price that is solved without the noise spends too much, because noise makes arms look better than they are whose costs
-look small.
+look small. After an announced change of costs the prices are solved anew before the next decision: at the old ones a
+cheap arm that becomes dear could use up the budget within a few rounds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ EARLY: Final = 64  # rounds in which the prices are corrected each time
 SOON: Final = 2048  # rounds in which they are corrected often
 OFTEN: Final = 25  # rounds between two corrections
 LATER: Final = 50
-STEPS: Final = 5
+STEPS: Final = 5  # of a correction
+MANY_STEPS: Final = 200  # after an announcement
 LARGEST_STEP: Final = 0.5
 SMALLEST_STEP: Final = 1e-3
 GROWTH: Final = 1.3  # of a step that goes on
@@ -53,6 +55,7 @@ class ReplayedPrice(NamedTuple):
     held: Ints  # (1,) rounds so far
     price: Floats  # (d,) reward per budget rate; 0 before the first
     step: Floats  # (d,) the size of the next step; negative if the last one lowered the price
+    announced: Ints  # (1,) 1 if costs were announced since the last correction
     used: Floats  # (d,) scratch: spending over the kept rounds
     unit: Floats  # (d,) the budget rate
 
@@ -64,6 +67,7 @@ class ReplayedPrice(NamedTuple):
             "held": (0, LARGEST_INT),
             "price": (0.0, RANGE * LARGEST_ESTIMATE),
             "step": (-LARGEST_STEP, LARGEST_STEP),
+            "announced": (0, 1),
             "unit": (self.unit, self.unit),
             "rounds": None,
         }
@@ -79,14 +83,15 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
         held=np.zeros(1, dtype=np.int64),
         price=np.zeros(resources),
         step=np.full(resources, LARGEST_STEP),
+        announced=np.zeros(1, dtype=np.int64),
         used=np.zeros(resources),
         unit=unit.copy(),
     )
 
 
 @kernel
-def keep_round(replayed: ReplayedPrice, x: Floats, means: Floats, drawn: Floats) -> bool:
-    """Keep the context of a round and what was added to its estimates (m, 1 + d); return whether prices are due."""
+def keep_round(replayed: ReplayedPrice, x: Floats, means: Floats, drawn: Floats) -> int:
+    """Keep the context of a round and what was added to its estimates (m, 1 + d); return the steps of prices due."""
     row = replayed.held[0] % replayed.rounds.shape[0]
     for f in range(x.size):
         replayed.contexts[row, f] = x[f]
@@ -95,7 +100,10 @@ def keep_round(replayed: ReplayedPrice, x: Floats, means: Floats, drawn: Floats)
             replayed.noise[row, i, k] = drawn[i, k] - means[i, k]
     replayed.held[0] += 1
     held = replayed.held[0]
-    return bool(held < EARLY or held % (OFTEN if held < SOON else LATER) == 0)
+    if replayed.announced[0]:
+        replayed.announced[0] = 0
+        return MANY_STEPS
+    return STEPS if held < EARLY or held % (OFTEN if held < SOON else LATER) == 0 else 0
 
 
 @kernel
@@ -119,9 +127,9 @@ def replay(replayed: ReplayedPrice, bank: LinearBank) -> None:
 
 
 @kernel
-def solve_price(replayed: ReplayedPrice, round: Round, reward: float) -> None:
+def solve_price(replayed: ReplayedPrice, round: Round, reward: float, steps: int) -> None:
     """Correct the prices for a policy that takes the best arm of each kept round; ``reward`` is the mean reward."""
-    for _ in range(STEPS):
+    for _ in range(steps):
         for j in range(replayed.used.size):
             replayed.used[j] = 0.0
         for s in range(kept_rounds(replayed)):
@@ -146,3 +154,16 @@ def move_price(replayed: ReplayedPrice, round: Round, reward: float) -> None:
         replayed.step[j] = size if excess > 0.0 else -size
         price *= math.exp(size * min(max(excess, -1.0), 1.0))
         replayed.price[j] = min(max(price, reward / RANGE), reward * RANGE)
+
+
+def announce_costs(replayed: ReplayedPrice, arm: int, factors: Floats) -> None:
+    """Let the prices be solved anew, since the costs of an arm change.
+
+    Args:
+        replayed: The rounds and prices; changed in place.
+        arm: The arm.
+        factors: (d,) the factor of each resource.
+    """
+    replayed.noise[:, arm, 1:] = np.clip(replayed.noise[:, arm, 1:] * factors, -LARGEST_DRAW, LARGEST_DRAW)
+    replayed.step[:] = LARGEST_STEP
+    replayed.announced[0] = 1

@@ -1,0 +1,55 @@
+"""``Bookmark``: where a learner was, to go back to, at the price of copying its arrays within the same memory."""
+
+from __future__ import annotations
+
+from driftsack.core.errors import SettingError
+from driftsack.game.state_tree import arrays
+from driftsack.policies.learner import Learner
+
+
+class Bookmark:
+    """Where a learner is now. What is asked and told afterwards can be taken back.
+
+    The learner must not be shared meanwhile: no other thread may use it, and no signal handler may save it.
+
+    Args:
+        learner: The learner.
+
+    >>> from driftsack.core import Problem
+    >>> from driftsack.policies import NaiveUCB
+    >>> learner = NaiveUCB().start(Problem(horizon=100, arms=3, budget=20), seed=0)
+    >>> before = Bookmark(learner)
+    >>> learner.tell(learner.ask(), reward=1.0, costs=[0.5])
+    >>> before.go_back()
+    >>> learner
+    Learner(NaiveUCB(...), round 0 of 100, remaining [20])
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner, self._parts = learner, _parts(learner)
+        self._kept = [(array, array.copy()) for array in arrays(self._parts).values()]
+        self._drawn, self._fallbacks = learner._engine.rng.bit_generator.state, learner.fallbacks
+
+    def go_back(self) -> None:
+        """Let everything since then not have happened. Decisions that were made since are refused from now on.
+
+        Raises:
+            SettingError: The learner has other arrays now: an arm was added, a season began, or many decisions wait.
+        """
+        if any(now is not then for now, then in zip(_parts(self._learner), self._parts, strict=True)):
+            raise SettingError(
+                "a learner can go back only if no arm was added, no season began and few decisions wait since; copy it "
+                "with copy.deepcopy instead."
+            )
+        for array, content in self._kept:
+            array[...] = content
+        engine = self._learner._engine
+        engine.rng.bit_generator.state, engine.fallbacks = self._drawn, self._fallbacks
+        self._learner._begin_life()
+        self._learner._find_slots()
+
+
+def _parts(learner: Learner) -> tuple[object, ...]:
+    """The tuples of arrays that asking and telling changes."""
+    engine = learner._engine
+    return engine.state, engine.ledger, engine.terms, engine.desk
