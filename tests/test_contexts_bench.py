@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from driftsack.bench import contexts
+from driftsack.bench.context_speed import speed_rows
 from driftsack.bench.contexts import Size, bar_row, rejected_row
 from driftsack.bench.ridge_rounds import after_rounds, ridge_rows
 from driftsack.bench.timing import Progress
@@ -79,10 +80,16 @@ def test_competitors_without_the_skill_are_rejected(part: contexts.Part) -> None
 
 
 def test_forgetting_too_little_is_found_by_the_bar_in_hindsight() -> None:
-    jump, never, drift = contexts.hindsight_rows(SHORT, 7_000, quiet)
-    assert never["holds"] == "yes"
+    jump, never, blind, drift, blind_to_drift = contexts.hindsight_rows(SHORT, 7_000, quiet)
+    assert {row["holds"] for row in (never, blind, blind_to_drift)} == {"yes"}  # each misses the bar
     assert jump["seen"] > never["seen"]
     assert drift["seen"] > 0.9
+
+
+def test_a_round_from_python_is_found_by_the_bar_of_a_compiled_one() -> None:
+    *_, asked = (row for row in speed_rows(quick=True, progress=quiet) if "round" in row.figure)
+    assert asked.competitor
+    assert asked.seen > asked.bar
 
 
 def test_the_split_of_the_budget_is_the_best_one() -> None:

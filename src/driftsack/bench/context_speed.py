@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,19 +11,22 @@ import numpy as np
 from driftsack.bench.rounds import round_seconds
 from driftsack.bench.routers import MODELS, PHASES, Requests, Task, learner_router, pareto_router
 from driftsack.bench.timing import Progress, median_ratio
+from driftsack.core.contextual import ContextualInstance
 from driftsack.core.seeding import generator
 from driftsack.instances.contextual import linear_contexts
 from driftsack.policies import LinearBwK
 
 FEATURES: Final = 25
+ASKED: Final = 300  # rounds from Python
 
 
 class SpeedRow(NamedTuple):
-    """A figure that must be at most its bar."""
+    """A figure that must be at most its bar, or that of a competitor, which must miss it."""
 
     figure: str
     seen: float
     bar: float
+    competitor: bool = False
 
 
 def speed_rows(quick: bool, progress: Progress) -> list[SpeedRow]:
@@ -44,10 +48,24 @@ def speed_rows(quick: bool, progress: Progress) -> list[SpeedRow]:
         times["with one model"].append(round_seconds(world, LinearBwK(forgetting=1.0), trials=1))
     bars = {"with the bank": 6.0, "with one model": 3.0}
     rows = [SpeedRow(f"µs of a simulated round {name}", 1e6 * min(times[name][1:]), bars[name]) for name in times]
+    progress("the same from Python")
+    rows.append(SpeedRow("µs of a round with the bank that is asked and told", 1e6 * _asked(world), 6.0, True))
     if importlib.util.find_spec("pareto_bandit") is None:
         progress("ask + tell beside ParetoBandit: left out, since paretobandit is not installed")
         return rows
     return [*rows, SpeedRow("ask + tell over a decision of ParetoBandit", _beside_pareto(quick, progress), 0.4)]
+
+
+def _asked(world: ContextualInstance) -> float:
+    """Seconds of a round that is asked and told from Python, the least of a few hundred."""
+    learner, times = LinearBwK().start(world.problem), []
+    for context in world.contexts[np.arange(ASKED) % len(world.contexts)]:
+        begin = time.perf_counter()
+        decision = learner.ask(context=context)
+        if not decision.skipped:
+            learner.tell(decision, 0.5, [0.5, 0.5])
+        times.append(time.perf_counter() - begin)
+    return min(times)
 
 
 def _beside_pareto(quick: bool, progress: Progress) -> float:

@@ -81,9 +81,7 @@ def context_rows(quick: bool, seed: int, progress: Progress) -> list[Row]:
     size = QUICK if quick else WHOLE
     parts: tuple[Part, ...] = (exponent_rows, hindsight_rows, segment_rows, useless_rows)
     rows = [row for part in parts for row in part(size, seed * SET_SIZE, progress)]
-    for figure, seen, bar in speed_rows(quick, progress):
-        rows.append(bar_row(figure, seen, bar, at_least=False))
-    for figure, seen, bar, competitor in ridge_rows(quick, progress):
+    for figure, seen, bar, competitor in [*speed_rows(quick, progress), *ridge_rows(quick, progress)]:
         rows.append((rejected_row if competitor else bar_row)(figure, seen, bar, at_least=False))
     return rows
 
@@ -158,6 +156,8 @@ def hindsight_rows(size: Size, first: int, progress: Progress) -> list[Row]:
         rows.append(bar_row(figure, ours.mean() / best.mean(), 0.96, error=float(error)))
         if drift == "jump":
             rows.append(rejected_row(f"{drift}: the same, never forgetting", told[1.0].mean() / best.mean(), 0.96))
+        blind = shares(worlds, Adaptive(), size.trials)
+        rows.append(rejected_row(f"{drift}: the same, Adaptive() without contexts", blind.mean() / best.mean(), 0.96))
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from driftsack.core.errors import MissingExtraError
+from driftsack.core.errors import MissingExtraError, SettingError
 from driftsack.service.store.interface import Store
 
 __all__ = ["Store", "open_store"]
@@ -17,6 +17,13 @@ def open_store(address: str, read_only: bool = False) -> Store:
 
     Returns:
         The store.
+
+    Raises:
+        SettingError: The address is that of another kind of database.
+
+    >>> open_store("mysql://host/name")
+    Traceback (most recent call last):
+    driftsack.core.errors.SettingError: a store is a file or a PostgreSQL database, postgresql://..., got 'mysql://...'.
     """
     if address.startswith(("postgresql://", "postgres://")):
         try:
@@ -24,6 +31,9 @@ def open_store(address: str, read_only: bool = False) -> Store:
         except ImportError as error:
             raise MissingExtraError("PostgreSQL needs: pip install 'driftsack[service]'") from error
         return PostgresStore(address)
+    scheme, found, _ = address.partition("://")
+    if found:
+        raise SettingError(f"a store is a file or a PostgreSQL database, postgresql://..., got '{scheme:.20}://...'.")
     from driftsack.service.store.sqlite import SQLiteStore  # noqa: PLC0415
 
     return SQLiteStore(address, read_only)
