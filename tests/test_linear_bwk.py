@@ -257,6 +257,23 @@ def test_rare_rewards_are_learnt(policy: ds.Policy) -> None:
     assert ds.simulate(world, ds.Adaptive(), trials=8, seed=2).reward.mean() / best < 0.9
 
 
+@pytest.mark.parametrize("policy", [LinearBwK(), DisjointBwK()], ids=lambda policy: type(policy).__name__)
+def test_scarce_budgets_are_no_reason_not_to_explore(policy: ds.Policy) -> None:
+    """A pull costs 5 to 45 rounds' budgets, so no probe is dear among them. Without contexts the bar is missed."""
+    shares = {}
+    for name, one in (("ours", policy), ("blind", ds.Adaptive())):
+        found = []
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            rewards, costs = rng.random((3, 3)), 0.1 + 0.8 * rng.random((3, 1, 3))
+            world = ds.ContextualInstance.by_table(np.eye(3), rewards, costs, budget=100, horizon=5_000)
+            best = ds.benchmarks.lp_contextual(world).value
+            found.append(ds.simulate(world, one, trials=16, seed=3).reward.mean() / best)
+        shares[name] = np.mean(found)
+    assert shares["ours"] > 0.65
+    assert shares["blind"] < 0.65
+
+
 def test_a_larger_reward_raises_the_noise_of_every_arm() -> None:
     """As if the largest reward had been known: the twin sees it first, and then the same outcomes."""
     problem = ds.Problem(horizon=100, arms=2, budget=50, features=1)

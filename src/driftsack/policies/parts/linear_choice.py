@@ -7,8 +7,9 @@ the standard deviation of a single outcome. The hazard :math:`h = (1 + \text{cha
 none if that is negative.
 
 *Dear probes.* A choice that differs from that of the estimates without noise is a probe. It is dear if it costs more
-than two rounds' budgets more than that (four with segments, since each of them needs probes of its own). Dear probes
-may use up to 1% of what the rounds so far were meant to spend.
+than two rounds' budgets more than that (four with segments, since each of them needs probes of its own), and more than
+twice what a pull has cost on average: where budgets are scarce, every pull costs many rounds' budgets. Dear probes may
+use up to 1% of what the rounds so far were meant to spend.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from driftsack.policies.parts.replayed_price import (
 from driftsack.policies.parts.run_length import PRIOR_ROUNDS
 from driftsack.policies.parts.two_speed import best_response
 
-DEAR: Final = 2.0  # rounds' budgets
+DEAR: Final = 2.0  # rounds' budgets, or average pulls where these cost more
 PATIENCE: Final = 100  # rounds after which an arm without an outcome is tried again
 
 
@@ -59,7 +60,7 @@ class LinearChoice(NamedTuple):
     probes: Floats  # (1,) what dear probes have cost, in rounds' budgets
     exploration: float  # z
     probe_share: float
-    dear: float  # rounds' budgets
+    dear: float  # rounds' budgets, or average pulls
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
         """What the fields may hold after some rounds."""
@@ -145,10 +146,12 @@ def affordable_probe(choice: LinearChoice, round: Round, arm: int) -> int:
     usual = best_response(bank.mean, choice.price.price, round)
     if arm in (usual, SKIP):
         return arm
-    extra = 0.0
+    extra, relative = 0.0, 0.0
     for k in range(1, bank.mean.shape[1]):
-        extra = max(extra, bank.mean[arm, k] - (bank.mean[usual, k] if usual != SKIP else 0.0))
-    if extra <= choice.dear:
+        more = bank.mean[arm, k] - (bank.mean[usual, k] if usual != SKIP else 0.0)
+        pull = round.ledger.spent[k - 1] / (bank.unit[k - 1] * max(bank.overall[0], 1.0))
+        extra, relative = max(extra, more), max(relative, more / max(pull, 1.0))
+    if relative <= choice.dear:
         return arm
     if choice.probes[0] + extra > choice.probe_share * round.t:
         return usual
