@@ -95,20 +95,28 @@ def test_speed_is_measured_with_answers_that_are_right(tmp_path: Path) -> None:
 
 
 def test_a_slower_disk_is_slower_with_either_store(tmp_path: Path) -> None:
+    """Every commit takes at least 40 ms longer; without that some are faster, on SQLite and on PostgreSQL."""
     server = LocalPostgres(Path(tempfile.mkdtemp(dir=tmp_path)))
     try:
+        assert fastest(tmp_path, str(tmp_path / "plain.db")) < 0.04
+        assert fastest(tmp_path, str(tmp_path / "slow.db"), slower=40.0) > 0.04
+        assert fastest(tmp_path, server.new_database()) < 0.04
         server.slow_down(40.0)
-        for store in (str(tmp_path / "slow.db"), server.new_database()):
-            service = Process(tmp_path, store, slower=0.0 if "://" in store else 40.0)
-            try:
-                open_campaign(service.url, service.key)
-                measured = run_load(service.url, service.key, 0.5, 1)
-                assert measured.failures == 0
-                assert measured.latencies[0] > 0.04
-            finally:
-                service.stop()
+        assert fastest(tmp_path, server.new_database()) > 0.04
     finally:
         server.remove()
+
+
+def fastest(folder: Path, store: str, slower: float = 0.0) -> float:
+    """The shortest time of a request, in seconds, with one connection."""
+    service = Process(folder, store, slower=slower)
+    try:
+        open_campaign(service.url, service.key)
+        measured = run_load(service.url, service.key, 0.5, 1)
+        assert measured.failures == 0
+        return measured.latencies[0]
+    finally:
+        service.stop()
 
 
 def test_events_do_not_make_campaigns_larger_or_slower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,13 +60,13 @@ def measure(plan: Plan, folder: Path, progress: Progress, postgres: bool = True)
         One row for each figure: what, how much, the bar, and whether it is reached.
     """
     rows = _measure_store(plan, folder, progress, str(folder / "speed.db"), "SQLite", 0.35)
-    rows += _on_slower_disk(plan, folder, progress, str(folder / "slower.db"), "SQLite")
+    rows += _on_slower_disk(plan, folder, progress, str(folder / "slower.db"), "SQLite", pause=SLOWER)
     if postgres:
         server = LocalPostgres(Path(tempfile.mkdtemp(dir=folder)))
         try:
             rows += _measure_store(plan, folder, progress, server.new_database(), "PostgreSQL", 0.25)
-            server.slow_down(SLOWER)
-            rows += _on_slower_disk(plan, folder, progress, server.new_database(), "PostgreSQL")
+            server.slow_down(SLOWER)  # so the service itself need not pause
+            rows += _on_slower_disk(plan, folder, progress, server.new_database(), "PostgreSQL", pause=0.0)
         finally:
             server.remove()
     progress(f"recovery of {plan.events:,} events")
@@ -129,10 +129,12 @@ def _measure_store(
         service.stop()
 
 
-def _on_slower_disk(plan: Plan, folder: Path, progress: Progress, store: str, name: str) -> list[dict[str, Any]]:
+def _on_slower_disk(
+    plan: Plan, folder: Path, progress: Progress, store: str, name: str, pause: float
+) -> list[dict[str, Any]]:
     """What depends on the disk, with commits that take longer: on a fast disk 64 connections wait for the processor."""
     progress(f"{name}: disk that takes {SLOWER:g} ms longer")
-    service = Process(folder, store, slower=0.0 if "://" in store else SLOWER)
+    service = Process(folder, store, slower=pause)
     try:
         open_campaign(service.url, service.key)
         run_load(service.url, service.key, plan.seconds / 2, CONNECTIONS)
