@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.core.errors import OutOfRangeError, SettingError
+from driftsack.core.errors import FileFormatError, OutOfRangeError, SettingError
 from driftsack.core.seeding import generator
 from driftsack.lp import certificate
 from tests import naive
@@ -150,3 +150,18 @@ def test_bad_settings() -> None:
         ds.policies.BanditOverBandit(block=50).start(ds.Problem(10_000, 2, [100.0]))
     with pytest.raises(OutOfRangeError, match="block"):
         ds.policies.BanditOverBandit(block=0)
+
+
+@pytest.mark.parametrize(("part", "amount"), [("rate", 1e300), ("earned", 1e300), ("budget", -1e300)])
+def test_a_block_with_impossible_amounts_is_not_loaded(part: str, amount: float) -> None:
+    """They would overflow when the block goes on, and the learner could not be saved any more."""
+    learner = ds.policies.BanditOverBandit().start(ds.Problem(horizon=200, arms=2, budget=50.0), seed=1)
+    for _ in range(20):
+        decision = learner.ask()
+        if not decision.skipped:
+            learner.tell(decision, reward=0.5, costs=[0.2])
+    assert ds.Learner.from_bytes(learner.to_bytes()).state_hash() == learner.state_hash()
+    record = learner.state.account if part == "budget" else learner.state.block
+    getattr(record, part)[:] = amount
+    with pytest.raises(FileFormatError, match="inconsistent"):
+        ds.Learner.from_bytes(learner.to_bytes())

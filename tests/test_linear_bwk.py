@@ -259,7 +259,7 @@ def test_rare_rewards_are_learnt(policy: ds.Policy) -> None:
 
 @pytest.mark.parametrize("policy", [LinearBwK(), DisjointBwK()], ids=lambda policy: type(policy).__name__)
 def test_scarce_budgets_are_no_reason_not_to_explore(policy: ds.Policy) -> None:
-    """A pull costs 5 to 45 rounds' budgets, so no probe is dear among them. Without contexts the bar is missed."""
+    """A pull costs 5 to 45 rounds' budgets, so few probes are dear. Without contexts the bar is missed."""
     shares = {}
     for name, one in (("ours", policy), ("blind", ds.Adaptive())):
         found = []
@@ -340,17 +340,45 @@ def test_an_announced_price_moves_the_prices_before_the_next_decision(policy: ds
         for _ in range(2_110):  # of the next 40 rounds none is one in which prices are due
             _serve(learner, dear=0.02)
         learner.announce(1, cost_factor=50.0)
-        learner.state.choice.price.announced[0] = announced
+        learner.state.choice.price.announced[0] *= announced
         before = float(learner.remaining[0])
         for _ in range(35):
-            _serve(learner, dear=1.0)
+            decision = _serve(learner, dear=1.0)
+            np.testing.assert_allclose(
+                decision.prices, learner.state.choice.price.price / learner.state.choice.bank.unit
+            )
         used[announced] = (before - float(learner.remaining[0])) / (35 * before / learner.rounds_left)
     assert used[1] < 1.5
     assert used[0] > 2.0 * used[1]
 
 
-def _serve(learner: ds.Learner, dear: float) -> None:
+def _serve(learner: ds.Learner, dear: float) -> ds.Decision:
     """One request: the second arm is better, and costs ``dear``."""
     decision = learner.ask(context=[1.0])
     if not decision.skipped:
         learner.tell(decision, (0.4, 0.8)[decision.arm], [(0.1, dear)[decision.arm]])
+    return decision
+
+
+def test_announcements_of_any_size_leave_a_sound_learner() -> None:
+    """Costs that are announced to shrink or grow without end stay within what a bank and a file can hold."""
+    for factor in (1e-6, 1e6):
+        learner = LinearBwK().start(ds.Problem(horizon=4_000, arms=2, budget=200, features=1), seed=3)
+        for _ in range(50):
+            _serve(learner, dear=0.5)
+        for _ in range(60):
+            learner.announce(1, cost_factor=factor)
+        _serve(learner, dear=0.5)
+        assert ds.Learner.from_bytes(learner.to_bytes()).state_hash() == learner.state_hash()
+
+
+def test_the_average_pull_is_that_of_every_season_and_of_the_log() -> None:
+    learner = LinearBwK().start(ds.Problem(horizon=400, arms=2, budget=200, features=1), seed=3)
+    for _ in range(200):
+        _serve(learner, dear=0.4)
+    bank = learner.state.choice.bank
+    average = bank.costs[0] / bank.overall[0]
+    spent = 200.0 - float(learner.remaining[0])
+    assert average == pytest.approx(spent / 0.5 / bank.overall[0])  # in rounds' budgets
+    learner.renew()
+    assert bank.costs[0] / bank.overall[0] == average

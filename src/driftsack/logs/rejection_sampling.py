@@ -82,7 +82,7 @@ def evaluate(log: Log, policy: Policy, budget: Amounts, trials: int = 20, seed: 
 
     Raises:
         CannotAnswerError: If the log has no propensities, they are inconsistent with the arms played, or too few rounds
-            are accepted.
+            are accepted; or the policy needs contexts and the log has none, or propensities that are wrong at some.
 
     >>> import driftsack as ds
     >>> world = ds.Instance.stationary([0.2, 0.8], [[0.5, 0.5]], horizon=4_000, budget=4_000.0)
@@ -132,22 +132,22 @@ class Offers:
     def __init__(self, learner: Learner, contexts: Floats | None) -> None:
         self._learner, self._contexts = learner, contexts
         self._decision: Decision | None = None
-        self._start = Bookmark(learner)
+        self._start: Bookmark | None = None
+        self.accept()
 
     def decide(self, row: int) -> Decision:
         """The decision for a row, as if those that were rejected had not been offered."""
-        if self._decision is not None and self._contexts is None:
-            return self._decision
         if self._decision is not None:
+            if self._start is None:
+                return self._decision
             self._start.go_back()
         self._decision = self._learner.ask(context=None if self._contexts is None else self._contexts[row])
         return self._decision
 
     def accept(self) -> None:
-        """Go on to the next round: the row was accepted, and its outcome told."""
+        """Begin the next round, after a row was accepted and its outcome told."""
         self._decision = None
-        if self._contexts is not None:
-            self._start = Bookmark(self._learner)
+        self._start = None if self._contexts is None else Bookmark(self._learner)
 
 
 def _shortened(log: Log, whole_log: Problem, smallest: float) -> Problem:

@@ -31,10 +31,11 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import ROUNDING, Ranges, whole
+from driftsack.core.checks import LARGEST_INT, ROUNDING, Ranges, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
+from driftsack.game.desk_arrays import LARGEST_RATE
 from driftsack.game.ledger import Ledger, can_pay, charge, open_ledger, reset_account, set_budget
 from driftsack.game.records import Outcome, Round, with_account, with_time
 from driftsack.numerics.compiled import kernel
@@ -58,7 +59,7 @@ class Block(NamedTuple):
 
     def ranges(self, rounds: int) -> Ranges:
         """What the fields may hold after some rounds."""
-        return {"first": (-1, rounds)}
+        return {"first": (-1, rounds), "earned": (0.0, rounds + 1.0), "rate": (0.0, LARGEST_RATE)}
 
 
 class State(NamedTuple):
@@ -86,13 +87,15 @@ class State(NamedTuple):
             self.probabilities[:] = old.probabilities
 
     def check(self) -> None:
-        """Raise unless the block has one of the windows and its learner uses it."""
+        """Raise unless the block has one of the windows, its learner uses it, and its budget is possible."""
         block = self.block
         if not (0 <= block.window[0] < self.windows.size and 0 <= block.missing[0] < self.length):
             raise ValueError("the block has a window or a length that does not exist")
         length = int(self.windows[block.window[0]]) if block.first[0] >= 0 else None
         if not ucb.uses_windows(self.base, length):
             raise ValueError("the learner of the block does not use its window")
+        if (np.abs(self.account.budget) > LARGEST_RATE * LARGEST_INT).any():
+            raise ValueError("the budget of the block is larger than any")
 
 
 @kernel

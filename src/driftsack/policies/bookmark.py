@@ -1,4 +1,4 @@
-"""``Bookmark``: where a learner was, to go back to, at the price of copying its arrays within the same memory."""
+"""``Bookmark``: a position of a learner to go back to; arrays are copied in place, which is cheaper than a copy."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from driftsack.policies.learner import Learner
 
 
 class Bookmark:
-    """Where a learner is now. What is asked and told afterwards can be taken back.
+    """The present position of a learner. What is asked and told afterwards can be undone.
 
-    The learner must not be shared meanwhile: no other thread may use it, and no signal handler may save it.
+    The learner must not be shared meanwhile: no other thread may use it, and no signal handler may save it. Requests
+    must not have a time (``at``).
 
     Args:
         learner: The learner.
+
+    Raises:
+        SettingError: The learner's requests have a time, or decisions of an earlier season wait.
 
     >>> from driftsack.core import Problem
     >>> from driftsack.policies import NaiveUCB
@@ -26,12 +30,17 @@ class Bookmark:
     """
 
     def __init__(self, learner: Learner) -> None:
+        if learner.problem.period is not None or learner._engine.past:
+            raise SettingError(
+                "a learner can go back only if its problem has no period and no decision of an earlier season waits; "
+                "copy it with copy.deepcopy instead."
+            )
         self._learner, self._parts = learner, _parts(learner)
         self._kept = [(array, array.copy()) for array in arrays(self._parts).values()]
         self._drawn, self._fallbacks = learner._engine.rng.bit_generator.state, learner.fallbacks
 
     def go_back(self) -> None:
-        """Let everything since then not have happened. Decisions that were made since are refused from now on.
+        """Undo everything since the bookmark was made. Decisions for an arm that were made since cannot be told.
 
         Raises:
             SettingError: The learner has other arrays now: an arm was added, a season began, or many decisions wait.
@@ -45,6 +54,8 @@ class Bookmark:
             array[...] = content
         engine = self._learner._engine
         engine.rng.bit_generator.state, engine.fallbacks = self._drawn, self._fallbacks
+        engine.restore_terms()
+        self._learner._altered = False
         self._learner._begin_life()
         self._learner._find_slots()
 
@@ -52,4 +63,4 @@ class Bookmark:
 def _parts(learner: Learner) -> tuple[object, ...]:
     """The tuples of arrays that asking and telling changes."""
     engine = learner._engine
-    return engine.state, engine.ledger, engine.terms, engine.desk
+    return engine.state, engine.ledger, engine.terms, engine.desk, engine.offered, engine.worst

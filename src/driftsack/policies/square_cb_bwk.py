@@ -48,6 +48,7 @@ from driftsack.policies.parts.replayed_price import (
     move_price,
     new_replayed_price,
     replay,
+    show_prices,
 )
 from driftsack.policies.parts.standardiser import Standardiser, new_standardiser, note_context, standardise
 
@@ -74,8 +75,6 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     note_context(state.features, round.context)
     standardise(state.features, round.context)
     choice, bank = state.choice, state.choice.bank
-    for j in range(prices.size):
-        prices[j] = choice.price.price[j] / bank.unit[j]
     arm = untried(bank, round)
     if arm != SKIP:
         for i in range(mix.size):
@@ -92,6 +91,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
             solve_spending(choice, round, steps)
         weigh_by_gap(choice, round, bank.mean, mix)
         arm = draw(mix, rng.random())
+    show_prices(choice.price, prices)
     if arm != SKIP:
         bank.last[arm] = round.t
     return arm

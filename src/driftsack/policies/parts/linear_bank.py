@@ -10,13 +10,14 @@ outcomes, and the first regression plus a fast level of its errors. So a context
 .. math:: w_g \leftarrow \frac{w_g}{\sqrt{1 + a_g}} \exp\bigl(-\min(\ell_g - \min_f \ell_f,\, 3)\bigr), \qquad
           \ell_g = \frac{(y - \hat y_g)^2}{2 \sigma^2 (1 + a_g)},
 
-where an observation says at most 3 against a member, so that a single outlier decides nothing. The weights are
-normalised, and then the share :math:`\min(0.01, 1/n)` of all weight is spread evenly, with n the observations since the
-last change (fixed share with a falling rate, cf. Herbster and Warmuth 1998): a constant share would keep members that
-forget in the mixture for good, whose noise costs reward in every round. :math:`\sigma^2` is the variance of the arm's
-errors, which starts from a prior of four observations of half the largest reward so far, or of half of 1 + the first
-cost; a larger reward raises the prior of every arm. If the members that never forget fall below 0.05, a change is
-counted, the last regression is copied into the first one and the recent mean into the plain one.
+so the errors of one observation lower the log-weight of a member by at most 3 relative to the best one, and a single
+outlier is not decisive. The weights are normalised, and then the share :math:`\min(0.01, 1/n)` of all weight is spread
+evenly, with n the observations since the last change (fixed share with a falling rate, cf. Herbster and Warmuth 1998):
+a constant share would keep members that forget in the mixture for good, whose noise costs reward in every round.
+:math:`\sigma^2` is the variance of the arm's errors, which starts from a prior of four observations of half the largest
+reward so far, or of half of 1 + the first cost; a larger reward raises the prior of every arm. If the members that
+never forget fall below 0.05, a change is counted, the last regression is copied into the first one and the recent mean
+into the plain one.
 
 The estimate is the mean of the mixture, and its variance :math:`\sum_g w_g (\sigma^2 a_g + (\hat y_g - \hat y)^2)`,
 where the variance of a regression that forgets is taken as that of the first one plus :math:`1 - \gamma`, which saves
@@ -56,6 +57,7 @@ PLAIN: Final = 0  # places among the means, after the regressions
 LATELY: Final = 1
 LEVEL: Final = 2
 LARGEST_ESTIMATE: Final = 1e60  # in units of the budget rate; squares of it, times prices, are floats
+LARGEST_NOISE: Final = LARGEST_ESTIMATE**2
 LARGEST_VARIANCE: Final = 1e6  # of a coefficient; it begins with 1 / PRIOR_PRECISION and tends to 1 at the most
 
 
@@ -73,6 +75,7 @@ class LinearBank(NamedTuple):
     mean: Floats  # (m, K) written: estimates at the present context
     sd: Floats  # (m, K) written
     overall: Floats  # (3,) observations, sum of rewards, largest reward
+    costs: Floats  # (d,) sums of costs
     changes: Floats  # (1,) changes counted
     gammas: Floats  # (G,) read-only
     unit: Floats  # (d,) the budget rate; read-only
@@ -89,7 +92,7 @@ class LinearBank(NamedTuple):
         return {
             "weights": (0.0, 1.0 + ROUNDING),
             "pulls": (0.0, float(LARGEST_INT)),
-            "noise": (0.0, LARGEST_ESTIMATE**2),
+            "noise": (SMALLEST_NOISE, LARGEST_NOISE),
             "covariance": (-LARGEST_VARIANCE, LARGEST_VARIANCE),
             "coefficients": (-LARGEST_ESTIMATE, LARGEST_ESTIMATE),
             "levels": (-LARGEST_ESTIMATE, LARGEST_ESTIMATE),
@@ -97,6 +100,8 @@ class LinearBank(NamedTuple):
             "trust": (0.0, 1.0),
             "changes": (0.0, float(LARGEST_INT)),
             "overall": (0.0, LARGEST_ESTIMATE),
+            "costs": (0.0, LARGEST_ESTIMATE),
+            "loss": None,
         }
 
     def check(self) -> None:
@@ -152,6 +157,7 @@ def new_bank(problem: Problem, size: int, forgetting: float | None) -> LinearBan
         mean=np.zeros((arms, kinds)),
         sd=np.zeros((arms, kinds)),
         overall=np.zeros(3),
+        costs=np.zeros(problem.resources),
         changes=np.zeros(1),
         gammas=frozen(gammas),
         unit=frozen(np.maximum(problem.rate, TINY)),
@@ -270,7 +276,8 @@ def set_outcome(bank: LinearBank, outcome: Outcome) -> None:
     """Write the outcome in the bank's units, and count it."""
     bank.outcome[0] = outcome.reward
     for j in range(outcome.costs.size):
-        bank.outcome[1 + j] = outcome.costs[j] / bank.unit[j]
+        bank.outcome[1 + j] = min(outcome.costs[j] / bank.unit[j], LARGEST_ESTIMATE)
+        bank.costs[j] = min(bank.costs[j] + bank.outcome[1 + j], LARGEST_ESTIMATE)
     bank.overall[0] += 1.0
     bank.overall[1] += outcome.reward
     if outcome.reward > bank.overall[2]:
@@ -280,7 +287,7 @@ def set_outcome(bank: LinearBank, outcome: Outcome) -> None:
 
 @kernel
 def raise_noise(bank: LinearBank, largest: float) -> None:
-    """Give every arm the noise of a prior with a larger reward, as if that had been known: none is 0 for good."""
+    """Give every arm the noise of a prior with a larger reward, about as if it had been known: none is 0 for good."""
     more = prior_noise(largest) - prior_noise(bank.overall[2])
     for i in range(bank.pulls.size):
         if bank.pulls[i] > 0.0:
@@ -290,7 +297,7 @@ def raise_noise(bank: LinearBank, largest: float) -> None:
 @kernel
 def prior_noise(scale: float) -> float:
     """The variance of outcomes up to a scale, before they are seen."""
-    return float(max(0.25 * scale * scale, SMALLEST_NOISE))
+    return float(min(max(0.25 * scale * scale, SMALLEST_NOISE), LARGEST_NOISE))
 
 
 @kernel
@@ -326,7 +333,7 @@ def weigh_members(bank: LinearBank, arm: int, k: int) -> bool:
     if seen >= 1.0:
         error = bank.outcome[k] - mean
         noise += (error * error - noise) / min(seen + PRIOR_ERRORS, MEMORY_OF_ERRORS)
-        bank.noise[arm, k] = min(max(noise, SMALLEST_NOISE), LARGEST_ESTIMATE**2)
+        bank.noise[arm, k] = min(max(noise, SMALLEST_NOISE), LARGEST_NOISE)
     spread = min(SPREAD, 1.0 / max(seen, 1.0))
     for g in range(count):
         if seen < 2.0 or not total > TINY:  # noqa: PLR2004  (too early to compare)
@@ -380,6 +387,11 @@ def scale_costs(bank: LinearBank, arm: int, factors: Floats) -> None:
     kinds, count = bank.outcome.size, bank.gammas.size
     for j, factor in enumerate(factors.tolist()):
         for g in range(count):
-            bank.coefficients[:, (arm * count + g) * kinds + 1 + j] *= factor
-        bank.levels[arm, :, 1 + j] *= factor
-        bank.noise[arm, 1 + j] *= factor * factor
+            _scale(bank.coefficients[:, (arm * count + g) * kinds + 1 + j], factor)
+        _scale(bank.levels[arm, :, 1 + j], factor)
+        bank.noise[arm, 1 + j] = min(max(bank.noise[arm, 1 + j] * factor * factor, SMALLEST_NOISE), LARGEST_NOISE)
+
+
+def _scale(values: Floats, factor: float) -> None:
+    """Multiply estimates, within what a bank can hold."""
+    values[...] = np.clip(values * factor, -LARGEST_ESTIMATE, LARGEST_ESTIMATE)

@@ -7,9 +7,9 @@ the standard deviation of a single outcome. The hazard :math:`h = (1 + \text{cha
 none if that is negative.
 
 *Dear probes.* A choice that differs from that of the estimates without noise is a probe. It is dear if it costs more
-than two rounds' budgets more than that (four with segments, since each of them needs probes of its own), and more than
-twice what a pull has cost on average: where budgets are scarce, every pull costs many rounds' budgets. Dear probes may
-use up to 1% of what the rounds so far were meant to spend.
+than two rounds' budgets more than that, and more than two average pulls, since where budgets are scarce every pull
+costs many rounds' budgets; with segments four, since each of them needs probes of its own. Dear probes may use up to 1%
+of what the rounds so far were meant to spend.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from driftsack.policies.parts.replayed_price import (
     keep_round,
     new_replayed_price,
     replay,
+    show_prices,
     solve_price,
 )
 from driftsack.policies.parts.run_length import PRIOR_ROUNDS
@@ -92,10 +93,9 @@ def new_choice(
 def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Choose an arm at a context whose vector is ``x``, or to skip."""
     bank = choice.bank
-    for j in range(prices.size):
-        prices[j] = choice.price.price[j] / bank.unit[j]
     arm = untried(bank, round)
     if arm == SKIP and bank.overall[0] == 0.0:
+        show_prices(choice.price, prices)
         uniform_over_open(round, mix)
         return draw(mix, rng.random())
     if arm == SKIP:
@@ -106,6 +106,7 @@ def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix
             replay(choice.price, bank)
             solve_price(choice.price, round, mean_reward(bank), steps)
         arm = affordable_probe(choice, round, best_response(choice.drawn, choice.price.price, round))
+    show_prices(choice.price, prices)
     for i in range(mix.size):
         mix[i] = 0.0
     if arm != SKIP:
@@ -149,7 +150,7 @@ def affordable_probe(choice: LinearChoice, round: Round, arm: int) -> int:
     extra, relative = 0.0, 0.0
     for k in range(1, bank.mean.shape[1]):
         more = bank.mean[arm, k] - (bank.mean[usual, k] if usual != SKIP else 0.0)
-        pull = round.ledger.spent[k - 1] / (bank.unit[k - 1] * max(bank.overall[0], 1.0))
+        pull = bank.costs[k - 1] / max(bank.overall[0], 1.0)
         extra, relative = max(extra, more), max(relative, more / max(pull, 1.0))
     if relative <= choice.dear:
         return arm

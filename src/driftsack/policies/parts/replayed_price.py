@@ -9,8 +9,8 @@ contexts are computed, the noise is added, and the prices take some steps of
 where the spending is what the policy would spend on those rounds at the prices q. The step :math:`\eta_j` grows
 while the price moves on and halves when it turns back, since spending jumps at the price of an arm that is alone. A
 price that is solved without the noise spends too much, because noise makes arms look better than they are whose costs
-look small. After an announced change of costs the prices are solved anew before the next decision: at the old ones a
-cheap arm that becomes dear could use up the budget within a few rounds.
+look small. After an announced change of costs the prices are solved anew before each of the next decisions: at the old
+ones a cheap arm that becomes dear could use up the budget within a few rounds.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ OFTEN: Final = 25  # rounds between two corrections
 LATER: Final = 50
 STEPS: Final = 5  # of a correction
 MANY_STEPS: Final = 200  # after an announcement
+ANNOUNCED: Final = 10  # rounds for which that holds; some of them may offer few arms
 LARGEST_STEP: Final = 0.5
 SMALLEST_STEP: Final = 1e-3
 GROWTH: Final = 1.3  # of a step that goes on
@@ -55,7 +56,7 @@ class ReplayedPrice(NamedTuple):
     held: Ints  # (1,) rounds so far
     price: Floats  # (d,) reward per budget rate; 0 before the first
     step: Floats  # (d,) the size of the next step; negative if the last one lowered the price
-    announced: Ints  # (1,) 1 if costs were announced since the last correction
+    announced: Ints  # (1,) rounds left in which the prices are solved anew, after costs were announced
     used: Floats  # (d,) scratch: spending over the kept rounds
     unit: Floats  # (d,) the budget rate
 
@@ -67,7 +68,7 @@ class ReplayedPrice(NamedTuple):
             "held": (0, LARGEST_INT),
             "price": (0.0, RANGE * LARGEST_ESTIMATE),
             "step": (-LARGEST_STEP, LARGEST_STEP),
-            "announced": (0, 1),
+            "announced": (0, ANNOUNCED),
             "unit": (self.unit, self.unit),
             "rounds": None,
         }
@@ -100,8 +101,8 @@ def keep_round(replayed: ReplayedPrice, x: Floats, means: Floats, drawn: Floats)
             replayed.noise[row, i, k] = drawn[i, k] - means[i, k]
     replayed.held[0] += 1
     held = replayed.held[0]
-    if replayed.announced[0]:
-        replayed.announced[0] = 0
+    if replayed.announced[0] > 0:
+        replayed.announced[0] -= 1
         return MANY_STEPS
     return STEPS if held < EARLY or held % (OFTEN if held < SOON else LATER) == 0 else 0
 
@@ -141,6 +142,13 @@ def solve_price(replayed: ReplayedPrice, round: Round, reward: float, steps: int
 
 
 @kernel
+def show_prices(replayed: ReplayedPrice, prices: Floats) -> None:
+    """Write the prices of a decision."""
+    for j in range(prices.size):
+        prices[j] = replayed.price[j] / replayed.unit[j]
+
+
+@kernel
 def move_price(replayed: ReplayedPrice, round: Round, reward: float) -> None:
     """One step of the prices, which stay within a factor of the mean reward."""
     ledger, count = round.ledger, kept_rounds(replayed)
@@ -166,4 +174,4 @@ def announce_costs(replayed: ReplayedPrice, arm: int, factors: Floats) -> None:
     """
     replayed.noise[:, arm, 1:] = np.clip(replayed.noise[:, arm, 1:] * factors, -LARGEST_DRAW, LARGEST_DRAW)
     replayed.step[:] = LARGEST_STEP
-    replayed.announced[0] = 1
+    replayed.announced[0] = ANNOUNCED
