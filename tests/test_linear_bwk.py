@@ -370,15 +370,3 @@ def test_announcements_of_any_size_leave_a_sound_learner() -> None:
             learner.announce(1, cost_factor=factor)
         _serve(learner, dear=0.5)
         assert ds.Learner.from_bytes(learner.to_bytes()).state_hash() == learner.state_hash()
-
-
-def test_the_average_pull_is_that_of_every_season_and_of_the_log() -> None:
-    learner = LinearBwK().start(ds.Problem(horizon=400, arms=2, budget=200, features=1), seed=3)
-    for _ in range(200):
-        _serve(learner, dear=0.4)
-    bank = learner.state.choice.bank
-    average = bank.costs[0] / bank.overall[0]
-    spent = 200.0 - float(learner.remaining[0])
-    assert average == pytest.approx(spent / 0.5 / bank.overall[0])  # in rounds' budgets
-    learner.renew()
-    assert bank.costs[0] / bank.overall[0] == average

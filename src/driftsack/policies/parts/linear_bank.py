@@ -75,7 +75,6 @@ class LinearBank(NamedTuple):
     mean: Floats  # (m, K) written: estimates at the present context
     sd: Floats  # (m, K) written
     overall: Floats  # (3,) observations, sum of rewards, largest reward
-    costs: Floats  # (d,) sums of costs
     changes: Floats  # (1,) changes counted
     gammas: Floats  # (G,) read-only
     unit: Floats  # (d,) the budget rate; read-only
@@ -100,7 +99,6 @@ class LinearBank(NamedTuple):
             "trust": (0.0, 1.0),
             "changes": (0.0, float(LARGEST_INT)),
             "overall": (0.0, LARGEST_ESTIMATE),
-            "costs": (0.0, LARGEST_ESTIMATE),
             "loss": None,
         }
 
@@ -157,7 +155,6 @@ def new_bank(problem: Problem, size: int, forgetting: float | None) -> LinearBan
         mean=np.zeros((arms, kinds)),
         sd=np.zeros((arms, kinds)),
         overall=np.zeros(3),
-        costs=np.zeros(problem.resources),
         changes=np.zeros(1),
         gammas=frozen(gammas),
         unit=frozen(np.maximum(problem.rate, TINY)),
@@ -277,7 +274,6 @@ def set_outcome(bank: LinearBank, outcome: Outcome) -> None:
     bank.outcome[0] = outcome.reward
     for j in range(outcome.costs.size):
         bank.outcome[1 + j] = min(outcome.costs[j] / bank.unit[j], LARGEST_ESTIMATE)
-        bank.costs[j] = min(bank.costs[j] + bank.outcome[1 + j], LARGEST_ESTIMATE)
     bank.overall[0] += 1.0
     bank.overall[1] += outcome.reward
     if outcome.reward > bank.overall[2]:

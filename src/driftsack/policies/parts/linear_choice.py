@@ -8,8 +8,9 @@ none if that is negative.
 
 *Dear probes.* A choice that differs from that of the estimates without noise is a probe. It is dear if it costs more
 than two rounds' budgets more than that, and more than two average pulls, since where budgets are scarce every pull
-costs many rounds' budgets; with segments four, since each of them needs probes of its own. Dear probes may use up to 1%
-of what the rounds so far were meant to spend.
+costs many rounds' budgets; with segments four, since each of them needs probes of its own. The average is the spending
+of this season over all observations, so that the rule is stricter after a warm start or in a new season, when less is
+left to learn. Dear probes may use up to 1% of what the rounds so far were meant to spend.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ def affordable_probe(choice: LinearChoice, round: Round, arm: int) -> int:
     extra, relative = 0.0, 0.0
     for k in range(1, bank.mean.shape[1]):
         more = bank.mean[arm, k] - (bank.mean[usual, k] if usual != SKIP else 0.0)
-        pull = bank.costs[k - 1] / max(bank.overall[0], 1.0)
+        pull = round.ledger.spent[k - 1] / (bank.unit[k - 1] * max(bank.overall[0], 1.0))
         extra, relative = max(extra, more), max(relative, more / max(pull, 1.0))
     if relative <= choice.dear:
         return arm
