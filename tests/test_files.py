@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.bench import damaged_files
 from driftsack.bench.damaged_files import attack_apart
+from driftsack.bench.damaged_files.victims import started as started_file
 from driftsack.core import file_format
 from driftsack.core.errors import DriftsackError, FileFormatError, FileInUseError, OutOfRangeError, ShapeError
 from driftsack.game.amounts import MOST_UNITS
@@ -83,16 +83,17 @@ def test_no_damaged_or_crafted_file_is_loaded_wrongly() -> None:
 def test_the_attack_finds_missing_checks() -> None:
     code = """
 import driftsack.policies.learner_file as file
-from driftsack.bench import damaged_files
+from driftsack.bench.damaged_files import attacks
 from driftsack.game import desk_arrays
-damaged_files.SPOILERS = damaged_files.SPOILERS[3:5]
-damaged_files.victims = lambda: [damaged_files.NaiveUCB(scale=0.1), damaged_files.AlwaysArm(1)]
+from driftsack.policies import AlwaysArm, NaiveUCB
+attacks.CORRUPTIONS = attacks.CORRUPTIONS[3:5]
+attacks.victims = lambda: [NaiveUCB(scale=0.1), AlwaysArm(1)]
 for module, name in ((file, "check_state"), (desk_arrays, "check_array"), (file, "check_ledgers")):
     check = getattr(module, name)
     setattr(module, name, lambda *_: None)
-    print(len(damaged_files.attack(120).failures))
+    print(len(attacks.attack(120).failures))
     setattr(module, name, check)
-print(len(damaged_files.attack(120).failures))
+print(len(attacks.attack(120).failures))
 """
     *without, complete = (int(count) for count in run_python(code, NUMBA_DISABLE_JIT="1").stdout.split())
     assert min(without) > 0 == complete
@@ -155,7 +156,7 @@ def test_a_crafted_file_is_refused_with_the_reason(tmp_path: Path, change: dict[
 def test_what_a_hundred_thousand_files_found_is_refused(
     tmp_path: Path, policy: ds.policies.Policy, array: str, value: float, words: str
 ) -> None:
-    data = damaged_files.started(policy, np.random.default_rng(0))
+    data = started_file(policy, np.random.default_rng(0))
     content, stored = file_format.decode(data, "learner", LAYOUT, "the original")
     file_format.write(tmp_path / "learner", "learner", LAYOUT, content, stored)
     ds.Learner.load(tmp_path / "learner", read_only=True)

@@ -13,7 +13,7 @@ from driftsack.game.protocol import choose, learn
 from driftsack.game.records import new_outcome, new_terms, open_round
 
 PROBLEM = ds.Problem(horizon=300, arms=3, budget=[90.0, 90.0])
-# The bound of an untried arm is about 0.06, so that the first arm that earns something is pulled for ever.
+# The bound of an untried arm is about 0.06, so that the first arm that earns something is always pulled.
 POLICIES = pytest.mark.parametrize(
     "policy",
     [

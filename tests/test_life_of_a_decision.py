@@ -51,7 +51,7 @@ def test_decisions_of_other_learners_and_other_lives_are_refused(tmp_path: Path)
         restored.tell(before_restore[0], 0.5, [0.1, 0.1])
     restored.tell(own, 0.5, [0.1, 0.1])
     assert restored.state_hash() != hashed
-    with pytest.raises(UnknownDecisionError, match="another life"):  # even with the same round, arm and content
+    with pytest.raises(UnknownDecisionError, match="another incarnation"):  # even with the same round, arm and content
         restored.tell(before_restore[0], 0.5, [0.1, 0.1])
     with pytest.raises(UnknownDecisionError, match="has begun rounds 1 to 2"):
         restored.tell(before_restore[1], 0.5, [0.1, 0.1])

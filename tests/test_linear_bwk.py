@@ -259,7 +259,7 @@ def test_rare_rewards_are_learnt(policy: ds.Policy) -> None:
 
 @pytest.mark.parametrize("policy", [LinearBwK(), DisjointBwK()], ids=lambda policy: type(policy).__name__)
 def test_scarce_budgets_are_no_reason_not_to_explore(policy: ds.Policy) -> None:
-    """A pull costs 5 to 45 rounds' budgets, so few probes are dear. Without contexts the bar is missed."""
+    """A pull costs 5 to 45 rounds' budgets, so few probes are expensive. Without contexts the bar is missed."""
     shares = {}
     for name, one in (("ours", policy), ("blind", ds.Adaptive())):
         found = []
@@ -308,9 +308,9 @@ def test_dear_probes_are_capped() -> None:
     world = ds.ContextualInstance.by_table(
         np.eye(2), [[0.8, 0.82]] * 2, [[[0.01, 0.5]]] * 2, budget=20.0, horizon=2_000, noise="beta"
     )
-    dear = ds.simulate(world, LinearBwK(), trials=4, seed=0).pulls[:, 1].mean()
-    assert dear <= 3
-    assert dear <= ds.simulate(world, LinearBwK(probe_share=1.0), trials=4, seed=0).pulls[:, 1].mean()
+    expensive = ds.simulate(world, LinearBwK(), trials=4, seed=0).pulls[:, 1].mean()
+    assert expensive <= 3
+    assert expensive <= ds.simulate(world, LinearBwK(probe_share=1.0), trials=4, seed=0).pulls[:, 1].mean()
 
 
 def test_what_makes_no_sense_is_refused() -> None:
@@ -333,17 +333,17 @@ def test_what_makes_no_sense_is_refused() -> None:
 
 @pytest.mark.parametrize("policy", [LinearBwK(), SquareCBwK()], ids=lambda policy: type(policy).__name__)
 def test_an_announced_price_moves_the_prices_before_the_next_decision(policy: ds.Policy) -> None:
-    """The best arm becomes 50 times as dear. The planted fault: prices are corrected when they are due, as usual."""
+    """The best arm becomes 50 times as expensive. The planted fault: prices are corrected at the usual times."""
     used = {}
     for announced in (1, 0):
         learner = policy.start(ds.Problem(horizon=4_000, arms=2, budget=200, features=1), seed=3)
         for _ in range(2_110):  # of the next 40 rounds none is one in which prices are due
-            _serve(learner, dear=0.02)
+            _serve(learner, expensive=0.02)
         learner.announce(1, cost_factor=50.0)
         learner.state.choice.price.announced[0] *= announced
         before = float(learner.remaining[0])
         for _ in range(35):
-            decision = _serve(learner, dear=1.0)
+            decision = _serve(learner, expensive=1.0)
             np.testing.assert_allclose(
                 decision.prices, learner.state.choice.price.price / learner.state.choice.bank.unit
             )
@@ -352,11 +352,11 @@ def test_an_announced_price_moves_the_prices_before_the_next_decision(policy: ds
     assert used[0] > 2.0 * used[1]
 
 
-def _serve(learner: ds.Learner, dear: float) -> ds.Decision:
-    """One request: the second arm is better, and costs ``dear``."""
+def _serve(learner: ds.Learner, expensive: float) -> ds.Decision:
+    """One request: the second arm is better, and costs ``expensive``."""
     decision = learner.ask(context=[1.0])
     if not decision.skipped:
-        learner.tell(decision, (0.4, 0.8)[decision.arm], [(0.1, dear)[decision.arm]])
+        learner.tell(decision, (0.4, 0.8)[decision.arm], [(0.1, expensive)[decision.arm]])
     return decision
 
 
@@ -365,8 +365,8 @@ def test_announcements_of_any_size_leave_a_sound_learner() -> None:
     for factor in (1e-6, 1e6):
         learner = LinearBwK().start(ds.Problem(horizon=4_000, arms=2, budget=200, features=1), seed=3)
         for _ in range(50):
-            _serve(learner, dear=0.5)
+            _serve(learner, expensive=0.5)
         for _ in range(60):
             learner.announce(1, cost_factor=factor)
-        _serve(learner, dear=0.5)
+        _serve(learner, expensive=0.5)
         assert ds.Learner.from_bytes(learner.to_bytes()).state_hash() == learner.state_hash()

@@ -197,14 +197,14 @@ def test_a_budget_is_never_overspent(tmp_path: Path) -> None:
             client = openai.OpenAI(base_url=f"{url}/v1", api_key=live.key, max_retries=0)
             answered = 0
 
-            def ask_for_ever() -> None:
+            def ask_again_and_again() -> None:
                 nonlocal answered
                 for _ in range(100):
                     client.chat.completions.create(model="chat", messages=HELLO, max_tokens=100)
                     answered += 1
 
             with pytest.raises(openai.RateLimitError, match="budget"):
-                ask_for_ever()
+                ask_again_and_again()
         assert 0 < answered == len(upstream.seen) <= 40
         assert Decimal(live.call("GET", "/v1/campaigns/chat/budgets")[1]["budgets"][0]["remaining"]) >= 0
 

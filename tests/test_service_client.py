@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from driftsack.client import AsyncClient, Client, ServiceError, ServiceUnavailableError
+from driftsack.client.transport import Transport
 from driftsack.core.errors import SettingError
 from tests.live_service import Live, serving
 
@@ -61,10 +62,10 @@ def test_async(tmp_path: Path) -> None:
 
 def losing_answers(times: int) -> Callable[..., Any]:
     """A way to send requests whose first answers are lost after the service has acted."""
-    send = Client._send
+    send = Transport._send
     left = [times]
 
-    def lossy(self: Client, path: str, data: bytes, once: str) -> Any:
+    def lossy(self: Transport, path: str, data: bytes, once: str) -> Any:
         answer = send(self, path, data, once)
         if left[0]:
             left[0] -= 1
@@ -78,7 +79,7 @@ def test_a_lost_answer_is_no_second_decision(tmp_path: Path, monkeypatch: pytest
     with serving(str(tmp_path / "s.db")) as live:
         live.open()
         client = client_of(live, patience=5.0)
-        monkeypatch.setattr(Client, "_send", losing_answers(2))
+        monkeypatch.setattr(Transport, "_send", losing_answers(2))
         decision = decide(client)
         assert budget(live)["reserved"] == "0.1"
         client.cancel(decision)
@@ -91,7 +92,7 @@ def test_a_client_that_repeats_without_its_key_is_caught(tmp_path: Path, monkeyp
         live.open()
         client = client_of(live, patience=5.0)
         lossy, count = losing_answers(2), iter(range(100))
-        monkeypatch.setattr(Client, "_send", lambda self, path, data, _: lossy(self, path, data, f"k{next(count)}"))
+        monkeypatch.setattr(Transport, "_send", lambda self, path, data, _: lossy(self, path, data, f"k{next(count)}"))
         decide(client)
         assert budget(live)["reserved"] != "0.1"
         client.close()
@@ -118,7 +119,7 @@ def test_offline(tmp_path: Path) -> None:
         stock.tell(held, 1.0, {"usd": "0.05"})
     with serving(str(tmp_path / "s.db")) as again:
         port = again.url.rpartition(":")[2]
-        stock._parts = stock._parts._replace(netloc=f"127.0.0.1:{port}")
+        stock._transport._parts = stock._transport._parts._replace(netloc=f"127.0.0.1:{port}")
         for client in (stock, closed, open_):
             client.close()
         here = Live(again.app, again.url, live.key)

@@ -239,7 +239,7 @@ class TestSQLite:
 
     def test_another_file_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "s.db").write_bytes(b"not a database at all" * 100)
-        with pytest.raises(StoreError, match="no store of driftsack"):
+        with pytest.raises(StoreError, match="not a driftsack store"):
             SQLiteStore(tmp_path / "s.db")
 
 

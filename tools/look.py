@@ -1,4 +1,4 @@
-"""Look at every page of the built site in a browser, at the width of a desktop and of a telephone.
+"""Look at every page of the built site in a browser, at the width of a desktop and of a phone.
 
 ``python tools/look.py SITE SHOTS`` saves a screenshot of each page and lists what does not fit: a page or a table that
 is wider than its column, a picture that is not found, an error of a script, anything fetched from elsewhere.

@@ -1,4 +1,4 @@
-"""Tables that fit a telephone: every cell is labelled with the title of its column, so that CSS can stack the cells."""
+"""Tables that fit a phone: every cell is labelled with the title of its column, so that CSS can stack the cells."""
 
 from __future__ import annotations
 

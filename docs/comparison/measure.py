@@ -1,6 +1,6 @@
 """Measure every router on the same streams of requests and print the tables of docs/comparison.md.
 
-It needs the rivals, which are no dependencies of this project: in an environment of its own,
+It needs the other libraries, which are not dependencies of this project. In a separate environment, run
 ``pip install . river mabwiser vowpalwabbit paretobandit``, then ``python docs/comparison/measure.py [STREAMS]``.
 """
 

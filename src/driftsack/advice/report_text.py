@@ -121,7 +121,7 @@ def context_text(advice: Advice) -> str:
         )
     share = f", {percent(worth.gain / worth.without)}" if worth.without > 0 else ""
     finding = (
-        f"are worth about {amount(worth.gain)}{share} {interval}: so much more a plan earned that sees them, on rows "
+        f"are worth about {amount(worth.gain)}{share} {interval}: a plan that sees them earned this much more, on rows "
         "of the log that it was not made from"
     )
     if not found.pays:

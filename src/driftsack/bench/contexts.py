@@ -87,7 +87,7 @@ def context_rows(quick: bool, seed: int, progress: Progress) -> list[Row]:
 
 
 def exponent_rows(size: Size, first: int, progress: Progress) -> list[Row]:
-    """The fitted exponent of the regret on worlds that stand still."""
+    """The fitted exponent of the regret on stationary worlds."""
     horizons = np.geomspace(10_000, size.longest, size.horizons).round().astype(int).tolist()
     count = max(size.worlds // 4, 3)
     found = {}
@@ -238,7 +238,7 @@ def useless_rows(size: Size, first: int, progress: Progress) -> list[Row]:
 
 
 def _means(world: ContextualInstance) -> tuple[Floats, Floats]:
-    """(1, N, m) and (1, N, d, m) the means at every context of a world that stands still."""
+    """(1, N, m) and (1, N, d, m) the means at every context of a stationary world."""
     contexts = np.arange(len(world.contexts))
     rewards, costs = world.means_at(np.zeros_like(contexts), contexts)
     return rewards[None], costs[None]

@@ -79,12 +79,12 @@ def ridge_rows(quick: bool, progress: Progress) -> list[RidgeRow]:
         if gamma == 1.0:
             rows.append(RidgeRow(f"{title}: relative error of variances", error, 1e-6, False))
         how = " in all directions" if plain else ""
-        rows.append(RidgeRow(f"{title}{how}: looks at which it is not sound", bad, 0.0, plain))
+        rows.append(RidgeRow(f"{title}{how}: checks at which the covariance is invalid", bad, 0.0, plain))
     return rows
 
 
 def after_rounds(gamma: float, plain: bool, rounds: int) -> tuple[float, float]:
-    """The error of variances after all rounds, and the share of looks at a covariance that is not sound."""
+    """The error of variances after all rounds, and the share of checks at which the covariance is invalid."""
     covariance, precision, rng = np.eye(SIZE), np.eye(SIZE), generator(0)
     bad = 0
     for _ in range(LOOKS):

@@ -43,9 +43,7 @@ def league(
     per_family: Annotated[
         int | None, typer.Option(min=1, help="Worlds of each family, with --held-out only; 4 by default.")
     ] = None,
-    delay: Annotated[
-        int, typer.Option(min=0, help="Rounds by which policies are told of outcomes late, with --held-out only.")
-    ] = 0,
+    delay: Annotated[int, typer.Option(min=0, help="Delay of the outcomes, in rounds, with --held-out only.")] = 0,
     arms: Annotated[int | None, typer.Option(min=1, help="Arms of every world, with --held-out only.")] = None,
     resources: Annotated[
         int | None, typer.Option(min=1, help="Resources of every world, with --held-out only.")
@@ -54,7 +52,7 @@ def league(
         float,
         typer.Option(
             min=1.0,
-            help="How many times too large the maxima are that policies are told, with --held-out only; outcomes stay.",
+            help="Factor by which reward_max and cost_max exceed the true maxima, with --held-out only.",
         ),
     ] = 1.0,
     out: Annotated[Path, typer.Option(help="Folder for the tables, the heat map and the trials.")] = Path("out/league"),

@@ -48,7 +48,7 @@ def serve(
         float | None, typer.Option(min=0, help="Requests a second that each key may send; 0 for no limit.")
     ] = None,
     proxies: Annotated[
-        str | None, typer.Option(help="Addresses whose X-Forwarded-* headers are believed, with commas.")
+        str | None, typer.Option(help="Comma-separated proxies whose X-Forwarded-* headers are trusted.")
     ] = None,
 ) -> None:
     """Serve decisions over HTTP: durable, shared by all workers, with budgets that are never overspent.

@@ -2,7 +2,7 @@ r"""``Encoder``: the features of a request as a vector of numbers.
 
 A request is a mapping such as ``{"kind": "code", "tokens": 812}``. The encoder is declared once and saved with the
 learner. It puts numbers first, then one-hot categories, then embeddings. A category has a slot for each known value and
-``spare`` slots into which unknown values are hashed, so that a value that nobody thought of is still a request.
+``spare`` slots into which unknown values are hashed, so that a request with an unknown value can still be encoded.
 
 An embedding of D numbers may be projected to k of them, :math:`y = S e / \sqrt k` with random signs S, which keeps
 scalar products in expectation (Achlioptas 2003). It costs D k multiplications a request, about 5 µs for 384 to 32, and

@@ -1,8 +1,8 @@
 """The file format of saved objects: an ``.npz`` file of arrays with a JSON header.
 
 A file is not trusted. Members are stored without compression and each must be exactly as long as its header says, so no
-more memory is allocated than the file is long. The digest in the header notices accidents, not intent: whoever reads
-the content must also check that it is possible.
+more memory is allocated than the file is long. The digest in the header detects accidental damage, not
+tampering, so the reader of the content must also check that it is valid.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def write(
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise unless ``path`` can be a file: it is no folder, and its own folder exists."""
+    """Raise unless ``path`` can be a file: it is not a folder, and its parent folder exists."""
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
         problem = "is a folder" if target.is_dir() else f"cannot be written: the folder {target.parent} does not exist"

@@ -91,7 +91,7 @@ def checked_outcome(
     if (uses < 0.0).any():
         j = int(np.argmin(uses))
         raise OutOfRangeError(
-            f"costs must be 0 or more, got {float(uses[j])!r} for {problem.resource_names[j]!r}; a refund is no cost: "
-            "tell the net cost, or add to the budget with grant."
+            f"costs must be 0 or more, got {float(uses[j])!r} for {problem.resource_names[j]!r}; a refund is not a "
+            "cost: tell the net cost, or add to the budget with grant."
         )
     return gain, uses

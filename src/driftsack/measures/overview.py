@@ -132,7 +132,7 @@ def _bounds(instance: Instance, measured: Variation, optimum: float) -> dict[str
     upper = theory.regret_bound(horizon, arms, resources, rate, local, wide, prices)
     unit_optimum = optimum / instance.problem.reward_max
     rates = theory.regret_lower_bounds(horizon, arms, rate, local, wide, prices)._asdict()
-    lower = {name: min(value, unit_optimum) for name, value in rates.items()}  # nobody can lose more
+    lower = {name: min(value, unit_optimum) for name, value in rates.items()}  # no policy can lose more
     refined = theory.refined_regret_bound(horizon, arms, resources, rate * horizon, unit_optimum, local, wide, prices)
     sums = theory.concentration_bounds(horizon, arms, resources, _windows(instance, measured), local)
     stop = theory.stopping_time_bound(horizon, arms, resources, rate, measured.v2)

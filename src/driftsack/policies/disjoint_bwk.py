@@ -23,7 +23,7 @@ from driftsack.policies.linear_bwk import LinearBwK
 from driftsack.policies.parts.linear_choice import LinearChoice, choose_at, learn_at, new_choice
 from driftsack.policies.parts.segments import Segments, segment_of, segments_of
 
-DEAR: Final = 4.0  # rounds' budgets that a probe may cost without counting as dear
+EXPENSIVE: Final = 4.0  # rounds' budgets that a probe may cost without counting as expensive
 
 
 class State(NamedTuple):
@@ -83,5 +83,5 @@ class DisjointBwK(LinearBwK):
         self.check_features(problem)
         segments = segments_of(problem, self.feature)
         size = segments.slots + 1
-        choice = new_choice(problem, size, self.exploration, self.probe_share, self.forgetting, DEAR)
+        choice = new_choice(problem, size, self.exploration, self.probe_share, self.forgetting, EXPENSIVE)
         return State(segments, np.zeros(size), choice)

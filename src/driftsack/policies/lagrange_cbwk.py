@@ -9,7 +9,7 @@ The primal is SquareCB: with estimates :math:`\hat r, \hat c` of a regression an
 also after a skip, which lowers prices; the overshoot is not clipped. The step is not from their paper.
 
 A regression is any object with ``partial_fit(X, y)`` and ``predict(X)``, as scikit-learn has them, or with
-``learn_one(x, y)`` and ``predict_one(x)``, as river has them. ``simulate`` accepts this policy; it is no part of the
+``learn_one(x, y)`` and ``predict_one(x)``, as river has them. ``simulate`` accepts this policy; it is not part of the
 compiled library, has no file and costs what the regressions cost: a fit of 1 + d and m (1 + d) predictions a round.
 """
 

@@ -130,7 +130,7 @@ class Learner:
         self._kept: bytes | None = None  # the learner as it was before a change of several steps
         desk = self._engine.desk
         self._price_unit: Floats = desk.scale[0] / desk.cost_unit  # what a normalised price of 1 is
-        self._issued: dict[int, Decision] = {}  # pending decisions, by round, as far as they were made in this life
+        self._issued: dict[int, Decision] = {}  # pending decisions of this epoch, by round
         self._begin_life()
         self._find_slots()
 
@@ -280,7 +280,7 @@ class Learner:
                 self._kept = None
 
     def _restore(self, data: bytes) -> None:
-        """Become the learner that was saved in this life."""
+        """Become the learner that was saved, and keep the epoch, since its decisions stay valid."""
         epoch = int(self._engine.desk.epoch[0])
         snapshot = learner_file.decode(data, "the learner before the change")
         self.problem, self._engine, self._clock = snapshot.problem, snapshot.engine, snapshot.clock
@@ -565,7 +565,7 @@ class Learner:
         same = rows.size and settled.kind[rows[0]] == kind
         if same and decision.source != self._source_of(int(settled.epoch[rows[0]])):
             raise UnknownDecisionError(
-                f"round {decision.round} was a decision of another life of this learner, got one with id "
+                f"round {decision.round} was decided by another incarnation of this learner, got one with id "
                 f"{decision.id}; tell the learner that was asked."
             )
         if not (same and np.array_equal(settled.outcome[rows[0]], [reward, *costs])):
@@ -617,7 +617,7 @@ class Learner:
         own = not pending.size or decisions.source == self._source_of(int(epochs[0]))
         if not (same and own and len(set(pending.tolist())) == pending.size):
             raise UnknownDecisionError(
-                "every decision must be one of this learner, in this life, once, got others; nothing was told."
+                "each decision must have been made by this learner and occur only once, got others; nothing was told."
             )
 
     def cancel(self, decision: Decision, costs: Costs | None = None) -> None:

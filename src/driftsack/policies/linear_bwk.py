@@ -7,7 +7,7 @@ without forgetting, weighted by how well they predict, needs no known amount of 
 have spent what is left (:mod:`driftsack.policies.parts.replayed_price`).
 
 The setting is that of Agrawal and Devanur (2016), whose algorithm has regret :math:`\tilde O(n \sqrt T)` if nothing
-changes. *Guarantee*: none is proved for this policy; docs/policies.md has what was measured. A round costs
+changes. *Guarantee*: none is proved for this policy; docs/contexts.md has what was measured. A round costs
 :math:`O(m n^2)`, memory :math:`O(m n^2)`.
 
 Late feedback is learnt at the context of its own round.
@@ -62,7 +62,7 @@ class LinearBwK(ContextualPolicy):
         exploration: Factor z on the standard deviations in Thompson sampling.
         forgetting: None for models that forget and models that do not, weighted by how well they predict. A number is
             the factor by which a single model forgets with each observation of an arm; 1 forgets nothing.
-        probe_share: The share of the spending so far that may go into probes of dear arms.
+        probe_share: The share of the spending so far that may go into probes of expensive arms.
 
     >>> import numpy as np
     >>> import driftsack as ds

@@ -144,7 +144,7 @@ class Campaign:
             [whole_units(most, k, up=True) for most, k in zip(column, self.exponents, strict=True)]
             for column in problem.cost_max_by_arm.T.tolist()
         ]
-        self.dearest = [max(row) for row in zip(*self.worst, strict=True)]
+        self.largest_worst = [max(row) for row in zip(*self.worst, strict=True)]
 
     @property
     def problem(self) -> Problem:

@@ -106,7 +106,7 @@ class Keeper:
         """Take over the campaigns that have no owner, and begin to commit."""
         for row in await self.in_thread(self.store.campaigns):
             await self._take_over(row)
-        for work in (self._commit_for_ever, self._expire_for_ever, self._extend_for_ever):
+        for work in (self._commit_loop, self._expiry_loop, self._lease_renewal_loop):
             self.spawn(work())
 
     async def stop(self) -> None:
@@ -306,7 +306,7 @@ class Keeper:
 
     # Commits
 
-    async def _commit_for_ever(self) -> None:
+    async def _commit_loop(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await self._dirty.wait()
@@ -373,11 +373,11 @@ class Keeper:
         del self.owned[owned.name]
         owned.fail(f"the campaign {owned.name} could not be written; try again in a moment.")
         self._recovering.add(owned.name)
-        self.spawn(self._recover_for_ever(owned.name, fenced=isinstance(error, FencedError)))
+        self.spawn(self._recovery_loop(owned.name, fenced=isinstance(error, FencedError)))
 
     # Ownership
 
-    async def _recover_for_ever(self, name: str, fenced: bool = False) -> None:
+    async def _recovery_loop(self, name: str, fenced: bool = False) -> None:
         """Rebuild a campaign as soon as the store answers, unless another owner has it."""
         wait = LONGEST_WAIT / 2 if fenced else 0.05
         while True:
@@ -417,8 +417,8 @@ class Keeper:
         self.foreign[row.name] = row.owner_url
         await self._claim(row.name)
 
-    async def _extend_for_ever(self) -> None:
-        """Go on owning what is owned, and take over what is not."""
+    async def _lease_renewal_loop(self) -> None:
+        """Renew the leases of owned campaigns and take over campaigns without an owner."""
         while True:
             await asyncio.sleep(self.owner.lease / 5)
             try:
@@ -433,7 +433,7 @@ class Keeper:
             except (StoreError, OSError) as error:
                 log.warning("ownership could not be extended: %s", error)
 
-    async def _expire_for_ever(self) -> None:
+    async def _expiry_loop(self) -> None:
         """Let leases and seasons end also when no request comes."""
         while True:
             await asyncio.sleep(CHECK_DUE)

@@ -47,7 +47,7 @@ def _caps(campaign: Campaign, given: dict[str, Any]) -> list[float | None]:
 def _any_fits(campaign: Campaign, offered: list[int] | None, caps: list[float | None] | None) -> bool:
     """Whether the budgets cover the worst case of some arm that is offered; usually they cover all."""
     retired = campaign.book.retired
-    if offered is None and len(retired) < len(campaign.worst) and campaign.covers(campaign.dearest):
+    if offered is None and len(retired) < len(campaign.worst) and campaign.covers(campaign.largest_worst):
         return True
     arms = range(len(campaign.worst)) if offered is None else offered
     return any(arm not in retired and campaign.fits(arm, caps) for arm in arms)

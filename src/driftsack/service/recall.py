@@ -1,6 +1,6 @@
 """Recall: what became of a decision that is no longer in memory, from the journal.
 
-Decisions are numbered in the order of their events, so the journal is searched by halves for the event that made the
+Decisions are numbered in the order of their events, so a binary search in the journal finds the event that made the
 decision. What became of it follows soon after.
 """
 
@@ -14,7 +14,7 @@ from driftsack.service.book import Record
 from driftsack.service.store.interface import Store
 
 NEAR: Final = 2000
-"""Events that are read rather than halved."""
+"""The number of events below which the journal is scanned instead of bisected."""
 
 
 def recall(store: Store, name: str, number: int, last: int) -> Record | None:

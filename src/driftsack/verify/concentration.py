@@ -150,7 +150,7 @@ def realised_sums(effort: Effort, case: Case) -> Finding:
 
 
 def dear_arms(horizon: int, v2: float) -> Instance:
-    """Two arms that cost 1 and 0.95 at the rate 1/2; the cheaper one becomes dearer by ``v2`` halfway."""
+    """Two arms that cost 1 and 0.95 at the rate 1/2; the cheaper one becomes more expensive by ``v2`` halfway."""
     costs = [[[1.0, 0.95]], [[1.0, 0.95 + v2]]]
     return Instance.piecewise([[0.9, 0.8]] * 2, costs, [horizon // 2, horizon - horizon // 2], 0.5 * horizon)
 

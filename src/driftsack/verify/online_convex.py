@@ -3,7 +3,7 @@ r"""Statements on online convex optimisation (section 4): Proposition 2, Theorem
 Proposition 2 (:math:`0 \le \mathrm{OPT}' - \mathrm{OPT} \le \bar q W`) is checked on random instances and on the
 example of the paper, exactly up to the certificates of the solvers. Theorem 3 (Reg1 at most
 :math:`O(\sqrt T) + \bar q W`, Reg2 at most :math:`O(d \sqrt T)`) is checked by the exponents of T and of d. It states
-both for the same algorithm, and so do its checks: whoever stays at 0 violates nothing but has linear regret.
+both for the same algorithm, and so do its checks: an algorithm that stays at 0 violates nothing but has linear regret.
 """
 
 from __future__ import annotations

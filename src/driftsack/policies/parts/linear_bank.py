@@ -13,7 +13,7 @@ outcomes, and the first regression plus a fast level of its errors. So a context
 so the errors of one observation lower the log-weight of a member by at most 3 relative to the best one, and a single
 outlier is not decisive. The weights are normalised, and then the share :math:`\min(0.01, 1/n)` of all weight is spread
 evenly, with n the observations since the last change (fixed share with a falling rate, cf. Herbster and Warmuth 1998):
-a constant share would keep members that forget in the mixture for good, whose noise costs reward in every round.
+with a constant share, members that forget would stay in the mixture, and their noise would cost reward in every round.
 :math:`\sigma^2` is the variance of the arm's errors, which starts from a prior of four observations of half the largest
 reward so far, or of half of 1 + the first cost; a larger reward raises the prior of every arm. If the members that
 never forget fall below 0.05, a change is counted, the last regression is copied into the first one and the recent mean
@@ -283,7 +283,7 @@ def set_outcome(bank: LinearBank, outcome: Outcome) -> None:
 
 @kernel
 def raise_noise(bank: LinearBank, largest: float) -> None:
-    """Give every arm the noise of a prior with a larger reward, about as if it had been known: none is 0 for good."""
+    """Give every arm the noise of a prior with a larger reward, so that no noise stays 0."""
     more = prior_noise(largest) - prior_noise(bank.overall[2])
     for i in range(bank.pulls.size):
         if bank.pulls[i] > 0.0:

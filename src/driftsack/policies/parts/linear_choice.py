@@ -1,4 +1,4 @@
-r"""Thompson sampling on a bank of linear models at replayed prices: arms are revisited, and dear probes are capped.
+r"""Thompson sampling on a bank of linear models at replayed prices, with revisits and a cap on expensive probes.
 
 *Draws.* :math:`\tilde y_{ik} \sim \mathcal N(\hat y_{ik}, (z\, \mathrm{sd}_{ik})^2)`; with probability
 :math:`1 - v_i e^{-h \tau_i}` for an arm that was not chosen for :math:`\tau_i` rounds and may have changed, with
@@ -6,11 +6,11 @@ the standard deviation of a single outcome. The hazard :math:`h = (1 + \text{cha
 :class:`~driftsack.Adaptive`. The arm with the largest :math:`\tilde y_{i0} - q^\top \tilde y_{i,1..d}` is chosen, or
 none if that is negative.
 
-*Dear probes.* A choice that differs from that of the estimates without noise is a probe. It is dear if it costs more
-than two rounds' budgets more than that, and more than two average pulls, since where budgets are scarce every pull
-costs many rounds' budgets; with segments four, since each of them needs probes of its own. The average is the spending
-of this season over all observations, so that the rule is stricter after a warm start or in a new season, when less is
-left to learn. Dear probes may use up to 1% of what the rounds so far were meant to spend.
+*Expensive probes.* A choice that differs from that of the estimates without noise is a probe. It is expensive if it
+costs more than two rounds' budgets more than that, and more than two average pulls, since where budgets are scarce
+every pull costs many rounds' budgets; with segments four, since each of them needs probes of its own. The average is
+the spending of this season over all observations, so that the rule is stricter after a warm start or in a new season,
+when less is left to learn. Expensive probes may use up to 1% of what the rounds so far were meant to spend.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from driftsack.policies.parts.replayed_price import (
 from driftsack.policies.parts.run_length import PRIOR_ROUNDS
 from driftsack.policies.parts.two_speed import best_response
 
-DEAR: Final = 2.0  # rounds' budgets, or average pulls where these cost more
+EXPENSIVE: Final = 2.0  # rounds' budgets, or average pulls where these cost more
 PATIENCE: Final = 100  # rounds after which an arm without an outcome is tried again
 
 
@@ -59,10 +59,10 @@ class LinearChoice(NamedTuple):
     bank: LinearBank
     price: ReplayedPrice
     drawn: Floats  # (m, 1 + d)
-    probes: Floats  # (1,) what dear probes have cost, in rounds' budgets
+    probes: Floats  # (1,) what expensive probes have cost, in rounds' budgets
     exploration: float  # z
     probe_share: float
-    dear: float  # rounds' budgets, or average pulls
+    expensive: float  # rounds' budgets, or average pulls
 
     def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
         """What the fields may hold after some rounds."""
@@ -75,7 +75,7 @@ def new_choice(
     exploration: float,
     probe_share: float,
     forgetting: float | None,
-    dear: float = DEAR,
+    expensive: float = EXPENSIVE,
 ) -> LinearChoice:
     """No observations; ``size`` is the number of numbers that a context becomes."""
     bank = new_bank(problem, size, forgetting)
@@ -86,7 +86,7 @@ def new_choice(
         probes=np.zeros(1),
         exploration=exploration,
         probe_share=probe_share,
-        dear=dear,
+        expensive=expensive,
     )
 
 
@@ -143,7 +143,7 @@ def draw_outcomes(choice: LinearChoice, round: Round, rng: Generator) -> None:
 
 @kernel
 def affordable_probe(choice: LinearChoice, round: Round, arm: int) -> int:
-    """The arm that was drawn, or the best by estimates without noise if that would be a dear probe too many."""
+    """The arm that was drawn, or the best by estimates without noise if that would be an expensive probe too many."""
     bank = choice.bank
     usual = best_response(bank.mean, choice.price.price, round)
     if arm in (usual, SKIP):
@@ -153,7 +153,7 @@ def affordable_probe(choice: LinearChoice, round: Round, arm: int) -> int:
         more = bank.mean[arm, k] - (bank.mean[usual, k] if usual != SKIP else 0.0)
         pull = round.ledger.spent[k - 1] / (bank.unit[k - 1] * max(bank.overall[0], 1.0))
         extra, relative = max(extra, more), max(relative, more / max(pull, 1.0))
-    if relative <= choice.dear:
+    if relative <= choice.expensive:
         return arm
     if choice.probes[0] + extra > choice.probe_share * round.t:
         return usual

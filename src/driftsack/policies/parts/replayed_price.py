@@ -10,7 +10,7 @@ where the spending is what the policy would spend on those rounds at the prices 
 while the price moves on and halves when it turns back, since spending jumps at the price of an arm that is alone. A
 price that is solved without the noise spends too much, because noise makes arms look better than they are whose costs
 look small. After an announced change of costs the prices are solved anew before each of the next decisions: at the old
-ones a cheap arm that becomes dear could use up the budget within a few rounds.
+ones a cheap arm that becomes expensive could use up the budget within a few rounds.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ ACTS: Final = {
         (
             "From now on the campaign decides: new requests get decisions, and spend from the budgets.",
             "It begins with what it learnt by watching, the whole budgets and the whole horizon.",
-            "It cannot watch again. Workers that still say what their own rule did are refused.",
+            "It cannot watch again. Further observations of your own rule are refused.",
         ),
     ),
     "close": Act(
@@ -107,7 +107,7 @@ ACTS: Final = {
         "",
         lambda _: ms.Patch(state="closed"),
         (
-            "No more decisions are made, for ever: a closed campaign cannot be opened again.",
+            "No more decisions are made. A closed campaign cannot be reopened.",
             "Decisions that wait for an outcome ({pending}) can still be told until their leases end.",
         ),
         danger=True,

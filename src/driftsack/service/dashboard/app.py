@@ -61,7 +61,7 @@ class Dashboard:
             answer = refused(visit, refusal)
         except Exception:
             log.exception("a page failed")
-            answer = refused(visit, Refusal("internal", "the page could not be made; what happened is in the log."))
+            answer = refused(visit, Refusal("internal", "the page could not be rendered; see the log of the service."))
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.all_headers()})
         await send({"type": "http.response.body", "body": b"" if visit.method == "HEAD" else answer.body})
 

@@ -232,7 +232,7 @@ class Pages:
 
 def _act(name: str) -> Act:
     if name not in ACTS:
-        raise Refusal("not-found", f"there is nothing called {name[:40]!r} to do.")
+        raise Refusal("not-found", f"there is no action called {name[:40]!r}.")
     return ACTS[name]
 
 

@@ -64,7 +64,7 @@ class Sessions:
         """
         principal = self._keyring.principal({b"authorization": b"Bearer " + key.strip().encode("latin-1", "replace")})
         if "read" not in principal.allows:
-            raise Refusal("forbidden", "this key may decide, but not look; use one with the scope 'read'.")
+            raise Refusal("forbidden", "this key does not allow reading; use one with the scope 'read'.")
         ends, nonce = int(time.time()) + HOURS * 3600, secrets.token_hex(16)
         said = f"{principal.prefix}.{ends}.{nonce}"
         return self._header(f"{said}.{self._sign(said)}", HOURS * 3600, secure)

@@ -76,7 +76,7 @@ def refused(error: Exception) -> Answer:
     """The problem document of a request that was not carried out, or that failed."""
     if not isinstance(error, Refusal):
         log.error("a request failed", exc_info=error)
-        return refused(Refusal("internal", "the service failed; what happened is in its log."))
+        return refused(Refusal("internal", "internal error; see the log of the service."))
     answer = answered(error.status, PROBLEM, _encode(problem_of(error)))
     if error.retry_after is not None:
         answer.headers.append((b"retry-after", b"%d" % error.retry_after))
@@ -94,7 +94,7 @@ class Pages(Protocol):
         """Whether a path belongs to the pages."""
 
     def close(self) -> None:
-        """End what would go on for ever."""
+        """Close all open event streams."""
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request."""

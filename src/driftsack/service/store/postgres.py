@@ -243,7 +243,7 @@ def _append(connection: psycopg.Connection[Any], segment: Segment) -> None:
     }
     row = connection.execute(APPEND, values).fetchone()
     if row is None or row[0] != 1:
-        raise base.FencedError("the journal has another owner, or has gone on meanwhile.")
+        raise base.FencedError("another process owns the journal or has appended to it.")
 
 
 def _campaign(row: Sequence[Any]) -> CampaignRow:

@@ -56,7 +56,7 @@ class SQLiteStore(Store):
             self._prepare(read_only)
         except sqlite3.DatabaseError as error:
             self._connection.close()
-            raise base.StoreError(f"{self.path} is no store of driftsack: {error}.") from error
+            raise base.StoreError(f"{self.path} is not a driftsack store: {error}.") from error
         except base.StoreError:
             self._connection.close()
             raise
@@ -207,7 +207,7 @@ def _translated(error: sqlite3.Error) -> base.StoreError:
     """The error of the interface that an error of the database stands for."""
     if isinstance(error, sqlite3.IntegrityError):
         if "fenced" in str(error):
-            return base.FencedError("the journal has another owner, or has gone on meanwhile.")
+            return base.FencedError("another process owns the journal or has appended to it.")
         if "CHECK" in str(error):
             return base.OverspentError("the database refused a commit that would overspend a budget.")
         return base.NameTakenError(f"the name is taken: {error}.")

@@ -99,7 +99,7 @@ def faults_table(kills: int, folder: Path, progress: Callable[[str], None]) -> T
     Returns:
         The table.
     """
-    title, command = "The service while things break.", f"driftsack bench {kills} --faults"
+    title, command = "Fault injection in the service.", f"driftsack bench {kills} --faults"
     return _tried(title, command, lambda: run_faults(kills, folder, progress))
 
 

@@ -1,0 +1,109 @@
+"""Requests that are repeated with the same idempotency key until they are answered, on connections that are kept."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import secrets
+import threading
+import time
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any, Final
+
+from driftsack.client.messages import ServiceError, ServiceUnavailableError
+from driftsack.core.errors import SettingError
+
+FIRST_WAIT: Final = 0.05  # seconds before the second attempt
+LONGEST_WAIT: Final = 2.0
+TRY_AGAIN: Final = (429, 502, 503, 504)
+
+
+class Transport:
+    """Sends requests about one campaign. It may be shared by threads.
+
+    Args:
+        url: Where the service is.
+        key: The API key.
+        campaign: The campaign.
+        patience: Seconds for which a request is repeated.
+        timeout: Seconds in which one attempt must be answered.
+    """
+
+    def __init__(self, url: str, key: str, campaign: str, patience: float, timeout: float) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise SettingError(f"url must be such as 'http://localhost:8787', got {url!r:.80}.")
+        self._parts, self._key, self._patience, self._timeout = parts, key, patience, timeout
+        self._base = f"{parts.path.rstrip('/')}/v1/campaigns/{urllib.parse.quote(campaign, safe='')}"
+        self._idle: list[http.client.HTTPConnection] = []
+        self._lock = threading.Lock()
+
+    def post(self, path: str, body: Mapping[str, Any], patience: float | None = None) -> Any:
+        """Send a request until it is answered, or the patience ends.
+
+        Args:
+            path: The path, below that of the campaign.
+            body: The message.
+            patience: Seconds for which it is repeated; None for the usual ones.
+
+        Returns:
+            The answer.
+
+        Raises:
+            ServiceUnavailableError: The service could not be reached in time.
+            ServiceError: The service refused the request.
+        """
+        once, wait = secrets.token_hex(16), FIRST_WAIT
+        data = json.dumps(body).encode()
+        end = time.monotonic() + (self._patience if patience is None else patience)
+        while True:
+            try:
+                status, answer = self._send(path, data, once)
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                self.disconnect()
+                status, answer = 503, {"type": "urn:driftsack:unavailable", "detail": f"no answer: {error}"}
+            if status < 300:  # noqa: PLR2004
+                return answer
+            kind, detail = str(answer.get("type", "")).rpartition(":")[2], str(answer.get("detail", ""))
+            if status not in TRY_AGAIN:
+                raise ServiceError(status, kind, detail)
+            if time.monotonic() + wait > end:
+                raise ServiceUnavailableError(status, kind, detail)
+            time.sleep(wait * (0.5 + random.random()))  # noqa: S311  (clients should not come back all at once)
+            wait = min(2 * wait, LONGEST_WAIT)
+
+    def _send(self, path: str, data: bytes, once: str) -> tuple[int, Any]:
+        """One attempt, on a connection that no other thread uses meanwhile."""
+        connection = self._connection()
+        headers = {
+            "Authorization": f"Bearer {self._key}",
+            "Content-Type": "application/json",
+            "Idempotency-Key": once,
+        }
+        try:
+            connection.request("POST", self._base + path, data, headers)
+            response = connection.getresponse()
+            found = response.status, json.loads(response.read())
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            self._idle.append(connection)
+        return found
+
+    def _connection(self) -> http.client.HTTPConnection:
+        """An idle connection, or a new one."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
+        return kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
+
+    def disconnect(self) -> None:
+        """Close the connections; decisions stay as they are, and the next call connects again."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
