@@ -24,6 +24,7 @@ from driftsack.cli.console import (
     refuse_needless,
     results,
     single_line,
+    status_line,
     text_column,
 )
 from driftsack.cli.extras import service_extra
@@ -159,12 +160,12 @@ def compare_contextual(worlds: bool, quick: bool, seed: int, markdown: Path | No
     from driftsack.bench.tables import BenchTables, machine  # noqa: PLC0415
 
     _check_folder(markdown)
-    with plain_errors(), messages.status("starting") as status:
+    with plain_errors(), status_line("starting") as show:
         if worlds:
             from driftsack.bench.contexts import context_rows as measure  # noqa: PLC0415
         else:
             from driftsack.bench.routing import routing_rows as measure  # noqa: PLC0415
-        rows = measure(quick, seed, status.update)
+        rows = measure(quick, seed, show)
     title = "Policies with contexts" if worlds else "Routing"
     table = BenchTables(
         {title: rows}, machine(), f"driftsack bench --{'contexts' if worlds else 'routing'} --seed {seed}"
@@ -194,13 +195,13 @@ def try_service(kills: int | None, events: int | None, quick: bool, markdown: Pa
     with plain_errors(), service_extra(), TemporaryDirectory(dir=Path.cwd(), prefix="driftsack-bench-") as folder:
         from driftsack.service.trials import tables  # noqa: PLC0415  (an optional package)
 
-        with messages.status("starting") as status:
+        with status_line("starting") as show:
             if kills is not None:
-                table = tables.faults_table(kills, Path(folder), status.update)
+                table = tables.faults_table(kills, Path(folder), show)
             elif events is not None:
-                table = tables.endurance_table(events, Path(folder), status.update)
+                table = tables.endurance_table(events, Path(folder), show)
             else:
-                table = tables.speed_table(quick, Path(folder), status.update)
+                table = tables.speed_table(quick, Path(folder), show)
     _write(markdown, table.to_markdown())
     if as_json:
         print_json({"machine": table.machine, "rows": table.rows})

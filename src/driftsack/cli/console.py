@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -36,6 +37,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 SeedOption = Annotated[int, typer.Option(min=0, help="The seed; the same seed gives the same results.")]
 
 MARGIN = 2  # characters between two columns of a table
+BETWEEN_LINES = 30.0  # seconds between two lines of progress in a log
 
 messages = Console(stderr=True, markup=False, emoji=False)  # names may contain brackets and colons
 results = Console(markup=False, emoji=False)
@@ -68,9 +70,50 @@ class RateColumn(ProgressColumn):
         return Text("" if speed is None else f"{number(speed)}/s")
 
 
+class LogLines:
+    """Lines of progress for a log: at most one every half minute, and none before the first half minute."""
+
+    def __init__(self) -> None:
+        self.latest = time.monotonic()
+
+    def show(self, text: str) -> None:
+        """Print a line if it is time for one and stderr is not a terminal."""
+        now = time.monotonic()
+        if not messages.is_terminal and now - self.latest >= BETWEEN_LINES:
+            self.latest = now
+            messages.print(text, soft_wrap=True)
+
+
+class LoggedProgress(Progress):
+    """A progress bar that writes lines where stderr is not a terminal."""
+
+    def __init__(self, *columns: ProgressColumn, console: Console) -> None:
+        super().__init__(*columns, console=console)
+        self._lines = LogLines()
+
+    def update(self, task_id: TaskID, **changes: Any) -> None:
+        """Change a task."""
+        super().update(task_id, **changes)
+        task = self._tasks[task_id]
+        self._lines.show(f"{task.description}: {task.completed:,.0f} of {task.total or 0:,.0f}")
+
+
+@contextlib.contextmanager
+def status_line(text: str) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says what is being done, and can be changed; lines where stderr is not a terminal."""
+    lines = LogLines()
+    with messages.status(text) as status:
+
+        def show(what: str) -> None:
+            status.update(what)
+            lines.show(what)
+
+        yield show
+
+
 def progress_bar() -> Progress:
     """A progress bar on stderr with the count, the rate, the time taken and the time left."""
-    return Progress(
+    return LoggedProgress(
         TextColumn("{task.description:<24}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),

@@ -16,6 +16,7 @@ from driftsack.cli.console import (
     print_table,
     refuse_needless,
     results,
+    status_line,
 )
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
@@ -50,8 +51,8 @@ def measure(
     with plain_errors():
         make_folder(out)
         instance = named_instance(file, example, alpha, periods, horizon)
-        with messages.status("measuring") as status:
-            page = compute(instance, lambda text: status.update(f"measuring: {text}"))
+        with status_line("measuring") as show:
+            page = compute(instance, lambda text: show(f"measuring: {text}"))
         figures = [str(path) for path in write_figure(drift_figure(instance, page.best), out, "drift")]
     if as_json:
         print_json({name: part for name, part in page._asdict().items() if name != "best"} | {"figures": figures})
