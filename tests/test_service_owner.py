@@ -273,9 +273,9 @@ def test_a_replica_takes_over_and_the_old_owner_is_fenced(postgres: LocalPostgre
                     await asyncio.sleep(1.0)
                     assert not second.owned  # as long as the owner says that it is there
                     assert second.foreign == {"chat": "http://me"}
-                    asleep = [task for task in first._tasks if "_extend" in repr(task)]
-                    for task in asleep:
-                        task.cancel()
+                    asleep = [task for task in first._tasks if "_lease_renewal_loop" in repr(task)]
+                    assert len(asleep) == 1
+                    asleep[0].cancel()
                     await until(lambda: "chat" in second.owned)
                     assert await ask(second, "k") == decision
                     with pytest.raises(Refusal) as error:
