@@ -166,6 +166,23 @@ def test_batches_are_single_calls(recipe: Recipe) -> None:
         assert many.state_hash() == single.state_hash()
 
 
+def test_batches_in_a_period_are_as_many_arrivals() -> None:
+    """Twenty requests a minute, one by one and in batches: bit for bit the same, and so is what is expected."""
+    day = ds.Problem(period=timedelta(days=1), arms=2, budget=50.0, cost_max=1.0)
+    single, many = (ds.Adaptive().start(day, seed=3) for _ in range(2))
+    for minute in range(30):
+        at = 60.0 * minute
+        decisions = [single.ask(at=at) for _ in range(20)]
+        batch = many.ask_many(20, at=at)
+        assert [d.arm for d in decisions] == batch.arms.tolist()
+        for decision in decisions:
+            if not decision.skipped:
+                single.tell(decision, 0.5, 0.02)
+        many.tell_many(batch, np.full(20, 0.5), np.full((20, 1), 0.02))
+        assert many.state_hash() == single.state_hash()
+    assert many.rounds_left == single.rounds_left > 10_000  # a batch that counts as one arrival expects 1,400
+
+
 def test_batches_are_told_wholly_or_not_at_all() -> None:
     learner = started()
     batch = learner.ask_many(6)

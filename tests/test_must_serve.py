@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,38 @@ def test_simulations_serve_as_learners_do() -> None:
 
 def problem_like(world: ds.Instance) -> ds.Problem:
     return ds.Problem(world.horizon, world.arms, world.problem.budget, fallback=0)
+
+
+@pytest.mark.parametrize("guess", [None, 240])
+def test_more_requests_than_expected_are_answered_while_money_is_left(guess: int | None) -> None:
+    """A request every minute for half a day; the other arm is used only for what the reserve does not need."""
+    period = timedelta(days=0.5)
+    offered = ds.Problem(
+        horizon=guess, period=period, arms=["small", "large"], budget={"usd": 60.0}, cost_max=MOST, fallback="small"
+    )
+    learner = ds.Adaptive().start(offered, seed=1, safe=True)
+    unanswered = 0
+    for minute in range(720):
+        decision = learner.ask(at=60.0 * minute)
+        if decision.skipped:
+            unanswered += 1
+            assert learner.remaining[0] < 0.1
+            continue
+        learner.tell(decision, 0.2 + 0.6 * decision.arm, [0.1, 0.9][decision.arm])
+    assert unanswered <= 120 + (0 if guess is None else 60)
+    assert learner.remaining[0] >= 0.0
+
+
+def test_an_overrun_does_not_leave_requests_unanswered() -> None:
+    """One bill above the maximum, and the reserve falls short by less than an answer: only the last one is missing."""
+    learner = ds.Adaptive().start(problem(horizon=100, budget=10.0), seed=0, safe=True)
+    first = learner.ask()
+    with pytest.warns(ds.errors.OverrunWarning):
+        learner.tell(first, 0.5, 0.101)
+    answered = 1
+    while not learner.done:
+        decision = learner.ask()
+        if not decision.skipped:
+            answered += 1
+            learner.tell(decision, 0.5, 0.1)
+    assert answered == 99

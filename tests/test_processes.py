@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -235,6 +236,55 @@ def test_rare_changes_are_made_wholly_or_not_at_all(name: str) -> None:
         stopped.tell(stopped.pending[0], 0.5, COST)
         stopped.ask()
     assert after > 20
+
+
+LATE: dict[str, Callable[[ds.Learner, ds.Decisions], object]] = {
+    "tell": lambda learner, batch: learner.tell(batch[0], 0.5, COST),
+    "cancel": lambda learner, batch: learner.cancel(batch[1], COST),
+    "tell_many": lambda learner, batch: learner.tell_many(batch, [0.5, 0.5], [[COST], [COST]]),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_an_outcome_of_an_earlier_season_moves_its_rest_once_wherever_it_is_interrupted(name: str) -> None:
+    """Two ledgers change: that of its season, and the present one, to which what it did not use is added."""
+    origin = started()
+    batch = origin.ask_many(2)
+    origin.renew(rollover=1.0)
+    whole = origin.to_bytes()
+    complete = ds.Learner.from_bytes(whole)
+    LATE[name](complete, batch)
+    possible = {origin.state_hash(), complete.state_hash()}
+    assert complete.budget[0] > origin.budget[0]
+    for after in points(5):
+        learner, saved = ds.Learner.from_bytes(whole), []
+        handler = Interrupter(after, lambda: saved.append(learner.to_bytes()))  # noqa: B023
+        if not handler.run(lambda: LATE[name](learner, batch)):  # noqa: B023
+            break
+        assert {ds.Learner.from_bytes(data).state_hash() for data in saved} <= possible
+        assert learner.state_hash() == complete.state_hash()
+        stopped = ds.Learner.from_bytes(whole)
+        Interrupter(after, interrupt).run(lambda: LATE[name](stopped, batch))  # noqa: B023
+        LATE[name](stopped, batch)
+        assert stopped.state_hash() == complete.state_hash()
+    assert after > 50
+
+
+def test_the_interrupter_finds_a_rest_that_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: nothing is undone if an outcome of an earlier season is interrupted between two ledgers."""
+    monkeypatch.setattr(ds.Learner, "_all_or_nothing", lambda _: nullcontext())
+    origin = started()
+    batch = origin.ask_many(2)
+    origin.renew(rollover=1.0)
+    whole = origin.to_bytes()
+    budgets = set()
+    for after in points(5):
+        learner = ds.Learner.from_bytes(whole)
+        if not Interrupter(after, interrupt).run(lambda: learner.tell(batch[0], 0.5, COST)):  # noqa: B023
+            break
+        learner.tell(batch[0], 0.5, COST)
+        budgets.add(float(learner.budget[0]))
+    assert len(budgets) > 1
 
 
 @pytest.mark.parametrize("safe", [True, False])

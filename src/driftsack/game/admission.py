@@ -5,12 +5,14 @@ offered arm is *open* only if every budget can pay
 
 - what was spent and is reserved,
 - the most that the arm may cost in this round, and
-- if every request must be answered, the most that the fallback arm may cost in each of the rounds after this one.
+- if every request must be answered, the most that the fallback arm may cost in each of the rounds after this one,
+  unless it is the fallback arm itself.
 
 Without ``safe`` it is open unless its reservation is larger than a ledger can hold.
 
-If the last condition holds in a round for the arm that is chosen, the fallback arm is open in the next one: what is
-reserved for it covers it.
+So the fallback arm is open as long as every budget can pay for it once. If the number of rounds is known and no cost
+exceeds what was reserved for it, that is until the last round, since the other arms leave what the fallback needs. If
+more requests come than were expected, the fallback answers them until the money is gone.
 """
 
 from __future__ import annotations
@@ -38,10 +40,11 @@ def admit(ledger: Ledger, terms: Terms, t: int, safe: bool) -> int:
     Returns:
         The number of open arms.
     """
-    after = rounds_after(terms, t)
+    after, fallback = rounds_after(terms, t), terms.fallback[0]
     count, changed = 0, False
     for i in range(terms.open.size):
-        opens = terms.offered[i] and (fits(ledger, terms, i, after) if safe else holds(ledger, terms, i))
+        later = 0 if i == fallback else after
+        opens = terms.offered[i] and (fits(ledger, terms, i, later) if safe else holds(ledger, terms, i))
         changed = changed or opens != terms.open[i]
         terms.open[i] = opens
         count += opens

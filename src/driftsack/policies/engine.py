@@ -18,7 +18,7 @@ from numpy.random import Generator
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.checks import LARGEST_OUTCOME, frozen
 from driftsack.core.errors import InfeasibleError, OutOfRangeError, SettingError, TooLargeError
-from driftsack.core.problem import Problem
+from driftsack.core.problem import FIRST_GUESS, Problem
 from driftsack.game import desk as decisions
 from driftsack.game.amounts import MOST_UNITS, in_units_of_problem, whole_units
 from driftsack.game.desk import FREE, new_desk, with_capacity
@@ -146,6 +146,10 @@ class Engine:
         self._drop_past()
         return status
 
+    def any_in_past(self, slots: int | Ints) -> bool:
+        """Whether decisions belong to an earlier season, so that settling them changes two ledgers."""
+        return bool((self.desk.awaited.season[slots] != self.desk.season[0]).any())
+
     def settle_each(self, slots: Ints, rewards: Floats, costs: Floats) -> None:
         """Settle decisions of several seasons, whose outcomes have been checked."""
         for slot, reward, row in zip(slots.tolist(), rewards.tolist(), costs, strict=True):
@@ -250,6 +254,8 @@ class Engine:
             raise SettingError(
                 "safe=True with a fallback keeps in reserve what it may cost, which is not known; set cost_max."
             )
+        if problem.period is not None and problem.horizon == FIRST_GUESS:
+            return  # nothing is known of the number of requests
         needed = [worst * rounds for worst in self.terms.fallback_worst.tolist()]
         for j, (most, available) in enumerate(zip(needed, units.tolist(), strict=True)):
             if most <= available:

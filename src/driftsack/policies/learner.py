@@ -8,7 +8,7 @@ import secrets
 import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from itertools import repeat
 from pathlib import Path
@@ -269,15 +269,21 @@ class Learner:
     @contextmanager
     def _changing_wholly(self, method: str) -> Iterator[Engine]:
         """Make a rare change of several steps wholly or not at all: until it is complete, the learner is as it was."""
-        with self._changing(method) as engine:
-            self._kept = before = self.to_bytes()
-            try:
-                yield engine
-            except BaseException:
-                self._restore(before)
-                raise
-            finally:
-                self._kept = None
+        with self._changing(method) as engine, self._all_or_nothing():
+            yield engine
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo the change if it is interrupted, and let a signal handler save the learner as it was before."""
+        before = self.to_bytes()
+        try:
+            self._kept = before
+            yield
+        except BaseException:
+            self._restore(before)
+            raise
+        finally:
+            self._kept = None
 
     def _restore(self, data: bytes) -> None:
         """Become the learner that was saved, and keep the epoch, since its decisions stay valid."""
@@ -427,7 +433,8 @@ class Learner:
             seconds = self._open_request(open, caps, at, features[0] if self._features else None)
             batch = steps.new_batch(features, engine.desk.mix.size, self.problem.resources)
             before = int(engine.desk.begun[0])
-            filled = engine.begin_many(batch, seconds)
+            timed = self.problem.period is not None
+            filled = self._begin_each(batch, at, seconds) if timed else engine.begin_many(batch, seconds)
             if filled == 0:
                 self._raise_refusal(int(batch.arms[0]))
             rounds = np.arange(before + 1, before + 1 + filled)
@@ -440,6 +447,17 @@ class Learner:
                 read_only(part)
             given = features[:filled] if self._features else None
             return Decisions(rounds, arms, mixes, prices, reserved, self.problem.arm_names, self._source, given)
+
+    def _begin_each(self, batch: steps.Batch, at: Any, seconds: float) -> int:
+        """Begin rounds one by one, since each is an arrival that changes the number of rounds left."""
+        engine = self._engine
+        engine.make_room(batch.arms.size)
+        for k in range(batch.arms.size):
+            if k > 0 and not self.done:
+                self._clock.advance(at, engine)
+            if engine.begin_many(steps.Batch._make(part[k : k + 1] for part in batch), seconds) == 0:
+                return k
+        return int(batch.arms.size)
 
     def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
         """Report the outcome of a decision, in any order. The same call again changes nothing.
@@ -493,7 +511,11 @@ class Learner:
             given = self._engine.desk.given
             for j, cost in enumerate(costs):  # a list of few numbers, which NumPy would make an array of first
                 given[j] = cost
-            status = self._engine.settle(slot, float(reward), told)
+            if self._engine.past and self._engine.any_in_past(slot):
+                with self._all_or_nothing():
+                    status = self._engine.settle(slot, float(reward), told)
+            else:
+                status = self._engine.settle(slot, float(reward), told)
             if status > steps.OVERRAN:
                 self._raise_invalid(reward, costs)
             self._slots.pop(number, None)
@@ -599,7 +621,8 @@ class Learner:
             slots = np.fromiter(map(self._slots.get, rounds, repeat(-1)), dtype=np.int64, count=len(rounds))
             self._check_batch(decisions, gains, uses, slots)
             new, overruns = slots >= 0, int(engine.desk.overruns.decisions[0])
-            requests.settle_batch(engine, slots[new], gains[new], uses[new])
+            with self._all_or_nothing() if engine.any_in_past(slots[new]) else nullcontext():
+                requests.settle_batch(engine, slots[new], gains[new], uses[new])
             for by_round in (self._slots, self._issued):
                 if by_round:
                     deque(map(by_round.pop, rounds, repeat(None)), maxlen=0)
@@ -923,7 +946,7 @@ class Learner:
             The learner as bytes.
         """
         with self._lock:
-            return self._kept or learner_file.encode(self._snapshot())
+            return (self._busy and self._kept) or learner_file.encode(self._snapshot())
 
     def state_hash(self) -> str:
         """Return a digest of everything that decides what the learner does next.

@@ -290,7 +290,7 @@ def settle_batch(engine: Engine, slots: Ints, rewards: Floats, costs: Floats) ->
         raise OutOfRangeError(
             "costs must be amounts that the ledger can hold; are they in other units than the budget?"
         )
-    if (desk.awaited.season[slots] == desk.season[0]).all():
+    if not engine.any_in_past(slots):
         steps.settle_many(engine.state, ledger, engine.terms, desk, slots, rewards, costs)
         return
     engine.settle_each(slots, rewards, costs)

@@ -183,7 +183,10 @@ class Model:
         arm, kept = int(held.arms[-1]), held.reserved[-1].tolist()
         room = [left + own for left, own in zip(self.accounts.room(), kept, strict=True)]
         after = math.ceil(rounds_left) if self.last is None else max(self.last - self.begun, 0)
-        may = [bool(offered[i]) and (not self.safe or self.fits(table[i], after, room)) for i in range(len(self.arms))]
+        may = [
+            bool(offered[i]) and (not self.safe or self.fits(table[i], 0 if i == self.fallback else after, room))
+            for i in range(len(self.arms))
+        ]
         if any(mix[i] > 0.0 and not may[i] for i in range(len(may))):
             raise Finding(f"closed arms have probabilities: {mix}, open {may}, room {room}")
         if arm != SKIP and not may[arm]:
