@@ -186,8 +186,9 @@ def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
         ds.Instance.load(path)
     with pytest.raises(FileNotFoundError):
         ds.Instance.load(tmp_path / "nothing.npz")
-    with pytest.raises(IsADirectoryError):
-        ds.Instance.load(tmp_path)
+    for load in (ds.Instance.load, ds.Learner.load):
+        with pytest.raises(FileFormatError, match=f"{tmp_path} is a folder; pass a driftsack"):
+            load(tmp_path)
     with pytest.raises(FileNotFoundError, match="name a file in a folder that exists"):
         world().save(tmp_path / "no" / "such" / "folder.npz")
     with pytest.raises(FileNotFoundError, match="is a folder"):

@@ -180,6 +180,12 @@ def test_caps_let_a_safe_learner_use_the_last_of_a_budget() -> None:
     [
         ({"open": ["medium"]}, NamesError, "open must be one of"),
         ({"open": "small"}, SettingError, "open must be a list of arms or a mask"),
+        ({"open": 1}, SettingError, r"got 1; pass \[1\]"),
+        ({"open": [[0], [0, 1]]}, SettingError, r"list of arms such as \['small', 'large'\], or a mask of 2 arms"),
+        ({"open": [["small"]]}, SettingError, "list of arms such as"),
+        ({"open": {"small": True}}, SettingError, "list of arms such as"),
+        ({"open": True}, ShapeError, "open must be a mask of 2 arms"),
+        ({"open": {"medium"}}, NamesError, "open must be one of"),
         ({"open": [2]}, OutOfRangeError, "open must be at least 0 and at most 1, got 2"),
         ({"open": np.array([True])}, ShapeError, "open must be a mask of 2 arms"),
         ({"caps": {"euro": 1.0}}, NamesError, r"caps must be for some of the resources \['usd', 'seconds'\]"),
@@ -196,6 +202,11 @@ def test_wrong_masks_and_caps_change_nothing(options: dict[str, Any], error: typ
             ask(**options)
     assert learner.state_hash() == before
     assert not learner.ask().skipped
+
+
+def test_a_set_of_arms_is_as_good_as_a_list() -> None:
+    for arms in ({"large"}, frozenset({"large"}), {"large": 0.1}.keys(), {1}, ["large"]):
+        assert POLICY.start(NAMED, seed=0).ask(open=arms).name == "large"
 
 
 def test_no_open_arm_means_to_skip() -> None:

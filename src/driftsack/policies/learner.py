@@ -7,7 +7,7 @@ import os
 import secrets
 import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import repeat
@@ -297,7 +297,7 @@ class Learner:
 
     def ask(
         self,
-        open: Sequence[str] | Sequence[int] | Bools | None = None,  # noqa: A002
+        open: Collection[str] | Collection[int] | Bools | None = None,  # noqa: A002
         caps: ArmAmounts | None = None,
         at: float | datetime | None = None,
         context: Context | None = None,
@@ -574,18 +574,25 @@ class Learner:
                 "too long ago to compare; tell each decision once."
             )
 
-    def tell_many(self, decisions: Decisions, rewards: npt.ArrayLike, costs: npt.ArrayLike) -> None:
+    def tell_many(
+        self,
+        decisions: Decisions,
+        rewards: npt.ArrayLike,
+        costs: npt.ArrayLike | Mapping[str, npt.ArrayLike] | Sequence[Mapping[str, float]],
+    ) -> None:
         """Report the outcomes of several decisions, as as many calls of :meth:`tell` would; all of them or none.
 
         Args:
             decisions: What :meth:`ask_many` returned, or some of them (``decisions[mask]``); skips are ignored.
             rewards: (n,) the rewards.
-            costs: (n, d) the costs.
+            costs: (n, d) the costs, or (n,) for a single resource. By name, either (n,) costs of each resource or one
+                mapping for each decision.
 
         Raises:
             UnknownDecisionError: This learner did not make a decision.
             AlreadyToldError: A decision was settled before, with another outcome.
             ShapeError: The arrays do not have one row for each decision.
+            NamesError: The costs have other names than the resources.
             OutOfRangeError: A cost is negative.
         """
         if not isinstance(decisions, Decisions):
@@ -955,7 +962,7 @@ class Learner:
             A learner that continues where the saved one stopped, bit for bit.
 
         Raises:
-            FileFormatError: The file is damaged, of another kind or of another version.
+            FileFormatError: The file is damaged, of another kind or of another version, or a folder.
             FileInUseError: Another process holds the file for writing.
         """
         held = None if flag(read_only, "read_only") else hold(path)
