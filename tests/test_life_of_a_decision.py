@@ -14,7 +14,7 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.arrays import Floats
-from driftsack.core.errors import AlreadyToldError, NamesError, SettingError, ShapeError, UnknownDecisionError
+from driftsack.core.errors import AlreadyToldError, DriftsackError, NamesError, SettingError, ShapeError, UnknownDecisionError
 from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import callable_kernel
 from driftsack.game.records import new_outcome, new_terms, open_round
@@ -62,21 +62,73 @@ def test_decisions_are_immutable() -> None:
     decision, batch = learner.ask(), learner.ask_many(3)
     with pytest.raises(dataclasses.FrozenInstanceError):
         decision.arm = 2  # type: ignore[misc]
-    for array in (
-        decision.mix,
-        decision.prices,
-        decision.reserved,
-        batch.mixes,
-        batch.arms,
-        batch[0].mix,
-        batch.reserved,
-    ):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 7
-    for clone in (copy.deepcopy(decision), pickle.loads(pickle.dumps(decision))):  # noqa: S301
-        assert clone.id == decision.id
+    assert type(decision) is type(batch[0])
+    for own in (decision, batch[0], batch[1:], batch):
+        for clone in (own, copy.copy(own), copy.deepcopy(own), pickle.loads(pickle.dumps(own))):  # noqa: S301
+            assert type(clone) is type(own)
+            for part in dataclasses.fields(own):
+                value, same = getattr(own, part.name), getattr(clone, part.name)
+                assert type(same) is type(value)
+                np.testing.assert_array_equal(same, value)
+                if isinstance(same, np.ndarray):
+                    with pytest.raises(ValueError, match="read-only"):
+                        same[0] = 7
     learner.tell(pickle.loads(pickle.dumps(decision)), 0.5, [0.1, 0.1])  # noqa: S301
     assert decision.round not in {own.round for own in learner.pending}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"arm": 99}, "arm must be at least -1 and at most 2, got 99"),
+        ({"arm": -2}, "arm must be at least -1"),
+        ({"arm": 1.0}, "arm must be a whole number"),
+        ({"round": -1}, "round must be at least 0"),
+        ({"mix": np.array([0.5, 0.6, 0.0])}, "the sum of a mix must lie in"),
+        ({"mix": np.array([1.5, -0.5, 0.0])}, "mix must lie in"),
+        ({"mix": np.array([0.5, np.nan, 0.0])}, "mix must be finite"),
+        ({"mix": "abc"}, "mix must be an array of numbers"),
+        ({"prices": np.array([np.inf, 0.0])}, "prices must be finite"),
+        ({"reserved": np.array([-1.0, 0.0])}, "reserved must lie in"),
+        ({"reserved": np.array([np.inf, np.nan])}, "reserved must be finite"),
+        ({"name": 7}, "name must be a text"),
+        ({"source": None}, "source must be a text"),
+        ({"context": np.zeros((2, 2))}, "context must be"),
+    ],
+)
+def test_an_impossible_decision_is_not_copied(change: dict[str, Any], words: str) -> None:
+    wrong = dataclasses.replace(started().ask(), **change)
+    for clone in (copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):  # noqa: S301
+        with pytest.raises(DriftsackError, match=words):
+            clone(wrong)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"arms": np.array([0, 99])}, r"arms must lie in \[-1, 2\], got 0 to 99"),
+        ({"arms": np.array([0.0, 1.0])}, "arms must be 2 whole numbers"),
+        ({"rounds": np.array([1])}, "rounds must be 2 whole numbers"),
+        ({"rounds": np.array([-1, 1])}, "rounds must lie in"),
+        ({"mixes": np.full((2, 3), 0.4)}, "the sum of a mix must lie in"),
+        ({"prices": np.zeros((3, 2))}, "prices must be numbers of shape"),
+        ({"reserved": np.full((2, 2), -1.0)}, "reserved must lie in"),
+        ({"arm_names": ("a", "b")}, "arm_names must be 3 names"),
+        ({"source": 7}, "source must be a text"),
+        ({"contexts": np.full((2, 1), np.nan)}, "contexts must be finite"),
+    ],
+)
+def test_an_impossible_batch_is_not_copied(change: dict[str, Any], words: str) -> None:
+    wrong = dataclasses.replace(started().ask_many(2), **change)
+    for clone in (copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):  # noqa: S301
+        with pytest.raises(DriftsackError, match=words):
+            clone(wrong)
+
+
+def test_what_is_not_known_to_be_reserved_stays_unknown_in_a_copy() -> None:
+    learner = ds.Adaptive().start(ds.Problem(horizon=9, arms=2, budget=[5.0, 5.0]))
+    assert np.isnan(copy.deepcopy(learner.ask()).reserved).all()
+    assert np.isnan(copy.deepcopy(learner.ask_many(2)).reserved).all()
 
 
 # Forfeits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, Final
 
@@ -125,7 +125,7 @@ class Problem:
         else:
             resource_labels = checked_names(resource_names, "resource_names", amounts.size)
         most, by_arm = _maxima(1.0 if cost_max is None else cost_max, resource_labels, arm_labels)
-        known = cost_max is not None and (bounded or by_arm is not None or set(most) != {1.0})
+        known = cost_max is not None and (bool(bounded) or by_arm is not None or set(most) != {1.0})
         if arm_cost_max is not None:  # from dataclasses.replace, which passes every attribute
             largest, finer = _maxima(arm_cost_max, resource_labels, arm_labels)
             by_arm = finer if largest == most else by_arm
@@ -148,6 +148,10 @@ class Problem:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle through the constructor, which checks everything."""
+        return _copied, tuple(getattr(self, part.name) for part in fields(self))
 
     def __repr__(self) -> str:
         """Show names where they were given, in the form in which they may be passed, and only what was given."""
@@ -241,6 +245,16 @@ class Problem:
         if isinstance(arguments.get("features"), Mapping):
             arguments["features"] = Encoder.from_dict(arguments["features"])
         return cls(**arguments)
+
+
+def _copied(*values: Any) -> Problem:
+    """Build a problem from all of its attributes, which must be those of the problem that the constructor makes."""
+    problem = Problem(*values)
+    for part, value in zip(fields(problem), values, strict=True):
+        own = getattr(problem, part.name)
+        if type(own) is not type(value) or own != value:
+            raise SettingError(f"{part.name} of a copied problem must be {own!r:.80}, got {value!r:.80}.")
+    return problem
 
 
 def _features(features: Any, encoder: Encoder | None) -> tuple[int, Encoder | None]:
