@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -281,7 +282,7 @@ def test_a_copied_instance_is_checked_and_read_only() -> None:
 )
 def test_a_copied_problem_is_checked(change: dict[str, Any], words: str) -> None:
     problem = ds.Problem(10, ["a", "b"], [5.0, 5.0], cost_max=1.0, features=["x", "y"])
-    clones = (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one)))  # noqa: S301
+    clones: tuple[Callable[[Any], Any], ...] = (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one)))  # noqa: S301
     for clone in clones:
         assert clone(problem) == problem
     for name, value in change.items():
@@ -360,7 +361,7 @@ def test_one_process_at_a_time_holds_a_file(tmp_path: Path) -> None:
     assert len(refusals) == 3
     for refusal in refusals[:2]:
         assert f"{path} is open for writing in process {os.getpid()} on " in refusal
-        assert "behind a service" in refusal
+        assert "behind a service, which driftsack serve starts" in refusal
     assert refusals[2] == "21"
     same.save(tmp_path / "backup")  # a second file is held only while it is written
     assert sorted(p.name for p in tmp_path.iterdir()) == ["backup", "learner", "learner.lock"]
