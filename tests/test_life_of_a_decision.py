@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +16,15 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.arrays import Floats
-from driftsack.core.errors import AlreadyToldError, DriftsackError, NamesError, SettingError, ShapeError, UnknownDecisionError
+from driftsack.core.errors import (
+    AlreadyToldError,
+    DriftsackError,
+    NamesError,
+    SettingError,
+    ShapeError,
+    UnknownDecisionError,
+)
+from driftsack.game.desk import REMEMBERED
 from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import callable_kernel
 from driftsack.game.records import new_outcome, new_terms, open_round
@@ -23,6 +33,9 @@ from tests.featured import asked, contexts, with_features
 from tests.test_policy_contract import LEARNERS, Recipe, built
 
 PROBLEM = ds.Problem(horizon=400, arms=3, budget=[90.0, 95.0], cost_max=1.0)
+
+
+CLONES: tuple[Callable[[Any], Any], ...] = (copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one)))  # noqa: S301
 
 
 def started(policy: ds.Policy | None = None, seed: int = 1, safe: bool = True) -> ds.Learner:
@@ -55,6 +68,46 @@ def test_decisions_of_other_learners_and_other_lives_are_refused(tmp_path: Path)
         restored.tell(before_restore[0], 0.5, [0.1, 0.1])
     with pytest.raises(UnknownDecisionError, match="has begun rounds 1 to 2"):
         restored.tell(before_restore[1], 0.5, [0.1, 0.1])
+
+
+def test_a_foreign_decision_is_unknown_whatever_became_of_its_round_here() -> None:
+    """It is told, cancelled or forfeited here, its round was skipped, or is too long ago to know."""
+    costs = [0.1, 0.1]
+    for end in ("tell", "cancel"):
+        learner, foreign = started(), started().ask()
+        own = learner.ask()
+        learner.tell(own, 0.5, costs) if end == "tell" else learner.cancel(own, costs)
+        before = learner.state_hash()
+        acts: list[Callable[[], None]] = [
+            partial(learner.tell, foreign, 0.5, costs),
+            partial(learner.tell, foreign, 0.6, costs),
+            partial(learner.cancel, foreign, costs),
+            partial(learner.cancel, foreign),
+            partial(learner.forfeit, foreign),
+        ]
+        for act in acts:
+            with pytest.raises(UnknownDecisionError, match="another learner, or by another incarnation"):
+                act()
+        with pytest.raises(AlreadyToldError):
+            learner.tell(own, 0.7, costs)
+        assert learner.state_hash() == before
+    learner, other = started(), started()
+    skipped, foreign = learner.ask(open=[]), other.ask(open=[])
+    assert skipped.skipped
+    assert foreign.skipped
+    learner.tell(skipped, 0.0, [0.0, 0.0])
+    ds.Learner.from_bytes(learner.to_bytes()).tell(skipped, 0.0, [0.0, 0.0])  # a later life of the same learner
+    with pytest.raises(UnknownDecisionError, match="another learner"):
+        learner.tell(foreign, 0.0, [0.0, 0.0])
+    with pytest.raises(UnknownDecisionError, match="another learner"):
+        learner.cancel(foreign)
+    assert learner.ask(open=[]).skipped
+    with pytest.raises(UnknownDecisionError, match="another learner"):
+        learner.tell(other.ask(), 0.5, costs)
+    learner.tell(learner.ask(), 0.5, costs)
+    child = dataclasses.replace(skipped, round=learner.round)  # of a copy that skipped a round that was told here
+    with pytest.raises(UnknownDecisionError, match="another incarnation"):
+        learner.tell(child, 0.0, [0.0, 0.0])
 
 
 def test_decisions_are_immutable() -> None:
@@ -98,7 +151,7 @@ def test_decisions_are_immutable() -> None:
 )
 def test_an_impossible_decision_is_not_copied(change: dict[str, Any], words: str) -> None:
     wrong = dataclasses.replace(started().ask(), **change)
-    for clone in (copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):  # noqa: S301
+    for clone in CLONES:
         with pytest.raises(DriftsackError, match=words):
             clone(wrong)
 
@@ -120,7 +173,7 @@ def test_an_impossible_decision_is_not_copied(change: dict[str, Any], words: str
 )
 def test_an_impossible_batch_is_not_copied(change: dict[str, Any], words: str) -> None:
     wrong = dataclasses.replace(started().ask_many(2), **change)
-    for clone in (copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))):  # noqa: S301
+    for clone in CLONES:
         with pytest.raises(DriftsackError, match=words):
             clone(wrong)
 
@@ -194,6 +247,28 @@ def test_lost_outcomes_never_cause_overspending_and_cancelling_may() -> None:
 # Batches
 
 
+def test_a_batch_is_recognised_when_it_is_repeated_as_long_as_it_is_remembered() -> None:
+    """The latest 512 outcomes are compared; of a larger batch the first ones are forgotten, which the error says."""
+    problem = ds.Problem(horizon=2_000, arms=2, budget=[2_000.0], cost_max=1.0)
+    learner = ds.NaiveUCB(scale=0.1).start(problem)
+    batch = learner.ask_many(REMEMBERED)
+    outcomes = np.full(REMEMBERED, 0.5), np.full(REMEMBERED, 0.25)
+    for _ in range(2):
+        learner.tell_many(batch, *outcomes)
+        assert learner.remaining[0] == 2_000.0 - 0.25 * REMEMBERED
+    with pytest.raises(AlreadyToldError, match="tell each decision once"):
+        learner.tell_many(batch, outcomes[0], 2 * outcomes[1])
+    larger = learner.ask_many(REMEMBERED + 1)
+    gains, uses = np.full(REMEMBERED + 1, 0.5), np.full(REMEMBERED + 1, 0.25)
+    learner.tell_many(larger, gains, uses)
+    before = learner.state_hash()
+    with pytest.raises(AlreadyToldError, match="not among the latest 512 that were settled, which are compared"):
+        learner.tell_many(larger, gains, uses)
+    learner.tell_many(larger[1:], gains[1:], uses[1:])
+    assert learner.state_hash() == before
+    assert "latest 512" in str(ds.Learner.tell_many.__doc__)
+
+
 @LEARNERS
 def test_batches_are_single_calls(recipe: Recipe) -> None:
     """The same decisions, states and budgets, bit for bit."""
@@ -260,6 +335,7 @@ class Past(NamedTuple):
     reward: Floats
     costs: Floats
     propensity: Floats | None
+    contexts: Floats | None = None
 
 
 def log_of(arms: list[str], rounds: int = 150) -> Past:
@@ -271,35 +347,46 @@ def log_of(arms: list[str], rounds: int = 150) -> Past:
     return Past(tuple(arms), ("cost_0", "cost_1"), arm.astype(np.int32), rewards, costs, chances)
 
 
-@LEARNERS
-def test_a_taught_learner_is_one_that_made_those_pulls(recipe: Recipe) -> None:
-    """The twin calls the two kernels of the policy for each row, with only the arm of the row open."""
-    if recipe is ds.policies.Exp3BwK:
-        return
-    policy, log = built(recipe, PROBLEM), log_of(["0", "1", "2"])
-    if policy.needs_context and policy.teachable:
-        with pytest.raises(SettingError, match="needs the features of each request"):
-            policy.start(with_features(policy, PROBLEM), log=log)
-        return
-    if not policy.teachable:
-        with pytest.raises(SettingError, match="cannot learn from a log"):
-            policy.start(PROBLEM, log=log)
-        return
-    learner = policy.start(PROBLEM, seed=9, log=log)
-    state, terms, ledger = policy.new_state(PROBLEM), new_terms(PROBLEM), open_ledger(PROBLEM)
-    rng, mix, prices = np.random.default_rng(9), np.zeros(3), np.zeros(2)
+def taught_twin(policy: ds.Policy, problem: ds.Problem, log: Past) -> dict[str, Any]:
+    """The state after calls of the two kernels of the policy for each row, with only the arm of the row open."""
+    state, terms, ledger = policy.new_state(problem), new_terms(problem), open_ledger(problem)
+    rng, mix, prices = np.random.default_rng(9), np.zeros(3), np.zeros(problem.resources)
     choose, learn = callable_kernel(state, "choose"), callable_kernel(state, "learn")
     for t, arm in enumerate(log.arm.tolist()):
         terms.version[0] += int((terms.open != (np.arange(3) == arm)).sum())
         terms.open[:] = np.arange(3) == arm
+        terms.context[:] = 0.0 if log.contexts is None else log.contexts[t]
         choose(state, open_round(t, ledger, terms), rng, mix, prices)
         learn(state, new_outcome(terms, t, arm, 1 / 3, float(log.reward[t]), log.costs[t].copy()))
         terms.end[0] += 1.0
-    for (name, one), other in zip(arrays(learner.state).items(), arrays(state).values(), strict=True):
-        if not name.endswith(".version"):
-            np.testing.assert_array_equal(one, other, err_msg=name)
+    return {name: array for name, array in arrays(state).items() if not name.endswith(".version")}
+
+
+@LEARNERS
+def test_a_taught_learner_is_one_that_made_those_pulls(recipe: Recipe) -> None:
+    one, log = PROBLEM, log_of(["0", "1", "2"])
+    if recipe is ds.policies.Exp3BwK:
+        one = ds.Problem(400, 3, [90.0], cost_max=1.0)
+        log = log._replace(resources=("cost_0",), costs=log.costs[:, :1])
+    policy = built(recipe, one)
+    problem = with_features(policy, one)
+    if not policy.teachable:
+        with pytest.raises(SettingError, match="cannot learn from a log"):
+            policy.start(problem, log=log)
+        return
+    if policy.needs_context:
+        with pytest.raises(SettingError, match="needs the features of each request"):
+            policy.start(problem, log=log)
+        log = log._replace(contexts=np.random.default_rng(3).random((len(log.arm), problem.features)))
+    learner = policy.start(problem, seed=9, log=log)
+    own, twin = arrays(learner.state), taught_twin(policy, problem, log)
+    for name, array in twin.items():
+        np.testing.assert_array_equal(own[name], array, err_msg=name)
+    if log.contexts is not None:  # a learner that matched them with other rounds would be noticed
+        wrong = taught_twin(policy, problem, log._replace(contexts=log.contexts[::-1]))
+        assert any(not np.array_equal(own[name], array) for name, array in wrong.items())
     assert learner.round == 0
-    assert learner.remaining.tolist() == [90.0, 95.0]
+    assert learner.remaining.tolist() == list(one.budget)
 
 
 def test_a_warm_start_helps_and_matches_arms_by_name() -> None:
