@@ -37,6 +37,12 @@ GOOD: dict[str, Any] = {"horizon": 10, "arms": 2, "budget": [3.0, 4.0]}
         ({"budget": [[3, 1]]}, ShapeError, "budget must be an array of numbers with 1 axis, got shape"),
         ({"cost_max": [1, 2, 3]}, ShapeError, r"cost_max must be numbers of shape \(2,\), got shape \(3,\)"),
         ({"cost_max": 0}, OutOfRangeError, "cost_max must be above 0"),
+        (
+            {"cost_max": [[0, 0], [1, 1]]},
+            OutOfRangeError,
+            "cost_max must be above 0, got 0; only some of the arms",
+        ),
+        ({"cost_max": [[-1, 1], [1, 1]]}, OutOfRangeError, "cost_max of an arm must be 0 or more, got -1"),
         ({"reward_max": -1}, OutOfRangeError, "reward_max must be above 0"),
         ({"reward_max": np.nan}, NotFiniteError, "reward_max must be finite"),
         ({"horizon": 1e4}, SettingError, "horizon must be a whole number, got 10000.0; write 10_000"),
@@ -186,8 +192,9 @@ def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
         ds.Instance.load(path)
     with pytest.raises(FileNotFoundError):
         ds.Instance.load(tmp_path / "nothing.npz")
-    with pytest.raises(IsADirectoryError):
-        ds.Instance.load(tmp_path)
+    for load in (ds.Instance.load, ds.Learner.load):
+        with pytest.raises(FileFormatError, match=f"{tmp_path} is a folder; pass a driftsack"):
+            load(tmp_path)
     with pytest.raises(FileNotFoundError, match="name a file in a folder that exists"):
         world().save(tmp_path / "no" / "such" / "folder.npz")
     with pytest.raises(FileNotFoundError, match="is a folder"):

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +264,46 @@ def test_a_copied_instance_is_checked_and_read_only() -> None:
         pickle.loads(pickle.dumps(world))  # noqa: S301
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"budget": (float("nan"), 1.0)}, "budget must be finite"),
+        ({"budget": (-1.0, 1.0)}, "budget must be 0 or more"),
+        ({"budget": np.array([5.0, 5.0])}, r"budget of a copied problem must be \(5.0, 5.0\)"),
+        ({"fallback": 10**6}, "fallback must be at least 0 and at most 1"),
+        ({"slots": 0}, "slots must be at least 2"),
+        ({"arms": 10**6}, "arm_names must be 1000000 names"),
+        ({"cost_max": (0.0, 1.0)}, "cost_max must be above 0"),
+        ({"arm_cost_max": ((1.0, 2.0), (1.0, 1.0))}, "arm_cost_max of a copied problem must be None"),
+        ({"bounded": "yes"}, "bounded of a copied problem must be True"),
+        ({"period": 5.0}, "period must be a timedelta above 0"),
+        ({"features": 3}, "encoder of a copied problem must be None"),
+    ],
+)
+def test_a_copied_problem_is_checked(change: dict[str, Any], words: str) -> None:
+    problem = ds.Problem(10, ["a", "b"], [5.0, 5.0], cost_max=1.0, features=["x", "y"])
+    clones: tuple[Callable[[Any], Any], ...] = (copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one)))  # noqa: S301
+    for clone in clones:
+        assert clone(problem) == problem
+    for name, value in change.items():
+        object.__setattr__(problem, name, value)
+    for clone in clones:
+        with pytest.raises(DriftsackError, match=words):
+            clone(problem)
+
+
+def test_a_problem_of_every_kind_is_equal_to_its_copy() -> None:
+    by_arm = {"u": {"a": 1, "b": 2}, "v": {"a": 1, "b": 1}}
+    for problem in (
+        ds.Problem(10, 3, [5.0]),
+        ds.Problem(10, ["a", "b"], {"u": 1, "v": 2}, cost_max=by_arm, fallback="b", slots=5),
+        ds.Problem(period=timedelta(days=3), arms=2, budget=3.0, features=["x", "y"]),
+        ds.Problem(10, 2, 3.0, features=4, reward_max=3.0, cost_max=0.5),
+    ):
+        for other in (copy.copy(problem), copy.deepcopy(problem), pickle.loads(pickle.dumps(problem))):  # noqa: S301
+            assert (other, hash(other), repr(other)) == (problem, hash(problem), repr(problem))
+
+
 def test_save_keeps_permissions_and_follows_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "elsewhere"
     folder.mkdir()
@@ -319,7 +361,7 @@ def test_one_process_at_a_time_holds_a_file(tmp_path: Path) -> None:
     assert len(refusals) == 3
     for refusal in refusals[:2]:
         assert f"{path} is open for writing in process {os.getpid()} on " in refusal
-        assert "behind a service" in refusal
+        assert "behind a service, which driftsack serve starts" in refusal
     assert refusals[2] == "21"
     same.save(tmp_path / "backup")  # a second file is held only while it is written
     assert sorted(p.name for p in tmp_path.iterdir()) == ["backup", "learner", "learner.lock"]

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
-import warnings
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import driftsack as ds
+from driftsack.core import file_format
 from driftsack.core.errors import OutOfRangeError, OverrunWarning
 from driftsack.game import amounts
 from driftsack.game.amounts import cost_units, grid_exponent, grid_factors, in_units_of_problem, whole_units
 from driftsack.game.ledger import can_pay, charge, charge_or_stop, is_broken, open_ledger
+from driftsack.policies.learner_file import LAYOUT
 
 UNITS = [10.0**k for k in range(-12, 16)]
 
@@ -85,12 +88,14 @@ def test_safe_learners_never_overspend_and_use_what_they_may(unit: float) -> Non
         total, most = float(f"{budget * unit:.15g}"), float(f"{cost_max * unit:.15g}")
         problem = ds.Problem(horizon=600, arms=1, budget=[total], cost_max=[most])
         learner = ds.policies.AlwaysArm(0).start(problem, safe=True)
-        paid = spend_all(learner, most)
-        spent = sum((exact(cost) for cost in paid), Fraction(0))
-        assert spent <= exact(total)
-        if exact(most) == Fraction(cost_max).limit_denominator(100) * exact(unit):  # on the grid
-            assert spent + exact(most) > exact(total)
-        assert exact(learner.remaining[0]) == pytest.approx(exact(total) - spent, rel=1e-12, abs=0.0) or paid
+        rounds = len(spend_all(learner, most))
+        assert rounds * exact(most) <= exact(total)
+        exponent = grid_exponent(total, most)
+        units, granted = twin(most, exponent), int(exact(total) * Fraction(10) ** exponent // 1)
+        assert rounds == min(granted // units, 600)
+        assert learner.remaining[0] == in_units_of_problem(granted - rounds * units, exponent)
+        if exact(most) * Fraction(10) ** exponent != units:  # a cost that is rounded down or to nearest is noticed
+            assert learner.remaining[0] != in_units_of_problem(granted - rounds * (units - 1), exponent)
 
 
 def test_cases_that_a_tolerance_got_wrong() -> None:
@@ -143,13 +148,89 @@ def test_costs_above_the_maximum_are_charged_in_full_learnt_and_counted() -> Non
     first, second = learner.ask(), learner.ask()
     with pytest.warns(OverrunWarning, match="cost more than was reserved for it \\(usd 3.25\\)"):
         learner.tell(first, 0.5, {"usd": 3.25})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # only the first one warns
+    with pytest.warns(
+        OverrunWarning, match=r"round 2 had a reward of 7, .* reward_max = 1. It is learnt as 7;"
+    ) as seen:
         learner.tell(second, 7.0, {"usd": 0.75})
+    assert len(seen) == 1  # only the first cost warns
     assert learner.remaining.tolist() == [6.0]
     assert learner.overruns.excess.tolist() == [3.0]
     assert (learner.overruns.decisions, learner.overruns.rewards) == (2, 1)
     assert learner.state.belief.largest[1] * learner.state.belief.unit[0] == pytest.approx(6.5)  # times cost_max
+
+
+def told(learner: ds.Learner, reward: float, costs: Any, batch: bool) -> None:
+    """Ask for a decision, or for a batch of two of which the second is as usual, and tell the outcome."""
+    if not batch:
+        learner.tell(learner.ask(), reward, costs)
+        return
+    learner.tell_many(learner.ask_many(2), [reward, 0.5], [costs, [0.25] * len(costs)])
+
+
+@pytest.mark.parametrize("batch", [False, True])
+@pytest.mark.parametrize(("reward", "learnt"), [(-0.5, 0.0), (7.0, 2.0)])
+def test_the_first_reward_out_of_range_warns(reward: float, learnt: float, batch: bool) -> None:
+    """Those within range, or beyond it by a rounding error, do not."""
+    problem = ds.Problem(horizon=50, arms=1, budget=[40.0], cost_max=1.0, reward_max=2.0)
+    learner = ds.NaiveUCB(scale=0.1).start(problem)
+    for usual in (0.0, 2.0, 2.0 * (1.0 + 1e-15), -1e-15):
+        told(learner, usual, [0.5], batch)
+    counted = learner.overruns.rewards
+    words = rf"had a reward of {reward:g}, which is not between 0 and reward_max = 2. It is learnt as {learnt:g};"
+    with pytest.warns(OverrunWarning, match=words) as seen:
+        told(learner, reward, [0.5], batch)
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    told(learner, reward, [0.5], batch)  # warnings are errors here: the second gives none
+    assert (learner.overruns.rewards, learner.overruns.costs) == (counted + 2, 0)
+    cancelled = ds.NaiveUCB(scale=0.1).start(problem)
+    cancelled.cancel(cancelled.ask(), [0.5])  # has no reward
+    with pytest.warns(OverrunWarning, match="round 2 cost more than was reserved"):
+        cancelled.tell(cancelled.ask(), 1.0, [3.0])
+    with pytest.warns(OverrunWarning, match="had a reward of"):  # each kind warns for itself
+        cancelled.tell(cancelled.ask(), reward, [3.0])
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_a_cost_that_a_policy_cannot_learn_warns_and_is_counted(batch: bool) -> None:
+    """Without ``cost_max``, a policy that needs costs in [0, 1] would take every call of 30 seconds for one of 1."""
+    problem = ds.Problem(horizon=100, arms=2, budget={"usd": 20.0, "seconds": 3000.0})
+    learner = ds.NaiveUCB(scale=0.1).start(problem, seed=0)
+    told(learner, 0.5, [0.02, 1.0], batch)
+    words = "cost usd 0.(02|25), seconds 30, but NaiveUCB learns costs of up to usd 1, seconds 1 .* Set cost_max"
+    with pytest.warns(OverrunWarning, match=words) as seen:
+        told(learner, 0.5, [0.02, 30.0], batch)
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    told(learner, 0.5, [0.02, 35.0], batch)
+    assert (learner.overruns.decisions, learner.overruns.costs) == (0, 2)
+    spent = 66.0 + (0.75 if batch else 0.0)
+    assert learner.remaining[1] == 3000.0 - spent  # charged in full
+    for other in (ds.Learner.from_bytes(learner.to_bytes()), copy.deepcopy(learner)):
+        assert other.overruns.costs == 2
+        assert other.state_hash() == learner.state_hash()
+    for policy, maxima in ((ds.Adaptive(), None), (ds.NaiveUCB(scale=0.1), {"usd": 1.0, "seconds": 40.0})):
+        fine = policy.start(ds.Problem(100, 2, {"usd": 20.0, "seconds": 3000.0}, cost_max=maxima))
+        told(fine, 0.5, [0.02, 30.0], batch)
+        assert fine.overruns.costs == 0
+        assert "overruns.costs" not in read_arrays(fine)  # as in files of earlier releases
+    assert "overruns.costs" in read_arrays(learner)
+
+
+def read_arrays(learner: ds.Learner) -> dict[str, Any]:
+    """The arrays of a learner's file."""
+    return file_format.decode(learner.to_bytes(), "learner", LAYOUT, "a learner")[1]
+
+
+def test_a_cost_of_a_log_that_a_policy_cannot_learn_warns_and_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("time,arm,reward,cost_seconds\n0,a,1,30\n1,b,0,0.5\n2,b,1,2\n")
+    log = ds.logs.read(path, resources=["cost_seconds"])
+    problem = ds.Problem(horizon=100, arms=["a", "b"], budget={"cost_seconds": 3000.0})
+    with pytest.warns(OverrunWarning, match="2 rounds of the log cost up to cost_seconds 30, but NaiveUCB learns"):
+        learner = ds.NaiveUCB(scale=0.1).start(problem, log=log)
+    assert learner.overruns.costs == 2
+    assert ds.Adaptive().start(problem, log=log).overruns.costs == 0
 
 
 def test_costs_without_a_maximum() -> None:

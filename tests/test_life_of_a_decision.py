@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +16,15 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.arrays import Floats
-from driftsack.core.errors import AlreadyToldError, NamesError, SettingError, ShapeError, UnknownDecisionError
+from driftsack.core.errors import (
+    AlreadyToldError,
+    DriftsackError,
+    NamesError,
+    SettingError,
+    ShapeError,
+    UnknownDecisionError,
+)
+from driftsack.game.desk import REMEMBERED
 from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import callable_kernel
 from driftsack.game.records import new_outcome, new_terms, open_round
@@ -23,6 +33,9 @@ from tests.featured import asked, contexts, with_features
 from tests.test_policy_contract import LEARNERS, Recipe, built
 
 PROBLEM = ds.Problem(horizon=400, arms=3, budget=[90.0, 95.0], cost_max=1.0)
+
+
+CLONES: tuple[Callable[[Any], Any], ...] = (copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one)))  # noqa: S301
 
 
 def started(policy: ds.Policy | None = None, seed: int = 1, safe: bool = True) -> ds.Learner:
@@ -57,26 +70,118 @@ def test_decisions_of_other_learners_and_other_lives_are_refused(tmp_path: Path)
         restored.tell(before_restore[1], 0.5, [0.1, 0.1])
 
 
+def test_a_foreign_decision_is_unknown_whatever_became_of_its_round_here() -> None:
+    """It is told, cancelled or forfeited here, its round was skipped, or is too long ago to know."""
+    costs = [0.1, 0.1]
+    for end in ("tell", "cancel"):
+        learner, foreign = started(), started().ask()
+        own = learner.ask()
+        learner.tell(own, 0.5, costs) if end == "tell" else learner.cancel(own, costs)
+        before = learner.state_hash()
+        acts: list[Callable[[], None]] = [
+            partial(learner.tell, foreign, 0.5, costs),
+            partial(learner.tell, foreign, 0.6, costs),
+            partial(learner.cancel, foreign, costs),
+            partial(learner.cancel, foreign),
+            partial(learner.forfeit, foreign),
+        ]
+        for act in acts:
+            with pytest.raises(UnknownDecisionError, match="another learner, or by another incarnation"):
+                act()
+        with pytest.raises(AlreadyToldError):
+            learner.tell(own, 0.7, costs)
+        assert learner.state_hash() == before
+    learner, other = started(), started()
+    skipped, foreign = learner.ask(open=[]), other.ask(open=[])
+    assert skipped.skipped
+    assert foreign.skipped
+    learner.tell(skipped, 0.0, [0.0, 0.0])
+    ds.Learner.from_bytes(learner.to_bytes()).tell(skipped, 0.0, [0.0, 0.0])  # a later life of the same learner
+    with pytest.raises(UnknownDecisionError, match="another learner"):
+        learner.tell(foreign, 0.0, [0.0, 0.0])
+    with pytest.raises(UnknownDecisionError, match="another learner"):
+        learner.cancel(foreign)
+    assert learner.ask(open=[]).skipped
+    with pytest.raises(UnknownDecisionError, match="another learner"):
+        learner.tell(other.ask(), 0.5, costs)
+    learner.tell(learner.ask(), 0.5, costs)
+    child = dataclasses.replace(skipped, round=learner.round)  # of a copy that skipped a round that was told here
+    with pytest.raises(UnknownDecisionError, match="another incarnation"):
+        learner.tell(child, 0.0, [0.0, 0.0])
+
+
 def test_decisions_are_immutable() -> None:
     learner = started()
     decision, batch = learner.ask(), learner.ask_many(3)
     with pytest.raises(dataclasses.FrozenInstanceError):
         decision.arm = 2  # type: ignore[misc]
-    for array in (
-        decision.mix,
-        decision.prices,
-        decision.reserved,
-        batch.mixes,
-        batch.arms,
-        batch[0].mix,
-        batch.reserved,
-    ):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 7
-    for clone in (copy.deepcopy(decision), pickle.loads(pickle.dumps(decision))):  # noqa: S301
-        assert clone.id == decision.id
+    assert type(decision) is type(batch[0])
+    for own in (decision, batch[0], batch[1:], batch):
+        for clone in (own, copy.copy(own), copy.deepcopy(own), pickle.loads(pickle.dumps(own))):  # noqa: S301
+            assert type(clone) is type(own)
+            for part in dataclasses.fields(own):
+                value, same = getattr(own, part.name), getattr(clone, part.name)
+                assert type(same) is type(value)
+                np.testing.assert_array_equal(same, value)
+                if isinstance(same, np.ndarray):
+                    with pytest.raises(ValueError, match="read-only"):
+                        same[0] = 7
     learner.tell(pickle.loads(pickle.dumps(decision)), 0.5, [0.1, 0.1])  # noqa: S301
     assert decision.round not in {own.round for own in learner.pending}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"arm": 99}, "arm must be at least -1 and at most 2, got 99"),
+        ({"arm": -2}, "arm must be at least -1"),
+        ({"arm": 1.0}, "arm must be a whole number"),
+        ({"round": -1}, "round must be at least 0"),
+        ({"mix": np.array([0.5, 0.6, 0.0])}, "the sum of a mix must lie in"),
+        ({"mix": np.array([1.5, -0.5, 0.0])}, "mix must lie in"),
+        ({"mix": np.array([0.5, np.nan, 0.0])}, "mix must be finite"),
+        ({"mix": "abc"}, "mix must be an array of numbers"),
+        ({"prices": np.array([np.inf, 0.0])}, "prices must be finite"),
+        ({"reserved": np.array([-1.0, 0.0])}, "reserved must lie in"),
+        ({"reserved": np.array([np.inf, np.nan])}, "reserved must be finite"),
+        ({"name": 7}, "name must be a text"),
+        ({"source": None}, "source must be a text"),
+        ({"context": np.zeros((2, 2))}, "context must be"),
+    ],
+)
+def test_an_impossible_decision_is_not_copied(change: dict[str, Any], words: str) -> None:
+    wrong = dataclasses.replace(started().ask(), **change)
+    for clone in CLONES:
+        with pytest.raises(DriftsackError, match=words):
+            clone(wrong)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"arms": np.array([0, 99])}, r"arms must lie in \[-1, 2\], got 0 to 99"),
+        ({"arms": np.array([0.0, 1.0])}, "arms must be 2 whole numbers"),
+        ({"rounds": np.array([1])}, "rounds must be 2 whole numbers"),
+        ({"rounds": np.array([-1, 1])}, "rounds must lie in"),
+        ({"mixes": np.full((2, 3), 0.4)}, "the sum of a mix must lie in"),
+        ({"prices": np.zeros((3, 2))}, "prices must be numbers of shape"),
+        ({"reserved": np.full((2, 2), -1.0)}, "reserved must lie in"),
+        ({"arm_names": ("a", "b")}, "arm_names must be 3 names"),
+        ({"source": 7}, "source must be a text"),
+        ({"contexts": np.full((2, 1), np.nan)}, "contexts must be finite"),
+    ],
+)
+def test_an_impossible_batch_is_not_copied(change: dict[str, Any], words: str) -> None:
+    wrong = dataclasses.replace(started().ask_many(2), **change)
+    for clone in CLONES:
+        with pytest.raises(DriftsackError, match=words):
+            clone(wrong)
+
+
+def test_what_is_not_known_to_be_reserved_stays_unknown_in_a_copy() -> None:
+    learner = ds.Adaptive().start(ds.Problem(horizon=9, arms=2, budget=[5.0, 5.0]))
+    assert np.isnan(copy.deepcopy(learner.ask()).reserved).all()
+    assert np.isnan(copy.deepcopy(learner.ask_many(2)).reserved).all()
 
 
 # Forfeits
@@ -140,6 +245,28 @@ def test_lost_outcomes_never_cause_overspending_and_cancelling_may() -> None:
 
 
 # Batches
+
+
+def test_a_batch_is_recognised_when_it_is_repeated_as_long_as_it_is_remembered() -> None:
+    """The latest 512 outcomes are compared; of a larger batch the first ones are forgotten, which the error says."""
+    problem = ds.Problem(horizon=2_000, arms=2, budget=[2_000.0], cost_max=1.0)
+    learner = ds.NaiveUCB(scale=0.1).start(problem)
+    batch = learner.ask_many(REMEMBERED)
+    outcomes = np.full(REMEMBERED, 0.5), np.full(REMEMBERED, 0.25)
+    for _ in range(2):
+        learner.tell_many(batch, *outcomes)
+        assert learner.remaining[0] == 2_000.0 - 0.25 * REMEMBERED
+    with pytest.raises(AlreadyToldError, match="tell each decision once"):
+        learner.tell_many(batch, outcomes[0], 2 * outcomes[1])
+    larger = learner.ask_many(REMEMBERED + 1)
+    gains, uses = np.full(REMEMBERED + 1, 0.5), np.full(REMEMBERED + 1, 0.25)
+    learner.tell_many(larger, gains, uses)
+    before = learner.state_hash()
+    with pytest.raises(AlreadyToldError, match="not among the latest 512 that were settled, which are compared"):
+        learner.tell_many(larger, gains, uses)
+    learner.tell_many(larger[1:], gains[1:], uses[1:])
+    assert learner.state_hash() == before
+    assert "latest 512" in str(ds.Learner.tell_many.__doc__)
 
 
 @LEARNERS
@@ -225,6 +352,7 @@ class Past(NamedTuple):
     reward: Floats
     costs: Floats
     propensity: Floats | None
+    contexts: Floats | None = None
 
 
 def log_of(arms: list[str], rounds: int = 150) -> Past:
@@ -236,35 +364,46 @@ def log_of(arms: list[str], rounds: int = 150) -> Past:
     return Past(tuple(arms), ("cost_0", "cost_1"), arm.astype(np.int32), rewards, costs, chances)
 
 
-@LEARNERS
-def test_a_taught_learner_is_one_that_made_those_pulls(recipe: Recipe) -> None:
-    """The twin calls the two kernels of the policy for each row, with only the arm of the row open."""
-    if recipe is ds.policies.Exp3BwK:
-        return
-    policy, log = built(recipe, PROBLEM), log_of(["0", "1", "2"])
-    if policy.needs_context and policy.teachable:
-        with pytest.raises(SettingError, match="needs the features of each request"):
-            policy.start(with_features(policy, PROBLEM), log=log)
-        return
-    if not policy.teachable:
-        with pytest.raises(SettingError, match="cannot learn from a log"):
-            policy.start(PROBLEM, log=log)
-        return
-    learner = policy.start(PROBLEM, seed=9, log=log)
-    state, terms, ledger = policy.new_state(PROBLEM), new_terms(PROBLEM), open_ledger(PROBLEM)
-    rng, mix, prices = np.random.default_rng(9), np.zeros(3), np.zeros(2)
+def taught_twin(policy: ds.Policy, problem: ds.Problem, log: Past) -> dict[str, Any]:
+    """The state after calls of the two kernels of the policy for each row, with only the arm of the row open."""
+    state, terms, ledger = policy.new_state(problem), new_terms(problem), open_ledger(problem)
+    rng, mix, prices = np.random.default_rng(9), np.zeros(3), np.zeros(problem.resources)
     choose, learn = callable_kernel(state, "choose"), callable_kernel(state, "learn")
     for t, arm in enumerate(log.arm.tolist()):
         terms.version[0] += int((terms.open != (np.arange(3) == arm)).sum())
         terms.open[:] = np.arange(3) == arm
+        terms.context[:] = 0.0 if log.contexts is None else log.contexts[t]
         choose(state, open_round(t, ledger, terms), rng, mix, prices)
         learn(state, new_outcome(terms, t, arm, 1 / 3, float(log.reward[t]), log.costs[t].copy()))
         terms.end[0] += 1.0
-    for (name, one), other in zip(arrays(learner.state).items(), arrays(state).values(), strict=True):
-        if not name.endswith(".version"):
-            np.testing.assert_array_equal(one, other, err_msg=name)
+    return {name: array for name, array in arrays(state).items() if not name.endswith(".version")}
+
+
+@LEARNERS
+def test_a_taught_learner_is_one_that_made_those_pulls(recipe: Recipe) -> None:
+    one, log = PROBLEM, log_of(["0", "1", "2"])
+    if recipe is ds.policies.Exp3BwK:
+        one = ds.Problem(400, 3, [90.0], cost_max=1.0)
+        log = log._replace(resources=("cost_0",), costs=log.costs[:, :1])
+    policy = built(recipe, one)
+    problem = with_features(policy, one)
+    if not policy.teachable:
+        with pytest.raises(SettingError, match="cannot learn from a log"):
+            policy.start(problem, log=log)
+        return
+    if policy.needs_context:
+        with pytest.raises(SettingError, match="needs the features of each request"):
+            policy.start(problem, log=log)
+        log = log._replace(contexts=np.random.default_rng(3).random((len(log.arm), problem.features)))
+    learner = policy.start(problem, seed=9, log=log)
+    own, twin = arrays(learner.state), taught_twin(policy, problem, log)
+    for name, array in twin.items():
+        np.testing.assert_array_equal(own[name], array, err_msg=name)
+    if log.contexts is not None:  # a learner that matched them with other rounds would be noticed
+        wrong = taught_twin(policy, problem, log._replace(contexts=log.contexts[::-1]))
+        assert any(not np.array_equal(own[name], array) for name, array in wrong.items())
     assert learner.round == 0
-    assert learner.remaining.tolist() == [90.0, 95.0]
+    assert learner.remaining.tolist() == list(one.budget)
 
 
 def test_a_warm_start_helps_and_matches_arms_by_name() -> None:

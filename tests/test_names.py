@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from contextlib import nullcontext
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 
 import driftsack as ds
 from driftsack.cli import app
-from driftsack.core.errors import NamesError
+from driftsack.core.errors import NamesError, OutOfRangeError, ShapeError
 from driftsack.plot.advice import as_data_uri
 from driftsack.plot.drift import drift_figure
 from tests.test_learner import snapshot
@@ -270,6 +271,58 @@ def test_wrong_names_of_costs_change_nothing(costs: Any, words: str, settle: str
     assert snapshot(learner) == before
     act(decision, costs={"seconds": 0.1, "usd": 0.2})
     assert learner.pending == ()
+
+
+def test_costs_of_a_batch_by_name_are_the_same_as_in_order() -> None:
+    """As rows, as columns by name, and as one mapping for each decision, bit for bit."""
+    costs = 0.5 * np.random.default_rng(0).random((5, 2))
+    rows = [{"seconds": seconds, "usd": usd} for usd, seconds in costs.tolist()]
+    forms: list[Any] = [costs, costs.tolist(), {"seconds": costs[:, 1], "usd": costs[:, 0].tolist()}, rows, tuple(rows)]
+    hashes = set()
+    for form in forms:
+        learner = POLICY.start(PROBLEM, seed=3)
+        learner.tell_many(learner.ask_many(5), np.full(5, 0.5), form)
+        hashes.add(learner.state_hash())
+    assert len(hashes) == 1
+    swapped = POLICY.start(PROBLEM, seed=3)
+    swapped.tell_many(swapped.ask_many(5), np.full(5, 0.5), costs[:, ::-1])
+    assert swapped.state_hash() not in hashes
+
+
+@pytest.mark.parametrize(
+    ("costs", "error", "words"),
+    [
+        (
+            {"usd": [0.1, 0.1]},
+            NamesError,
+            r"costs must have one entry for each of the resources .* \('seconds' missing\)",
+        ),
+        ({"usd": [0.1], "seconds": [0.1, 0.1]}, ShapeError, r"costs of 'usd' must be numbers of shape \(2,\)"),
+        ({"usd": 0.1, "seconds": [0.1, 0.1]}, ShapeError, "costs of 'usd' .* got the single number 0.1"),
+        ({"usd": [-0.1, 0.1], "seconds": [0.1, 0.1]}, OutOfRangeError, "costs must be 0 or more"),
+        ([{"usd": 0.1, "seconds": 0.1}, {"usd": 0.1}], NamesError, r"\('seconds' missing\)"),
+        ([{"usd": 0.1, "seconds": 0.1}, [0.1]], ShapeError, r"costs must be numbers of shape \(2, 2\)"),
+        ([{"usd": 0.1, "seconds": "0.1"}] * 2, ShapeError, r"costs must be numbers of shape \(2, 2\)"),
+        ([[0.1, 0.1], [0.1]], ShapeError, r"costs must be numbers of shape \(2, 2\)"),
+        ([[0.1, 0.1], None], ShapeError, r"costs must be numbers of shape \(2, 2\)"),
+    ],
+)
+def test_wrong_costs_of_a_batch_change_nothing(costs: Any, error: type[Exception], words: str) -> None:
+    learner = POLICY.start(PROBLEM, seed=0)
+    batch = learner.ask_many(2)
+    before = snapshot(learner)
+    with pytest.raises(error, match=words):
+        learner.tell_many(batch, [0.5, 0.5], costs)
+    assert snapshot(learner) == before
+
+
+def test_one_resource_needs_no_rows_in_a_batch() -> None:
+    for costs, error in (([0.25, 0.5], None), ([[0.25], [0.5]], None), ([[0.25], [0.5, 0.5]], ShapeError)):
+        learner = POLICY.start(ds.Problem(horizon=20, arms=2, budget=[9.0], cost_max=1.0))
+        batch = learner.ask_many(2)
+        with pytest.raises(error) if error else nullcontext():
+            learner.tell_many(batch, [1.0, 1.0], costs)
+        assert learner.remaining[0] == (9.0 if error else 8.25)
 
 
 def test_files_keep_names(tmp_path: Path) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.core.errors import NamesError, OutOfRangeError, SettingError, ShapeError
+from driftsack.core.errors import InfeasibleError, NamesError, OutOfRangeError, OverrunWarning, SettingError, ShapeError
 from driftsack.lp.step import new_step_lp
 from driftsack.numerics.simplex import column_changed, solve
 from driftsack.policies.parts.open_arms import close_column
-from tests.featured import asked
-from tests.test_policy_contract import LEARNERS, Recipe, started
+from tests.featured import asked, with_features
+from tests.test_policy_contract import LEARNERS, Recipe, built, started
 
 PROBLEM = ds.Problem(horizon=400, arms=4, budget=[150.0, 160.0], cost_max=1.0)
 NAMED = ds.Problem(
@@ -180,6 +180,12 @@ def test_caps_let_a_safe_learner_use_the_last_of_a_budget() -> None:
     [
         ({"open": ["medium"]}, NamesError, "open must be one of"),
         ({"open": "small"}, SettingError, "open must be a list of arms or a mask"),
+        ({"open": 1}, SettingError, r"got 1; pass \[1\]"),
+        ({"open": [[0], [0, 1]]}, SettingError, r"list of arms such as \['small', 'large'\], or a mask of 2 arms"),
+        ({"open": [["small"]]}, SettingError, "list of arms such as"),
+        ({"open": {"small": True}}, SettingError, "list of arms such as"),
+        ({"open": True}, ShapeError, "open must be a mask of 2 arms"),
+        ({"open": {"medium"}}, NamesError, "open must be one of"),
         ({"open": [2]}, OutOfRangeError, "open must be at least 0 and at most 1, got 2"),
         ({"open": np.array([True])}, ShapeError, "open must be a mask of 2 arms"),
         ({"caps": {"euro": 1.0}}, NamesError, r"caps must be for some of the resources \['usd', 'seconds'\]"),
@@ -196,6 +202,61 @@ def test_wrong_masks_and_caps_change_nothing(options: dict[str, Any], error: typ
             ask(**options)
     assert learner.state_hash() == before
     assert not learner.ask().skipped
+
+
+def with_local(budget: float, most: float) -> ds.Problem:
+    """A problem with an arm that costs nothing, or little."""
+    maxima = {"usd": {"local": most, "large": 1.0}}
+    return ds.Problem(horizon=40, arms=["local", "large"], budget={"usd": budget}, cost_max=maxima)
+
+
+@pytest.mark.filterwarnings("ignore::driftsack.core.errors.LooseCostMaxWarning")  # of the large arm
+@LEARNERS
+def test_a_free_arm_is_used_where_no_other_can_be_paid(recipe: Recipe) -> None:
+    """The budget covers neither the large arm nor the competitor of the free one.
+
+    Two policies skip, by their algorithms, when a budget cannot pay for the most expensive arm.
+    """
+    stops = recipe in (ds.policies.DualDescent, ds.policies.BanditOverBandit)
+    for most in (0.0, 0.6):
+        problem = with_local(0.5, most)
+        policy = built(recipe, problem)
+        learner, arms = policy.start(with_features(policy, problem), seed=0, safe=True), []
+        for t in range(30):
+            decision = asked(learner)
+            arms.append(decision.arm)
+            assert np.isfinite([*decision.mix, *decision.prices]).all()
+            if not decision.skipped:
+                learner.tell(decision, 0.5, 0.0)
+            if t == 9:
+                learner = ds.Learner.from_bytes(learner.to_bytes())
+        assert set(arms) <= {ds.SKIP, 0}
+        assert (0 in arms) == (most == 0.0 and not stops)
+
+
+def test_a_free_arm_reserves_nothing_and_outlasts_the_budget() -> None:
+    learner = ds.Adaptive().start(replace(with_local(3.0, 0.0), fallback=0), seed=0, safe=True)
+    while not learner.done:
+        decision = learner.ask()
+        assert not decision.skipped
+        learner.tell(decision, 0.5, float(decision.arm))
+    assert learner.round == 40
+    assert learner.remaining[0] >= 0.0
+    with pytest.raises(InfeasibleError):  # one that may cost a little cannot answer every request
+        ds.Adaptive().start(replace(with_local(3.0, 0.1), fallback=0), safe=True)
+    always = ds.policies.UniformRandom().start(ds.Problem(9, ["large"], {"usd": 2.0}, cost_max={"usd": 1}), safe=True)
+    assert always.add_arm("local", cost_max={"usd": 0}) == 1
+    for _ in range(2):
+        always.tell(always.ask(open=["large"]), 0.5, 1.0)
+    decision = always.ask()
+    assert (decision.name, decision.reserved.tolist()) == ("local", [0.0])
+    with pytest.warns(OverrunWarning, match="cost more than was reserved for it"):
+        always.tell(decision, 0.5, 0.25)  # it was not free after all
+
+
+def test_a_set_of_arms_is_as_good_as_a_list() -> None:
+    for arms in ({"large"}, frozenset({"large"}), {"large": 0.1}.keys(), {1}, ["large"]):
+        assert POLICY.start(NAMED, seed=0).ask(open=arms).name == "large"
 
 
 def test_no_open_arm_means_to_skip() -> None:

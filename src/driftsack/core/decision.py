@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, overload
 
 import numpy as np
 
 from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.checks import LARGEST_INT, floats, frozen, whole, within
+from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
+from driftsack.core.names import checked_names
 
 SKIP: Final = -1
 """The null arm: no reward and no cost, always available, never estimated."""
@@ -40,6 +43,10 @@ class Decision:
     source: str = ""
     reserved: Floats = field(default_factory=lambda: np.zeros(0))
     context: Floats | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle through a function that checks everything and makes the arrays read-only."""
+        return _decision, tuple(getattr(self, part.name) for part in fields(self))
 
     @property
     def skipped(self) -> bool:
@@ -75,6 +82,10 @@ class Decisions(Sequence[Decision]):
     arm_names: tuple[str, ...]
     source: str
     contexts: Floats | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle through a function that checks everything and makes the arrays read-only."""
+        return _decisions, tuple(getattr(self, part.name) for part in fields(self))
 
     @property
     def skipped(self) -> Bools:
@@ -117,6 +128,71 @@ class Decisions(Sequence[Decision]):
             source=self.source,
             contexts=None if self.contexts is None else read_only(self.contexts[index]),
         )
+
+
+def _decision(*parts: Any) -> Decision:
+    """A decision from its parts, if it is possible; ``ask``, which makes no other, need not check."""
+    given = Decision(*parts)
+    mix = _mixes(given.mix, (None,))
+    return Decision(
+        round=whole(given.round, "round", at_least=0, at_most=LARGEST_INT),
+        arm=whole(given.arm, "arm", at_least=SKIP, at_most=mix.size - 1),
+        mix=mix,
+        prices=frozen(floats(given.prices, "prices", (None,))),
+        name=None if given.name is None else _text(given.name, "name"),
+        source=_text(given.source, "source"),
+        reserved=_reserved(given.reserved, (None,)),
+        context=None if given.context is None else frozen(floats(given.context, "context", (None,))),
+    )
+
+
+def _decisions(*parts: Any) -> Decisions:
+    """Decisions from their parts, if they are possible."""
+    given = Decisions(*parts)
+    mixes = _mixes(given.mixes, (None, None))
+    count, arms = mixes.shape
+    return Decisions(
+        rounds=_numbers(given.rounds, "rounds", count, (0, LARGEST_INT)),
+        arms=_numbers(given.arms, "arms", count, (SKIP, arms - 1)),
+        mixes=mixes,
+        prices=frozen(floats(given.prices, "prices", (count, None))),
+        reserved=_reserved(given.reserved, (count, None)),
+        arm_names=checked_names(given.arm_names, "arm_names", arms),
+        source=_text(given.source, "source"),
+        contexts=None if given.contexts is None else frozen(floats(given.contexts, "contexts", (count, None))),
+    )
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise SettingError(f"{name} must be a text, got {value!r:.80}.")
+    return value
+
+
+def _mixes(mixes: Any, shape: tuple[None, ...]) -> Floats:
+    """Probabilities, exactly as they are, since a learner compares them; arms are on the last axis."""
+    found = frozen(floats(mixes, "mix", shape))
+    within(found, 0.0, 1.0, "mix")
+    within(found.sum(axis=-1), 0.0, 1.0, "the sum of a mix")
+    return found
+
+
+def _reserved(reserved: Any, shape: tuple[int | None, ...]) -> Floats:
+    """Amounts of 0 or more; NaN where what is reserved is not known."""
+    given = np.asarray(reserved)
+    known = np.where(np.isnan(given), 0.0, given) if given.dtype == np.float64 else reserved
+    within(floats(known, "reserved", shape), 0.0, np.inf, "reserved")
+    return frozen(np.asarray(given, dtype=np.float64))
+
+
+def _numbers(numbers: Any, name: str, count: int, limits: tuple[int, int]) -> Ints:
+    """(count,) whole numbers within limits."""
+    found = np.asarray(numbers)
+    if found.shape != (count,) or found.dtype != np.int64:
+        raise ShapeError(f"{name} must be {count} whole numbers, got {numbers!r:.80}.")
+    if count and not (limits[0] <= found.min() and found.max() <= limits[1]):
+        raise OutOfRangeError(f"{name} must lie in [{limits[0]}, {limits[1]}], got {found.min()} to {found.max()}.")
+    return frozen(found)
 
 
 def read_only(array: Any) -> Any:

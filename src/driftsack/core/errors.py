@@ -88,7 +88,7 @@ class MissingExtraError(DriftsackError, ImportError):
 
 
 class OverrunWarning(UserWarning):
-    """An outcome cost more than was reserved for it, or its reward was out of range."""
+    """An outcome cost more than was reserved for it, its reward was out of range, or a policy cannot learn its cost."""
 
 
 class LooseCostMaxWarning(UserWarning):

@@ -108,13 +108,15 @@ def read(path: str | os.PathLike[str], kind: str, layout: int) -> tuple[dict[str
 
 
 def read_bytes(path: str | os.PathLike[str], kind: str) -> bytes:
-    """The bytes of a file; a missing file is named with what it should hold."""
+    """The bytes of a file; a missing file or a folder is named with what it should be."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"{path} does not exist; pass a driftsack {kind} file that was written by save."
         ) from error
+    except IsADirectoryError as error:
+        raise FileFormatError(f"{path} is a folder; pass a driftsack {kind} file that was written by save.") from error
 
 
 def decode(data: bytes, kind: str, layout: int, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

@@ -172,7 +172,7 @@ def _locked(path: Path, beside: Path) -> int | None:
             raise FileInUseError(
                 f"{path} is open for writing in process {owner}; each process that loads it would spend the whole "
                 "budget again. Stop that process, pass read_only=True to inspect the file, or let several "
-                "processes share one learner behind a service."
+                "processes share one learner behind a service, which driftsack serve starts."
             ) from error
         except OSError as error:
             os.close(descriptor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, Final
 
@@ -45,9 +45,10 @@ class Problem:
         reward_max: The most that one round can earn.
         cost_max: The most that one round can use of each resource, in the order of ``budget`` or by name; one number
             for all of them. Pass (d, m) numbers, or a mapping of mappings by resource and arm, if it differs between
-            arms; the attribute is the largest of each resource. If it is omitted, costs have no known maximum: then
-            nothing is reserved for a decision, ``safe`` needs ``caps`` with every request, and policies that need costs
-            in [0, 1] treat them as if it were 1.
+            arms, with 0 for an arm that uses nothing of a resource; the attribute is the largest of each resource. If
+            it is omitted, costs have no known maximum: then nothing is reserved for a decision, ``safe`` needs ``caps``
+            with every request, and policies that need costs in [0, 1] treat them as if it were 1, with a warning at the
+            first larger cost.
         arm_names: The names of the arms, ``"0"``, ``"1"``, ... if they were given none. As an argument, the names for a
             number of ``arms``.
         resource_names: The names of the resources, ``"cost_0"``, ``"cost_1"``, ... if they were given none. As an
@@ -67,7 +68,8 @@ class Problem:
     Raises:
         NamesError: Names are repeated or empty, or ``cost_max`` has other names than ``budget``.
         NegativeBudgetError: A budget is below 0.
-        OutOfRangeError: The horizon, the number of arms, ``reward_max`` or ``cost_max`` is not positive.
+        OutOfRangeError: The horizon, the number of arms, ``reward_max`` or the largest ``cost_max`` of a resource is
+            not positive.
         SettingError: Neither a horizon nor a period is given.
         ShapeError: There are not as many maxima as budgets.
 
@@ -125,7 +127,7 @@ class Problem:
         else:
             resource_labels = checked_names(resource_names, "resource_names", amounts.size)
         most, by_arm = _maxima(1.0 if cost_max is None else cost_max, resource_labels, arm_labels)
-        known = cost_max is not None and (bounded or by_arm is not None or set(most) != {1.0})
+        known = cost_max is not None and (bool(bounded) or by_arm is not None or set(most) != {1.0})
         if arm_cost_max is not None:  # from dataclasses.replace, which passes every attribute
             largest, finer = _maxima(arm_cost_max, resource_labels, arm_labels)
             by_arm = finer if largest == most else by_arm
@@ -148,6 +150,10 @@ class Problem:
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle through the constructor, which checks everything."""
+        return _copied, tuple(getattr(self, part.name) for part in fields(self))
 
     def __repr__(self) -> str:
         """Show names where they were given, in the form in which they may be passed, and only what was given."""
@@ -243,6 +249,16 @@ class Problem:
         return cls(**arguments)
 
 
+def _copied(*values: Any) -> Problem:
+    """Build a problem from all of its attributes, which must be those of the problem that the constructor makes."""
+    problem = Problem(*values)
+    for part, value in zip(fields(problem), values, strict=True):
+        own = getattr(problem, part.name)
+        if type(own) is not type(value) or own != value:
+            raise SettingError(f"{part.name} of a copied problem must be {own!r:.80}, got {value!r:.80}.")
+    return problem
+
+
 def _features(features: Any, encoder: Encoder | None) -> tuple[int, Encoder | None]:
     """Return the number of features and their encoder, from a number, names or an encoder."""
     if isinstance(features, Encoder):
@@ -283,11 +299,16 @@ def _maxima(
 ) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...] | None]:
     """The largest cost of each resource, and that of each arm if they were given by arm."""
     values = by_resource_and_arm(given, resources, arms, "cost_max")
-    if (values <= 0).any():
-        raise OutOfRangeError(f"cost_max must be above 0, got {values.min():g}.")
+    largest = values if values.ndim == 1 else values.max(axis=1)
+    if (largest <= 0).any():
+        raise OutOfRangeError(
+            f"cost_max must be above 0, got {largest.min():g}; only some of the arms may use nothing of a resource."
+        )
     if values.ndim == 1:
         return tuple(values.tolist()), None
-    return tuple(values.max(axis=1).tolist()), tuple(tuple(row) for row in values.tolist())
+    if (values < 0).any():
+        raise OutOfRangeError(f"cost_max of an arm must be 0 or more, got {values.min():g}.")
+    return tuple(largest.tolist()), tuple(tuple(row) for row in values.tolist())
 
 
 def _arm(arm: int | str | None, names: tuple[str, ...]) -> int | None:

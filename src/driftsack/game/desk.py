@@ -33,7 +33,8 @@ FORFEITED: Final = 2
 TOLD: Final = 1
 CANCELLED: Final = 2
 
-SETTLED: Final = 0  # what ``settle`` returns
+CLIPPED: Final = -1  # what ``settle`` returns
+SETTLED: Final = 0
 OVERRAN: Final = 1
 INVALID: Final = 2
 TOO_LARGE: Final = 3
@@ -77,11 +78,12 @@ class Settled(NamedTuple):
 
 
 class Overruns(NamedTuple):
-    """Costs above what was reserved, and rewards out of range."""
+    """Costs above what was reserved, rewards out of range, and costs above what a policy can learn."""
 
     decisions: Ints  # (1,) decisions that cost more than was reserved
     excess: Ints  # (d,) by how much, in grid units
     clipped: Ints  # (1,) rewards below 0 or above ``reward_max``
+    costs: Ints  # (1,) outcomes with a cost that was clipped when it was learnt
 
 
 class Desk(NamedTuple):
@@ -164,7 +166,7 @@ def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_
             outcome=np.zeros((REMEMBERED, 1 + d)),
             total=np.zeros(1, dtype=np.int64),
         ),
-        overruns=Overruns(np.zeros(1, dtype=np.int64), np.zeros(d, dtype=np.int64), np.zeros(1, dtype=np.int64)),
+        overruns=Overruns(*(np.zeros(size, dtype=np.int64) for size in (1, d, 1, 1))),
     )
 
 
@@ -271,10 +273,12 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: Desk, slot: int, rewa
         told: Whether the policy learns the outcome; otherwise the decision is cancelled.
 
     Returns:
-        ``SETTLED``, or ``OVERRAN`` if it cost more than was reserved; ``INVALID`` and ``TOO_LARGE`` change nothing.
+        ``SETTLED``; ``OVERRAN`` if it cost more than was reserved; ``CLIPPED`` if it did not, but its reward was out of
+        range or a cost was clipped; ``INVALID`` and ``TOO_LARGE`` change nothing.
     """
     if not math.isfinite(reward):
         return INVALID
+    beyond, clipped = False, False
     for j in range(desk.given.size):
         cost = desk.given[j]
         if not (cost >= 0.0 and math.isfinite(cost)):
@@ -284,18 +288,24 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: Desk, slot: int, rewa
             return TOO_LARGE
         desk.units[j] = cost_units(cost, ledger.fine[j], ledger.coarse[j])
         desk.learnt[j] = min(cost / desk.cost_unit[j], desk.scale[1])
+        beyond |= cost / desk.cost_unit[j] > desk.scale[1]
     overran = charge_decision(ledger, desk, slot)
     awaited = desk.awaited
     if told:
         gain = reward / desk.scale[0]
-        desk.overruns.clipped[0] += gain < 0.0 or gain > 1.0
+        clipped = gain < 0.0 or gain > 1.0
+        desk.overruns.clipped[0] += clipped
+        desk.overruns.costs[0] += beyond
+        clipped |= beyond
         gain = min(max(gain, 0.0), desk.scale[1])
         set_context(terms, awaited.contexts[slot])
         outcome = new_outcome(terms, awaited.t[slot], awaited.arm[slot], awaited.probability[slot], gain, desk.learnt)
         learn(state, outcome)
     remember(desk, slot, reward, TOLD if told else CANCELLED)
     release_slot(awaited, slot)
-    return OVERRAN if overran else SETTLED
+    if overran:
+        return OVERRAN
+    return CLIPPED if clipped else SETTLED
 
 
 @kernel
@@ -439,7 +449,7 @@ def settle_many(
         status = settle(state, ledger, terms, desk, slots[k], rewards[k], True)
         if status > OVERRAN:
             return -1
-        overran += status
+        overran += status == OVERRAN
     return overran
 
 

@@ -25,6 +25,7 @@ CONTEXTS: Final = "contexts"  # kept only if requests have features
 SETTLED: Final = ("number", "epoch", "kind", "outcome")
 LARGEST_RATE: Final = 1e70  # in units of cost_max; the grid of a ledger allows no larger budgets
 OVERRUNS: Final = ("decisions", "excess", "clipped")
+COSTS: Final = "overruns.costs"  # kept only if a cost was clipped, which files of earlier releases do not count
 SUMS: Final = 1e-9  # relative error of a sum of floats, over more rounds than are ever played
 
 
@@ -41,7 +42,7 @@ def desk_arrays(desk: Desk, terms: Terms) -> Stored:
     found |= {f"settled.{name}": getattr(settled, name)[latest] for name in SETTLED}
     found |= {"settled.total": settled.total}
     found |= {f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}
-    return found
+    return found | ({COSTS: desk.overruns.costs} if desk.overruns.costs[0] else {})
 
 
 def _rows(awaited: Awaited) -> tuple[str, ...]:
@@ -80,6 +81,7 @@ def fill_desk(desk: Desk, terms: Terms, stored: Stored, arms: int) -> Desk:
     put_back({f"desk.{name}": getattr(desk, name) for name in DESK}, stored)
     put_back({f"terms.{name}": getattr(terms, name) for name in TERMS}, stored)
     put_back({f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}, stored)
+    put_back({COSTS: desk.overruns.costs} if COSTS in stored else {}, stored)
     begun, clock = int(desk.begun[0]), int(desk.clock[0])
     check_array("desk.clock", desk.clock, (0, LARGEST_INT))
     check_array("desk.begun", desk.begun, (0, clock))
@@ -89,7 +91,7 @@ def fill_desk(desk: Desk, terms: Terms, stored: Stored, arms: int) -> Desk:
     check_array("terms.rate", terms.rate, (0.0, LARGEST_RATE))
     check_array("terms.end", terms.end, (0.0, float(LARGEST_INT)))
     check_array("terms.version", terms.version, (0, LARGEST_INT))
-    for name in OVERRUNS:
+    for name in desk.overruns._fields:
         check_array(f"overruns.{name}", getattr(desk.overruns, name), (0, LARGEST_INT))
     _fill_settled(desk, stored, begun)
     return desk._replace(awaited=_awaited(stored, arms, desk, begun, clock))

@@ -7,7 +7,7 @@ import os
 import secrets
 import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from itertools import repeat
@@ -50,6 +50,7 @@ from driftsack.policies.requests import Clock, PastOutcomes
 NEGLIGIBLE: Final = 1e-9  # relative: an overrun by less is counted but not warned about
 MOST_FORFEITED: Final = 10_000  # decisions that may still be told after they were forfeited
 PLAIN: Final = {float, int}
+COST, REWARD, CLIPPED_COST = "cost", "reward", "clipped cost"  # what a learner warns of once
 Costs = npt.ArrayLike | Mapping[str, float]
 
 
@@ -59,12 +60,16 @@ class Overruns(NamedTuple):
     Attributes:
         decisions: The number of decisions that cost more than was reserved for them.
         excess: (d,) by how much they cost more, in total, in the problem's units.
-        rewards: The number of rewards below 0 or above ``reward_max``. They are clipped when they are learnt.
+        rewards: The number of rewards below 0 or above ``reward_max``. They are clipped when they are learnt, those
+            above ``reward_max`` only by policies that need outcomes in [0, 1].
+        costs: The number of outcomes, told or taught, with a cost above ``cost_max`` that was clipped when it was
+            learnt, because the policy needs costs in [0, 1]. Such a policy treats an omitted ``cost_max`` as 1.
     """
 
     decisions: int
     excess: Floats
     rewards: int
+    costs: int
 
 
 class Learner:
@@ -124,7 +129,7 @@ class Learner:
         self._lock = thread_lock()  # kernels release the GIL, and two threads must not use one state at once
         self._busy = False  # whether the thread that has the lock is changing the learner
         self._file: HeldFile | None = None  # the lock of the file that the learner was loaded from or first saved to
-        self._warned = False
+        self._warned: set[str] = set()  # what was warned about
         self._features = self.problem.features
         self._altered = False  # whether the terms are those of a single request
         self._kept: bytes | None = None  # the learner as it was before a change of several steps
@@ -214,9 +219,10 @@ class Learner:
 
     @property
     def overruns(self) -> Overruns:
-        """Costs above what was reserved, and rewards out of range."""
+        """Costs above what was reserved, rewards out of range, and costs above what the policy can learn."""
         found = self._engine.desk.overruns
-        return Overruns(int(found.decisions[0]), amounts_of(self._engine.ledger, found.excess), int(found.clipped[0]))
+        excess = amounts_of(self._engine.ledger, found.excess)
+        return Overruns(int(found.decisions[0]), excess, int(found.clipped[0]), int(found.costs[0]))
 
     @property
     def open_arms(self) -> tuple[str, ...]:
@@ -303,7 +309,7 @@ class Learner:
 
     def ask(
         self,
-        open: Sequence[str] | Sequence[int] | Bools | None = None,  # noqa: A002
+        open: Collection[str] | Collection[int] | Bools | None = None,  # noqa: A002
         caps: ArmAmounts | None = None,
         at: float | datetime | None = None,
         context: Context | None = None,
@@ -462,8 +468,10 @@ class Learner:
     def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
         """Report the outcome of a decision, in any order. The same call again changes nothing.
 
+        The latest 512 decisions that were settled are remembered for this; an older one raises ``AlreadyToldError``.
         A cost above what was reserved is charged in full and counted in :attr:`overruns`. Rewards out of range are
-        clipped when they are learnt, and so are costs above ``cost_max`` by policies that need costs in [0, 1].
+        clipped when they are learnt, and so are costs above ``cost_max``, or above 1 if it was omitted, by policies
+        that need costs in [0, 1]. The first of each kind gives an ``OverrunWarning``.
 
         Args:
             decision: What ``ask`` returned.
@@ -525,8 +533,8 @@ class Learner:
             raise
         finally:
             self._busy = False
-        if status == steps.OVERRAN and not self._warned:
-            self._warn(f"round {decision.round}", costs)
+        if status != steps.SETTLED:
+            self._warn(f"round {decision.round}", reward if told else 0.0, costs, stacklevel=4)
 
     def _raise_invalid(self, reward: Any, costs: Any) -> None:
         """Raise the error of an outcome that could not be settled."""
@@ -535,19 +543,53 @@ class Learner:
             f"costs must be amounts that the ledger can hold, got {costs}; are they in other units than the budget?"
         )
 
-    def _warn(self, which: str, costs: Any) -> None:
-        """Warn about the first overrun that is not a rounding error."""
-        excess = self.overruns.excess
-        if (excess <= NEGLIGIBLE * np.asarray(self.problem.cost_max)).all():
-            return
-        self._warned = True
+    def _warn(self, which: str, reward: float, costs: Any, stacklevel: int) -> None:
+        """Warn once of each kind of outcome that is out of range by more than a rounding error."""
+        desk, given = self._engine.desk, self._warned
+        if COST not in given and desk.overruns.decisions[0] and self._exceeds(self.overruns.excess, 0.0):
+            message = (
+                f"{which} cost more than was reserved for it ({self._named(costs)}). It is charged in full; see "
+                "learner.overruns. Budgets hold only if no cost exceeds cost_max or the caps of its request."
+            )
+            self._warn_once(COST, message, stacklevel)
+        scale, ceiling = desk.scale.tolist()
+        if REWARD not in given and not -NEGLIGIBLE * scale <= reward <= (1.0 + NEGLIGIBLE) * scale:
+            message = (
+                f"{which} had a reward of {reward:g}, which is not between 0 and reward_max = {scale:g}. It is learnt "
+                f"as {min(max(reward, 0.0), scale * ceiling):g}; see learner.overruns. Set reward_max to the most that "
+                "a round can earn."
+            )
+            self._warn_once(REWARD, message, stacklevel)
+        if CLIPPED_COST not in given and not self.problem.bounded and self._exceeds(costs, self._largest_learnt()):
+            self._warn_once(CLIPPED_COST, f"{which} cost {self._named(costs)}, {self._clipping()}", stacklevel)
+
+    def _exceeds(self, costs: Any, limits: Floats | float) -> bool:
+        """Whether a cost exceeds its limit by more than a rounding error."""
+        return bool((np.asarray(costs) > limits + NEGLIGIBLE * np.asarray(self.problem.cost_max)).any())
+
+    def _warn_once(self, kind: str, message: str, stacklevel: int) -> None:
+        """Give a warning unless one of its kind was given."""
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(message, OverrunWarning, stacklevel=stacklevel + 1)
+
+    def _named(self, costs: Any) -> str:
+        """Costs with the names of their resources."""
         names = zip(self.problem.resource_names, np.asarray(costs, dtype=np.float64).tolist(), strict=True)
-        paid = ", ".join(f"{name} {cost:g}" for name, cost in names)
-        warnings.warn(
-            f"{which} cost more than was reserved for it ({paid}). It is charged in full; see "
-            "learner.overruns. Budgets hold only if no cost exceeds cost_max or the caps of its request.",
-            OverrunWarning,
-            stacklevel=4,
+        return ", ".join(f"{name} {cost:g}" for name, cost in names)
+
+    def _largest_learnt(self) -> Floats:
+        """(d,) the largest costs that the policy learns as they are, in the problem's units."""
+        desk = self._engine.desk
+        largest: Floats = desk.scale[1] * desk.cost_unit
+        return largest
+
+    def _clipping(self) -> str:
+        """What becomes of costs that are too large for the policy."""
+        return (
+            f"but {type(self.policy).__name__} learns costs of up to {self._named(self._largest_learnt())} and learns "
+            "larger ones as if they were that large; see learner.overruns. Set cost_max to the most that a round can "
+            "use, or use Adaptive, which needs none."
         )
 
     def _found(self, decision: Any, slot: int | None, reward: Any, costs: Any, kind: int) -> int | None:
@@ -575,6 +617,9 @@ class Learner:
 
     def _check_settled(self, decision: Decision, reward: float, costs: Floats, kind: int) -> None:
         """Raise unless a decision without a slot was settled with this content, or skipped and costs nothing."""
+        settled = self._engine.desk.settled
+        rows = np.flatnonzero(settled.number == decision.round)
+        self._check_source(decision, int(settled.epoch[rows[0]]) if rows.size else None)
         if decision.arm == SKIP:
             if reward != 0.0 or costs.any():
                 raise OutcomeError(
@@ -582,32 +627,51 @@ class Learner:
                     f"costs {costs}; a SKIP needs no tell."
                 )
             return
-        settled = self._engine.desk.settled
-        rows = np.flatnonzero(settled.number == decision.round)
         same = rows.size and settled.kind[rows[0]] == kind
-        if same and decision.source != self._source_of(int(settled.epoch[rows[0]])):
-            raise UnknownDecisionError(
-                f"round {decision.round} was decided by another incarnation of this learner, got one with id "
-                f"{decision.id}; tell the learner that was asked."
-            )
         if not (same and np.array_equal(settled.outcome[rows[0]], [reward, *costs])):
             raise AlreadyToldError(
                 f"round {decision.round} has no pending outcome: it was reported with other content, cancelled, or is "
-                "too long ago to compare; tell each decision once."
+                f"not among the latest {steps.REMEMBERED} that were settled, which are compared; tell each decision "
+                "once."
             )
 
-    def tell_many(self, decisions: Decisions, rewards: npt.ArrayLike, costs: npt.ArrayLike) -> None:
+    def _check_source(self, decision: Decision, epoch: int | None) -> None:
+        """Raise unless this learner made a decision, as far as is known; ``epoch`` is that of its round, if it is."""
+        if epoch is not None:
+            own = decision.source == self._source_of(epoch) and decision.arm != SKIP
+        elif decision.arm == SKIP and not decision.source:
+            return  # a SKIP that was made by hand changes nothing
+        else:
+            own = decision.source.partition("-")[0] == self._lineage
+        if not own:
+            raise UnknownDecisionError(
+                f"round {decision.round} was decided by another learner, or by another incarnation of this one, got a "
+                f"decision with id {decision.id}; tell the learner that was asked."
+            )
+
+    def tell_many(
+        self,
+        decisions: Decisions,
+        rewards: npt.ArrayLike,
+        costs: npt.ArrayLike | Mapping[str, npt.ArrayLike] | Sequence[Mapping[str, float]],
+    ) -> None:
         """Report the outcomes of several decisions, as as many calls of :meth:`tell` would; all of them or none.
+
+        The same call again changes nothing as long as all of its decisions are among the latest 512 that were settled,
+        which are remembered to compare them. A batch of more decisions is remembered in part: if it may have to be
+        repeated, tell it in parts of up to 512.
 
         Args:
             decisions: What :meth:`ask_many` returned, or some of them (``decisions[mask]``); skips are ignored.
             rewards: (n,) the rewards.
-            costs: (n, d) the costs.
+            costs: (n, d) the costs, or (n,) for a single resource. By name, either (n,) costs of each resource or one
+                mapping for each decision.
 
         Raises:
             UnknownDecisionError: This learner did not make a decision.
-            AlreadyToldError: A decision was settled before, with another outcome.
+            AlreadyToldError: A decision was settled before, with another outcome or too long ago to compare.
             ShapeError: The arrays do not have one row for each decision.
+            NamesError: The costs have other names than the resources.
             OutOfRangeError: A cost is negative.
         """
         if not isinstance(decisions, Decisions):
@@ -620,14 +684,20 @@ class Learner:
             rounds = decisions.rounds.tolist()
             slots = np.fromiter(map(self._slots.get, rounds, repeat(-1)), dtype=np.int64, count=len(rounds))
             self._check_batch(decisions, gains, uses, slots)
-            new, overruns = slots >= 0, int(engine.desk.overruns.decisions[0])
+            new, before = slots >= 0, self._beyond()
             with self._all_or_nothing() if engine.any_in_past(slots[new]) else nullcontext():
                 requests.settle_batch(engine, slots[new], gains[new], uses[new])
             for by_round in (self._slots, self._issued):
                 if by_round:
                     deque(map(by_round.pop, rounds, repeat(None)), maxlen=0)
-        if engine.desk.overruns.decisions[0] > overruns and not self._warned:
-            self._warn(f"one of the rounds {rounds[0]} to {rounds[-1]}", uses.max(axis=0))
+        if self._beyond() > before:
+            reward = float(gains.min() if gains.min() < 0.0 else gains.max())
+            self._warn(f"one of the rounds {rounds[0]} to {rounds[-1]}", reward, uses.max(axis=0), stacklevel=3)
+
+    def _beyond(self) -> int:
+        """The number of times that something was out of range."""
+        found = self._engine.desk.overruns
+        return int(found.decisions[0] + found.clipped[0] + found.costs[0])
 
     def _check_batch(self, decisions: Decisions, rewards: Floats, costs: Floats, slots: Ints) -> None:
         """Raise unless every decision of a batch is pending, or was told with the same content."""
@@ -912,10 +982,15 @@ class Learner:
                 "the past; use another policy, or put what the log shows into the forecast."
             )
         rows = requests.past_outcomes(self.policy, self.problem, log, half_life)
+        beyond = (rows.costs[rows.arms != SKIP] > self._largest_learnt()).any(axis=1)
         with self._changing_wholly("teach") as engine:
             engine.teach(*rows)
             self._altered = False
             engine.restore_terms()
+            engine.desk.overruns.costs[0] += np.count_nonzero(beyond)
+        if beyond.any():
+            most = f"{np.count_nonzero(beyond):,} rounds of the log cost up to {self._named(rows.costs.max(axis=0))}"
+            self._warn_once(CLIPPED_COST, f"{most}, {self._clipping()}", stacklevel=2)
         return len(rows.arms)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -978,7 +1053,7 @@ class Learner:
             A learner that continues where the saved one stopped, bit for bit.
 
         Raises:
-            FileFormatError: The file is damaged, of another kind or of another version.
+            FileFormatError: The file is damaged, of another kind or of another version, or a folder.
             FileInUseError: Another process holds the file for writing.
         """
         held = None if flag(read_only, "read_only") else hold(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, Protocol
@@ -219,16 +219,31 @@ def refuse_unbounded(problem: Problem) -> None:
 
 def mask_of(problem: Problem, open_arms: Any) -> Bools:
     """(m,) which arms are open, from a mask, names or numbers."""
-    given = np.asarray(open_arms)
+    if isinstance(open_arms, (str, int, np.integer)) and not isinstance(open_arms, bool):
+        raise SettingError(f"open must be a list of arms or a mask, got {open_arms!r:.80}; pass [{open_arms!r:.40}].")
+    given = _listed_arms(open_arms)
     if given.dtype == np.bool_:
         if given.shape != (problem.arms,):
             raise ShapeError(f"open must be a mask of {problem.arms} arms, names or numbers, got shape {given.shape}.")
         return given
-    if isinstance(open_arms, str) or given.ndim != 1:
-        raise SettingError(f"open must be a list of arms or a mask, got {open_arms!r:.80}; pass [{open_arms!r:.40}].")
+    if given.ndim != 1:
+        raise SettingError(
+            f"open must be a list of arms such as {list(problem.arm_names[:2])}, or a mask of {problem.arms} arms, "
+            f"got {open_arms!r:.80}."
+        )
     mask = np.zeros(problem.arms, dtype=np.bool_)
     mask[[arm_number(problem, arm, "open") for arm in given.tolist()]] = True
     return mask
+
+
+def _listed_arms(open_arms: Any) -> npt.NDArray[Any]:
+    """Arms as an array; a set has no order, which a list of arms does not need."""
+    if isinstance(open_arms, Set):
+        open_arms = list(open_arms)
+    try:
+        return np.asarray(open_arms)
+    except ValueError:  # rows of different lengths
+        return np.empty((0, 0))
 
 
 def arm_number(problem: Problem, arm: Any, setting: str = "arm") -> int:
@@ -267,16 +282,38 @@ def _finite(caps: Any) -> Any:
 
 
 def checked_outcomes(
-    problem: Problem, count: int, rewards: npt.ArrayLike, costs: npt.ArrayLike
+    problem: Problem,
+    count: int,
+    rewards: npt.ArrayLike,
+    costs: npt.ArrayLike | Mapping[str, npt.ArrayLike] | Sequence[Mapping[str, float]],
 ) -> tuple[Floats, Floats]:
-    """(n,) rewards and (n, d) costs."""
-    gains, uses = floats(rewards, "rewards", (count,)), np.asarray(costs, dtype=np.float64)
-    if problem.resources == 1 and uses.ndim == 1:
-        uses = uses[:, None]
-    uses = floats(uses, "costs", (count, problem.resources))
+    """(n,) rewards and (n, d) costs, which are given as rows, as columns by name, or as one mapping for each row."""
+    gains = floats(rewards, "rewards", (count,))
+    uses = _costs_in_order(problem, count, costs)
     if (uses < 0).any():
         raise OutOfRangeError(f"costs must be 0 or more, got {uses.min():g}.")
     return gains, uses
+
+
+def _costs_in_order(problem: Problem, count: int, costs: Any) -> Floats:
+    """(n, d) finite costs in the order of the budget."""
+    names = problem.resource_names
+    if isinstance(costs, Mapping):
+        columns = zip(names, by_name(costs, names, "costs"), strict=True)
+        return np.column_stack([floats(column, f"costs of {name!r}", (count,)) for name, column in columns])
+    if isinstance(costs, (list, tuple)) and any(isinstance(row, Mapping) for row in costs):
+        costs = [by_name(row, names, "costs") for row in costs]
+    if problem.resources == 1 and _is_flat(costs):
+        return floats(costs, "costs", (count,))[:, None]
+    return floats(costs, "costs", (count, problem.resources))
+
+
+def _is_flat(costs: Any) -> bool:
+    """Whether costs are a single row of numbers; rows of different lengths are not."""
+    try:
+        return np.ndim(costs) == 1
+    except ValueError:
+        return False
 
 
 def settle_batch(engine: Engine, slots: Ints, rewards: Floats, costs: Floats) -> None:

@@ -375,7 +375,8 @@ class Campaign:
         record = self.book.open[event.number]
         decision = self._decisions[record.round]
         units = self.units(event.costs)
-        if any(cost > kept for cost, kept in zip(units, record.reserved, strict=True)):
+        overran = any(cost > kept for cost, kept in zip(units, record.reserved, strict=True))
+        if overran or not 0.0 <= event.reward <= self.problem.reward_max:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", OverrunWarning)  # counted, answered and shown instead
                 self.learner.tell(decision, event.reward, event.costs)
