@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
+from driftsack.core.contextual import ContextualInstance
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
@@ -45,7 +46,7 @@ class Policy(abc.ABC):
             A ``NamedTuple`` of arrays, numbers and further tuples.
         """
 
-    def state_on(self, instance: Instance) -> Any:
+    def state_on(self, instance: Instance | ContextualInstance) -> Any:
         """Build the state of a simulated learner before its first round.
 
         Only an oracle uses the unknown means; every other policy is given the problem alone.
