@@ -94,8 +94,8 @@ class Policy(abc.ABC):
             cost_factors: (d,) what its costs are multiplied by from now on.
         """
         raise SettingError(
-            f"{type(self).__name__} cannot use an announcement; policies with contexts such as LinearBwK can, others "
-            "learn a new price from the costs that they are told."
+            f"{type(self).__name__} cannot use an announcement; policies with contexts such as LinearBwK can, alone or "
+            "in a SpendingPlan. Others learn a new price from the costs that they are told."
         )
 
     @property
