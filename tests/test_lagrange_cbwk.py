@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -207,6 +208,25 @@ def test_only_open_arms_have_a_probability() -> None:
     with pytest.raises(ShapeError):
         learner.ask(context=[1.0, 2.0])
     assert learner.round == before
+
+
+def test_the_admissible_arms_are_those_that_can_be_drawn() -> None:
+    """Beside the arms that uniformly random choices may take in a copy; asking for them changes nothing."""
+    rng, sizes = np.random.default_rng(1), set()
+    problem = ds.Problem(horizon=99, arms=3, budget=[4.0, 4.0], cost_max=[[0.5, 1.0, 2.0], [1.0, 0.5, 0.1]])
+    learner = ds.policies.UniformRandom().start(problem, seed=0, safe=True)
+    for _ in range(24):
+        request: dict[str, Any] = {"open": rng.random(3) < 0.7} if rng.random() < 0.5 else {}
+        request |= {"caps": {"cost_0": float(rng.uniform(0.1, 2.0))}} if rng.random() < 0.3 else {}
+        before = learner.state_hash()
+        found = learner.admissible(**request)
+        assert learner.state_hash() == before
+        assert found.tolist() == (copy.deepcopy(learner).ask(**request).mix > 0).tolist()
+        sizes.add(int(found.sum()))
+        decision = learner.ask()
+        if not decision.skipped:
+            learner.tell(decision, 0.0, 0.9 * decision.reserved)
+    assert sizes == {0, 1, 2, 3}
 
 
 def test_an_announcement_moves_the_choices_at_once() -> None:

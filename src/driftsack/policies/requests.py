@@ -169,13 +169,16 @@ def set_request(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> 
 
 
 def admissible(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> Bools:
-    """(m,) the arms that are open to the next request; the terms stay those of a request without its own."""
+    """(m,) the arms that are open to the next request; the terms are those of a request without its own afterwards."""
+    terms = engine.terms
+    before = terms.open.copy(), terms.version.copy()
     engine.restore_terms()
     try:
         set_request(engine, problem, open_arms, caps)
-        admit(engine.ledger, engine.terms, int(engine.desk.clock[0]), engine.safe)
-        return engine.terms.open[: problem.arms].copy()
+        admit(engine.ledger, terms, int(engine.desk.clock[0]), engine.safe)
+        return terms.open[: problem.arms].copy()
     finally:
+        terms.open[:], terms.version[:] = before
         engine.restore_terms()
 
 
