@@ -371,3 +371,28 @@ def test_bundle_reports_a_gap_when_it_runs_out_of_passes() -> None:
     assert early.passes == 5
     assert early.lower <= 0.0 <= early.upper
     assert early.upper - early.lower > 1e-9
+
+
+CONTEXTUAL = ds.ContextualInstance.by_table(
+    np.eye(2), [[0.9, 0.1], [0.1, 0.9]], [[[0.5, 0.5]]] * 2, budget=3, horizon=9
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name in ds.benchmarks.__all__ if name.islower() and name not in ("lp_contextual", "value_of_context")],
+)
+def test_benchmarks_without_contexts_refuse_them(name: str) -> None:
+    """By an error that names the right benchmark; discovered, so that a new benchmark is tested."""
+    benchmark = getattr(ds.benchmarks, name)
+    with pytest.raises(SettingError, match=f"{name} is for instances without contexts.*lp_contextual"):
+        benchmark(CONTEXTUAL)
+    with pytest.raises(SettingError, match="must be a driftsack Instance"):
+        benchmark(3)
+    assert ds.benchmarks.lp_contextual(CONTEXTUAL).value > 0
+
+
+@pytest.mark.parametrize("oracle", [ds.policies.DynamicOracle(), ds.policies.StaticOracle()])
+def test_oracles_say_that_they_plan_without_contexts(oracle: ds.Policy) -> None:
+    with pytest.raises(SettingError, match=r"plans without contexts.*lp_contextual"):
+        ds.simulate(CONTEXTUAL, oracle, trials=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -9,8 +10,8 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.arrays import Floats
-from driftsack.core.errors import CannotAnswerError, OutOfRangeError, SettingError, ShapeError
-from driftsack.logs.doubly_robust import row_scores
+from driftsack.core.errors import CannotAnswerError, NamesError, OutOfRangeError, SettingError, ShapeError
+from driftsack.logs.doubly_robust import _asked, row_scores
 from driftsack.logs.outcome_model import cross_fitted, draw_folds
 
 KINDS = 3
@@ -158,9 +159,73 @@ def test_logs_and_rules_that_cannot_be_evaluated() -> None:
         ds.logs.evaluate_rule(only_a, rule)
     with pytest.raises(CannotAnswerError, match="the rule differs so much"):
         ds.logs.evaluate_rule(log, np.where(np.arange(len(log))[:, None] < 40, [1.0, 0.0], [0.0, 0.0]))
-    with pytest.raises(SettingError, match="got the policy"):
+    with pytest.raises(SettingError, match=r"got the policy .* let it learn from other rows"):
         ds.logs.evaluate_rule(log, ds.LinearBwK())  # type: ignore[arg-type]
     with pytest.raises(ShapeError, match="rule must be"):
         ds.logs.evaluate_rule(log, [0.5, 0.5])
     with pytest.raises(OutOfRangeError, match="sum to at most 1"):
         ds.logs.evaluate_rule(log, np.full((len(log), 2), 0.8))
+
+
+def learnt(policy: ds.Policy, safe: bool = False) -> ds.Learner:
+    """A learner that was taught another log, and has a pending decision."""
+    past = log_by_context(400, seed=77)
+    assert past.features is not None
+    problem = ds.Problem(horizon=2_000, arms=["a", "b"], budget={"cost": 1_000.0}, cost_max=1.0, features=past.features)
+    learner = policy.start(problem, seed=3, safe=safe, log=past)
+    learner.ask(context={"kind": "x"})
+    return learner
+
+
+def decisions_by_kind(learner: ds.Learner) -> Floats:
+    """(kinds, m) The probabilities of a learner's next decision at each kind, from copies of it."""
+    return np.array([copy.deepcopy(learner).ask(context=row).mix for row in np.eye(KINDS)])
+
+
+def test_a_learner_is_evaluated_as_it_is() -> None:
+    """Safe or not, it is the rule of its next decision; the same rule at the contexts of the next rows is far off."""
+    log = log_by_context(4_000)
+    assert log.contexts is not None
+    plain, safe = (learnt(ds.policies.SquareCBwK(), safe) for safe in (False, True))
+    before = plain.state_hash()
+    found = ds.logs.evaluate_rule(log, plain)
+    assert plain.state_hash() == before
+    plain.tell(plain.pending[0], 0.5, [0.5])  # it still knows its pending decision
+    mixes = decisions_by_kind(safe)
+    truth = float((mixes * REWARDS).sum(axis=1) @ np.bincount(log.contexts.argmax(axis=1)) / len(log))
+    assert abs(found.reward - truth) < 4 * found.reward_se
+    assert ds.logs.evaluate_rule(log, safe).reward == found.reward
+    shifted = ds.logs.evaluate_rule(log, np.roll(log.contexts, 1, axis=0) @ mixes)
+    assert abs(shifted.reward - truth) > 10 * shifted.reward_se
+
+
+def test_a_learner_that_draws_is_drawn_anew_for_each_row() -> None:
+    log = log_by_context(600)
+    learner = learnt(ds.LinearBwK(exploration=20.0))  # so that it does not always play the same arm
+    before = learner.state_hash()
+    found = ds.logs.evaluate_rule(log, learner)
+    assert learner.state_hash() == before
+    assert 0.05 < float(found.costs[0]) < 1.0
+    assert log.contexts is not None
+    choices = _asked(log, learner, log.contexts)[log.contexts[:, 1] == 1.0]
+    assert 0.02 < choices[:, 0].mean() < 0.98
+    assert set(choices.ravel().tolist()) == {0.0, 1.0}
+
+
+def test_arms_of_a_learner_are_matched_by_name() -> None:
+    log = log_by_context(600)
+    past = log_by_context(400, seed=77)
+    renamed = dataclasses.replace(past, arms=("b", "a"), arm=np.where(past.arm < 0, past.arm, 1 - past.arm))
+    one = learnt(ds.policies.SquareCBwK())
+    other = ds.policies.SquareCBwK().start(
+        dataclasses.replace(one.problem, arm_names=("b", "a")), seed=3, safe=False, log=renamed
+    )
+    other.ask(context={"kind": "x"})
+    found, turned = (ds.logs.evaluate_rule(log, learner).reward for learner in (one, other))
+    assert abs(found - turned) < 0.02
+    with pytest.raises(NamesError, match=r"must have the arms \['a', 'c'\]"):
+        ds.logs.evaluate_rule(dataclasses.replace(log, arms=("a", "c")), one)
+    with pytest.raises(SettingError, match=r"features=learner\.problem.encoder"):
+        ds.logs.evaluate_rule(
+            dataclasses.replace(log, features=ds.Encoder(categories={"kind": ["x", "z", "y"]}, spare=0)), one
+        )

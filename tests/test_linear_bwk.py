@@ -331,6 +331,33 @@ def test_what_makes_no_sense_is_refused() -> None:
         PerSegment(base=LinearBwK())
 
 
+@pytest.mark.parametrize("policy", [DisjointBwK(), PerSegment()], ids=lambda policy: type(policy).__name__)
+def test_segments_that_cannot_be_told_are_refused(policy: ds.Policy) -> None:
+    """Their largest number would be taken for the segment; one-hot rows without names, and spare slots, are fine."""
+    bare = ds.Encoder(categories={"kind": ["chat", "code"]}, spare=0)
+    for features, problem in ((bare, "no slot for unknown"), (["size", "age"], "which are numbers")):
+        with pytest.raises(SettingError, match=problem):
+            policy.start(ds.Problem(horizon=10, arms=2, budget=3, features=features))
+    with pytest.raises(SettingError, match="which are numbers"):
+        policy.start(ds.Problem(horizon=10, arms=2, budget=3, features=ds.Encoder(embeddings={"text": 4})))
+    policy.start(ds.Problem(horizon=10, arms=2, budget=3, features=2)).ask(context=[0.0, 1.0])
+    spare = ds.Encoder(categories={"kind": ["chat", "code"]})
+    policy.start(ds.Problem(horizon=10, arms=2, budget=3, features=spare)).ask(context={"kind": "poem"})
+
+
+def test_a_spending_plan_passes_announcements_on() -> None:
+    """To what it wraps, if that can use them; other wrappers say that they cannot."""
+    alone, paced = (learner_of(policy, horizon=4_000) for policy in (LinearBwK(), ds.SpendingPlan(LinearBwK())))
+    for learner, bank in ((alone, alone.state.choice.bank), (paced, paced.state.base.choice.bank)):
+        play(learner, 100)
+        before = bank.levels[1, PLAIN, 1]
+        learner.announce("large", cost_factor=0.1)
+        assert bank.levels[1, PLAIN, 1] == pytest.approx(0.1 * before)
+    for policy, name in ((ds.SpendingPlan(ds.NaiveUCB()), "NaiveUCB"), (PerSegment(), "PerSegment")):
+        with pytest.raises(SettingError, match=f"{name} cannot use an announcement.*alone or in a SpendingPlan"):
+            learner_of(policy).announce("large", cost_factor=2.0)
+
+
 @pytest.mark.parametrize("policy", [LinearBwK(), SquareCBwK()], ids=lambda policy: type(policy).__name__)
 def test_an_announced_price_moves_the_prices_before_the_next_decision(policy: ds.Policy) -> None:
     """The best arm becomes 50 times as expensive. The planted fault: prices are corrected at the usual times."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from functools import partial
@@ -353,6 +354,28 @@ def test_a_table_is_replayed_row_by_row() -> None:
         ds.gather(ds.instances.example_1(horizon=20)).as_instance(1.0)
     with pytest.raises(LogError, match="lacks the column cost:b"):
         ds.logs.read(frame.drop("cost:b"))
+
+
+def test_a_table_with_contexts_is_replayed_with_them() -> None:
+    """A policy that sees them earns nearly all; shuffled contexts, the planted fault, are worth nothing."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["chat", "code"], size=1_500)
+    good = np.where(kind == "chat", 1.0, 0.0)
+    columns = {"reward:a": good, "cost:a": 0.5, "reward:b": 1.0 - good, "cost:b": 0.25, "context_kind": kind}
+    frame = pl.DataFrame({"time": np.arange(1_500), **columns})
+    log = ds.logs.read(frame, cost_max=1.0)
+    world = log.as_instance(budget={"cost": 1_000.0})
+    assert isinstance(world, ds.ContextualInstance)
+    assert (world.noise, world.problem.arm_names, world.problem.encoder) == ("deterministic", log.arms, log.features)
+    run = ds.simulate(world, ds.policies.AlwaysArm("a"), trials=1)
+    assert (run.reward[0], run.spent[0, 0]) == (good.sum(), 750.0)
+    ours = ds.simulate(world, ds.LinearBwK(), trials=2).reward.mean() / 1_500
+    assert log.contexts is not None
+    shuffled = dataclasses.replace(log, contexts=rng.permutation(log.contexts)).as_instance(1_000.0)
+    assert ours > 0.9
+    assert ds.simulate(shuffled, ds.LinearBwK(), trials=2).reward.mean() / 1_500 < 0.6
+    plain = dataclasses.replace(log, contexts=None, features=None).as_instance(1_000.0)
+    assert isinstance(plain, ds.Instance)
 
 
 @pytest.mark.parametrize("size", [7, 64, 65, 200, 1000])

@@ -48,7 +48,9 @@ def table_in_order(arms: tuple[str, ...], resources: tuple[str, ...]) -> ds.Inst
         f"{part}:{arm}": table[:, ARMS.index(arm), parts.index(part)] for arm in arms for part in ("reward", *resources)
     }
     frame = pl.DataFrame({"time": np.arange(HORIZON)} | columns)
-    return ds.logs.read(frame, reward_max=1.0, cost_max=1.0).as_instance(BUDGET)
+    world = ds.logs.read(frame, reward_max=1.0, cost_max=1.0).as_instance(BUDGET)
+    assert isinstance(world, ds.Instance)
+    return world
 
 
 def played_log(periods: int = 3) -> pl.DataFrame:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib.image import imread
+from typer.testing import CliRunner
 
+from driftsack.bench import routing
 from driftsack.bench.routers import DRIFTS, ROUTERS, Requests, Router, Task, Told, fixed_router, learner_router
 from driftsack.bench.routing import best_plan, drifted, figures
+from driftsack.bench.routing_bars import routing_bars
+from driftsack.cli import app
 from driftsack.core.seeding import generator
 from driftsack.policies import Adaptive, LinearBwK
 
@@ -90,3 +96,84 @@ def test_the_gallery_prints_its_tables_and_draws_its_figure(tmp_path: Path) -> N
     assert set(page["SHOWN"]) <= set(ROUTERS)
     page["draw"](rows, tmp_path / "routing.png")
     assert imread(tmp_path / "routing.png").shape == imread(GALLERY.parent / "figures" / "routing.png").shape
+
+
+REWARDS = {"LinearBwK": 0.9, "LinearBwK, safe": 0.9, "Mistral": 0.85, "uniform": 0.1}  # 0.8 of the others
+Wrong = dict[tuple[str, str], float]
+
+
+def measured(wrong: Wrong | None = None, budgets: tuple[str, ...] = ("0.0003", "0.000662", "0.0015")) -> list[Any]:
+    """Rows as the command measures them, with some figures, by router and column, replaced at the last place."""
+    rows = [
+        {
+            "start": start,
+            "router": name,
+            "budget": budget,
+            "drift": drift,
+            "reward": REWARDS.get(name, 0.8),
+            "se": 0.01,
+            "share of LP": REWARDS.get(name, 0.8) / 0.91,
+            "most spent / budget": 1.0 if name.endswith("safe") else 1.02,
+        }
+        for start in ("cold", "warm")
+        for budget in budgets
+        for drift in DRIFTS
+        for name, router in ROUTERS.items()
+        if start == "cold" or router.warm
+    ]
+    for row in rows:
+        for (name, column), figure in (wrong or {}).items():
+            if (row["router"], row["start"], row["drift"]) == (name, "cold", "quality"):
+                row[column] = figure
+    return rows
+
+
+def test_every_place_has_its_bars() -> None:
+    """8 and 6 at the smallest budget, cold and warm, and 3 at each of the others."""
+    bars = routing_bars(measured())
+    assert len(bars) == 3 * (8 + 6 + 2 * (3 + 3))
+    assert {bar["holds"] for bar in bars} == {"yes"}
+    assert len(routing_bars(measured(budgets=("0.0003",)))) == 3 * (8 + 6)  # --quick
+    lp = next(bar for bar in bars if "share of the LP" in bar["figure"])
+    assert lp["± se"] == pytest.approx(0.01 / 0.91)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "missed"),
+    [
+        ({("LinearBwK", "share of LP"): 0.97}, "share of the LP of LinearBwK"),
+        ({("Adaptive, no context", "share of LP"): 0.985}, "the same of Adaptive, no context"),
+        ({("ParetoBandit, default", "reward"): 0.91}, "LinearBwK over ParetoBandit, default"),
+        ({("ParetoBandit, alpha 0.5", "reward"): 0.91}, "LinearBwK over ParetoBandit, alpha 0.5"),
+        ({("Adaptive, no context", "reward"): 0.91}, "LinearBwK over Adaptive, no context"),
+        ({("Gemini", "reward"): 0.905}, "LinearBwK over the best single model"),
+        ({("Gemini", "reward"): 0.92}, "LinearBwK over the best single model"),  # by more than a hundredth
+        ({("uniform", "reward"): 0.86}, "uniform over the same"),
+        ({("LinearBwK, safe", "most spent / budget"): 1.001}, "most that LinearBwK, safe spent / budget"),
+    ],
+)
+def test_each_bar_detects_its_fault(wrong: Wrong, missed: str) -> None:
+    found = {bar["figure"] for bar in routing_bars(measured(wrong)) if bar["holds"] == "no"}
+    assert f"cold, 0.0003 dollars, drift quality: {missed}" in found
+    assert all(figure.startswith("cold") and figure.endswith(missed) for figure in found)
+    larger = ("Gemini", "reward") in wrong and wrong["Gemini", "reward"] > 0.91
+    everywhere = larger or missed.startswith(("uniform", "most"))
+    assert len(found) == (3 if everywhere else 1)
+
+
+@pytest.mark.parametrize(("wrong", "code"), [({}, 0), ({("LinearBwK", "share of LP"): 0.97}, 1)])
+def test_the_command_shows_figures_and_bars_and_fails_if_one_is_missed(
+    wrong: Wrong, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routing, "routing_rows", lambda *_: measured(wrong, ("0.0003",)))
+    page = tmp_path / "page.md"
+    result = CliRunner().invoke(app, ["bench", "--routing", "--quick", "--markdown", str(page), "--json"])
+    assert result.exit_code == code
+    told = json.loads(result.stdout)
+    assert told["rows"] == measured(wrong, ("0.0003",))
+    assert "no" in {bar["holds"] for bar in told["bars"]} or code == 0
+    assert "## Routing\n" in page.read_text()
+    assert "## What must hold\n" in page.read_text()
+    shown = CliRunner().invoke(app, ["bench", "--routing", "--quick"])
+    assert shown.exit_code == code
+    assert "What must hold." in shown.stdout

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 
+import driftsack as ds
 from driftsack.service import journal
 from driftsack.service import messages as ms
 from driftsack.service.book import deltas
 from driftsack.service.campaign import Caller, Campaign, Now
+from driftsack.service.config import Config
 from driftsack.service.refusals import Refusal
 from driftsack.service.snapshots import read_snapshot, write_snapshot
 from tests.campaigns import START, Desk, monthly, small
@@ -155,6 +158,19 @@ def test_arms_come_and_go() -> None:
         desk.ask(open=["nobody"])
     assert kind_of(error) == "invalid"
     assert desk.ask(open=["small"]).reason == "budget"  # retired
+
+
+@pytest.mark.parametrize(
+    "spec", [{"policy": "LinearBwK"}, {"policy": "SpendingPlan", "base": {"policy": "SquareCBwK"}}]
+)
+def test_policies_that_decide_by_contexts_are_refused(spec: dict[str, Any]) -> None:
+    """Also in a wrapper; the same settings with a policy without contexts are accepted."""
+    config = Config(arms=["small", "large"], budget={"usd": "10"}, cost_max={"usd": "1"}, horizon=100, policy=spec)
+    with pytest.raises(Refusal, match="campaigns have no contexts yet") as error:
+        config.recipe(config.problem())
+    assert kind_of(error) == "invalid"
+    plain = msgspec.structs.replace(config, policy={"policy": "Adaptive"})
+    assert plain.recipe(plain.problem()) == ds.Adaptive()
 
 
 @pytest.mark.parametrize("amount", ["-1", "1e3", "0.1234567890123456", "NaN", "", "1" * 17, -5])

@@ -8,8 +8,28 @@ from typing import Final
 import numpy as np
 
 from driftsack.core.arrays import Floats
+from driftsack.core.checks import of_type
+from driftsack.core.contextual import ContextualInstance
+from driftsack.core.errors import SettingError
+from driftsack.core.instance import Instance
 
 SMALLEST_VALUE: Final = 1e-6  # per round: gaps of smaller values are relative to this one
+
+
+def check_instance(instance: object, benchmark: str) -> None:
+    """Raise unless an instance is one without contexts.
+
+    Args:
+        instance: What a benchmark was given.
+        benchmark: The name of the benchmark.
+    """
+    if isinstance(instance, ContextualInstance):
+        raise SettingError(
+            f"{benchmark} is for instances without contexts, got a ContextualInstance; use "
+            "ds.benchmarks.lp_contextual(instance), or value_of_context(instance).without for the optimum of "
+            "policies that do not see the contexts."
+        )
+    of_type(instance, Instance, "instance")
 
 
 def relative_gap(upper: float, lower: float, rounds: float) -> float:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from driftsack.benchmarks.benchmark import Benchmark
+from driftsack.benchmarks.benchmark import Benchmark, check_instance
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import SettingError, TooLargeError
 from driftsack.core.instance import Instance
@@ -81,6 +81,7 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
     >>> dynamic_program(world).value
     2.0
     """
+    check_instance(instance, "dynamic_program")
     rows, columns, cost_patterns = budget_grid(instance)
     needed = 2 * 8 * rows * columns
     if needed > memory:

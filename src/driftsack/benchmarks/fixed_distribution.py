@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from driftsack.benchmarks.benchmark import Benchmark, relative_gap
+from driftsack.benchmarks.benchmark import Benchmark, check_instance, relative_gap
 from driftsack.benchmarks.fixed_mix import hard_reward
 from driftsack.core.arrays import Floats, Phase
 from driftsack.core.checks import whole
@@ -175,6 +175,7 @@ def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> Fi
     >>> round(best.value, 6), best.stopping_time
     (3750.0, 7500)
     """
+    check_instance(instance, "fixed_distribution")
     whole(trials, "trials", at_least=0)
     problem = instance.problem
     budget = problem.unit_budget

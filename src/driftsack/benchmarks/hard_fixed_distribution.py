@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from driftsack.benchmarks.benchmark import Benchmark, relative_gap
+from driftsack.benchmarks.benchmark import Benchmark, check_instance, relative_gap
 from driftsack.benchmarks.dynamic_program import budget_grid
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import above_zero
@@ -85,6 +85,7 @@ def hard_fixed_distribution(instance: Instance, tolerance: float = 5e-3) -> Benc
     >>> round(hard_fixed_distribution(world).value, 6)                         # 1/2 + 1/4
     0.75
     """
+    check_instance(instance, "hard_fixed_distribution")
     above_zero(tolerance, "tolerance")
     grid = budget_grid(instance)
     states = instance.horizon * grid.rows * grid.columns

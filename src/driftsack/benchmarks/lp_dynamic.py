@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from driftsack.benchmarks.benchmark import Benchmark, relative_gap
+from driftsack.benchmarks.benchmark import Benchmark, check_instance, relative_gap
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
@@ -127,6 +127,7 @@ def lp_dynamic(instance: Instance, tolerance: float = 1e-9, most_passes: int = 1
     >>> round(best.value, 6), best.gap <= 1e-9, best.plan.round(6).tolist()
     (5000.0, True, [[0.5, 0.5], [0.0, 1.0]])
     """
+    check_instance(instance, "lp_dynamic")
     return solve_rows(instance, "LP-Dynamic", tolerance, most_passes)
 
 

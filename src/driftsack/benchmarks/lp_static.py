@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftsack.benchmarks.benchmark import Benchmark, relative_gap
+from driftsack.benchmarks.benchmark import Benchmark, check_instance, relative_gap
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.game.units import prices_in_units, units_of
@@ -35,6 +35,7 @@ def lp_static(instance: Instance) -> Benchmark:
     >>> round(lp_static(ds.instances.example_1()).value, 6)
     3333.333333
     """
+    check_instance(instance, "lp_static")
     problem = instance.problem
     rewards, costs = mean_rows(instance)
     best = step_lp(rewards, costs, problem.rate)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from driftsack.benchmarks.benchmark import Benchmark, relative_gap
+from driftsack.benchmarks.benchmark import Benchmark, check_instance, relative_gap
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.lp.step import new_step_lp, rescue_failed
@@ -97,6 +97,7 @@ def single_step(instance: Instance) -> SingleStep:
     >>> round(even.value, 6), even.row_prices.tolist()      # no budget binds over the horizon, one binds in every round
     (200.0, [[1.0, 0.0], [0.0, 1.0]])
     """
+    check_instance(instance, "single_step")
     problem = instance.problem
     rows, arms, resources = len(instance.rewards), problem.arms, problem.resources
     rewards, costs = instance.unit_rewards, instance.unit_costs

@@ -157,26 +157,31 @@ def bench(
 
 
 def compare_contextual(worlds: bool, quick: bool, seed: int, markdown: Path | None, as_json: bool) -> None:
-    """Measure policies with contexts on simulated worlds, or route the prompts of ParetoBandit's wheel."""
+    """Measure policies with contexts on simulated worlds, or route prompts; fail if a bar is missed."""
     from driftsack.bench.tables import BenchTables, machine  # noqa: PLC0415
 
     _check_folder(markdown)
     with plain_errors(), status_line("starting") as show:
         if worlds:
-            from driftsack.bench.contexts import context_rows as measure  # noqa: PLC0415
+            from driftsack.bench.contexts import context_rows  # noqa: PLC0415
+
+            rows = bars = context_rows(quick, seed, show)
+            tables = {"Policies with contexts": rows}
         else:
-            from driftsack.bench.routing import routing_rows as measure  # noqa: PLC0415
-        rows = measure(quick, seed, show)
-    title = "Policies with contexts" if worlds else "Routing"
-    table = BenchTables(
-        {title: rows}, machine(), f"driftsack bench --{'contexts' if worlds else 'routing'} --seed {seed}"
-    )
-    _write(markdown, table.to_markdown())
+            from driftsack.bench.routing import routing_rows  # noqa: PLC0415
+            from driftsack.bench.routing_bars import routing_bars  # noqa: PLC0415
+
+            rows = routing_rows(quick, seed, show)
+            bars = routing_bars(rows)
+            tables = {"Routing": rows, "What must hold": bars}
+    page = BenchTables(tables, machine(), f"driftsack bench --{'contexts' if worlds else 'routing'} --seed {seed}")
+    _write(markdown, page.to_markdown())
     if as_json:
-        print_json({"machine": table.machine, "rows": rows})
+        print_json({"machine": page.machine, "rows": rows} | ({} if worlds else {"bars": bars}))
     else:
-        print_table(rows, columns_of(rows), f"{title}.")
-    if any(row.get("holds") == "no" for row in rows):
+        for title, table in tables.items():
+            print_table(table, columns_of(table), f"{title}.")
+    if any(bar["holds"] == "no" for bar in bars):
         raise typer.Exit(1)
 
 

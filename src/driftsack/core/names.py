@@ -32,6 +32,11 @@ def default_resource_names(count: int) -> tuple[str, ...]:
     return tuple(f"cost_{j}" for j in range(count))
 
 
+def default_feature_names(count: int) -> tuple[str, ...]:
+    """Return the names that features without names get in a log."""
+    return tuple(str(k) for k in range(count))
+
+
 def checked_names(given: Any, setting: str, count: int | None = None) -> tuple[str, ...]:
     """Return names as a tuple if they are different, non-empty texts, and ``count`` of them if that is given.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib.util
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +93,7 @@ def flights_world(means: str = "round") -> Instance:
     table = flights()
     budget = np.array(RATE) * len(table)
     if means == "round" or table.table is None:
-        return table.as_instance(budget)
+        return cast("Instance", table.as_instance(budget))  # flights have no contexts
     week = np.arange(len(table)) // (7 * SLOTS)
     rounds = np.bincount(week)
     sums = np.stack([table.table[week == k].sum(axis=0) for k in range(len(rounds))])

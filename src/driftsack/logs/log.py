@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
+from driftsack.core.contextual import ContextualInstance
 from driftsack.core.decision import SKIP
 from driftsack.core.encoder import Encoder
 from driftsack.core.errors import CannotAnswerError, LogError, NamesError
@@ -84,14 +85,17 @@ class Log:
         arms, resources = ", ".join(self.arms), ", ".join(self.resources)
         return f"Log({len(self):,} rounds, arms {arms}, resources {resources}{contexts}: a {kind})"
 
-    def as_instance(self, budget: Amounts) -> Instance:
+    def as_instance(self, budget: Amounts) -> Instance | ContextualInstance:
         """Replay a full-information table: in round t, each arm has exactly the outcome of row t, without noise.
+
+        A log with contexts shows them as well, so that policies with contexts can be simulated on it.
 
         Args:
             budget: Budget of the whole log, one number for all resources or one for each, in their order or by name.
 
         Returns:
-            An instance with deterministic outcomes and the names of the log.
+            An instance with deterministic outcomes and the names of the log; a ``ContextualInstance`` if the log has
+            contexts.
 
         Raises:
             CannotAnswerError: If the log has only the outcomes of the arms that were played.
@@ -109,6 +113,19 @@ class Log:
                 f"were played; add the columns {names}, or use ds.logs.evaluate."
             )
         rewards, costs = self.table[:, :, 0], self.table[:, :, 1:].transpose(0, 2, 1)
+        if self.contexts is not None:
+            return ContextualInstance.by_table(
+                self.contexts,
+                rewards,
+                costs,
+                budget,
+                noise="deterministic",
+                reward_max=self.reward_max,
+                cost_max=self.cost_max,
+                arm_names=self.arms,
+                resource_names=self.resources,
+                features=self.features,
+            )
         return Instance.from_arrays(
             rewards, costs, budget, "deterministic", self.reward_max, self.cost_max, self.arms, self.resources
         )

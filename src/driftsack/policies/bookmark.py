@@ -39,8 +39,11 @@ class Bookmark:
         self._kept = [(array, array.copy()) for array in arrays(self._parts).values()]
         self._drawn, self._fallbacks = learner._engine.rng.bit_generator.state, learner.fallbacks
 
-    def go_back(self) -> None:
+    def go_back(self, redraw: bool = False) -> None:
         """Undo everything since the bookmark was made. Decisions for an arm that were made since cannot be told.
+
+        Args:
+            redraw: Whether the learner's randomness goes on, so that the next decision is drawn anew.
 
         Raises:
             SettingError: The learner has other arrays now: an arm was added, a season began, or many decisions wait.
@@ -53,7 +56,9 @@ class Bookmark:
         for array, content in self._kept:
             array[...] = content
         engine = self._learner._engine
-        engine.rng.bit_generator.state, engine.fallbacks = self._drawn, self._fallbacks
+        engine.fallbacks = self._fallbacks
+        if not redraw:
+            engine.rng.bit_generator.state = self._drawn
         engine.restore_terms()
         self._learner._altered = False
         self._learner._begin_life()

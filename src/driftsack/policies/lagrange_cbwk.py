@@ -9,28 +9,38 @@ The primal is SquareCB: with estimates :math:`\hat r, \hat c` of a regression an
 also after a skip, which lowers prices; the overshoot is not clipped. The step is not from their paper.
 
 A regression is any object with ``partial_fit(X, y)`` and ``predict(X)``, as scikit-learn has them, or with
-``learn_one(x, y)`` and ``predict_one(x)``, as river has them. ``simulate`` accepts this policy; it is not part of the
-compiled library, has no file and costs what the regressions cost: a fit of 1 + d and m (1 + d) predictions a round.
+``learn_one(x, y)`` and ``predict_one(x)``, as river has them. It learns a reward over ``reward_max``, or a cost over
+the budget rate b, and should predict 0 or raise ``NotFittedError`` before its first outcome.
+
+Budgets, rounds, late and repeated outcomes are those of a :class:`~driftsack.Learner`, which is asked for the arm that
+was drawn and no other. ``simulate`` accepts this policy; it is not part of the compiled library, has no file and costs
+what the regressions cost: a fit of 1 + d and m (1 + d) predictions a round.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from driftsack.core.arrays import Floats
-from driftsack.core.checks import above_zero
-from driftsack.core.decision import SKIP, Decision
+from driftsack.core.arrays import Bools, Floats
+from driftsack.core.checks import above_zero, of_type
+from driftsack.core.decision import SKIP, Decision, read_only
 from driftsack.core.encoder import Context, checked_context
-from driftsack.core.errors import SettingError
+from driftsack.core.errors import NotFiniteError, SettingError
+from driftsack.core.names import Amounts, ArmAmounts
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
 from driftsack.game.units import checked_outcome
+from driftsack.policies.learner import Costs, Learner
+from driftsack.policies.requests import arm_number, factors_of
+from driftsack.policies.uniform_random import UniformRandom
+
+INTERFACES = (("partial_fit", "predict"), ("learn_one", "predict_one"))
 
 
 @dataclass(frozen=True)
@@ -51,8 +61,8 @@ class LagrangeCBwK:
     >>> learner = LagrangeCBwK(Mean).start(Problem(horizon=9, arms=2, budget=3, features=1), seed=0)
     >>> decision = learner.ask(context=[0.5])
     >>> learner.tell(decision, reward=1.0, costs=[0.5])
-    >>> learner.prices.round(3).tolist()
-    [0.01]
+    >>> learner.prices.round(3).tolist(), learner.remaining.tolist()
+    ([0.01], [2.5])
     """
 
     regression: Callable[[], Any]
@@ -60,94 +70,211 @@ class LagrangeCBwK:
     step: float = 0.02
 
     def __post_init__(self) -> None:
+        if not callable(self.regression):
+            raise SettingError(
+                "regression must be a function that returns a new regression, such as SGDRegressor or "
+                f"lambda: SGDRegressor(alpha=0.1), got {self.regression!r:.80}."
+            )
         above_zero(self.learning_rate, "learning_rate")
         above_zero(self.step, "step")
 
-    def start(self, problem: Problem, seed: Seed = 0) -> LagrangeLearner:
+    def start(self, problem: Problem, seed: Seed = 0, safe: bool = False) -> LagrangeLearner:
         """Start a learner.
 
         Args:
-            problem: The problem, with features.
+            problem: The problem, with features and without a fallback.
             seed: The seed of its randomness.
+            safe: Whether an arm may be chosen only if every budget covers the most that it may cost, and what is
+                reserved for all pending decisions, so that no budget is ever overspent.
 
         Returns:
-            The learner, with ``ask`` and ``tell``.
+            The learner, before its first round.
+
+        Raises:
+            SettingError: The problem has no features, or a fallback; or the regression cannot learn one by one.
         """
+        of_type(problem, Problem, "problem")
         if not problem.features:
             raise SettingError("LagrangeCBwK decides by the features of requests; declare Problem(features=...).")
-        return LagrangeLearner(self, problem, seed)
+        if problem.fallback is not None:
+            raise SettingError("LagrangeCBwK skips rounds, which a problem with a fallback forbids; use LinearBwK.")
+        return LagrangeLearner(self, problem, seed, safe)
 
 
 class LagrangeLearner:
-    """A started ``LagrangeCBwK``; outcomes may arrive late.
+    """A started ``LagrangeCBwK``; outcomes may arrive late. It must not be shared between threads.
 
     Attributes:
+        policy: The policy that was started.
+        problem: The problem that it was started on.
+        ledger: What keeps budgets and rounds. Call its ``grant``, ``revise`` and ``retire_arm``, but do not ask it.
         prices: (d,) the prices, in reward per budget rate.
     """
 
-    def __init__(self, policy: LagrangeCBwK, problem: Problem, seed: Seed) -> None:
+    def __init__(self, policy: LagrangeCBwK, problem: Problem, seed: Seed, safe: bool = False) -> None:
         self.policy, self.problem = policy, problem
         self.prices: Floats = np.zeros(problem.resources)
+        self.ledger: Learner = UniformRandom().start(problem, seed, safe)  # it draws from a single arm
         self._rng = generator(seed)
-        self._models = [[policy.regression() for _ in range(1 + problem.resources)] for _ in range(problem.arms)]
+        self._draw = self._rng.random()  # of the next round, so that an ask that fails changes nothing
+        outcomes = range(1 + problem.resources)
+        self._models = [[_checked(policy.regression()) for _ in outcomes] for _ in problem.arm_names]
+        self._factors = np.ones((problem.arms, problem.resources))  # announced so far
         self._pulls = np.zeros(problem.arms)
-        self._rate = np.asarray(problem.budget) / problem.horizon
-        self._rounds = 0
+        self._awaited: dict[int, tuple[Decision, Floats]] = {}  # with the factors at which it was made
+        rate = np.asarray(problem.budget) / problem.horizon
+        self._aim = (rate > 0.0).astype(np.float64)  # of the spending in a round
+        self._unit = np.where(rate > 0.0, rate, problem.cost_max)  # of costs
+        self._price_unit = problem.reward_max / self._unit
 
-    def ask(self, context: Context) -> Decision:
+    @property
+    def round(self) -> int:
+        """The number of rounds that have begun."""
+        return self.ledger.round
+
+    @property
+    def remaining(self) -> Floats:
+        """(d,) the remaining budget of each resource, as in :class:`~driftsack.Learner`."""
+        return self.ledger.remaining
+
+    @property
+    def done(self) -> bool:
+        """Whether ``ask`` would raise: the horizon is reached or a budget is exceeded."""
+        return self.ledger.done
+
+    @property
+    def pending(self) -> tuple[Decision, ...]:
+        """The decisions whose outcome has not arrived, oldest first."""
+        return tuple(self._awaited[decision.round][0] for decision in self.ledger.pending)
+
+    def ask(
+        self,
+        open: Sequence[str] | Sequence[int] | Bools | None = None,  # noqa: A002
+        caps: ArmAmounts | None = None,
+        at: float | datetime | None = None,
+        context: Context | None = None,
+    ) -> Decision:
         """Begin a round and choose an arm or to skip.
 
         Args:
-            context: The features of the request.
+            open: The arms that this request may use, as in :meth:`driftsack.Learner.ask`.
+            caps: The most that this request may cost, as there.
+            at: The time of the request, as there.
+            context: (n,) the features of the request.
 
         Returns:
             The decision.
+
+        Raises:
+            HorizonReachedError: All rounds have begun.
+            BudgetExhaustedError: A budget is exceeded.
+            SettingError: There is no context; or see :meth:`driftsack.Learner.ask`.
         """
+        if context is None:
+            raise SettingError("LagrangeCBwK needs the features of each request, got none; pass context=... to ask.")
         x = checked_context(self.problem.encoder, self.problem.features, context)
-        values = np.append([self._value(arm, x) for arm in range(self.problem.arms)], 0.0)  # the last is SKIP
-        chances = np.zeros(values.size)
-        if (self._pulls == 0).any():
-            chances[np.argmin(self._pulls)] = 1.0
-        else:
-            best, rate = int(values.argmax()), self.policy.learning_rate * math.sqrt(self._rounds + 1.0)
-            chances = 1.0 / (values.size + rate * (values[best] - values))
-            chances[best] += 1.0 - chances.sum()
-        arm = int(self._rng.choice(values.size, p=chances))
-        arm = SKIP if arm == self.problem.arms else arm
-        self._rounds += 1
-        if arm == SKIP:
+        chances = self._chances(x, self.ledger.admissible(open, caps))
+        drawn = int(np.searchsorted(chances.cumsum(), self._draw * chances.sum(), side="right"))  # the last is SKIP
+        made = self.ledger.ask(np.arange(self.problem.arms) == drawn, caps, at, x)
+        decision = replace(made, mix=read_only(chances[:-1]), prices=read_only(self.prices * self._price_unit))
+        self._draw = self._rng.random()
+        if decision.arm == SKIP:
             self._move(np.zeros(self.problem.resources))
         else:
-            self._pulls[arm] += 1
-        name = None if arm == SKIP else self.problem.arm_names[arm]
-        return Decision(self._rounds, arm, chances[:-1], self.prices / self._rate, name, context=x)
+            self._pulls[decision.arm] += 1
+            self._awaited[decision.round] = decision, self._factors[decision.arm].copy()
+        return decision
 
-    def tell(self, decision: Decision, reward: float, costs: npt.ArrayLike | Mapping[str, float]) -> None:
-        """Report the outcome of a decision for an arm.
+    def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
+        """Report the outcome of a decision, in any order. The same call again changes nothing.
 
         Args:
             decision: What ``ask`` returned.
             reward: The reward.
             costs: The costs, in order or by name.
+
+        Raises:
+            AlreadyToldError: The decision was settled before, with another outcome.
+            UnknownDecisionError: This learner did not make the decision.
         """
         gain, uses = checked_outcome(self.problem, reward, costs)
-        if decision.arm == SKIP or decision.context is None:
+        self.ledger.tell(_forced(decision), gain, uses)
+        own, factors = self._awaited.pop(decision.round, (None, uses))
+        if own is None or own.context is None:  # a skip, or told before
             return
-        outcomes = [gain / self.problem.reward_max, *(uses / self._rate).tolist()]
-        for model, value in zip(self._models[decision.arm], outcomes, strict=True):
-            _fit(model, decision.context, value)
-        self._move(uses / self._rate)
+        outcomes = [gain / self.problem.reward_max, *(uses / self._unit / factors).tolist()]
+        for model, value in zip(self._models[own.arm], outcomes, strict=True):
+            _fit(model, own.context, value)
+        self._move(uses / self._unit)
+
+    def cancel(self, decision: Decision, costs: Costs | None = None) -> None:
+        """Cancel a decision whose outcome will never arrive; nothing is learnt from it.
+
+        Args:
+            decision: What ``ask`` returned.
+            costs: Its costs, if they are known, which are charged.
+        """
+        self.ledger.cancel(_forced(decision), costs)
+        self._awaited.pop(decision.round, None)
+
+    def forfeit(self, decision: Decision) -> None:
+        """Charge what was reserved for a decision whose outcome may never arrive; it may still be told.
+
+        Args:
+            decision: What ``ask`` returned.
+        """
+        self.ledger.forfeit(_forced(decision))
+
+    def announce(self, arm: str | int, cost_factor: Amounts) -> None:
+        """Say that an arm's prices change now.
+
+        Args:
+            arm: Its name or number.
+            cost_factor: What its costs are multiplied by from now on, in order or by name; one number for all.
+        """
+        self._factors[arm_number(self.problem, arm)] *= factors_of(self.problem, cost_factor)
+
+    def _chances(self, x: Floats, is_open: Bools) -> Floats:
+        """(m + 1,) the probabilities of the arms and, last, of ``SKIP``; 0 for closed arms."""
+        chances = np.zeros(self.problem.arms + 1)
+        untried = np.flatnonzero(is_open & (self._pulls == 0))
+        if untried.size:
+            chances[untried[0]] = 1.0
+            return chances
+        actions = np.append(np.flatnonzero(is_open), self.problem.arms)
+        values = np.array([self._value(arm, x) for arm in actions.tolist()])
+        best, rate = int(values.argmax()), self.policy.learning_rate * math.sqrt(self.round + 1.0)
+        chances[actions] = 1.0 / (values.size + rate * (values[best] - values))
+        chances[actions[best]] += 1.0 - chances.sum()
+        return chances
 
     def _value(self, arm: int, x: Floats) -> float:
-        """The reward of an arm less the price of its costs."""
-        if self._pulls[arm] == 0:
+        """The reward of an arm less the price of its costs; 0 for ``SKIP``, the number after the last arm."""
+        if arm == self.problem.arms:
             return 0.0
         gain, *uses = (_predict(model, x) for model in self._models[arm])
-        return float(gain - self.prices @ np.array(uses))
+        return float(gain - self.prices @ (np.array(uses) * self._factors[arm]))
 
     def _move(self, used: Floats) -> None:
         """The dual step."""
-        self.prices = np.maximum(self.prices + self.policy.step * (used - 1.0), 0.0)
+        self.prices = np.maximum(self.prices + self.policy.step * (used - self._aim), 0.0)
+
+
+def _forced(decision: Any) -> Any:
+    """A decision as the ledger made it, which drew from a single arm."""
+    if not isinstance(decision, Decision):
+        return decision  # the ledger refuses it
+    return replace(decision, mix=read_only((np.arange(decision.mix.size) == decision.arm).astype(np.float64)))
+
+
+def _checked(model: Any) -> Any:
+    """A regression, after a check that it can learn one outcome at a time."""
+    if not any(all(hasattr(model, name) for name in names) for names in INTERFACES):
+        raise SettingError(
+            "regression must return an object with partial_fit and predict, or with learn_one and predict_one, got "
+            f"{model!r:.80}."
+        )
+    return model
 
 
 def _fit(model: Any, x: Floats, value: float) -> None:
@@ -158,11 +285,13 @@ def _fit(model: Any, x: Floats, value: float) -> None:
 
 
 def _predict(model: Any, x: Floats) -> float:
-    if hasattr(model, "predict_one"):
-        return float(model.predict_one(dict(enumerate(x.tolist()))))
     try:
-        return float(model.predict(x[None])[0])
+        river = hasattr(model, "predict_one")
+        value = float(model.predict_one(dict(enumerate(x.tolist()))) if river else model.predict(x[None])[0])
     except Exception as error:
         if type(error).__name__ == "NotFittedError":  # its first outcome is still awaited
             return 0.0
         raise
+    if not math.isfinite(value):
+        raise NotFiniteError(f"regression must predict finite numbers, got {value} of {model!r:.80}; lower its rate.")
+    return value

@@ -348,6 +348,24 @@ class Learner:
             finally:
                 self._busy = False
 
+    def admissible(
+        self,
+        open: Sequence[str] | Sequence[int] | Bools | None = None,  # noqa: A002
+        caps: ArmAmounts | None = None,
+    ) -> Bools:
+        """Return which arms :meth:`ask` could choose now; with ``safe``, those that every budget covers.
+
+        Args:
+            open: The arms that the request may use, as in :meth:`ask`.
+            caps: The most that it may cost, as in :meth:`ask`.
+
+        Returns:
+            (m,) whether each arm could be chosen.
+        """
+        with self._changing("admissible") as engine:
+            self._altered = False
+            return requests.admissible(engine, self.problem, open, caps)
+
     def _open_request(self, open: Any, caps: Any, at: Any, context: Any) -> float:  # noqa: A002
         """Set the terms of a request and return its time."""
         if self._process != os.getpid():

@@ -20,6 +20,7 @@ from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.benchmarks.lp_static import lp_static
 from driftsack.core.arrays import Floats, Phase
 from driftsack.core.checks import frozen
+from driftsack.core.contextual import ContextualInstance
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
@@ -70,8 +71,13 @@ class Oracle(Policy):
         name = type(self).__name__
         raise SettingError(f"{name} knows the means of an instance, so only simulate(instance, {name}()) can start it.")
 
-    def state_on(self, instance: Instance) -> State:
+    def state_on(self, instance: Instance | ContextualInstance) -> State:
         """Compute the plan of this oracle's benchmark."""
+        if isinstance(instance, ContextualInstance):
+            raise SettingError(
+                f"{type(self).__name__} plans without contexts, got a ContextualInstance; compare with "
+                "ds.benchmarks.lp_contextual(instance) instead."
+            )
         best = self.benchmark(instance)
         if best.plan is None or best.prices is None:
             raise SettingError(f"{best.name} has no plan for {type(self).__name__} to follow.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
+from driftsack.core.contextual import ContextualInstance
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
@@ -45,7 +46,7 @@ class Policy(abc.ABC):
             A ``NamedTuple`` of arrays, numbers and further tuples.
         """
 
-    def state_on(self, instance: Instance) -> Any:
+    def state_on(self, instance: Instance | ContextualInstance) -> Any:
         """Build the state of a simulated learner before its first round.
 
         Only an oracle uses the unknown means; every other policy is given the problem alone.
@@ -93,8 +94,8 @@ class Policy(abc.ABC):
             cost_factors: (d,) what its costs are multiplied by from now on.
         """
         raise SettingError(
-            f"{type(self).__name__} cannot use an announcement; policies with contexts such as LinearBwK can, others "
-            "learn a new price from the costs that they are told."
+            f"{type(self).__name__} cannot use an announcement; policies with contexts such as LinearBwK can, alone or "
+            "in a SpendingPlan. Others learn a new price from the costs that they are told."
         )
 
     @property

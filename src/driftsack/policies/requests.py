@@ -26,6 +26,7 @@ from driftsack.core.names import (
 )
 from driftsack.core.problem import FIRST_GUESS, Problem
 from driftsack.game import desk as steps
+from driftsack.game.admission import admit
 from driftsack.game.amounts import MOST_UNITS, whole_units
 from driftsack.game.arrivals import Arrivals
 from driftsack.game.ledger import exponents_of
@@ -165,6 +166,20 @@ def set_request(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> 
         if engine.safe and (worst[:, engine.terms.offered[: problem.arms]] < 0).any():
             engine.restore_terms()
             refuse_unbounded(problem)
+
+
+def admissible(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> Bools:
+    """(m,) the arms that are open to the next request; the terms are those of a request without its own afterwards."""
+    terms = engine.terms
+    before = terms.open.copy(), terms.version.copy()
+    engine.restore_terms()
+    try:
+        set_request(engine, problem, open_arms, caps)
+        admit(engine.ledger, terms, int(engine.desk.clock[0]), engine.safe)
+        return terms.open[: problem.arms].copy()
+    finally:
+        terms.open[:], terms.version[:] = before
+        engine.restore_terms()
 
 
 def set_features(engine: Engine, problem: Problem, context: Context | None) -> None:

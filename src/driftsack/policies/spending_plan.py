@@ -195,6 +195,16 @@ class SpendingPlan(Policy):
             "policy."
         )
 
+    def announce(self, state: State, arm: int, cost_factors: Floats) -> None:
+        """Pass a change of an arm's prices on to the base.
+
+        Args:
+            state: The state; changed in place.
+            arm: The arm.
+            cost_factors: (d,) what its costs are multiplied by from now on.
+        """
+        self.base.announce(state.base, arm, cost_factors)
+
     def new_state(self, problem: Problem) -> State:
         """The initial state of the base, with its own pacing turned off."""
         names, curves = without_names(self.curve)

@@ -102,13 +102,18 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         """The policy.
 
         Raises:
-            Refusal: There is no such policy, or it would need too much memory.
+            Refusal: There is no such policy, it decides by contexts, or it would need too much memory.
         """
         try:
             policy = from_spec(self.policy)
             kept = policy.rounds_kept(problem)
         except (DriftsackError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise Refusal.invalid(f"policy must be the name and the settings of a policy: {error}") from error
+        if policy.needs_context:
+            raise Refusal.invalid(
+                f"{type(policy).__name__} decides by the features of requests, and campaigns have no contexts yet; use "
+                "a policy without them, such as Adaptive, or a learner in your own process."
+            )
         if kept > MOST_ROUNDS_KEPT:
             raise Refusal.invalid(f"the policy would keep {kept:,} rounds; at most {MOST_ROUNDS_KEPT:,} are allowed.")
         return policy

@@ -15,6 +15,7 @@ from driftsack.core.contextual import ContextualInstance
 from driftsack.core.decision import SKIP
 from driftsack.core.encoder import Encoder
 from driftsack.core.instance import Instance
+from driftsack.core.names import default_feature_names
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.game.ledger import open_ledger
 from driftsack.game.nature import AnyInstance, for_trial, new_world
@@ -105,4 +106,4 @@ def gather(instance: AnyInstance, policy: Policy | None = None, seed: int = 0) -
 
 def _by_number(features: int) -> Encoder:
     """Call features that have no names by their numbers."""
-    return Encoder(numbers=[str(k) for k in range(features)])
+    return Encoder(numbers=default_feature_names(features))

@@ -130,7 +130,7 @@ def simulate(
 def _compiled_trial(policy: Policy, instance: AnyInstance, delay: int, loose: float, safe: bool) -> Trial:
     """Return a function that runs one trial in the compiled loop."""
     told, problem = loosened(instance, loose), instance.problem
-    initial = policy.state_on(told) if isinstance(told, Instance) else policy.new_state(told.problem)  # copied
+    initial = policy.state_on(told)  # copied
     if not hasattr(initial, "_fields"):
         raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {initial!r:.80}.")
     if delay > 0 or loose > 1.0:

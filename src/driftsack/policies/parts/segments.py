@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
+from driftsack.core.names import default_feature_names
 from driftsack.core.problem import Problem
 from driftsack.numerics.compiled import kernel
 
@@ -22,11 +23,14 @@ def segments_of(problem: Problem, feature: str | None) -> Segments:
 
     Args:
         problem: The problem.
-        feature: The name of a category of its encoder; None for the only category, or for all features, which then are
-            one-hot.
+        feature: The name of a category of its encoder; None for the only category, or for all features if they have no
+            names, or only those of a log; they then are one-hot.
 
     Returns:
         Where they are in the context.
+
+    Raises:
+        SettingError: Requests cannot be told apart by a category: there is none, or an unknown value has no slot.
     """
     encoder = problem.encoder
     categories = [] if encoder is None else [str(pair[0]) for pair in encoder.categories]
@@ -38,7 +42,17 @@ def segments_of(problem: Problem, feature: str | None) -> Segments:
                 f"the problem has no category {feature!r}; declare it with "
                 "Problem(features=ds.Encoder(categories={...})), or leave the feature out if contexts are one-hot."
             )
+        if encoder is not None and encoder.names != default_feature_names(problem.features):
+            raise SettingError(
+                f"segments are the values of a category, got {list(encoder.inputs)}, which are numbers; declare "
+                "Problem(features=ds.Encoder(categories={...})), or use LinearBwK, which uses numbers."
+            )
         return Segments(0, problem.features)
+    if encoder.spare == 0:
+        raise SettingError(
+            f"the categories {categories} have no slot for unknown values, which would belong to no segment; declare "
+            "ds.Encoder(..., spare=1)."
+        )
     return Segments(*encoder.slots(categories[0] if feature is None else feature))
 
 
