@@ -121,6 +121,43 @@ def test_a_crash_without_a_snapshot_loses_nothing(store_address: str) -> None:
     run(play())
 
 
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_lives_that_are_shorter_than_the_time_between_snapshots_do_not_make_recovery_longer(
+    store_address: str, monkeypatch: pytest.MonkeyPatch, forgetful: bool
+) -> None:
+    """The planted fault: an owner that counts from its recovery on never writes a snapshot."""
+    every = 20
+
+    async def life(store: Store, first: bool) -> tuple[int, int]:
+        """Ask a few times and die without ``stop``; return how many events were replayed and how many were new."""
+        keeper = Keeper(store, ME, snapshot_every=every)
+        await keeper.start()
+        if first:
+            await keeper.create("chat", small(budget={"usd": "10"}))
+        owned = keeper.owned["chat"]
+        if forgetful:
+            monkeypatch.setattr(owned, "snapshot_at", owned.durable)
+        replayed, before = owned.durable - owned.snapshot_at, owned.durable
+        for _ in range(5):
+            await ask(keeper)
+        tasks = list(keeper._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return replayed, owned.durable - before
+
+    async def play() -> None:
+        with closing(open_store(store_address)) as store:
+            lives = [await life(store, first=k == 0) for k in range(12)]
+            assert max(new for _, new in lives) < every
+            assert max(replayed for replayed, _ in lives) < 2 * every
+            assert (not list(store.snapshots("chat"))) == forgetful
+            whole = recover(store, store.campaigns()[0], snapshots=False)
+            assert recover(store, store.campaigns()[0]).learner.state_hash() == whole.learner.state_hash()
+
+    run(play())
+
+
 def test_requests_share_commits(tmp_path: Path) -> None:
     async def play() -> None:
         with closing(Breaking(tmp_path / "s.db")) as store:

@@ -25,7 +25,7 @@ from driftsack.service.journal import START, JournalError, Segment
 from driftsack.service.owned import GRACE, Owned, ServiceClock
 from driftsack.service.plans import again
 from driftsack.service.recall import recall
-from driftsack.service.recovery import encode_config, recover, rehearse, snapshot_of
+from driftsack.service.recovery import encode_config, rebuild, rehearse, snapshot_of
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import (
     CampaignRow,
@@ -399,7 +399,8 @@ class Keeper:
         if row is None:
             return False
         try:
-            campaign = await self.in_thread(lambda: rehearse(recover(self.store, row)))
+            campaign, snapshot_at = await self.in_thread(rebuild, self.store, row)
+            await self.in_thread(rehearse, campaign)
         except JournalError as error:
             log.error("campaign %s is damaged: %s", name, error)  # noqa: TRY400  (one line, without a traceback)
             self.damaged[name] = str(error)
@@ -407,7 +408,7 @@ class Keeper:
             return True
         self.counts["recoveries"] += 1
         self.counts["divergences"] += campaign.book.divergences
-        self.owned[name] = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace)
+        self.owned[name] = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, snapshot_at)
         self.foreign.pop(name, None)
         self._recovering.discard(name)
         return True

@@ -30,6 +30,11 @@ from driftsack.service.store.interface import (
 APPEND: Final = "INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 ROW: Final = "SELECT name, config, epoch, seq, chain, owner, owner_url FROM campaign"
 
+AT_ONCE: Final = """
+SELECT name, config, epoch, seq, chain, owner, owner_url, season, resource, granted, reserved, spent, overrun
+FROM campaign LEFT JOIN budget ON budget.campaign = campaign.name WHERE name = ?
+"""
+
 
 class SQLiteStore(Store):
     """A store in one file.
@@ -149,6 +154,10 @@ class SQLiteStore(Store):
         """Granted, reserved, spent and overrun, by season and resource."""
         query = "SELECT season, resource, granted, reserved, spent, overrun FROM budget WHERE campaign = ?"
         return {(row[0], row[1]): tuple(row[2:]) for row in self._rows(query, name)}
+
+    def at_once(self, name: str) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
+        """A campaign and its budgets at the same moment: one statement reads both."""
+        return base.parted(name, self._rows(AT_ONCE, name))
 
     def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
         """Keep a snapshot, and only the latest ones."""
