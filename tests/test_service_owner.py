@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
@@ -325,6 +326,27 @@ def test_a_replica_takes_over_and_the_old_owner_is_fenced(postgres: LocalPostgre
             verify(theirs.segments("chat"))
 
     run(play())
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_long_reads_do_not_delay_the_renewal_of_leases(postgres: LocalPostgres, shared: bool) -> None:
+    """Four reads that last longer than a lease. The planted fault: they share the threads of the renewal."""
+    address, done = postgres.new_database(), threading.Event()
+
+    async def play() -> bool:
+        with closing(open_store(address)) as mine, closing(open_store(address)) as theirs:
+            async with keeping(mine) as keeper:
+                await keeper.create("chat", small())
+                if shared:
+                    keeper._leases = keeper._others
+                reads = [asyncio.ensure_future(keeper.in_thread(done.wait, 30)) for _ in range(4)]
+                await asyncio.sleep(2.5 * ME.lease)
+                taken = theirs.claim("chat", Owner("other")) is not None
+                done.set()
+                await asyncio.gather(*reads)
+                return taken
+
+    assert run(play()) == shared
 
 
 def test_the_database_restarts_and_the_service_goes_on(postgres: LocalPostgres) -> None:
