@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,12 @@ from typer.testing import CliRunner
 from driftsack.cli import app
 from driftsack.cli.serve import merged
 from driftsack.core.errors import SettingError
+from driftsack.service import what_if
 from driftsack.service.server import Settings
 from driftsack.service.trials.tables import Table
-from tests.live_service import serving
+from tests.live_service import Live, serving
+
+EXCHANGE = "/v1/campaigns/chat/exchange"
 
 
 @pytest.fixture(scope="module")
@@ -119,19 +123,65 @@ def test_the_tables_of_trials() -> None:
     assert "| kill | 1,500 | 1.25 | yes |" in page
 
 
+def play(live: Live, times: int, usd: str = "0.01") -> int:
+    """Ask a thousand times and tell that every arm but the small one earns 1; return how often the large one was."""
+    large = 0
+    for _ in range(times):
+        found = live.call("POST", "/v1/campaigns/chat/exchange", {"ask": 1000})[1]["decisions"]
+        tells = [
+            {"decision": d["decision"], "reward": float(d["arm"] != "small"), "costs": {"usd": usd}}
+            for d in found
+            if not d["skipped"]
+        ]
+        assert all(told["problem"] is None for told in live.call("POST", EXCHANGE, {"tells": tells})[1]["told"])
+        large += sum(d["arm"] == "large" for d in found)
+    return large
+
+
+def test_what_if_leaves_out_arms_that_were_added_later(tmp_path: Path) -> None:
+    """The same policy on the first arms earns what it did before the third one came, within 5 standard errors.
+
+    One that took the outcomes of the third arm as its own would earn half as much again.
+    """
+    path = str(tmp_path / "s.db")
+    with serving(path) as live:
+        live.open("chat", budget={"usd": "1000"}, horizon=8000, slots=3)
+        before = play(live, 2) / 2000
+        assert live.call("POST", "/v1/campaigns/chat/arms", {"name": "another"})[0] in (200, 201)
+        play(live, 6)
+    command = ["campaign", "what-if", "chat", "--policy", "UniformRandom", "--trials", "5", "--store", path, "--json"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["rounds"] == 8000
+    assert abs(found["reward"] - before) < 5 * max(found["reward_se"], 0.01)
+    assert found["campaign"] > before + 0.05
+    with pytest.MonkeyPatch.context() as patch:  # the planted fault: the outcomes stay, as those of the large arm
+        patch.setattr(
+            what_if, "_without_added", lambda log, _: replace(log, arms=log.arms[:2], arm=log.arm.clip(max=1))
+        )
+        fault = CliRunner().invoke(app, command)
+    assert fault.exit_code == 1
+    assert "propensities" in " ".join(fault.stderr.split())
+
+
+def test_what_if_accepts_a_cost_above_its_maximum(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    with serving(path) as live:
+        live.open("chat", budget={"usd": "1000"}, horizon=8000)
+        play(live, 1, usd="0.25")  # more than its maximum, 0.1
+    command = ["campaign", "what-if", "chat", "--policy", "UniformRandom", "--trials", "2", "--store", path, "--json"]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["rounds"] == 1000
+
+
 def test_what_if_agrees_with_what_was_earned(tmp_path: Path) -> None:
     """The policy that wrote the journal would earn what it earned, within 5 standard errors."""
     path = str(tmp_path / "s.db")
     with serving(path) as live:
         live.open("chat", budget={"usd": "1000"}, horizon=4000)
-        for _ in range(4):
-            found = live.call("POST", "/v1/campaigns/chat/exchange", {"ask": 1000})[1]["decisions"]
-            tells = [
-                {"decision": d["decision"], "reward": float(d["arm"] == "large"), "costs": {"usd": "0.01"}}
-                for d in found
-                if not d["skipped"]
-            ]
-            live.call("POST", "/v1/campaigns/chat/exchange", {"tells": tells})
+        play(live, 4)
     command = ["campaign", "what-if", "chat", "--trials", "5", "--store", path, "--json"]
     same = json.loads(CliRunner().invoke(app, [*command, "--policy", "UniformRandom"]).stdout)
     assert abs(same["reward"] - same["campaign"]) < 5 * max(same["reward_se"], 0.01)
