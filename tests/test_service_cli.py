@@ -12,10 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from driftsack.cli import app
-from driftsack.cli.serve import merged
-from driftsack.core.errors import SettingError
+from driftsack.cli.serve_settings import merged
 from driftsack.service import what_if
 from driftsack.service.server import Settings
+from driftsack.service.store import open_store
+from driftsack.service.store.interface import StoreError
 from driftsack.service.trials.tables import Table
 from tests.live_service import Live, serving
 
@@ -101,14 +102,68 @@ def test_settings_come_from_options_the_environment_and_a_file(tmp_path: Path, m
     file.write_text('[serve]\nport = 1\nhost = "a"\nrate = 5\n')
     monkeypatch.setenv("DRIFTSACK_PORT", "2")
     monkeypatch.setenv("DRIFTSACK_LEASE", "20")
-    found = Settings(**merged({"host": "b", "store": None}, file, Settings._field_defaults))
+    found = Settings(**merged({"host": "b", "store": None}, file, Settings._fields))
     assert (found.host, found.port, found.rate, found.lease) == ("b", 2, 5.0, 20.0)
-    file.write_text("[serve]\nprot = 1\n")
-    with pytest.raises(SettingError, match="prot"):
-        merged({}, file, Settings._field_defaults)
-    monkeypatch.setenv("DRIFTSACK_PORT", "many")
-    with pytest.raises(SettingError, match="port must be a number"):
-        merged({}, None, Settings._field_defaults)
+    assert merged({"port": 0, "rate": 0.0}, None, Settings._fields)["port"] == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("DRIFTSACK_LOG_LEVEL", "foo", "DRIFTSACK_LOG_LEVEL must be one of debug, info, warning, error, got 'foo'."),
+        ("DRIFTSACK_PORT", "99999", "DRIFTSACK_PORT must be a whole number from 0 to 65535, got '99999'."),
+        ("DRIFTSACK_PORT", "many", "DRIFTSACK_PORT must be a whole number from 0 to 65535, got 'many'."),
+        ("DRIFTSACK_LEASE", "-1", "DRIFTSACK_LEASE must be a number of seconds above 0, got '-1'."),
+        ("DRIFTSACK_LEASE", "nan", "DRIFTSACK_LEASE must be a number of seconds above 0, got 'nan'."),
+        ("DRIFTSACK_RATE", "-1", "DRIFTSACK_RATE must be a number of requests a second, or 0 for no limit, got '-1'."),
+        ("DRIFTSACK_SNAPSHOT_EVERY", "0", "DRIFTSACK_SNAPSHOT_EVERY must be a whole number of events, at least 1, got"),
+    ],
+)
+def test_a_wrong_variable_is_named_in_one_line(
+    variable: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(variable, value)
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(app, ["serve"])
+    assert found.exit_code == 1
+    assert words in " ".join(found.stderr.split())
+    assert not list(tmp_path.iterdir())  # nothing was started
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"serve = 3", "must be a table, [serve], with the settings; got 3."),
+        (b"[serv]\nport = 1", "must have one table, [serve], with the settings; got serv."),
+        (b"port = 1\n[serve]", "must have one table, [serve], with the settings; got port."),
+        (b"[serve]\nprot = 1", "got prot."),
+        (b"[serve]\nport = true", "must be a whole number from 0 to 65535, got True."),
+        (b"[serve]\nport = 80.5", "must be a whole number from 0 to 65535, got 80.5."),
+        (b"[serve]\nhost = 3", "must be text, got 3."),
+        (b"[serve]\nhost = 'caf\xe9'", "must be TOML in UTF-8"),
+        (b"[serve", "must be TOML in UTF-8"),
+    ],
+)
+def test_a_wrong_file_of_settings_is_named_in_one_line(content: bytes, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "driftsack.toml"
+    file.write_bytes(content)
+    found = CliRunner().invoke(app, ["serve", "--config", str(file)])
+    assert found.exit_code == 1
+    said = " ".join(found.stderr.split())
+    assert words in said
+    assert file.name in said.replace(" ", "")
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_backup_into_a_folder_that_does_not_exist_is_one_line(store: str, tmp_path: Path) -> None:
+    found = CliRunner().invoke(app, ["backup", str(tmp_path / "nowhere" / "b.db"), "--store", store])
+    assert found.exit_code == 1
+    assert "the backup must be a file that can be written" in " ".join(found.stderr.split())
+    with (
+        closing(open_store(store, read_only=True)) as opened,
+        pytest.raises(StoreError, match="could not be written"),
+    ):
+        opened.backup(tmp_path / "nowhere" / "b.db")
 
 
 def test_compile() -> None:

@@ -198,8 +198,11 @@ class SQLiteStore(Store):
 
     def backup(self, path: Path) -> None:
         """Copy the database page by page; writers may go on meanwhile."""
-        with closing(sqlite3.connect(path)) as target:
-            self._connection.backup(target, pages=1000)
+        try:
+            with closing(sqlite3.connect(path)) as target:
+                self._connection.backup(target, pages=1000)
+        except sqlite3.Error as error:
+            raise base.StoreError(f"the backup {path} could not be written: {error}.") from error
 
     def close(self) -> None:
         """Close the file and release its lock."""
