@@ -7,10 +7,12 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from typer.testing import CliRunner
 
+import driftsack.policies
 from driftsack.cli import app
 from driftsack.cli.serve_settings import merged
 from driftsack.service import what_if
@@ -23,30 +25,82 @@ from tests.live_service import Live, serving
 EXCHANGE = "/v1/campaigns/chat/exchange"
 
 
+class BackedUp(NamedTuple):
+    """Backups of a store that was in use, and what it had acknowledged."""
+
+    path: str
+    early: str  # before the outcomes were told
+    key: str
+    acknowledged: dict[int, tuple[str, str, float | None, str]]  # state, arm, reward and costs by decision
+
+
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+def backed_up(tmp_path_factory: pytest.TempPathFactory) -> BackedUp:
     """A store with some decisions, copied while it was in use."""
     folder = tmp_path_factory.mktemp("cli")
+
+    def copied(name: str) -> str:
+        result = CliRunner().invoke(app, ["backup", str(folder / name), "--store", str(folder / "s.db")])
+        assert result.exit_code == 0, result.output
+        return str(folder / name)
+
     with serving(str(folder / "s.db")) as live:
         live.open("chat", budget={"usd": "100"})
-        found = live.call("POST", "/v1/campaigns/chat/exchange", {"ask": 30})[1]["decisions"]
-        tells = [{"decision": d["decision"], "reward": 1, "costs": {"usd": "0.03"}} for d in found if not d["skipped"]]
-        live.call("POST", "/v1/campaigns/chat/exchange", {"tells": tells})
-        result = CliRunner().invoke(app, ["backup", str(folder / "copy.db"), "--store", str(folder / "s.db")])
-        assert result.exit_code == 0, result.output
-        again = CliRunner().invoke(app, ["backup", str(folder / "copy.db"), "--store", str(folder / "s.db")])
+        asked = [d for d in live.call("POST", EXCHANGE, {"ask": 30})[1]["decisions"] if not d["skipped"]]
+        early = copied("early.db")
+        told = {d["decision"]: (k / 100, f"0.0{k % 9 + 1}") for k, d in enumerate(asked[:-3])}
+        tells = [{"decision": n, "reward": reward, "costs": {"usd": usd}} for n, (reward, usd) in told.items()]
+        assert all(one["problem"] is None for one in live.call("POST", EXCHANGE, {"tells": tells})[1]["told"])
+        acknowledged: dict[int, tuple[str, str, float | None, str]] = {
+            d["decision"]: ("told", d["arm"], *told[d["decision"]])
+            if d["decision"] in told
+            else ("pending", d["arm"], None, "0")
+            for d in asked
+        }
+        path = copied("copy.db")
+        again = CliRunner().invoke(app, ["backup", path, "--store", str(folder / "s.db")])
         assert again.exit_code == 1
-    return str(folder / "copy.db")
+    return BackedUp(path, early, live.key, acknowledged)
 
 
-def test_a_restored_backup_goes_on(store: str, tmp_path: Path) -> None:
-    """The drill: serve a copy of the backup; everything that was acknowledged is there."""
+@pytest.fixture(scope="module")
+def store(backed_up: BackedUp) -> str:
+    """The file of a backup."""
+    return backed_up.path
+
+
+@pytest.mark.parametrize("too_early", [False, True])
+def test_a_restored_backup_goes_on(backed_up: BackedUp, tmp_path: Path, too_early: bool) -> None:
+    """The drill: serve a copy of the backup; every decision that was acknowledged is there, with its outcome.
+
+    The planted fault: a backup from before the outcomes were told.
+    """
     copy = tmp_path / "restored.db"
-    copy.write_bytes(Path(store).read_bytes())
+    copy.write_bytes(Path(backed_up.early if too_early else backed_up.path).read_bytes())
     with serving(str(copy)) as live:
-        campaign = live.app.service.keeper.owned["chat"].campaign
-        assert campaign.book.told > 0
-        assert campaign.book.divergences == 0
+        assert live.app.service.keeper.owned["chat"].campaign.book.divergences == 0
+        found = {}
+        for number in backed_up.acknowledged:
+            status, one = live.call("GET", f"/v1/campaigns/chat/decisions/{number}", key=backed_up.key)
+            assert status == 200, one
+            found[number] = (one["state"], one["arm"], one["reward"], one["charged"]["usd"])
+        assert {state for state, *_ in backed_up.acknowledged.values()} == {"told", "pending"}
+        assert (found == backed_up.acknowledged) != too_early
+        status, decision = live.call("POST", "/v1/campaigns/chat/decisions", {}, key=backed_up.key)
+        assert status == 200
+        assert decision["decision"] == 31
+
+
+def test_the_systemd_unit_calls_commands_that_exist() -> None:
+    """It compiles before it serves."""
+    unit = (Path(__file__).parent.parent / "deploy" / "driftsack.service").read_text()
+    calls = [line.partition("=")[2].lstrip("-").split() for line in unit.splitlines() if line.startswith("Exec")]
+    assert [call[1] for call in calls] == ["compile", "serve"]
+    for call in calls:
+        assert call[0] == "/opt/driftsack/bin/driftsack"
+        assert CliRunner().invoke(app, [call[1], "--help"]).exit_code == 0
+    assert all(policy in driftsack.policies.__all__ for policy in calls[0][2:])
+    assert CliRunner().invoke(app, ["precompile", "--help"]).exit_code != 0
 
 
 def test_why_and_replay(store: str) -> None:
@@ -182,7 +236,7 @@ def play(live: Live, times: int, usd: str = "0.01") -> int:
     """Ask a thousand times and tell that every arm but the small one earns 1; return how often the large one was."""
     large = 0
     for _ in range(times):
-        found = live.call("POST", "/v1/campaigns/chat/exchange", {"ask": 1000})[1]["decisions"]
+        found = live.call("POST", EXCHANGE, {"ask": 1000})[1]["decisions"]
         tells = [
             {"decision": d["decision"], "reward": float(d["arm"] != "small"), "costs": {"usd": usd}}
             for d in found
