@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from driftsack.client import AsyncClient, Client, ServiceError, ServiceUnavailableError
+from driftsack.client import AsyncClient, Client, RemoteDecision, ServiceError, ServiceUnavailableError
 from driftsack.client.transport import Transport
 from driftsack.core.errors import SettingError
 from tests.live_service import Live, serving
@@ -52,7 +52,14 @@ def test_async(tmp_path: Path) -> None:
                 decision = await client.ask()
                 await client.tell(decision, 1.0, {"usd": "0.02"})
             await client.cancel(await client.ask())
-            await client.forfeit(await client.ask())
+            decision = await client.ask()
+            while decision.skipped:
+                decision = await client.ask()
+            await client.extend(decision, 5000)
+            status, found = live.call("GET", f"/v1/campaigns/chat/decisions/{decision.number}")
+            assert status == 200
+            assert found["lease"] > 4000
+            await client.forfeit(decision)
 
     with serving(str(tmp_path / "s.db")) as live:
         live.open()
@@ -124,6 +131,20 @@ def test_offline(tmp_path: Path) -> None:
             client.close()
         here = Live(again.app, again.url, live.key)
         assert (budget(here)["spent"], budget(here)["reserved"]) == ("0.2", "0")
+
+
+@pytest.mark.parametrize("given", [[0.02], 0.02, None, "0.02", {"usd": "two"}, {"usd": None}])
+def test_amounts_must_be_a_mapping_by_resource(given: Any) -> None:
+    client, decision = Client("http://localhost:1", "k", "c"), RemoteDecision(1, "small", skipped=False)
+    calls: list[Callable[[], Any]] = [
+        lambda: client.tell(decision, 1.0, given),
+        lambda: client.observe("small", 1.0, given),
+        lambda: client.cancel(decision, [0.02] if given is None else given),  # type: ignore[arg-type]
+        lambda: client.ask(caps=[0.02] if given is None else given),  # type: ignore[arg-type]
+    ]
+    for call in calls:
+        with pytest.raises(SettingError, match=r"(costs|caps) must be .* by resource"):
+            call()
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ class Machine(RuleBasedStateMachine):
     def budgets_agree(self) -> None:
         if not hasattr(self, "owned"):
             return
-        check_budgets(self.store, self.name, self.owned.campaign)
+        check_budgets(self.store.budgets(self.name), self.name, self.owned.campaign)
         units = self.store.budgets(self.name)[0, 0]
         found = [Decimal(amount).scaleb(-self.owned.campaign.exponents[0]) for amount in units]
         assert found == [self.ledger.granted, self.ledger.reserved, self.ledger.spent, self.ledger.overrun]

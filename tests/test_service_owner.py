@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
@@ -117,6 +118,43 @@ def test_a_crash_without_a_snapshot_loses_nothing(store_address: str) -> None:
                 assert again.owned["chat"].campaign.learner.state_hash() == before
                 assert again.owned["chat"].campaign.book.divergences == 0
                 verify(store.segments("chat"))
+
+    run(play())
+
+
+@pytest.mark.parametrize("forgetful", [False, True])
+def test_lives_that_are_shorter_than_the_time_between_snapshots_do_not_make_recovery_longer(
+    store_address: str, monkeypatch: pytest.MonkeyPatch, forgetful: bool
+) -> None:
+    """The planted fault: an owner that counts from its recovery on never writes a snapshot."""
+    every = 20
+
+    async def life(store: Store, first: bool) -> tuple[int, int]:
+        """Ask a few times and die without ``stop``; return how many events were replayed and how many were new."""
+        keeper = Keeper(store, ME, snapshot_every=every)
+        await keeper.start()
+        if first:
+            await keeper.create("chat", small(budget={"usd": "10"}))
+        owned = keeper.owned["chat"]
+        if forgetful:
+            monkeypatch.setattr(owned, "snapshot_at", owned.durable)
+        replayed, before = owned.durable - owned.snapshot_at, owned.durable
+        for _ in range(5):
+            await ask(keeper)
+        tasks = list(keeper._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return replayed, owned.durable - before
+
+    async def play() -> None:
+        with closing(open_store(store_address)) as store:
+            lives = [await life(store, first=k == 0) for k in range(12)]
+            assert max(new for _, new in lives) < every
+            assert max(replayed for replayed, _ in lives) < 2 * every
+            assert (not list(store.snapshots("chat"))) == forgetful
+            whole = recover(store, store.campaigns()[0], snapshots=False)
+            assert recover(store, store.campaigns()[0]).learner.state_hash() == whole.learner.state_hash()
 
     run(play())
 
@@ -288,6 +326,27 @@ def test_a_replica_takes_over_and_the_old_owner_is_fenced(postgres: LocalPostgre
             verify(theirs.segments("chat"))
 
     run(play())
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_long_reads_do_not_delay_the_renewal_of_leases(postgres: LocalPostgres, shared: bool) -> None:
+    """Four reads that last longer than a lease. The planted fault: they share the threads of the renewal."""
+    address, done = postgres.new_database(), threading.Event()
+
+    async def play() -> bool:
+        with closing(open_store(address)) as mine, closing(open_store(address)) as theirs:
+            async with keeping(mine) as keeper:
+                await keeper.create("chat", small())
+                if shared:
+                    keeper._leases = keeper._others
+                reads = [asyncio.ensure_future(keeper.in_thread(done.wait, 30)) for _ in range(4)]
+                await asyncio.sleep(2.5 * ME.lease)
+                taken = theirs.claim("chat", Owner("other")) is not None
+                done.set()
+                await asyncio.gather(*reads)
+                return taken
+
+    assert run(play()) == shared
 
 
 def test_the_database_restarts_and_the_service_goes_on(postgres: LocalPostgres) -> None:

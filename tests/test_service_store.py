@@ -66,6 +66,9 @@ class TestContract:
         assert store.budgets("chat") == {(0, 0): (100, 0, 4, 0), (0, 1): (50, 0, 0, 0), (1, 0): (7, 1, 2, 0)}
         row = store.campaigns()[0]
         assert (row.name, row.config, row.epoch, row.seq, row.chain) == ("chat", b"config", 1, 5, third.chain)
+        assert store.at_once("chat") == (row, store.budgets("chat"))
+        with pytest.raises(StoreError, match="no campaign 'nobody'"):
+            store.at_once("nobody")
 
     def test_gaps_repetitions_and_stale_epochs_are_refused(self, store: Store) -> None:
         first = opened()

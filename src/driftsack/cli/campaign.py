@@ -29,8 +29,8 @@ def what_if(
 ) -> None:
     """Estimate what another policy would have earned, from the journal and its propensities, with the error.
 
-    Arms that were added later are not considered. The budgets are those of the campaign, for as many requests as the
-    journal has.
+    The other policy has the arms that the campaign was opened with. The budgets are those of the campaign, for as many
+    requests as the journal has.
 
     Example: driftsack campaign what-if chat --policy UniformRandom
     """

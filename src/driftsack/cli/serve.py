@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-import tomllib
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from driftsack.cli.console import (
     JsonOption,
+    check_file,
     messages,
     note,
     plain_errors,
@@ -22,6 +22,7 @@ from driftsack.cli.console import (
     text_column,
 )
 from driftsack.cli.extras import service_extra
+from driftsack.cli.serve_settings import merged
 from driftsack.core.errors import SettingError
 
 if TYPE_CHECKING:
@@ -65,37 +66,8 @@ def serve(
         from driftsack.service.server import serve as run  # noqa: PLC0415
 
         given = {"store": store, "host": host, "port": port, "url": url, "rate": rate, "proxies": proxies}
-        settings = Settings(**merged(given, config, Settings._field_defaults))
+        settings = Settings(**merged(given, config, Settings._fields))
         run(settings, show_key, lambda address: messages.print(f"listening on {address}, store {settings.store}"))
-
-
-def merged(given: dict[str, Any], config: Path | None, defaults: dict[str, Any]) -> dict[str, Any]:
-    """Settings from options, the environment and a file, in this order."""
-    found: dict[str, Any] = {}
-    if config is not None:
-        try:
-            found = dict(tomllib.loads(config.read_text()).get("serve", {}))
-        except tomllib.TOMLDecodeError as error:
-            raise SettingError(f"{config} must be TOML: {error}.") from error
-    for name in defaults:
-        text = os.environ.get(f"DRIFTSACK_{name.upper()}")
-        if text is not None:
-            found[name] = text
-    found |= {name: value for name, value in given.items() if value is not None}
-    unknown = sorted(set(found) - set(defaults))
-    if unknown:
-        raise SettingError(f"settings of serve are {', '.join(defaults)}; got {', '.join(unknown)}.")
-    return {name: converted(name, value, defaults[name]) for name, value in found.items()}
-
-
-def converted(name: str, value: Any, default: Any) -> Any:
-    """A setting in the type of its default."""
-    if default is None or isinstance(default, str):
-        return str(value)
-    try:
-        return type(default)(value)
-    except (TypeError, ValueError) as error:
-        raise SettingError(f"{name} must be a number, got {value!r}.") from error
 
 
 def show_key(key: str) -> None:
@@ -213,6 +185,7 @@ def backup(
 
         if target.exists():
             raise SettingError(f"{target} exists; name another file.")
+        check_file(target, "the backup")
         with closing(open_store(store_address(store), read_only=True)) as opened:
             opened.backup(target)
     results.print(f"wrote {target}")

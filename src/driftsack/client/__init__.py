@@ -12,6 +12,20 @@ caller's choice:
 
 from driftsack.client.async_client import AsyncClient
 from driftsack.client.client import Client
-from driftsack.client.messages import RemoteDecision, ServiceError, ServiceUnavailableError, amount_text
+from driftsack.client.messages import (
+    OutcomeRefusedWarning,
+    RemoteDecision,
+    ServiceError,
+    ServiceUnavailableError,
+    amount_text,
+)
 
-__all__ = ["AsyncClient", "Client", "RemoteDecision", "ServiceError", "ServiceUnavailableError", "amount_text"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "OutcomeRefusedWarning",
+    "RemoteDecision",
+    "ServiceError",
+    "ServiceUnavailableError",
+    "amount_text",
+]

@@ -90,6 +90,15 @@ class AsyncClient:
         """
         await asyncio.to_thread(self._client.cancel, decision, costs)
 
+    async def extend(self, decision: RemoteDecision, lease: int) -> None:
+        """Let a decision wait longer; see :meth:`Client.extend`.
+
+        Args:
+            decision: What ``ask`` returned.
+            lease: Seconds from now within which the outcome will be told.
+        """
+        await asyncio.to_thread(self._client.extend, decision, lease)
+
     async def close(self) -> None:
         """Forfeit what was not told; see :meth:`Client.close`."""
         await asyncio.to_thread(self._client.close)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
-from driftsack.core.errors import DriftsackError
+from driftsack.core.errors import DriftsackError, SettingError
 
 Amount = str | int | float | Decimal
 
@@ -27,6 +28,10 @@ class ServiceError(DriftsackError):
 
 class ServiceUnavailableError(ServiceError):
     """The service could not be reached in time."""
+
+
+class OutcomeRefusedWarning(UserWarning):
+    """The service refused an outcome that had been kept while it could not be reached."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,27 @@ class RemoteDecision:
     until: float = float("inf")
 
 
+def decision_of(answer: Mapping[str, Any], now: float) -> RemoteDecision:
+    """Return the decision of an answer of the service.
+
+    Args:
+        answer: The answer.
+        now: The time on this process's monotonic clock.
+
+    Returns:
+        The decision.
+    """
+    return RemoteDecision(
+        number=answer["decision"],
+        name=answer["arm"],
+        skipped=answer["skipped"],
+        reason=answer["reason"],
+        probability=answer["probability"],
+        reserved=answer["reserved"],
+        until=now + answer["lease"],
+    )
+
+
 def amount_text(amount: Amount) -> str:
     """Return an amount as decimal text; a float stands for the decimal number that it is written as.
 
@@ -65,3 +91,27 @@ def amount_text(amount: Amount) -> str:
     ('0.02', '0.0000001', '3')
     """
     return f"{Decimal(str(amount)):f}"
+
+
+def amounts_text(given: Any, name: str) -> dict[str, str]:
+    """Return amounts by resource as decimal text.
+
+    Args:
+        given: The amounts.
+        name: What they are, for errors.
+
+    Returns:
+        The decimal digits of each.
+
+    Raises:
+        SettingError: They are no mapping, or one of them is no number.
+
+    >>> amounts_text({"usd": 0.02}, "costs")
+    {'usd': '0.02'}
+    """
+    if not isinstance(given, Mapping):
+        raise SettingError(f"{name} must be a mapping by resource, such as {{'usd': '0.02'}}, got {given!r:.60}.")
+    try:
+        return {resource: amount_text(amount) for resource, amount in given.items()}
+    except InvalidOperation as error:
+        raise SettingError(f"{name} must be numbers or decimal text by resource, got {given!r:.60}.") from error

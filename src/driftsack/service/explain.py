@@ -13,10 +13,10 @@ from driftsack.service import journal, views
 from driftsack.service.campaign import Campaign
 from driftsack.service.estimates import Estimates, estimates_of
 from driftsack.service.export import find_row
-from driftsack.service.journal import START, JournalError
-from driftsack.service.recovery import check_budgets, from_snapshot, recover
+from driftsack.service.journal import JournalError
+from driftsack.service.recovery import from_snapshot, recover
 from driftsack.service.refusals import Refusal
-from driftsack.service.store.interface import Store
+from driftsack.service.store.interface import CampaignRow, Store
 
 SHOWN = 200  # entries of an array
 
@@ -183,6 +183,8 @@ class Replayed(msgspec.Struct):
 def replay(store: Store, name: str) -> Replayed:
     """Rebuild a campaign from its first event, and compare it with its snapshot, its chain and its budgets.
 
+    The service may append events meanwhile; what is compared is the campaign at the moment at which the replay begins.
+
     Args:
         store: The store.
         name: The campaign.
@@ -193,13 +195,20 @@ def replay(store: Store, name: str) -> Replayed:
     Raises:
         JournalError: The journal is damaged or does not match the budgets.
     """
-    row = find_row(store, name)
-    seq, chain = journal.verify(store.segments(name), START)
-    if (seq, chain) != (row.seq, row.chain):
-        raise JournalError(f"the journal of {name} ends at event {seq}, but {row.seq} were written.")
-    whole, short = recover(store, row, snapshots=False), recover(store, row)
-    check_budgets(store, name, whole)
+    find_row(store, name)  # or an error that says which campaigns there are
+    row, budgets = store.at_once(name)
+    short = recover(store, row, budgets=budgets)  # first, since a service that goes on drops old snapshots
+    whole = recover(store, row, snapshots=False, budgets=budgets)
+    _check_later_events(store, row)
     digest = whole.learner.state_hash()
     same = digest == short.learner.state_hash() and whole.book == short.book
     book = whole.book
-    return Replayed(name, book.seq, book.number, book.divergences, same, digest, chain.hex())
+    return Replayed(name, book.seq, book.number, book.divergences, same, digest, row.chain.hex())
+
+
+def _check_later_events(store: Store, row: CampaignRow) -> None:
+    """Raise unless what follows a row was appended to the journal meanwhile, together with the number of its events."""
+    seq, _ = journal.verify(store.segments(row.name, after=row.seq), row.chain, row.seq)
+    written = store.at_once(row.name)[0].seq
+    if seq > written:
+        raise JournalError(f"the journal of {row.name} ends at event {seq}, but {written} were written.")

@@ -57,14 +57,22 @@ class Owned:
         chain: The chain after its last durable event.
         clock: The clock of the process.
         grace: Milliseconds in which no lease runs.
+        snapshot_at: The number of events in the latest snapshot that can be read. Events that were replayed count as
+            events since then, or a process that never lives for long would never write a snapshot.
     """
 
     def __init__(
-        self, name: str, epoch: int, campaign: Campaign, chain: bytes, clock: ServiceClock, grace: int = GRACE
+        self,
+        name: str,
+        epoch: int,
+        campaign: Campaign,
+        chain: bytes,
+        clock: ServiceClock,
+        grace: int = GRACE,
+        snapshot_at: int = 0,
     ) -> None:
         self.name, self.epoch, self.campaign, self.chain = name, epoch, campaign, chain
-        self.durable = campaign.book.seq
-        self.snapshot_at = self.durable
+        self.durable, self.snapshot_at = campaign.book.seq, snapshot_at
         self.waiting: list[Waiter] = []
         self.in_flight: list[Waiter] = []
         self._clock = clock

@@ -25,7 +25,7 @@ from driftsack.service.journal import START, JournalError, Segment
 from driftsack.service.owned import GRACE, Owned, ServiceClock
 from driftsack.service.plans import again
 from driftsack.service.recall import recall
-from driftsack.service.recovery import encode_config, recover, rehearse, snapshot_of
+from driftsack.service.recovery import encode_config, rebuild, rehearse, snapshot_of
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import (
     CampaignRow,
@@ -96,6 +96,8 @@ class Keeper:
         self._closing = False
         self._latest = 0  # events in the last commit
         self._commits = ThreadPoolExecutor(1, "commit")
+        self._leases = ThreadPoolExecutor(1, "lease")  # of campaigns: nothing that takes long may delay them
+        self._rebuilds = ThreadPoolExecutor(2, "rebuild")
         self._others = ThreadPoolExecutor(2, "store")
         self._forwards = ThreadPoolExecutor(32, "forward")
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -104,7 +106,7 @@ class Keeper:
 
     async def start(self) -> None:
         """Take over the campaigns that have no owner, and begin to commit."""
-        for row in await self.in_thread(self.store.campaigns):
+        for row in await self._call(self._leases, self.store.campaigns):
             await self._take_over(row)
         for work in (self._commit_loop, self._expiry_loop, self._lease_renewal_loop):
             self.spawn(work())
@@ -123,12 +125,12 @@ class Keeper:
             for owned in self.owned.values():
                 if owned.is_durable and owned.snapshot_at < owned.durable:
                     row = snapshot_of(owned.campaign, owned.chain)
-                    await self.in_thread(self.store.save_snapshot, owned.name, row)
-            await self.in_thread(self.store.release, list(self.owned), self.owner)
+                    await self._call(self._leases, self.store.save_snapshot, owned.name, row)
+            await self._call(self._leases, self.store.release, list(self.owned), self.owner)
         except StoreError as error:
             log.warning("no last snapshot was kept: %s", error)
-        self._commits.shutdown()
-        self._others.shutdown()
+        for pool in (self._commits, self._leases, self._rebuilds, self._others):
+            pool.shutdown()
         self._forwards.shutdown(wait=False, cancel_futures=True)
 
     def spawn(self, work: Any) -> None:
@@ -138,12 +140,15 @@ class Keeper:
         task.add_done_callback(self._tasks.discard)
 
     async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call the store without blocking the loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._others, function, *arguments)
+        """Call the store for a request, without blocking the loop. It may take long, as ``why`` and exports do."""
+        return await self._call(self._others, function, *arguments)
+
+    async def _call(self, pool: ThreadPoolExecutor, function: Callable[..., Result], *arguments: Any) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
 
     async def forwarded(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Wait for another replica in a thread of its own kind: one that does not answer must not block the store."""
-        return await asyncio.get_running_loop().run_in_executor(self._forwards, function, *arguments)
+        return await self._call(self._forwards, function, *arguments)
 
     @property
     def is_ready(self) -> bool:
@@ -395,11 +400,12 @@ class Keeper:
 
     async def _claim(self, name: str) -> bool:
         """Become the owner of a campaign and rebuild it; return whether it is done, or cannot be."""
-        row = await self.in_thread(self.store.claim, name, self.owner)
+        row = await self._call(self._leases, self.store.claim, name, self.owner)
         if row is None:
             return False
         try:
-            campaign = await self.in_thread(lambda: rehearse(recover(self.store, row)))
+            campaign, snapshot_at = await self._call(self._rebuilds, rebuild, self.store, row)
+            await self._call(self._rebuilds, rehearse, campaign)
         except JournalError as error:
             log.error("campaign %s is damaged: %s", name, error)  # noqa: TRY400  (one line, without a traceback)
             self.damaged[name] = str(error)
@@ -407,7 +413,7 @@ class Keeper:
             return True
         self.counts["recoveries"] += 1
         self.counts["divergences"] += campaign.book.divergences
-        self.owned[name] = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace)
+        self.owned[name] = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, snapshot_at)
         self.foreign.pop(name, None)
         self._recovering.discard(name)
         return True
@@ -423,11 +429,11 @@ class Keeper:
             await asyncio.sleep(self.owner.lease / 5)
             try:
                 names = list(self.owned)
-                kept = set(await self.in_thread(self.store.extend, names, self.owner))
+                kept = set(await self._call(self._leases, self.store.extend, names, self.owner))
                 for name in set(names) - kept:
                     if name in self.owned:
                         self._drop(self.owned[name], FencedError("another process owns it now."))
-                for row in await self.in_thread(self.store.campaigns):
+                for row in await self._call(self._leases, self.store.campaigns):
                     if row.name not in self.owned | self.damaged and row.name not in self._recovering:
                         await self._take_over(row)
             except (StoreError, OSError) as error:

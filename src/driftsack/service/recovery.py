@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -15,7 +17,9 @@ from driftsack.service.campaign import Campaign
 from driftsack.service.config import Config
 from driftsack.service.journal import START, JournalError
 from driftsack.service.snapshots import read_snapshot, write_snapshot
-from driftsack.service.store.interface import CampaignRow, SnapshotRow, Store
+from driftsack.service.store.interface import Amounts, CampaignRow, SnapshotRow, Store
+
+Budgets = Mapping[tuple[int, int], Amounts]
 
 
 def encode_config(config: Config) -> bytes:
@@ -23,22 +27,44 @@ def encode_config(config: Config) -> bytes:
     return msgspec.msgpack.encode(config)
 
 
-def recover(store: Store, row: CampaignRow, snapshots: bool = True) -> Campaign:
-    """Rebuild a campaign.
+class Rebuilt(NamedTuple):
+    """A campaign that was rebuilt.
+
+    Attributes:
+        campaign: The campaign after its last event.
+        snapshot_at: The number of events in the snapshot from which it was rebuilt; 0 if there was none.
+    """
+
+    campaign: Campaign
+    snapshot_at: int
+
+
+def recover(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Budgets | None = None) -> Campaign:
+    """Rebuild a campaign; see :func:`rebuild`."""
+    return rebuild(store, row, snapshots, budgets).campaign
+
+
+def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Budgets | None = None) -> Rebuilt:
+    """Rebuild a campaign and say from which snapshot.
 
     Args:
         store: The store.
         row: What the store knows of the campaign, read after it was claimed.
         snapshots: Whether to begin from a snapshot; otherwise everything is replayed.
+        budgets: The budgets in the store when ``row`` was read. Then another process may append events meanwhile, which
+            are left out; None if nobody else writes the journal.
 
     Returns:
-        The campaign after its last event.
+        The campaign after the last event of ``row``.
 
     Raises:
         JournalError: The journal was cut or changed, or does not match the budgets.
     """
     campaign, chain = from_snapshot(store, row) if snapshots else _from_nothing(row)
+    snapshot_at = campaign.book.seq
     for segment in store.segments(row.name, after=campaign.book.seq):
+        if budgets is not None and segment.first > row.seq:
+            break
         _, chain = journal.verify([segment], chain, campaign.book.seq)
         for event in journal.decode(segment.body):
             campaign.apply(event)
@@ -48,8 +74,8 @@ def recover(store: Store, row: CampaignRow, snapshots: bool = True) -> Campaign:
             "a backup."
         )
     campaign.book.forget_seasons()
-    check_budgets(store, row.name, campaign)
-    return campaign
+    check_budgets(store.budgets(row.name) if budgets is None else budgets, row.name, campaign)
+    return Rebuilt(campaign, snapshot_at)
 
 
 def _from_nothing(row: CampaignRow) -> tuple[Campaign, bytes]:
@@ -79,18 +105,17 @@ def from_snapshot(store: Store, row: CampaignRow, before: int | None = None) -> 
     return _from_nothing(row)
 
 
-def check_budgets(store: Store, name: str, campaign: Campaign) -> None:
+def check_budgets(stored: Budgets, name: str, campaign: Campaign) -> None:
     """Compare the budgets of a campaign with those in the store.
 
     Args:
-        store: The store.
+        stored: The budgets in the store.
         name: The campaign's name.
         campaign: The campaign.
 
     Raises:
         JournalError: They differ.
     """
-    stored = store.budgets(name)
     for season, account in campaign.book.accounts.items():
         columns = zip(account.granted, account.reserved, account.spent, account.overrun, strict=True)
         for resource, amounts in enumerate(columns):

@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import secrets
+import signal
 import socket
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,6 +146,23 @@ def server_config(app: Any, settings: Settings) -> uvicorn.Config:
     )
 
 
+@contextmanager
+def drained_exit() -> Iterator[None]:
+    """Exit with code 0 after SIGTERM: uvicorn raises the signal again once the service is drained."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals go to the main thread
+        return
+
+    def leave(*_: object) -> None:
+        raise SystemExit(0)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[[str], None]) -> None:
     """Serve until the process is told to stop.
 
@@ -167,6 +187,7 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
             gc.freeze()  # the library itself is never collected
             gc.set_threshold(*RARELY)
             ready(f"http://{settings.host}:{port}")
-            Server(config, app).run(sockets=[listener])
+            with drained_exit():
+                Server(config, app).run(sockets=[listener])
     finally:
         store.close()

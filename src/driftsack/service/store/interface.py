@@ -170,6 +170,14 @@ class Store(abc.ABC):
         """Granted, reserved, spent and overrun, by season and resource."""
 
     @abc.abstractmethod
+    def at_once(self, name: str) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
+        """A campaign and its budgets at the same moment, while another process may append to its journal.
+
+        Raises:
+            StoreError: There is no such campaign.
+        """
+
+    @abc.abstractmethod
     def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
         """Keep a snapshot, and only the latest three."""
 
@@ -229,6 +237,21 @@ def encode_deltas(deltas: Sequence[Delta]) -> str:
 def decode_deltas(text: str) -> tuple[Delta, ...]:
     """What :func:`encode_deltas` wrote."""
     return tuple(Delta(row[0], row[1], bool(row[2]), *row[3:]) for row in json.loads(text))
+
+
+def parted(name: str, rows: Sequence[Sequence[Any]]) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
+    """A campaign and its budgets from rows with the columns of both."""
+    if not rows:
+        raise StoreError(f"the store has no campaign {name!r:.60}.")
+    columns = len(CampaignRow._fields)
+    budgets = {(row[columns], row[columns + 1]): tuple(row[columns + 2 :]) for row in rows}
+    return campaign_of(rows[0][:columns]), {key: amounts for key, amounts in budgets.items() if key[0] is not None}
+
+
+def campaign_of(row: Sequence[Any]) -> CampaignRow:
+    """A campaign from its row."""
+    name, config, epoch, seq, chain, owner, url = row
+    return CampaignRow(name, bytes(config), epoch, seq, bytes(chain), owner, url)
 
 
 def segment_of(row: Sequence[Any]) -> Segment:

@@ -129,7 +129,7 @@ class PostgresStore(Store):
 
     def campaigns(self) -> list[CampaignRow]:
         """Every campaign."""
-        return [_campaign(row) for row in self._rows(f"SELECT {ROW} FROM campaign ORDER BY name")]
+        return [base.campaign_of(row) for row in self._rows(f"SELECT {ROW} FROM campaign ORDER BY name")]
 
     def claim(self, name: str, owner: Owner) -> CampaignRow | None:
         """Become the owner of a campaign whose owner is gone by the database's clock."""
@@ -142,7 +142,7 @@ class PostgresStore(Store):
                 (owner.name, owner.url, owner.lease, name, owner.name),
             ).fetchall()
         )
-        return _campaign(rows[0]) if rows else None
+        return base.campaign_of(rows[0]) if rows else None
 
     def extend(self, names: Sequence[str], owner: Owner) -> list[str]:
         """Go on owning campaigns."""
@@ -179,6 +179,12 @@ class PostgresStore(Store):
         """Granted, reserved, spent and overrun, by season and resource."""
         query = "SELECT season, resource, granted, reserved, spent, overrun FROM budget WHERE campaign = %s"
         return {(row[0], row[1]): tuple(row[2:]) for row in self._rows(query, name)}
+
+    def at_once(self, name: str) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
+        """A campaign and its budgets at the same moment: one statement reads both."""
+        query = f"""SELECT {ROW}, season, resource, granted, reserved, spent, overrun
+                    FROM campaign LEFT JOIN budget ON budget.campaign = campaign.name WHERE name = %s"""
+        return base.parted(name, self._rows(query, name))
 
     def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
         """Keep a snapshot, and only the latest ones."""
@@ -244,8 +250,3 @@ def _append(connection: psycopg.Connection[Any], segment: Segment) -> None:
     row = connection.execute(APPEND, values).fetchone()
     if row is None or row[0] != 1:
         raise base.FencedError("another process owns the journal or has appended to it.")
-
-
-def _campaign(row: Sequence[Any]) -> CampaignRow:
-    name, config, epoch, seq, chain, owner, url = row
-    return CampaignRow(name, bytes(config), epoch, seq, bytes(chain), owner, url)

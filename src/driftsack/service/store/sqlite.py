@@ -30,6 +30,11 @@ from driftsack.service.store.interface import (
 APPEND: Final = "INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 ROW: Final = "SELECT name, config, epoch, seq, chain, owner, owner_url FROM campaign"
 
+AT_ONCE: Final = """
+SELECT name, config, epoch, seq, chain, owner, owner_url, season, resource, granted, reserved, spent, overrun
+FROM campaign LEFT JOIN budget ON budget.campaign = campaign.name WHERE name = ?
+"""
+
 
 class SQLiteStore(Store):
     """A store in one file.
@@ -150,6 +155,10 @@ class SQLiteStore(Store):
         query = "SELECT season, resource, granted, reserved, spent, overrun FROM budget WHERE campaign = ?"
         return {(row[0], row[1]): tuple(row[2:]) for row in self._rows(query, name)}
 
+    def at_once(self, name: str) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
+        """A campaign and its budgets at the same moment: one statement reads both."""
+        return base.parted(name, self._rows(AT_ONCE, name))
+
     def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
         """Keep a snapshot, and only the latest ones."""
         with self._changing() as run:
@@ -189,8 +198,11 @@ class SQLiteStore(Store):
 
     def backup(self, path: Path) -> None:
         """Copy the database page by page; writers may go on meanwhile."""
-        with closing(sqlite3.connect(path)) as target:
-            self._connection.backup(target, pages=1000)
+        try:
+            with closing(sqlite3.connect(path)) as target:
+                self._connection.backup(target, pages=1000)
+        except sqlite3.Error as error:
+            raise base.StoreError(f"the backup {path} could not be written: {error}.") from error
 
     def close(self) -> None:
         """Close the file and release its lock."""

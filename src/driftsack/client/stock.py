@@ -1,0 +1,137 @@
+"""``Stock``: decisions that were asked for in advance, for the time in which the service cannot be reached."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import replace
+from typing import NamedTuple
+
+from driftsack.client.messages import RemoteDecision, ServiceError, ServiceUnavailableError, decision_of
+from driftsack.client.transport import Transport
+
+
+class Held(NamedTuple):
+    """A decision in stock.
+
+    Attributes:
+        decision: The decision.
+        lease: Seconds that its lease lasts from the moment at which it is made or extended.
+    """
+
+    decision: RemoteDecision
+    lease: int
+
+
+class Stock:
+    """Decisions in stock, oldest first. Threads may share it.
+
+    When half of its lease has passed, a decision is extended. One whose lease has ended is cancelled: nothing is
+    charged, and within the campaign's ``late`` seconds the worst case is refunded.
+
+    Args:
+        size: The number of decisions to hold.
+        transport: The way to the service.
+    """
+
+    def __init__(self, size: int, transport: Transport) -> None:
+        self._size, self._transport = size, transport
+        self._held: deque[Held] = deque()
+        self._ended: deque[RemoteDecision] = deque()  # to be cancelled
+        self._lock, self._tending = threading.Lock(), threading.Lock()
+        self._clock = time.monotonic
+
+    def is_empty(self) -> bool:
+        """Whether no decision can be used."""
+        with self._lock:
+            self._set_aside()
+            return not self._held
+
+    def take(self) -> RemoteDecision | None:
+        """Take out the oldest decision that can be used; None if there is none."""
+        with self._lock:
+            self._set_aside()
+            return self._held.popleft().decision if self._held else None
+
+    def tend(self, fill: bool) -> None:
+        """Extend, cancel and ask for decisions as it is needed. If the service is away, the next call tries again.
+
+        Args:
+            fill: Whether to ask for those that are missing.
+        """
+        if not self._tending.acquire(blocking=False):
+            return  # another thread does it
+        try:
+            for held in self._ageing():
+                self._extend(held)
+            self._cancel_ended()
+            if fill:
+                self._fill()
+        except ServiceError:
+            pass
+        finally:
+            self._tending.release()
+
+    def close(self) -> None:
+        """Cancel all decisions.
+
+        Raises:
+            ServiceUnavailableError: The service cannot be reached.
+        """
+        with self._lock:
+            self._ended.extend(held.decision for held in self._held)
+            self._held.clear()
+        self._cancel_ended(None)
+
+    def _set_aside(self) -> None:
+        """Move the decisions whose lease has ended to those that are to be cancelled."""
+        now = self._clock()
+        self._ended.extend(held.decision for held in self._held if held.decision.until <= now)
+        self._held = deque(held for held in self._held if held.decision.until > now)
+
+    def _ageing(self) -> list[Held]:
+        """Take out the decisions with less than half of their lease left."""
+        with self._lock:
+            self._set_aside()
+            now = self._clock()
+            found = [held for held in self._held if held.decision.until - now < held.lease / 2]
+            self._held = deque(held for held in self._held if held not in found)
+        return found
+
+    def _extend(self, held: Held) -> None:
+        """Extend a decision and put it back, unless the service says that its lease has ended."""
+        until = self._clock() + held.lease
+        try:
+            self._transport.post(f"/decisions/{held.decision.number}/extend", {"lease": held.lease}, 0.0)
+        except ServiceUnavailableError:
+            until = held.decision.until
+        except ServiceError:
+            with self._lock:
+                self._ended.append(held.decision)
+            return
+        with self._lock:
+            self._held.append(Held(replace(held.decision, until=until), held.lease))
+
+    def _cancel_ended(self, patience: float | None = 0.0) -> None:
+        """Cancel the decisions that were not used in time; one that the service has settled already stays as it is."""
+        while self._ended:
+            decision = self._ended.popleft()
+            try:
+                self._transport.post(f"/decisions/{decision.number}/cancel", {}, patience)
+            except ServiceUnavailableError:
+                self._ended.append(decision)
+                raise
+            except ServiceError:
+                pass
+
+    def _fill(self) -> None:
+        """Ask for the decisions that are missing."""
+        missing = self._size - len(self._held)
+        if missing <= 0:
+            return
+        now = self._clock()
+        answer = self._transport.post("/exchange", {"ask": missing}, 0.0)
+        held = [Held(decision_of(each, now), each["lease"]) for each in answer["decisions"] if not each["skipped"]]
+        with self._lock:
+            self._held.extend(held)
