@@ -17,26 +17,22 @@ import msgspec
 
 from driftsack.service import messages as ms
 from driftsack.service.asgi import Entry, Receive, Send, whole_body
+from driftsack.service.http.answers import JSON, TEXT, Answer, answered, refused
 from driftsack.service.http.context import Context, Service
 from driftsack.service.http.keyring import Principal
 from driftsack.service.http.openapi import document
 from driftsack.service.http.routes import SHAPES, TABLE, Route, shape_of
-from driftsack.service.owner import Keeper, problem_of
+from driftsack.service.owner import Keeper
 from driftsack.service.refusals import Refusal
 
 FORWARD_LIMIT: Final = 3.0  # seconds in which the owner of a campaign must answer
 FORWARDED: Final = b"x-driftsack-forwarded"
 LONGEST_KEY: Final = 200
-UNAUTHENTICATED: Final = 401
 KEYS_AGAIN: Final = 5.0  # seconds after which keys that another replica made are known
 log = logging.getLogger("driftsack.service.http")
 
 _encode = msgspec.json.Encoder().encode
 _decoders: Final[dict[Any, Any]] = {}
-JSON: Final = b"application/json"
-TEXT: Final = b"text/plain; charset=utf-8"
-PROBLEM: Final = b"application/problem+json"
-SAFE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 
 class Place(NamedTuple):
@@ -51,40 +47,6 @@ class Place(NamedTuple):
     route: Route
     campaign: str
     item: str
-
-
-class Answer(NamedTuple):
-    """An answer.
-
-    Attributes:
-        status: Its status.
-        headers: Its headers.
-        body: Its body.
-    """
-
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    body: bytes
-
-
-def answered(status: int, kind: bytes, body: bytes) -> Answer:
-    """An answer with a body of a type."""
-    return Answer(status, [*SAFE, (b"content-type", kind), (b"content-length", b"%d" % len(body))], body)
-
-
-def refused(error: Exception) -> Answer:
-    """The problem document of a request that was not carried out, or that failed."""
-    if not isinstance(error, Refusal):
-        log.error("a request failed", exc_info=error)
-        return refused(Refusal("internal", "internal error; see the log of the service."))
-    answer = answered(error.status, PROBLEM, _encode(problem_of(error)))
-    if error.retry_after is not None:
-        answer.headers.append((b"retry-after", b"%d" % error.retry_after))
-    if error.status == UNAUTHENTICATED:
-        answer.headers.append((b"www-authenticate", b"Bearer"))
-    if error.kind in ("too-slow", "too-large"):
-        answer.headers.append((b"connection", b"close"))
-    return answer
 
 
 class Pages(Protocol):
