@@ -8,9 +8,15 @@ from driftsack.core.decision import SKIP
 from driftsack.service import messages as ms
 from driftsack.service.amounts import text_of
 from driftsack.service.book import Record
+from driftsack.service.refusals import Refusal
 
 if TYPE_CHECKING:
     from driftsack.service.campaign import Campaign
+
+
+def problem(refusal: Refusal) -> ms.Problem:
+    """A refusal as a problem document."""
+    return ms.Problem(f"urn:driftsack:{refusal.kind}", refusal.title, refusal.status, refusal.detail)
 
 
 def amounts(campaign: Campaign, units: list[int]) -> ms.Texts:

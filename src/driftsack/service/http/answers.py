@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from driftsack.service.owner import problem_of
 from driftsack.service.refusals import Refusal
+from driftsack.service.views import problem
 
 JSON: Final = b"application/json"
 TEXT: Final = b"text/plain; charset=utf-8"
@@ -46,7 +46,7 @@ def refused(error: Exception) -> Answer:
     if not isinstance(error, Refusal):
         log.error("a request failed", exc_info=error)
         return refused(Refusal("internal", "internal error; see the log of the service."))
-    answer = answered(error.status, PROBLEM, _encode(problem_of(error)))
+    answer = answered(error.status, PROBLEM, _encode(problem(error)))
     if error.retry_after is not None:
         answer.headers.append((b"retry-after", b"%d" % error.retry_after))
     if error.status == UNAUTHENTICATED:
