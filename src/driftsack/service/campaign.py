@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import warnings
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +26,7 @@ from driftsack.policies.learner import Learner
 from driftsack.service import apprentice, journal, plans, views
 from driftsack.service import messages as ms
 from driftsack.service.book import Account, Book, Record, Seen, Write
-from driftsack.service.calendar import next_refill
+from driftsack.service.calendar import next_refill, seconds_between
 from driftsack.service.config import Config
 from driftsack.service.plans import SECOND
 from driftsack.service.refusals import Refusal
@@ -111,7 +112,10 @@ class Campaign:
             Refusal: The settings are not valid.
         """
         campaign = cls.new(config)
-        campaign.happen(journal.Opened(config=config, **common(now, caller)))
+        period = None
+        if config.refill is not None and config.period is not None and not config.watch:
+            period = seconds_between(now.at, next_refill(now.at, config.refill.every, config.zone()))
+        campaign.happen(journal.Opened(config=config, period=period, **common(now, caller)))
         return campaign
 
     @classmethod
@@ -243,7 +247,10 @@ class Campaign:
         following = next_refill(now.at, refill.every, self.config.zone())
         season = self.book.season + 1
         rollover = 0.0 if self.book.state == "watching" else float(refill.rollover)  # nothing could be spent
-        self.happen(journal.Renewed(season=season, rollover=rollover, following=following, **common(now, NOBODY)))
+        paced = self.config.period is not None and self.book.state != "watching"
+        period = seconds_between(now.at, following) if paced else None
+        times: dict[str, Any] = {"following": following, "period": period}
+        self.happen(journal.Renewed(season=season, rollover=rollover, **times, **common(now, NOBODY)))
 
     def next_due(self) -> int | None:
         """The tick at which the next lease or late window ends."""
@@ -334,7 +341,14 @@ class Campaign:
             self.book.state = "watching"
         if refill is not None:
             self.book.following = next_refill(event.at, refill.every, event.config.zone())
+        self._begin_period(event)
         return ms.Done()
+
+    def _begin_period(self, event: journal.Opened | journal.StateChanged) -> None:
+        """Let the period end with the next refill, whenever the first request comes; budgets stay as they are."""
+        if event.period is not None:
+            length = timedelta(seconds=event.period)
+            self.learner.renew(self.learner.budget, at=event.at / SECOND, period=length)
 
     def _asked(self, event: journal.Asked) -> ms.Decided:
         try:
@@ -489,7 +503,8 @@ class Campaign:
 
     def _renewed(self, event: journal.Renewed) -> None:
         at = event.at / SECOND if self.problem.period is not None else None
-        self.learner.renew(rollover=event.rollover, at=at)
+        period = None if event.period is None else timedelta(seconds=event.period)
+        self.learner.renew(rollover=event.rollover, at=at, period=period)
         pairs = zip(self.problem.budget, self.exponents, strict=True)
         self.book.begin_season([whole_units(amount, k, up=False) for amount, k in pairs], event.rollover)
         self.book.following = event.following
@@ -523,6 +538,7 @@ class Campaign:
 
     def _state_changed(self, event: journal.StateChanged) -> ms.Done:
         self._learn_observations()
+        self._begin_period(event)
         self.book.state = "draining" if event.state == "closed" else event.state
         return ms.Done()
 

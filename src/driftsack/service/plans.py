@@ -12,6 +12,7 @@ from driftsack.service import journal, views
 from driftsack.service import messages as ms
 from driftsack.service.amounts import amount_of
 from driftsack.service.book import Record
+from driftsack.service.calendar import seconds_between
 from driftsack.service.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -144,7 +145,10 @@ def _patch(campaign: Campaign, command: ms.Patch, common: dict[str, Any], _: int
         raise Refusal("campaign-closed", f"the campaign is {campaign.book.state} and cannot be {state} again.")
     if campaign.book.state == "watching" and state == "paused":
         raise Refusal("still-watching", "the campaign makes no decisions yet; switch it on (active) or close it.")
-    return journal.StateChanged(state=state, **common)
+    period = None
+    if campaign.book.state == "watching" and state == "active" and campaign.config.period and campaign.book.following:
+        period = seconds_between(common["at"], campaign.book.following)
+    return journal.StateChanged(state=state, period=period, **common)
 
 
 def again(campaign: Campaign, command: Any, number: int, record: Record) -> ms.Settled:
