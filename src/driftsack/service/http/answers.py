@@ -49,6 +49,8 @@ def refused(error: Exception) -> Answer:
     answer = answered(error.status, PROBLEM, _encode(problem(error)))
     if error.retry_after is not None:
         answer.headers.append((b"retry-after", b"%d" % error.retry_after))
+    if error.allow:
+        answer.headers.append((b"allow", ", ".join(error.allow).encode()))
     if error.status == UNAUTHENTICATED:
         answer.headers.append((b"www-authenticate", b"Bearer"))
     if error.kind in LAST:
