@@ -72,7 +72,8 @@ def test_keys_are_limited_as_they_are_created(live: Live, address: str) -> None:
     key = created(address, "--scope", "read", "--scope", "decide", "--campaign", "chat", "--days", "3")
     assert status_becomes(live, key, 200)
     assert live.call("GET", "/v1/campaigns/other", key=key)[0] == 403
-    row = next(row for row in json.loads(keys(address, "list", "--json").stdout)["keys"] if row["scopes"] == "decide read")
+    rows = json.loads(keys(address, "list", "--json").stdout)["keys"]
+    row = next(row for row in rows if row["scopes"] == "decide read")
     assert (row["campaigns"], row["expires"] is None) == ("chat", False)
 
 
