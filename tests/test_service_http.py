@@ -135,6 +135,48 @@ def test_errors_are_problem_documents(live: Live, method: str, path: str, body: 
     assert problem["detail"]
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        (f"{CHAT}/decisions", "POST, GET"),
+        (f"{CHAT}/arms/small", "PATCH"),
+        ("/v1/keys", "GET, POST"),
+        ("/healthz", "GET"),
+    ],
+)
+def test_a_method_that_is_not_allowed_names_those_that_are(live: Live, path: str, allowed: str) -> None:
+    head = raw_request(live, f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode()).decode()
+    assert head.startswith("HTTP/1.1 405")
+    assert f"\r\nallow: {allowed}\r\n" in head
+    assert "\r\nallow:" not in raw_request(live, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").decode()
+
+
+def test_the_audit_has_a_limit_and_unknown_parameters_are_refused(live: Live) -> None:
+    for _ in range(3):
+        live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "1"}})
+    entries = live.call("GET", "/v1/audit?limit=2")[1]["entries"]
+    assert entries == live.call("GET", "/v1/audit")[1]["entries"][:2]
+    for query in ("limit=0", "limit=1001", "limit=x", "cursor=5", "limit=2&before=1"):
+        status, problem = live.call("GET", f"/v1/audit?{query}")
+        assert (status, problem["type"]) == (422, "urn:driftsack:invalid"), query
+    assert live.call("GET", f"{CHAT}/decisions?limit=2")[0] == 422
+    parameters = document()["paths"]["/v1/audit"]["get"]["parameters"]
+    assert [each["name"] for each in parameters] == ["limit"]
+
+
+def test_views_show_the_next_refill(live: Live) -> None:
+    live.open("monthly", refill={"every": "month", "zone": "Europe/Berlin"})
+    following = live.app.service.keeper.owned["monthly"].campaign.book.following
+    assert following is not None
+    assert following > 1000 * time.time()
+    for path in ("", "/budgets"):
+        assert live.call("GET", f"/v1/campaigns/monthly{path}")[1]["next_refill"] == following
+        assert live.call("GET", f"{CHAT}{path}")[1]["next_refill"] is None
+    assert live.call("POST", "/v1/campaigns/monthly/grants", {"amounts": {"usd": "1"}})[1]["next_refill"] == following
+    closed = live.call("PATCH", "/v1/campaigns/monthly", {"state": "closed"})[1]
+    assert closed["next_refill"] is None  # it is not refilled again
+
+
 def raw_request(live: Live, data: bytes) -> bytes:
     host, port = live.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as connection:
@@ -246,6 +288,26 @@ def test_a_replica_forwards_to_the_owner(postgres: LocalPostgres) -> None:
             assert first.call("GET", f"{CHAT}/decisions/{asked['decision']}")[1]["state"] == "pending"
             assert other.call("GET", f"{CHAT}/budgets")[1]["budgets"][0]["reserved"] == "0.1"
             assert not second.app.service.keeper.owned
+
+
+def test_a_replica_passes_on_what_the_owner_says_about_trying_again(postgres: LocalPostgres) -> None:
+    """The owner refuses by its limit on requests, or because it does not know the key."""
+    address = postgres.new_database()
+    with serving(address, lease=2.0) as first:
+        first.open("chat")
+        with serving(address, lease=2.0) as second:
+            ask = f"POST {CHAT}/decisions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {first.key}\r\n".encode()
+            ask += b"Content-Length: 2\r\n\r\n{}"
+            other = Live(second.app, second.url, first.key)
+            first.app.service.keyring._rate = 1e-9
+            assert b"HTTP/1.1 200" in raw_request(other, ask)
+            limited = raw_request(other, ask)
+            assert limited.startswith(b"HTTP/1.1 429")
+            assert b"\r\nretry-after: 1\r\n" in limited
+            first.app.service.keyring._keys = {}
+            unknown = raw_request(other, ask)
+            assert unknown.startswith(b"HTTP/1.1 401")
+            assert b"\r\nwww-authenticate: Bearer\r\n" in unknown
 
 
 def test_the_document_is_openapi() -> None:

@@ -7,15 +7,17 @@ import sqlite3
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from driftsack.service import messages as ms
 from driftsack.service.campaign import Caller
 from driftsack.service.explain import replay
-from driftsack.service.journal import Segment, verify
+from driftsack.service.journal import Renewed, Segment, decode, verify
 from driftsack.service.owned import Owned, ServiceClock
 from driftsack.service.owner import Keeper
 from driftsack.service.recovery import recover
@@ -24,9 +26,10 @@ from driftsack.service.store import open_store
 from driftsack.service.store.interface import Owner, Store, UnavailableError
 from driftsack.service.store.sqlite import SQLiteStore
 from driftsack.service.trials.local_postgres import LocalPostgres
-from tests.campaigns import small
+from tests.campaigns import monthly, small
 
 ME = Owner("me", "http://me", 0.6)
+MONTH_END = datetime(2023, 12, 1, tzinfo=ZoneInfo("Europe/Berlin")).timestamp()
 
 
 @asynccontextmanager
@@ -273,20 +276,25 @@ class Times:
 
 @pytest.mark.parametrize("jump", [3600, -3600, 86400, -86400])
 def test_a_jump_of_the_clock_expires_and_refills_nothing(tmp_path: Path, jump: float) -> None:
-    """While the service runs, and across a restart, after which leases wait for 30 seconds more."""
+    """Twelve hours before the end of a month, while the service runs, and across a restart.
+
+    After the restart leases wait for 30 seconds more, and a month that has ended by the clock of the system has ended.
+    """
     times = Times()
+    times.wall = MONTH_END - 43_200
 
     async def play() -> None:
         for life in range(2):
             with closing(SQLiteStore(tmp_path / "s.db")) as store:
                 async with keeping(store, clock=times.clock()) as keeper:
-                    await keeper.create("chat", small(lease=60, late=600))
+                    await keeper.create("chat", monthly(lease=60, late=600))
                     if not life:
                         await ask(keeper)
                     times.wall += jump
                     await asyncio.sleep(0.4)
                     book = keeper.owned["chat"].campaign.book
-                    assert (book.pending, book.expired, book.season) == (1, 0, 0)
+                    ended = life == 1 and jump > 43_200
+                    assert (book.pending, book.expired, book.season) == (1, 0, int(ended))
                     times.monotonic += 59 + 30 * life
                     await asyncio.sleep(0.4 * life)
                     assert book.pending == 1
@@ -295,6 +303,53 @@ def test_a_jump_of_the_clock_expires_and_refills_nothing(tmp_path: Path, jump: f
                         await until(lambda: keeper.owned["chat"].campaign.book.expired == 1)
 
     run(play())
+
+
+def test_a_month_that_ends_is_refilled_once_whatever_the_clock_does(tmp_path: Path) -> None:
+    """The month ends while the service is down; later lives begin before it, after it, and before it again."""
+    times, seasons = Times(), []
+
+    async def play() -> None:
+        for seconds in (-60, 60, -3600, -86400, 120):
+            times.wall = MONTH_END + seconds
+            with closing(SQLiteStore(tmp_path / "s.db")) as store:
+                async with keeping(store, clock=times.clock()) as keeper:
+                    await keeper.create("chat", monthly())
+                    await ask(keeper)
+                    book = keeper.owned["chat"].campaign.book
+                    seasons.append(book.season)
+                    times.monotonic += 10
+                    await ask(keeper)
+                    assert book.season == seasons[-1]
+
+    run(play())
+    assert seasons == [0, 1, 1, 1, 1]
+    with closing(SQLiteStore(tmp_path / "s.db", read_only=True)) as store:
+        events = [event for segment in store.segments("chat") for event in decode(segment.body)]
+        assert sum(isinstance(event, Renewed) for event in events) == 1
+        assert [event.at for event in events] == sorted(event.at for event in events)
+
+
+def test_a_clock_that_follows_jumps_would_be_noticed(tmp_path: Path) -> None:
+    """The planted fault: a clock that is read again and again refills while the service runs."""
+    times = Times()
+    times.wall = MONTH_END - 43_200
+
+    class Jumping(ServiceClock):
+        def read(self) -> tuple[int, int]:
+            return int(1000 * times.wall), int(1000 * times.monotonic)
+
+    async def seasons(name: str, clock: ServiceClock) -> int:
+        with closing(SQLiteStore(tmp_path / name)) as store:
+            async with keeping(store, clock=clock) as keeper:
+                await keeper.create("chat", monthly())
+                times.wall += 86_400
+                await asyncio.sleep(0.4)
+                return keeper.owned["chat"].campaign.book.season
+
+    assert run(seasons("steady.db", times.clock())) == 0
+    times.wall = MONTH_END - 43_200
+    assert run(seasons("jumping.db", Jumping())) == 1
 
 
 def test_a_replica_takes_over_and_the_old_owner_is_fenced(postgres: LocalPostgres) -> None:

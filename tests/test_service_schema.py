@@ -73,7 +73,9 @@ def attack_in_sequences(live: Live, examples: int) -> Counter[tuple[str, int]]:
             return {"headers": {"Authorization": f"Bearer {live.key}"}}
 
         def before_call(self, case: Any) -> None:
-            """Settings that can work, and amounts of a resource that there is."""
+            """Settings that can work, amounts of a resource that there is, and a new key for each write."""
+            if "Idempotency-Key" in case.headers:
+                case.headers["Idempotency-Key"] = f"k{sum(seen.values())}"
             if case.operation.label == "POST /v1/campaigns":
                 case.body = {"name": f"c{sum(seen.values())}", "config": CONFIG}
             elif isinstance(case.body, dict):

@@ -11,6 +11,7 @@ from driftsack.cli.bench import bench
 from driftsack.cli.campaign import campaign
 from driftsack.cli.console import CommandLine
 from driftsack.cli.demo import demo
+from driftsack.cli.keys import keys
 from driftsack.cli.league import league
 from driftsack.cli.measure import measure
 from driftsack.cli.proxy import proxy
@@ -43,6 +44,7 @@ app.command()(replay)
 app.command()(backup)
 app.command("compile")(compile_kernels)
 app.add_typer(campaign, name="campaign")
+app.add_typer(keys, name="keys")
 
 
 def print_version(wanted: bool) -> None:

@@ -844,6 +844,7 @@ class Learner:
         rollover: float = 0.0,
         rounds: int | None = None,
         at: float | datetime | None = None,
+        period: timedelta | None = None,
     ) -> None:
         """Begin a new season with new budgets and what was learnt.
 
@@ -854,9 +855,11 @@ class Learner:
             rollover: The share of what is left that is added to the new budgets, from 0 to 1.
             rounds: The number of rounds of the season; None for the problem's horizon.
             at: The time at which the season begins, if the problem has a ``period``; None for the end of the last one.
+            period: The length of the season, and of those after it, if the problem has a ``period``; None for that of
+                the last one.
 
         Raises:
-            SettingError: The policy follows a plan for one horizon.
+            SettingError: The policy follows a plan for one horizon, or there is a ``period`` but none in the problem.
             InfeasibleError: The budgets cannot pay for the fallback arm in every round.
             OutOfRangeError: The season would begin before the latest request, or a budget is too large.
         """
@@ -864,12 +867,14 @@ class Learner:
         kept = share(rollover, "rollover")
         amounts = requests.new_budget(self.problem, budget)
         count = self.problem.horizon if rounds is None else whole(rounds, "rounds", at_least=1)
+        if period is not None and (self.problem.period is None or at is None):
+            raise SettingError("a season has a period of its own if the problem has one; pass its beginning as at=....")
         with self._changing_wholly("renew") as engine:
             engine.check_fallback(self.problem, count, engine.units(amounts))
             start = self._clock.next_start(at)
             engine.renew(amounts, kept)
             if self.problem.period is not None:
-                self._clock.renew(start, engine)
+                self._clock.renew(start, engine, period, at)
             else:
                 self._expect(count)
             engine.set_rate()

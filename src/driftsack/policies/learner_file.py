@@ -258,5 +258,6 @@ def _clock(problem: Problem, content: dict[str, Any], stored: dict[str, npt.NDAr
     if fields:
         if problem.period is None:
             raise ValueError("arrivals are counted only in a period")
-        clock.arrivals = Arrivals.from_arrays(ArrivalArrays(*fields))
+        kept = ArrivalArrays(*fields)
+        clock.restore(Arrivals.from_arrays(kept), float(kept.period[0]))
     return clock

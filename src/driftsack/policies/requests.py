@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
@@ -117,13 +117,30 @@ class Clock:
             )
         return start
 
-    def renew(self, start: float, engine: Engine) -> None:
-        """Begin a new period at a time that :meth:`next_start` returned."""
-        if self.arrivals is None or self._period is None:
+    def renew(
+        self, start: float, engine: Engine, period: timedelta | None = None, at: float | datetime | None = None
+    ) -> None:
+        """Begin a new period.
+
+        Args:
+            start: When it begins, as :meth:`next_start` returned it.
+            engine: The engine.
+            period: Its length; that of the last one if omitted.
+            at: When it begins, as the caller said it.
+        """
+        if self._period is None or (self.arrivals is None and period is None):
             return
-        self.arrivals.renew(start - self.start)
-        self.start = start
+        if self.arrivals is None:  # the first guess is for the period of the problem, and becomes a rate
+            self.start = start
+            self.arrivals = Arrivals(self._period, self._expected, day_start(start if at is None else at))
+        length = self._period if period is None else period.total_seconds()
+        self.arrivals.renew(start - self.start, length)
+        self.start, self._period = start, length
         engine.set_rounds_left(1.0 + self.arrivals.rounds_left(0.0))
+
+    def restore(self, arrivals: Arrivals, period: float) -> None:
+        """Go on with arrivals that were saved, in a period of a length in seconds."""
+        self.arrivals, self._period = arrivals, period
 
     def now(self, at: float | datetime | None) -> float:
         """The present time, or that of the latest request."""

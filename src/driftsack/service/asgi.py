@@ -11,7 +11,7 @@ from driftsack.service.refusals import Refusal
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-SLOW: Final = 10.0  # seconds in which a body must arrive
+SLOW: Final = 10.0  # seconds in which a header must arrive, and then a body
 
 
 class Entry(ABC):
@@ -33,11 +33,18 @@ class Entry(ABC):
         """Answer a request."""
 
 
-async def next_part(receive: Receive) -> dict[str, Any]:
-    """The next part of a body, if it arrives in time; the usual part is there already.
+async def whole_body(receive: Receive, limit: int) -> bytes:
+    """The body of a request; the usual one is there already.
+
+    Args:
+        receive: Where its parts come from.
+        limit: The most bytes that it may have.
+
+    Returns:
+        The body.
 
     Raises:
-        Refusal: It does not.
+        Refusal: It has more bytes, or takes more than ``SLOW`` seconds in all.
     """
     task, late = asyncio.current_task(), False
 
@@ -49,7 +56,7 @@ async def next_part(receive: Receive) -> dict[str, Any]:
 
     timer = asyncio.get_running_loop().call_later(SLOW, stop)
     try:
-        return await receive()
+        return await _parts(receive, limit)
     except asyncio.CancelledError as error:
         if not late or task is None:
             raise
@@ -59,15 +66,10 @@ async def next_part(receive: Receive) -> dict[str, Any]:
         timer.cancel()
 
 
-async def whole_body(receive: Receive, limit: int) -> bytes:
-    """The body of a request.
-
-    Raises:
-        Refusal: It has more than ``limit`` bytes, or takes too long.
-    """
+async def _parts(receive: Receive, limit: int) -> bytes:
     parts, size, more = [], 0, True
     while more:
-        message = await next_part(receive)
+        message = await receive()
         parts.append(message.get("body", b""))
         size, more = size + len(parts[-1]), message.get("more_body", False)
         if size > limit:

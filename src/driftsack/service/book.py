@@ -80,13 +80,15 @@ class Write(msgspec.Struct, array_like=True):
 
     Attributes:
         digest: The digest of its body.
-        answer: The answer, encoded; empty for a decision.
-        number: The decision that was asked for; 0 for other writes.
+        answer: The answer, encoded; empty for a decision, and for its outcome.
+        number: The decision that was asked for, or whose outcome was told; 0 for other writes.
+        told: Whether the outcome of the decision was told, or the decision cancelled.
     """
 
     digest: bytes
     answer: bytes = b""
     number: int = 0
+    told: bool = False
 
 
 class Seen(msgspec.Struct, array_like=True):
@@ -107,8 +109,11 @@ class Seen(msgspec.Struct, array_like=True):
     at: int
 
 
-class Book(msgspec.Struct):
+class Book(msgspec.Struct, eq=False):
     """What a campaign remembers.
+
+    Books are equal if they say the same of decisions and budgets. Which repetitions they recognise may differ, because
+    snapshots of earlier releases know fewer keys.
 
     Attributes:
         state: ``watching``, ``active``, ``paused``, ``draining`` or ``closed``.
@@ -122,7 +127,8 @@ class Book(msgspec.Struct):
         open: Decisions that are pending or expired, by number, oldest first.
         settled: The latest settled decisions, by number.
         keys: Writes by idempotency key.
-        writes: The keys of writes other than decisions, oldest first.
+        writes: The keys of writes other than decisions and their outcomes, oldest first.
+        tellers: The keys of outcomes and cancellations, by decision; they are remembered as long as the decision.
         retired: The arms that are not offered.
         pending: The number of pending decisions.
         told: The number of outcomes.
@@ -155,6 +161,15 @@ class Book(msgspec.Struct):
     reward: float = 0.0
     observed: int = 0
     unlearnt: list[Seen] = []
+    tellers: dict[int, str] = {}
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another book says the same of decisions and budgets."""
+        if not isinstance(other, Book):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in COMPARED)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def account(self) -> Account:
@@ -232,18 +247,24 @@ class Book(msgspec.Struct):
         if len(self.settled) >= REMEMBERED + FORGOTTEN:
             for oldest in list(self.settled)[:FORGOTTEN]:  # many at once: the first entry of a dict is slow to find
                 self.keys.pop(self.settled.pop(oldest).key, None)
+                self.keys.pop(self.tellers.pop(oldest, ""), None)
 
     def remember(self, key: str, write: Write) -> None:
         """Remember the answer to a write."""
         if not key:
             return
         self.keys[key] = write
-        if not write.number:
+        if write.told:
+            self.tellers[write.number] = key
+        elif not write.number:
             self.writes.append(key)
             if len(self.writes) >= REMEMBERED + FORGOTTEN:
                 for oldest in self.writes[:FORGOTTEN]:
                     self.keys.pop(oldest, None)
                 del self.writes[:FORGOTTEN]
+
+
+COMPARED: Final = tuple(name for name in Book.__struct_fields__ if name not in ("keys", "writes", "tellers"))
 
 
 def deltas(before: dict[int, Account], after: dict[int, Account]) -> tuple[Delta, ...]:

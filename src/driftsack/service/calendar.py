@@ -29,3 +29,19 @@ def next_refill(at: int, every: str, zone: ZoneInfo) -> int:
     else:
         following = day + timedelta(days=1 if every == "day" else 7 - day.weekday())
     return int(following.timestamp() * 1000)
+
+
+def seconds_between(start: int, end: int) -> float:
+    """The length of a season, at least a second.
+
+    Args:
+        start: When it begins, in milliseconds.
+        end: When the next one begins.
+
+    Returns:
+        Seconds.
+
+    >>> seconds_between(1_000, 2_500)
+    1.5
+    """
+    return max((end - start) / 1000, 1.0)

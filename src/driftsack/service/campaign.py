@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import warnings
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +26,7 @@ from driftsack.policies.learner import Learner
 from driftsack.service import apprentice, journal, plans, views
 from driftsack.service import messages as ms
 from driftsack.service.book import Account, Book, Record, Seen, Write
-from driftsack.service.calendar import next_refill
+from driftsack.service.calendar import next_refill, seconds_between
 from driftsack.service.config import Config
 from driftsack.service.plans import SECOND
 from driftsack.service.refusals import Refusal
@@ -111,7 +112,10 @@ class Campaign:
             Refusal: The settings are not valid.
         """
         campaign = cls.new(config)
-        campaign.happen(journal.Opened(config=config, **_common(now, caller)))
+        period = None
+        if config.refill is not None and config.period is not None and not config.watch:
+            period = seconds_between(now.at, next_refill(now.at, config.refill.every, config.zone()))
+        campaign.happen(journal.Opened(config=config, period=period, **common(now, caller)))
         return campaign
 
     @classmethod
@@ -174,15 +178,35 @@ class Campaign:
             Refusal: The command is not carried out.
         """
         self.pass_time(now)
-        seen = self.book.keys.get(caller.key) if caller.key else None
+        seen = self.seen(caller)
         if seen is not None:
-            if seen.digest != caller.digest:
-                raise Refusal("key-reused", "use a new Idempotency-Key for each request, and the same body with each.")
+            if seen.told:
+                return views.settled(self, seen.number, self.record(seen.number))
             if seen.number:
                 return self._decided(seen.number)
             return msgspec.msgpack.decode(seen.answer, type=ANSWERS[type(command)])
-        planned = plans.PLANS[type(command)](self, command, _common(now, caller), number)
+        planned = plans.PLANS[type(command)](self, command, common(now, caller), number)
         return self.happen(planned) if isinstance(planned, journal.Event) else planned
+
+    def seen(self, caller: Caller) -> Write | None:
+        """What is remembered of the request with a key; None if there was none.
+
+        Args:
+            caller: Who sends it, perhaps again.
+
+        Returns:
+            What is remembered.
+
+        Raises:
+            Refusal: The key was used for another request.
+        """
+        if not caller.key:
+            return None
+        keys = self.book.keys
+        found = keys.get(caller.key) or keys.get(f"{caller.key}#0")  # the first decision of an exchange
+        if found is not None and found.digest != caller.digest:
+            raise Refusal("key-reused", "use a new Idempotency-Key for each request, and the same body with each.")
+        return found
 
     def happen(self, event: journal.Event) -> Any:
         """Apply an event that happens now, and keep it for the journal."""
@@ -190,8 +214,6 @@ class Campaign:
             answer = self.apply(event)
         except DriftsackError as error:  # of the learner, before anything was changed
             raise error if isinstance(error, Refusal) else Refusal.invalid(str(error)) from error
-        if answer is not None and not isinstance(answer, (ms.Decided, ms.Settled)) and event.key:
-            self.book.remember(event.key, Write(event.digest, msgspec.msgpack.encode(answer)))
         if isinstance(answer, ms.Decided) and answer.decision is None:
             return answer
         self.events.append(event)
@@ -201,7 +223,7 @@ class Campaign:
         """Let everything happen that is due: expiry of leases, the end of late windows, refills, lessons."""
         book = self.book
         if len(book.unlearnt) >= apprentice.BATCH:
-            self.happen(journal.Studied(**_common(now, NOBODY)))
+            self.happen(journal.Studied(**common(now, NOBODY)))
         if book.following is not None and now.at >= book.following:
             self._refill(now)
         while self._due and self._due[0][0] <= now.tick:
@@ -213,9 +235,9 @@ class Campaign:
                 if record is not None and self._end(record) == end:
                     (expired if record.kind == "pending" else dropped).append(number)
             if expired:
-                self.happen(journal.Expired(numbers=expired, **_common(now, NOBODY)))
+                self.happen(journal.Expired(numbers=expired, **common(now, NOBODY)))
             if dropped:
-                self.happen(journal.Dropped(numbers=dropped, **_common(now, NOBODY)))
+                self.happen(journal.Dropped(numbers=dropped, **common(now, NOBODY)))
 
     def _refill(self, now: Now) -> None:
         """Begin the season that the present time belongs to; seasons without requests are left out."""
@@ -225,7 +247,10 @@ class Campaign:
         following = next_refill(now.at, refill.every, self.config.zone())
         season = self.book.season + 1
         rollover = 0.0 if self.book.state == "watching" else float(refill.rollover)  # nothing could be spent
-        self.happen(journal.Renewed(season=season, rollover=rollover, following=following, **_common(now, NOBODY)))
+        paced = self.config.period is not None and self.book.state != "watching"
+        period = seconds_between(now.at, following) if paced else None
+        times: dict[str, Any] = {"following": following, "period": period}
+        self.happen(journal.Renewed(season=season, rollover=rollover, **times, **common(now, NOBODY)))
 
     def next_due(self) -> int | None:
         """The tick at which the next lease or late window ends."""
@@ -297,9 +322,18 @@ class Campaign:
         if not (type(event) is journal.Asked and event.arm is None):
             book.seq += 1
             book.at, book.tick = event.at, event.tick
+        if event.key and type(event) is not journal.Asked:  # which remembers itself
+            self._remember(event, answer)
         if book.state == "draining" and book.pending == 0:
             book.state = "closed"
         return answer
+
+    def _remember(self, event: Any, answer: Any) -> None:
+        """Remember the answer to a write, so that a repetition gets it too."""
+        if type(event) in (journal.Told, journal.Cancelled):
+            self.book.remember(event.key, Write(event.digest, number=event.number, told=True))
+        else:
+            self.book.remember(event.key, Write(event.digest, msgspec.msgpack.encode(answer)))
 
     def _opened(self, event: journal.Opened) -> ms.Done:
         refill = event.config.refill
@@ -307,7 +341,14 @@ class Campaign:
             self.book.state = "watching"
         if refill is not None:
             self.book.following = next_refill(event.at, refill.every, event.config.zone())
+        self._begin_period(event)
         return ms.Done()
+
+    def _begin_period(self, event: journal.Opened | journal.StateChanged) -> None:
+        """Let the period end with the next refill, whenever the first request comes; budgets stay as they are."""
+        if event.period is not None:
+            length = timedelta(seconds=event.period)
+            self.learner.renew(self.learner.budget, at=event.at / SECOND, period=length)
 
     def _asked(self, event: journal.Asked) -> ms.Decided:
         try:
@@ -463,7 +504,8 @@ class Campaign:
 
     def _renewed(self, event: journal.Renewed) -> None:
         at = event.at / SECOND if self.problem.period is not None else None
-        self.learner.renew(rollover=event.rollover, at=at)
+        period = None if event.period is None else timedelta(seconds=event.period)
+        self.learner.renew(rollover=event.rollover, at=at, period=period)
         pairs = zip(self.problem.budget, self.exponents, strict=True)
         self.book.begin_season([whole_units(amount, k, up=False) for amount, k in pairs], event.rollover)
         self.book.following = event.following
@@ -497,6 +539,7 @@ class Campaign:
 
     def _state_changed(self, event: journal.StateChanged) -> ms.Done:
         self._learn_observations()
+        self._begin_period(event)
         self.book.state = "draining" if event.state == "closed" else event.state
         return ms.Done()
 
@@ -505,7 +548,8 @@ class Campaign:
         return ms.Done()
 
 
-def _common(now: Now, caller: Caller) -> dict[str, Any]:
+def common(now: Now, caller: Caller) -> dict[str, Any]:
+    """What all events have: when they happened, and who sent the request."""
     return {"at": now.at, "tick": now.tick, "key": caller.key, "digest": caller.digest, "who": caller.who}
 
 
@@ -515,6 +559,8 @@ ANSWERS: Final[dict[type, Any]] = {
     ms.AddArm: ms.Arms,
     ms.OfferArm: ms.Arms,
     ms.Patch: ms.Done,
+    ms.Extend: ms.Settled,
+    ms.Forfeit: ms.Settled,
 }
 
 APPLY: Final[dict[type, Any]] = {

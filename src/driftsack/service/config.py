@@ -47,7 +47,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         budget: The budget of each resource.
         cost_max: The most that one request can use of each resource, for all arms or by arm.
         horizon: The number of requests for which the budgets are meant; a first guess if there is a ``period``.
-        period: The time for which the budgets are meant, in seconds; then the number of requests is estimated.
+        period: The time for which the budgets are meant, in seconds; then the number of requests is estimated. With a
+            ``refill``, the budgets are meant for the time until the next one instead.
         reward_max: The most that a request can earn.
         fallback: The arm that answers where the policy would skip; None if requests may be skipped.
         slots: Room for arms, at least their number.

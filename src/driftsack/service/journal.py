@@ -45,6 +45,7 @@ class Opened(Event, tag="opened"):
     """The campaign began."""
 
     config: Config
+    period: float | None = None  # seconds until the first refill; earlier releases did not pace by it
 
 
 class Asked(Event, tag="asked"):
@@ -105,6 +106,7 @@ class Renewed(Event, tag="renewed"):
     season: int
     rollover: float
     following: int | None  # when the season after it begins, in milliseconds
+    period: float | None = None  # seconds until then; earlier releases did not pace by it
 
 
 class ArmAdded(Event, tag="arm-added"):
@@ -143,6 +145,7 @@ class StateChanged(Event, tag="state-changed"):
     """The campaign was switched on, paused, resumed or closed."""
 
     state: str
+    period: float | None = None  # seconds until the next refill, if a campaign that watched is switched on
 
 
 class Revised(Event, tag="revised"):

@@ -325,9 +325,11 @@ class Budgets(Answer):
 
     Attributes:
         budgets: One entry for each resource and season.
+        next_refill: When the budgets begin again, in milliseconds since 1970; None for never.
     """
 
     budgets: list[BudgetView]
+    next_refill: int | None = None
 
 
 class ArmView(Answer):
@@ -370,6 +372,7 @@ class CampaignView(Answer):
         divergences: Decisions that a recovery would have made otherwise; 0 unless the library or the machine changed.
         observed: The number of observations of the user's own rule.
         config: Its settings.
+        next_refill: When its budgets begin again, in milliseconds since 1970; None for never.
     """
 
     name: str
@@ -384,6 +387,7 @@ class CampaignView(Answer):
     divergences: int
     observed: int
     config: Config
+    next_refill: int | None = None
 
 
 class Noted(Answer):

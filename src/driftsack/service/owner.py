@@ -21,6 +21,7 @@ from driftsack.service import messages as ms
 from driftsack.service.book import Record, deltas
 from driftsack.service.campaign import NOBODY, Caller, Campaign, Now
 from driftsack.service.config import Config
+from driftsack.service.exchanges import exchange
 from driftsack.service.journal import START, JournalError, Segment
 from driftsack.service.owned import GRACE, Owned, ServiceClock
 from driftsack.service.plans import again
@@ -36,6 +37,7 @@ from driftsack.service.store.interface import (
     Store,
     StoreError,
 )
+from driftsack.service.views import problem
 
 Result = TypeVar("Result")
 Batch = list[tuple[Owned, Segment, SnapshotRow | None]]
@@ -45,11 +47,6 @@ CHECK_DUE: Final = 0.25  # seconds between looks at the leases
 COMMIT_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover
 log = logging.getLogger("driftsack.service")
-
-
-def problem_of(refusal: Refusal) -> ms.Problem:
-    """A refusal as a problem document."""
-    return ms.Problem(f"urn:driftsack:{refusal.kind}", refusal.title, refusal.status, refusal.detail)
 
 
 class Keeper:
@@ -245,32 +242,22 @@ class Keeper:
             The answers.
         """
         owned = self.find(name)
-        now, campaign = owned.now(), owned.campaign
-        told: list[ms.ToldOne] = []
-        decisions = []
         try:
-            for outcome in many.tells:
-                try:
-                    told.append(ms.ToldOne(settled=campaign.handle(outcome, now, NOBODY, outcome.decision)))
-                except Refusal as refusal:
-                    told.append(ms.ToldOne(problem=problem_of(refusal)))
-            for k in range(many.ask):
-                each = caller._replace(key=f"{caller.key}#{k}") if caller.key else caller
-                decisions.append(campaign.handle(many.terms or ms.Ask(), now, each))
+            answer = exchange(owned.campaign, many, owned.now(), caller)
         finally:
-            if campaign.events:
+            if owned.campaign.events:
                 self._dirty.set()
         await self.settled(owned)
-        for k, one in enumerate(told):
+        for k, one in enumerate(answer.told):
             if one.problem is not None and one.problem.type.endswith(":forgotten"):
-                told[k] = await self._recalled(name, many.tells[k])
-        return ms.Exchanged(told, decisions)
+                answer.told[k] = await self._recalled(name, many.tells[k])
+        return answer
 
     async def _recalled(self, name: str, outcome: ms.TellOne) -> ms.ToldOne:
         try:
             return ms.ToldOne(settled=await self.settle_again(name, outcome, outcome.decision))
         except Refusal as refusal:
-            return ms.ToldOne(problem=problem_of(refusal))
+            return ms.ToldOne(problem=problem(refusal))
 
     async def settled(self, owned: Owned) -> None:
         """Wait until everything that has happened to a campaign is durable."""

@@ -12,6 +12,7 @@ from driftsack.service import journal, views
 from driftsack.service import messages as ms
 from driftsack.service.amounts import amount_of
 from driftsack.service.book import Record
+from driftsack.service.calendar import seconds_between
 from driftsack.service.refusals import Refusal
 
 if TYPE_CHECKING:
@@ -23,19 +24,43 @@ SECOND: Final = 1000
 
 def _ask(campaign: Campaign, command: ms.Ask, common: dict[str, Any], _: int) -> Any:
     book = campaign.book
-    if book.state != "active":
-        if book.state in ("paused", "watching"):
-            return skipped(book.state)
-        raise Refusal("campaign-closed", f"the campaign is {book.state}; no more decisions are made.")
-    if book.pending >= MOST_PENDING:
-        raise Refusal("too-many-pending", f"{MOST_PENDING:,} decisions wait for an outcome; tell them first.", 1)
-    offered = None if command.open is None else [campaign.arm_number(name) for name in command.open]
-    caps = None if command.caps is None else _caps(campaign, command.caps)
+    if book.state in ("paused", "watching"):
+        return skipped(book.state)
+    offered, caps = checked_terms(campaign, command)
     if not _any_fits(campaign, offered, caps):
         return skipped("budget")
     lease = command.lease or campaign.config.lease
     until = common["tick"] + lease * SECOND
     return journal.Asked(number=book.number + 1, until=until, open=offered, caps=caps, **common)
+
+
+def checked_terms(
+    campaign: Campaign, command: ms.Ask, more: int = 1
+) -> tuple[list[int] | None, list[float | None] | None]:
+    """Refuse what a campaign cannot decide; nothing is changed.
+
+    Args:
+        campaign: The campaign, neither paused nor watching.
+        command: The request.
+        more: The number of decisions that it adds to those that wait.
+
+    Returns:
+        The arms that it may use, by number, and (d,) its caps; None for no limit.
+
+    Raises:
+        Refusal: The campaign decides nothing more, too many decisions wait, or the request is not valid.
+    """
+    book = campaign.book
+    if book.state != "active":
+        raise Refusal("campaign-closed", f"the campaign is {book.state}; no more decisions are made.")
+    if book.pending + more > MOST_PENDING:
+        raise Refusal("too-many-pending", f"{MOST_PENDING:,} decisions wait for an outcome; tell them first.", 1)
+    offered = None if command.open is None else [campaign.arm_number(name) for name in command.open]
+    fallback = campaign.problem.fallback
+    if offered is not None and fallback is not None and fallback not in offered:
+        name = campaign.problem.arm_names[fallback]
+        raise Refusal.invalid(f"open must include the fallback {name!r}, which answers every request.")
+    return offered, None if command.caps is None else _caps(campaign, command.caps)
 
 
 def _caps(campaign: Campaign, given: dict[str, Any]) -> list[float | None]:
@@ -120,7 +145,10 @@ def _patch(campaign: Campaign, command: ms.Patch, common: dict[str, Any], _: int
         raise Refusal("campaign-closed", f"the campaign is {campaign.book.state} and cannot be {state} again.")
     if campaign.book.state == "watching" and state == "paused":
         raise Refusal("still-watching", "the campaign makes no decisions yet; switch it on (active) or close it.")
-    return journal.StateChanged(state=state, **common)
+    period = None
+    if campaign.book.state == "watching" and state == "active" and campaign.config.period and campaign.book.following:
+        period = seconds_between(common["at"], campaign.book.following)
+    return journal.StateChanged(state=state, period=period, **common)
 
 
 def again(campaign: Campaign, command: Any, number: int, record: Record) -> ms.Settled:

@@ -15,18 +15,20 @@ TITLES: Final = {
     "unknown-decision": (404, "There is no such decision"),
     "not-found": (404, "There is nothing here"),
     "method-not-allowed": (405, "The method is not allowed here"),
-    "too-slow": (408, "The body took too long"),
+    "too-slow": (408, "The request took too long"),
     "already-settled": (409, "The decision was settled before, in another way"),
     "forgotten": (409, "The decision is too old"),
     "campaign-closed": (409, "The campaign takes no more requests"),
     "not-watching": (409, "The campaign decides itself"),
     "still-watching": (409, "The campaign does not decide yet"),
     "name-taken": (409, "The name is taken"),
+    "last-admin-key": (409, "It is the last administrator's key"),
     "too-large": (413, "The body is too large"),
     "unsupported-media-type": (415, "The body must be JSON"),
     "key-reused": (422, "The idempotency key was used with another body"),
     "too-many-pending": (429, "Too many decisions wait for an outcome"),
     "rate-limited": (429, "Too many requests"),
+    "head-too-large": (431, "The header is too large"),
     "internal": (500, "The service failed"),
     "unavailable": (503, "The service is not available just now"),
     "damaged": (503, "The campaign's journal is damaged"),
@@ -41,11 +43,12 @@ class Refusal(DriftsackError):  # noqa: N818  (it is an answer)
         kind: One of the types in ``TITLES``.
         detail: What was expected, what came and what to do.
         retry_after: Seconds after which to try again, if that may help.
+        allow: The methods that are allowed, if the method was not.
     """
 
-    def __init__(self, kind: str, detail: str, retry_after: int | None = None) -> None:
+    def __init__(self, kind: str, detail: str, retry_after: int | None = None, allow: tuple[str, ...] = ()) -> None:
         super().__init__(detail)
-        self.kind, self.detail, self.retry_after = kind, detail, retry_after
+        self.kind, self.detail, self.retry_after, self.allow = kind, detail, retry_after, allow
         self.status, self.title = TITLES[kind]
 
     @classmethod

@@ -23,6 +23,7 @@ from driftsack.service.http.app import Application
 from driftsack.service.http.context import Service
 from driftsack.service.http.direct import direct_protocol
 from driftsack.service.http.keyring import Keyring
+from driftsack.service.http.limits import LimitedProtocol
 from driftsack.service.logs import log_as_json
 from driftsack.service.owner import SNAPSHOT_EVERY, Keeper
 from driftsack.service.store import open_store
@@ -131,7 +132,7 @@ def server_config(app: Any, settings: Settings) -> uvicorn.Config:
     """
     return uvicorn.Config(
         app,
-        http=direct_protocol(app) if isinstance(app, Application) else "httptools",  # traces need the usual way
+        http=direct_protocol(app) if isinstance(app, Application) else LimitedProtocol,  # traces need the usual way
         access_log=False,
         log_config=None,
         log_level=settings.log_level,
@@ -139,7 +140,6 @@ def server_config(app: Any, settings: Settings) -> uvicorn.Config:
         forwarded_allow_ips=settings.proxies or None,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=10,
-        h11_max_incomplete_event_size=64 * 1024,
         limit_concurrency=10_000,
         server_header=False,
         lifespan="on",

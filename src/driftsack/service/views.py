@@ -8,9 +8,15 @@ from driftsack.core.decision import SKIP
 from driftsack.service import messages as ms
 from driftsack.service.amounts import text_of
 from driftsack.service.book import Record
+from driftsack.service.refusals import Refusal
 
 if TYPE_CHECKING:
     from driftsack.service.campaign import Campaign
+
+
+def problem(refusal: Refusal) -> ms.Problem:
+    """A refusal as a problem document."""
+    return ms.Problem(f"urn:driftsack:{refusal.kind}", refusal.title, refusal.status, refusal.detail)
 
 
 def amounts(campaign: Campaign, units: list[int]) -> ms.Texts:
@@ -82,7 +88,12 @@ def budgets(campaign: Campaign) -> ms.Budgets:
                     price=campaign.prices[j] if now and campaign.prices is not None else None,
                 )
             )
-    return ms.Budgets(found)
+    return ms.Budgets(found, next_refill(campaign))
+
+
+def next_refill(campaign: Campaign) -> int | None:
+    """When the budgets begin again, in milliseconds since 1970; None for never."""
+    return None if campaign.book.state in ("draining", "closed") else campaign.book.following
 
 
 def arms(campaign: Campaign) -> ms.Arms:
@@ -108,4 +119,5 @@ def campaign_view(campaign: Campaign, name: str) -> ms.CampaignView:
         divergences=book.divergences,
         observed=book.observed,
         config=campaign.config,
+        next_refill=next_refill(campaign),
     )

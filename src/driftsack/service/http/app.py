@@ -17,26 +17,22 @@ import msgspec
 
 from driftsack.service import messages as ms
 from driftsack.service.asgi import Entry, Receive, Send, whole_body
+from driftsack.service.http.answers import JSON, TEXT, Answer, answered, refused
 from driftsack.service.http.context import Context, Service
 from driftsack.service.http.keyring import Principal
 from driftsack.service.http.openapi import document
-from driftsack.service.http.routes import SHAPES, TABLE, Route, shape_of
-from driftsack.service.owner import Keeper, problem_of
+from driftsack.service.http.routes import TABLE, Route, shape_of
+from driftsack.service.owner import Keeper
 from driftsack.service.refusals import Refusal
 
 FORWARD_LIMIT: Final = 3.0  # seconds in which the owner of a campaign must answer
 FORWARDED: Final = b"x-driftsack-forwarded"
 LONGEST_KEY: Final = 200
-UNAUTHENTICATED: Final = 401
 KEYS_AGAIN: Final = 5.0  # seconds after which keys that another replica made are known
 log = logging.getLogger("driftsack.service.http")
 
 _encode = msgspec.json.Encoder().encode
 _decoders: Final[dict[Any, Any]] = {}
-JSON: Final = b"application/json"
-TEXT: Final = b"text/plain; charset=utf-8"
-PROBLEM: Final = b"application/problem+json"
-SAFE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 
 
 class Place(NamedTuple):
@@ -51,40 +47,6 @@ class Place(NamedTuple):
     route: Route
     campaign: str
     item: str
-
-
-class Answer(NamedTuple):
-    """An answer.
-
-    Attributes:
-        status: Its status.
-        headers: Its headers.
-        body: Its body.
-    """
-
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    body: bytes
-
-
-def answered(status: int, kind: bytes, body: bytes) -> Answer:
-    """An answer with a body of a type."""
-    return Answer(status, [*SAFE, (b"content-type", kind), (b"content-length", b"%d" % len(body))], body)
-
-
-def refused(error: Exception) -> Answer:
-    """The problem document of a request that was not carried out, or that failed."""
-    if not isinstance(error, Refusal):
-        log.error("a request failed", exc_info=error)
-        return refused(Refusal("internal", "internal error; see the log of the service."))
-    answer = answered(error.status, PROBLEM, _encode(problem_of(error)))
-    if error.retry_after is not None:
-        answer.headers.append((b"retry-after", b"%d" % error.retry_after))
-    if error.status == UNAUTHENTICATED:
-        answer.headers.append((b"www-authenticate", b"Bearer"))
-    if error.kind in ("too-slow", "too-large"):
-        answer.headers.append((b"connection", b"close"))
-    return answer
 
 
 class Pages(Protocol):
@@ -179,7 +141,7 @@ class Application(Entry):
         if FORWARDED not in headers and campaign in self.service.keeper.foreign:
             forwarded = await forward(self.service.keeper, campaign, scope, headers, raw)
             if forwarded is not None:
-                return answered(*forwarded)
+                return forwarded
         context = self._context(place, principal, scope, headers, raw)
         if route.direct:
             try:
@@ -210,6 +172,9 @@ class Application(Entry):
             raise Refusal.invalid(f"Idempotency-Key must be a text of at most {LONGEST_KEY} characters.")
         body = decode(route, raw)
         query = dict(urllib.parse.parse_qsl(scope["query_string"].decode("latin-1"))) if route.query else {}
+        unknown = [name for name in query if name not in route.query]
+        if unknown:
+            raise Refusal.invalid(f"the query may have {', '.join(route.query)}, got {unknown[0]!r:.40}.")
         action = f"{scope['method']} {scope['path']}"
         return Context(self.service, principal, place.campaign, place.item, body, raw, action, key, query)
 
@@ -222,8 +187,10 @@ class Application(Entry):
             return (200 if ready else 503), JSON, _encode({"ready": ready})
         if method == "GET" and path == "/openapi.json":
             return 200, JSON, _encode(document())
-        if shape in SHAPES or path in ("/healthz", "/readyz", "/openapi.json"):
-            raise Refusal("method-not-allowed", f"{method} is not allowed on {path[:200]}.")
+        allowed = ["GET"] if path in ("/healthz", "/readyz", "/openapi.json") else []
+        allowed += [other for other, known in TABLE if known == shape]
+        if allowed:
+            raise Refusal("method-not-allowed", f"{method} is not allowed on {path[:200]}.", allow=tuple(allowed))
         raise Refusal("not-found", f"there is nothing at {path[:200]}; see /openapi.json.")
 
     async def live(self, receive: Receive, send: Send) -> None:
@@ -294,20 +261,23 @@ def decode(route: Route, raw: bytes) -> Any:
 
 async def forward(
     keeper: Keeper, campaign: str, scope: dict[str, Any], headers: dict[bytes, bytes], raw: bytes
-) -> tuple[int, bytes, bytes] | None:
+) -> Answer | None:
     """Let the owner of a campaign answer, once; None if it cannot be reached."""
     url = urllib.parse.urlsplit(keeper.foreign[campaign])
     if not url.hostname:
         return None
 
-    def send() -> tuple[int, bytes, bytes]:
+    def send() -> Answer:
         connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=FORWARD_LIMIT)
         kept = {name.decode(): value.decode("latin-1") for name, value in headers.items() if name in PASSED}
         path = scope["path"] + ("?" + scope["query_string"].decode() if scope["query_string"] else "")
         try:
             connection.request(scope["method"], path, raw, {**kept, FORWARDED.decode(): "1"})
             response = connection.getresponse()
-            return response.status, (response.headers["content-type"] or "").encode(), response.read()
+            answer = answered(response.status, (response.headers["content-type"] or "").encode(), response.read())
+            kept_too = [(name, response.headers[name.decode()]) for name in PASSED_BACK]
+            answer.headers.extend((name, value.encode("latin-1")) for name, value in kept_too if value is not None)
+            return answer
         finally:
             connection.close()
 
@@ -319,3 +289,4 @@ async def forward(
 
 
 PASSED: Final = (b"authorization", b"idempotency-key", b"content-type")
+PASSED_BACK: Final = (b"retry-after", b"www-authenticate", b"allow")

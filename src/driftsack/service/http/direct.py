@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from driftsack.service.http.app import Answer, Application, Place
+from driftsack.service.http.answers import Answer
+from driftsack.service.http.app import Application, Place
+from driftsack.service.http.limits import LimitedProtocol
 
 
-class DirectProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with a short cut."""
+class DirectProtocol(LimitedProtocol):
+    """The protocol with a short cut."""
 
     application: Application  # set by ``direct_protocol``
 
@@ -54,16 +56,10 @@ class DirectProtocol(HttpToolsProtocol):
         """Write an answer, and go on as after any other."""
         if cycle.disconnected or self.transport.is_closing():  # a closed transport raises, and others wait too
             return
-        content = [STATUS_LINE[answer.status]]
-        for name, value in (*self.server_state.default_headers, *answer.headers):
-            content += (name, b": ", value, b"\r\n")
-            if name == b"connection":
-                cycle.keep_alive = False
-        if not cycle.keep_alive and (b"connection", b"close") not in answer.headers:
-            content.append(b"connection: close\r\n")
-        content += (b"\r\n", answer.body)
+        if any(name == b"connection" for name, _ in answer.headers):
+            cycle.keep_alive = False
         cycle.response_started = cycle.response_complete = True
-        self.transport.write(b"".join(content))
+        self.transport.write(self._written(answer, cycle.keep_alive))
         if not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()

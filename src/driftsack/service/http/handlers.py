@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import base64
 import binascii
-import time
 from typing import Any, Final
 
-from driftsack.service import explain, export, views
+from driftsack.service import explain, export, openings, views
 from driftsack.service import messages as ms
+from driftsack.service.campaign import Campaign, Now
 from driftsack.service.dashboard.apprentice import apprentice
 from driftsack.service.http.context import Context
-from driftsack.service.http.keyring import new_key
+from driftsack.service.http.keyring import is_last_admin, key_for
 from driftsack.service.metrics import exposition
 from driftsack.service.owned import Owned
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import KeyRow
 
 PAGE: Final = 100
-DAY: Final = 86_400_000
+MOST_ENTRIES: Final = 1000  # of the audit
 
 
 async def list_campaigns(context: Context) -> ms.Campaigns:
@@ -29,9 +29,18 @@ async def list_campaigns(context: Context) -> ms.Campaigns:
 
 
 async def create_campaign(context: Context) -> ms.CampaignView:
-    """Open a campaign."""
+    """Open a campaign; the one that exists if it has the same settings."""
     body: ms.NewCampaign = context.body
-    campaign = await context.keeper.create(body.name, body.config, context.caller())
+    caller, store = context.caller(), context.keeper.store
+    if caller.key:
+        await context.store(openings.check_key, store, caller.key, caller.digest)
+    try:
+        campaign = await context.keeper.create(body.name, body.config, caller)
+    except Refusal as refusal:
+        if refusal.kind != "name-taken" or not await context.store(openings.is_same, store, body.name, body.config):
+            raise
+        now = Now(context.keeper.clock.at(), 0)  # another replica owns it: as it was opened
+        return views.campaign_view(await context.store(Campaign.open, body.config, now), body.name)
     await context.audit()
     return views.campaign_view(campaign, body.name)
 
@@ -165,10 +174,7 @@ async def list_keys(context: Context) -> ms.Keys:
 
 async def create_key(context: Context) -> ms.CreatedKey:
     """Create a key, which is shown once."""
-    body: ms.NewKey = context.body
-    expires = None if body.days is None else int(1000 * time.time()) + body.days * DAY
-    campaigns = None if body.campaigns is None else tuple(body.campaigns)
-    key, row = new_key(tuple(body.scopes), campaigns, expires, body.note)
+    key, row = key_for(context.body)
     await context.store(context.keeper.store.add_key, row)
     await context.store(context.service.keyring.load)
     await context.audit()
@@ -177,7 +183,12 @@ async def create_key(context: Context) -> ms.CreatedKey:
 
 
 async def remove_key(context: Context) -> ms.Done:
-    """Remove a key; it stops working at once."""
+    """Remove a key, which stops working at once; the last administrator's key is kept."""
+    if is_last_admin(await context.store(context.keeper.store.keys), context.item):
+        raise Refusal(
+            "last-admin-key",
+            "no other key could create keys; create another administrator's key first, or use driftsack keys revoke.",
+        )
     if not await context.store(context.keeper.store.remove_key, context.item):
         raise Refusal("not-found", f"there is no key {context.item!r:.40}.")
     await context.store(context.service.keyring.load)
@@ -187,7 +198,10 @@ async def remove_key(context: Context) -> ms.Done:
 
 async def read_audit(context: Context) -> ms.Audit:
     """The latest changes by operators and administrators."""
-    rows = await context.store(context.keeper.store.audit, PAGE)
+    text = context.query.get("limit", str(PAGE))
+    if not (text.isascii() and text.isdigit() and len(text) < PAGE and 1 <= int(text) <= MOST_ENTRIES):
+        raise Refusal.invalid(f"limit must lie in [1, {MOST_ENTRIES}], got {text!r:.40}.")
+    rows = await context.store(context.keeper.store.audit, int(text))
     return ms.Audit([ms.AuditEntry(*row) for row in rows])
 
 

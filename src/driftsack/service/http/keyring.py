@@ -8,12 +8,14 @@ import secrets
 import time
 from typing import Any, Final, NamedTuple
 
+from driftsack.service import messages as ms
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import KeyRow, Store
 
 MARK: Final = "ds"
 PREFIX_BYTES: Final = 6
 SECRET_BYTES: Final = 32
+DAY: Final = 86_400_000
 ALLOWS: Final = {
     "decide": frozenset({"decide"}),
     "read": frozenset({"read"}),
@@ -70,6 +72,36 @@ def new_key(
     prefix = secrets.token_hex(PREFIX_BYTES)
     key = f"{MARK}_{prefix}_{secrets.token_hex(SECRET_BYTES)}"
     return key, KeyRow(prefix, digest_of(key), tuple(sorted(set(scopes))), campaigns, expires, note)
+
+
+def key_for(body: ms.NewKey) -> tuple[str, KeyRow]:
+    """Make the key that a request asks for; see :func:`new_key`.
+
+    Args:
+        body: The request.
+
+    Returns:
+        The key and what is kept of it.
+    """
+    expires = None if body.days is None else int(1000 * time.time()) + body.days * DAY
+    campaigns = None if body.campaigns is None else tuple(body.campaigns)
+    return new_key(tuple(body.scopes), campaigns, expires, body.note)
+
+
+def is_last_admin(rows: list[KeyRow], prefix: str) -> bool:
+    """Whether a key is the only one that may create others.
+
+    Args:
+        rows: Every key.
+        prefix: How the key begins.
+
+    Returns:
+        Whether it is; False if it may not create any itself.
+    """
+    now = 1000 * time.time()
+    lasting = [row for row in rows if row.expires is None or row.expires > now]
+    admins = [row.prefix for row in lasting if "admin" in row.scopes and row.campaigns is None]
+    return admins == [prefix]
 
 
 def digest_of(key: str) -> bytes:

@@ -29,7 +29,7 @@ class Route(NamedTuple):
         status: The status of the answer.
         limit: The largest body, in bytes.
         limited_ok: Whether a key that is limited to campaigns may use it although it names none.
-        query: The names in the query.
+        query: The names in the query; others are refused if there are some.
         direct: Whether the handler is an ordinary function, which returns the campaign and the answer; the answer is
             sent when what has happened to the campaign is durable.
     """
@@ -72,7 +72,7 @@ ROUTES: Final = (
     Route("GET", "/v1/keys", "admin", handlers.list_keys, ms.Keys),
     Route("POST", "/v1/keys", "admin", handlers.create_key, ms.CreatedKey, ms.NewKey, 201),
     Route("DELETE", "/v1/keys/{key}", "admin", handlers.remove_key, ms.Done),
-    Route("GET", "/v1/audit", "admin", handlers.read_audit, ms.Audit),
+    Route("GET", "/v1/audit", "admin", handlers.read_audit, ms.Audit, query=("limit",)),
     Route("GET", "/metrics", "read", handlers.metrics, str),
 )
 
@@ -96,4 +96,3 @@ def shape_of(path: str) -> tuple[tuple[str, ...], str, str]:
 
 
 TABLE: Final = {(route.method, shape_of(route.path)[0]): route for route in ROUTES}
-SHAPES: Final = {shape for _, shape in TABLE}

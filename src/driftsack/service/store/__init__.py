@@ -8,12 +8,13 @@ from driftsack.service.store.interface import Store
 __all__ = ["Store", "open_store"]
 
 
-def open_store(address: str, read_only: bool = False) -> Store:
+def open_store(address: str, read_only: bool = False, shared: bool = False) -> Store:
     """Open a store.
 
     Args:
         address: A file, or ``postgresql://...``.
         read_only: Whether to look at a file that another process may be using.
+        shared: Whether to change keys in a file that another process may be using.
 
     Returns:
         The store.
@@ -36,4 +37,4 @@ def open_store(address: str, read_only: bool = False) -> Store:
         raise SettingError(f"a store is a file or a PostgreSQL database, postgresql://..., got '{scheme:.20}://...'.")
     from driftsack.service.store.sqlite import SQLiteStore  # noqa: PLC0415
 
-    return SQLiteStore(address, read_only)
+    return SQLiteStore(address, read_only, shared)

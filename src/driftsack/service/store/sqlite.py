@@ -42,23 +42,26 @@ class SQLiteStore(Store):
     Args:
         path: The file; it is created if it does not exist.
         read_only: Whether to look at a file that another process may be using.
+        shared: Whether to change keys in a file that another process may be using; journals must not be changed then.
 
     Raises:
         FileInUseError: Another process uses the file.
         NewerSchemaError: A newer release wrote it.
+        StoreError: It is shared, and an earlier release wrote it.
     """
 
-    def __init__(self, path: str | Path, read_only: bool = False) -> None:
+    def __init__(self, path: str | Path, read_only: bool = False, shared: bool = False) -> None:
         self.path = Path(path)
-        self._held = None if read_only else hold(self.path)
-        address = f"{self.path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+        self._held = None if read_only or shared else hold(self.path)
+        mode = "ro" if read_only else "rw" if shared else "rwc"
+        address = f"{self.path.resolve().as_uri()}?mode={mode}"
         try:
             self._connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
         except sqlite3.OperationalError as error:
             raise base.StoreError(f"the store {self.path} cannot be opened: {error}.") from error
         self._lock = threading.Lock()
         try:
-            self._prepare(read_only)
+            self._prepare(read_only, shared)
         except sqlite3.DatabaseError as error:
             self._connection.close()
             raise base.StoreError(f"{self.path} is not a driftsack store: {error}.") from error
@@ -66,11 +69,13 @@ class SQLiteStore(Store):
             self._connection.close()
             raise
 
-    def _prepare(self, read_only: bool) -> None:
+    def _prepare(self, read_only: bool, shared: bool) -> None:
         """Set the pragmas and bring the schema up to date."""
         run = self._connection.execute
         found, scripts = run("PRAGMA user_version").fetchone()[0], base.migrations("sqlite")
         base.check_version(found, len(scripts))
+        if shared and found < len(scripts):
+            raise base.StoreError(f"{self.path} has schema {found}, not {len(scripts)}; serve it once first.")
         if read_only:
             return
         run("PRAGMA journal_mode=WAL")

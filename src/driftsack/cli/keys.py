@@ -1,0 +1,117 @@
+"""``driftsack keys``: the API keys of the service, in its store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from driftsack.cli.console import JsonOption, note, plain_errors, print_json, print_table, results, text_column
+from driftsack.cli.extras import service_extra
+from driftsack.cli.serve import StoreOption, store_address
+from driftsack.core.errors import SettingError
+
+if TYPE_CHECKING:
+    from driftsack.service.store.interface import KeyRow, Store
+
+COLUMNS: Final = ("prefix", "scopes", "campaigns", "expires", "note")
+keys = typer.Typer(no_args_is_help=True, help="The API keys of the service, in its store.")
+
+
+@keys.callback()
+def group() -> None:
+    """The API keys of the service, in its store. Whoever can write to the store needs no key."""
+
+
+@contextmanager
+def opened(address: str | None, read_only: bool = False) -> Iterator[Store]:
+    """A store that a service may be using."""
+    with plain_errors(), service_extra():
+        from driftsack.service.store import open_store  # noqa: PLC0415  (an optional package)
+
+        with closing(open_store(store_address(address), read_only=read_only, shared=not read_only)) as store:
+            yield store
+
+
+def audit(store: Store, action: str, detail: str) -> None:
+    """Note who changed what."""
+    from driftsack.service.store.interface import AuditRow  # noqa: PLC0415
+
+    store.add_audit(AuditRow(int(1000 * time.time()), "shell", action, None, detail))
+
+
+@keys.command("list")
+def list_keys(store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """List the keys, without their secrets.
+
+    Example: driftsack keys list
+    """
+    with opened(store, read_only=True) as found:
+        rows = [shown(row) for row in found.keys()]  # noqa: SIM118  (a store is no dictionary)
+    if as_json:
+        print_json({"keys": rows})
+        return
+    texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
+    print_table(texts, [text_column(name) for name in COLUMNS], "The keys of the service.")
+
+
+def shown(row: KeyRow) -> dict[str, str | None]:
+    """A key without its secret."""
+    expires = None if row.expires is None else datetime.fromtimestamp(row.expires / 1000, UTC).isoformat()
+    campaigns = "all" if row.campaigns is None else " ".join(row.campaigns)
+    return dict(zip(COLUMNS, (row.prefix, " ".join(row.scopes), campaigns, expires, row.note), strict=True))
+
+
+@keys.command()
+def create(
+    scope: Annotated[list[str], typer.Option(help="What it allows: decide, read, operate or admin; repeatable.")],
+    campaign: Annotated[
+        list[str] | None, typer.Option(help="A campaign that it is limited to; repeatable. Default: all.")
+    ] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="Days after which it expires. Default: never.")] = None,
+    text: Annotated[str, typer.Option("--note", help="What it is for.")] = "",
+    store: StoreOption = None,
+) -> None:
+    """Create a key and print it once. A service that runs knows it within five seconds.
+
+    An administrator's key that was lost is replaced like this.
+
+    Example: driftsack keys create --scope admin
+    Example: driftsack keys create --scope decide --campaign chat --days 90 --note "the chat workers"
+    """
+    with opened(store) as found:
+        import msgspec  # noqa: PLC0415
+
+        from driftsack.service import messages as ms  # noqa: PLC0415
+        from driftsack.service.http.keyring import key_for  # noqa: PLC0415
+
+        given = {"scopes": scope, "campaigns": campaign or None, "days": days, "note": text}
+        try:
+            body = msgspec.convert(given, ms.NewKey)
+        except msgspec.ValidationError as error:
+            raise SettingError(f"a key needs scopes among decide, read, operate and admin: {error}.") from error
+        key, row = key_for(body)
+        found.add_key(row)
+        audit(found, f"keys create {row.prefix}", msgspec.json.encode(body).decode())
+    typer.echo(key)
+    note("this key is shown once and not kept; store it in a safe place.")
+
+
+@keys.command()
+def revoke(
+    prefix: Annotated[str, typer.Argument(help="How the key begins, as keys list shows it.")],
+    store: StoreOption = None,
+) -> None:
+    """Remove a key. A service that runs refuses it within five seconds.
+
+    Example: driftsack keys revoke 0123456789ab
+    """
+    with opened(store) as found:
+        if not found.remove_key(prefix):
+            raise SettingError(f"there is no key {prefix!r:.40}; see driftsack keys list.")
+        audit(found, f"keys revoke {prefix}", "")
+    results.print(f"removed {prefix}")
