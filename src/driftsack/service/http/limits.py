@@ -1,7 +1,7 @@
 """``LimitedProtocol``: uvicorn's protocol with limits on the time and the size of what precedes a body.
 
 uvicorn limits neither with httptools: a client that is silent after it has connected, or that sends its header byte by
-byte, keeps its connection for ever, and a header may have any size. The body is limited by
+byte, keeps its connection indefinitely, and a header may have any size. The body is limited by
 :func:`driftsack.service.asgi.whole_body`.
 """
 
