@@ -209,6 +209,9 @@ def test_a_cost_that_a_policy_cannot_learn_warns_and_is_counted(batch: bool) -> 
     for other in (ds.Learner.from_bytes(learner.to_bytes()), copy.deepcopy(learner)):
         assert other.overruns.costs == 2
         assert other.state_hash() == learner.state_hash()
+    nothing = ds.policies.UniformRandom().start(problem)  # learns nothing, so that nothing is clipped
+    told(nothing, 0.5, [0.02, 30.0], batch)
+    assert nothing.overruns.costs == 0
     for policy, maxima in ((ds.Adaptive(), None), (ds.NaiveUCB(scale=0.1), {"usd": 1.0, "seconds": 40.0})):
         fine = policy.start(ds.Problem(100, 2, {"usd": 20.0, "seconds": 3000.0}, cost_max=maxima))
         told(fine, 0.5, [0.02, 30.0], batch)

@@ -105,6 +105,10 @@ def test_a_foreign_decision_is_unknown_whatever_became_of_its_round_here() -> No
     with pytest.raises(UnknownDecisionError, match="another learner"):
         learner.tell(other.ask(), 0.5, costs)
     learner.tell(learner.ask(), 0.5, costs)
+    by_hand = dataclasses.replace(skipped, round=learner.round, source="")  # belongs to nobody and changes nothing
+    before = learner.state_hash()
+    learner.tell(by_hand, 0.0, [0.0, 0.0])
+    assert learner.state_hash() == before
     child = dataclasses.replace(skipped, round=learner.round)  # of a copy that skipped a round that was told here
     with pytest.raises(UnknownDecisionError, match="another incarnation"):
         learner.tell(child, 0.0, [0.0, 0.0])

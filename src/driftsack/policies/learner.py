@@ -222,7 +222,8 @@ class Learner:
         """Costs above what was reserved, rewards out of range, and costs above what the policy can learn."""
         found = self._engine.desk.overruns
         excess = amounts_of(self._engine.ledger, found.excess)
-        return Overruns(int(found.decisions[0]), excess, int(found.clipped[0]), int(found.costs[0]))
+        costs = 0 if self._learns_nothing else int(found.costs[0])
+        return Overruns(int(found.decisions[0]), excess, int(found.clipped[0]), costs)
 
     @property
     def open_arms(self) -> tuple[str, ...]:
@@ -599,8 +600,12 @@ class Learner:
     def _largest_learnt(self) -> Floats:
         """(d,) the largest costs that the policy learns as they are, in the problem's units."""
         desk = self._engine.desk
-        largest: Floats = desk.scale[1] * desk.cost_unit
+        largest: Floats = desk.cost_unit * (np.inf if self._learns_nothing else desk.scale[1])
         return largest
+
+    @property
+    def _learns_nothing(self) -> bool:
+        return self.policy.forgets is None
 
     def _clipping(self) -> str:
         """What becomes of costs that are too large for the policy."""
@@ -655,10 +660,10 @@ class Learner:
 
     def _check_source(self, decision: Decision, epoch: int | None) -> None:
         """Raise unless this learner made a decision, as far as is known; ``epoch`` is that of its round, if it is."""
+        if decision.arm == SKIP and not decision.source:
+            return  # a SKIP that was made by hand changes nothing
         if epoch is not None:
             own = decision.source == self._source_of(epoch) and decision.arm != SKIP
-        elif decision.arm == SKIP and not decision.source:
-            return  # a SKIP that was made by hand changes nothing
         else:
             own = decision.source.partition("-")[0] == self._lineage
         if not own:
