@@ -20,6 +20,7 @@ from driftsack.game.records import (
     with_rate,
     with_time,
 )
+from driftsack.policies import Policy
 
 PACKAGE = Path(driftsack.__file__).parent
 
@@ -60,7 +61,7 @@ def base_fields(source: str) -> list[str]:
     return [node.attr for node in nodes if isinstance(node.value, ast.Attribute) and node.value.attr == "base"]
 
 
-CALLED = {"bounded", "follow_rate", "forgets", "needs_context", "new_state", "rounds_kept"}
+CALLED = {"announce", "bounded", "follow_rate", "forgets", "needs_context", "new_state", "rounds_kept"}
 """What a wrapper may ask its base: every policy has it."""
 
 
@@ -69,4 +70,5 @@ def test_no_policy_reads_the_fields_of_another() -> None:
     files = [*(PACKAGE / "policies").rglob("*.py"), *(PACKAGE / "verify").rglob("*.py")]
     found = {path.name: set(base_fields(path.read_text())) for path in files}
     assert set().union(*found.values()) <= CALLED
+    assert all(hasattr(Policy, name) for name in CALLED)
     assert base_fields("def choose(state):\n    return state.base.lp.objective[0]\n") == ["lp"]  # the planted fault
