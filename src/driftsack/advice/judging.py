@@ -1,6 +1,6 @@
 """The instances that candidates are judged on: resampled from the log, and from later parts than plans are made from.
 
-*A log of less than two horizons* shows its course once, so nobody can tell whether its timing recurs, and no plan takes
+*A log of less than two horizons* shows its course once, so it cannot show whether its timing recurs, and no plan takes
 part. Half of the instances follow the course of the whole log. The others follow a later part of it, the second half or
 a later third, scaled to the horizon: there, changes are slower.
 

@@ -51,7 +51,7 @@ def list_keys(store: StoreOption = None, as_json: JsonOption = False) -> None:
     Example: driftsack keys list
     """
     with opened(store, read_only=True) as found:
-        rows = [shown(row) for row in found.keys()]  # noqa: SIM118  (a store is no dictionary)
+        rows = [shown(row) for row in found.keys()]  # noqa: SIM118  (a store is not a dictionary)
     if as_json:
         print_json({"keys": rows})
         return

@@ -104,7 +104,7 @@ def amounts_text(given: Any, name: str) -> dict[str, str]:
         The decimal digits of each.
 
     Raises:
-        SettingError: They are no mapping, or one of them is no number.
+        SettingError: They are not a mapping, or one of them is not a number.
 
     >>> amounts_text({"usd": 0.02}, "costs")
     {'usd': '0.02'}

@@ -121,7 +121,7 @@ class HeldFile:
         descriptor = getattr(self, "_descriptor", None)
         if descriptor is not None:
             with contextlib.suppress(OSError):
-                self._beside.unlink(missing_ok=True)  # before it is released: whoever waits looks for a new one
+                self._beside.unlink(missing_ok=True)  # before it is released: a process that waits looks for a new one
             os.close(descriptor)
 
 

@@ -244,7 +244,7 @@ def unseen_improvement(
     seed: int = 0,
     noise: str = "bernoulli",
 ) -> Instance:
-    r"""Let the worst arm become by far the best one, once, while nobody has a reason to pull it.
+    r"""Let the worst arm become by far the best one, once, while no policy has a reason to pull it.
 
     Mean rewards are :math:`U(0.3, 0.6)` and mean costs :math:`U(0.3, 0.6)`. After a share :math:`U(0.25, 0.5)` of the
     rounds the arm with the lowest mean reward has ``height``. A policy that never revisits the arm misses it.

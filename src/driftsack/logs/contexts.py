@@ -35,9 +35,9 @@ class FeatureColumn:
         declared: The values of the category and its spare slots; None if it is a number or was not declared.
         numeric: Whether the column was declared as a number; None if nothing was declared.
         codes: The code of each text that was seen: its slot if the category was declared, else in order of appearance.
-        texts: Number of values that are no numbers.
+        texts: Number of values that are not numbers.
         rows: Number of values.
-        example: The first value that is no number.
+        example: The first value that is not a number.
     """
 
     name: str

@@ -384,7 +384,7 @@ class Learner:
             requests.set_features(engine, self.problem, context)
         if at is None and self.problem.period is None:
             return math.nan
-        if at is not None and self.done:  # the round cannot begin, so it is no arrival
+        if at is not None and self.done:  # the round cannot begin, so it is not an arrival
             return math.nan
         return self._clock.advance(at, engine)
 

@@ -122,7 +122,7 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         await self._settle(metadata_of(kwargs), 0.0, kwargs.get("response_cost") or 0.0, start_time, end_time)
 
     async def _settle(self, metadata: dict[str, Any], reward: float, dollars: Any, start: Any, end: Any) -> None:
-        """Tell an outcome; if nobody knows the cost, the worst case is charged."""
+        """Tell an outcome; if the cost is not known, the worst case is charged."""
         decision = self._decisions.get((metadata.get(SIGNALS) or {}).get(MARK, ""))
         if decision is None:
             return

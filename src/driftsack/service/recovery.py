@@ -52,7 +52,7 @@ def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Bud
         row: What the store knows of the campaign, read after it was claimed.
         snapshots: Whether to begin from a snapshot; otherwise everything is replayed.
         budgets: The budgets in the store when ``row`` was read. Then another process may append events meanwhile, which
-            are left out; None if nobody else writes the journal.
+            are left out; None if nothing else writes the journal.
 
     Returns:
         The campaign after the last event of ``row``.

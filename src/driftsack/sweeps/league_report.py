@@ -50,7 +50,7 @@ class LeagueReport(NamedTuple):
         leaders: One row per family: the two best policies that are told nothing of the world, and uniform random
             choice.
         leads: One row per rival with the lead of ``Adaptive`` over it, paired by world; None for the league of fixed
-            instances. Policies that are told of rounds to come are no rivals.
+            instances. Policies that are told of rounds to come are left out.
         against_best: ``Adaptive`` against the best of the twelve tuned settings of each world, in all ``worlds`` that
             do not get poorer: ``mean``, ``within_1`` and ``within_5``. Where a world gets poorer, spending too early by
             accident wins.

@@ -81,7 +81,7 @@ class TwoSpeed(NamedTuple):
         }
 
     def grow_from(self, old: TwoSpeed) -> None:
-        """Keep the price and the snapshots, in which a new arm is no best response.
+        """Keep the price and the snapshots, in which a new arm is not a best response.
 
         Args:
             old: The pacer with fewer arms.

@@ -278,4 +278,4 @@ ROUTES: Final[list[tuple[str, re.Pattern[str], Handler]]] = [
     )
 ]
 OPEN: Final = ("/login", "/open")
-"""Pages for which nobody needs to be logged in."""
+"""Pages that need no login."""

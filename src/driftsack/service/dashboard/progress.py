@@ -21,7 +21,7 @@ class Axis(NamedTuple):
         by_time: Whether it is time.
         start: Where the season began.
         now: Where it is.
-        end: Where it ends; None if nobody knows.
+        end: Where it ends; None if that is not known.
     """
 
     by_time: bool
@@ -73,7 +73,7 @@ class Forecast(NamedTuple):
     Attributes:
         at: Places on the axis, from now to the end of the season.
         middle: What is expected to be left.
-        low: The lower end of a band that holds 95% of what may happen if the requests go on as they did lately.
+        low: The lower end of a band that holds 95% of what may happen if the requests go on as they did recently.
         high: The upper end.
     """
 
@@ -122,7 +122,7 @@ def forecast(places: list[float], spent: list[float], left: float, end: float | 
 
 
 def ends_at(places: list[float], spent: list[float], left: float) -> float | None:
-    """Where on the axis a budget is used up if spending goes on as it did lately; None if it does not spend."""
+    """Where on the axis a budget is used up if spending goes on as it did recently; None if it does not spend."""
     places, spent = places[-RECENT:], spent[-RECENT:]
     if len(places) < 2 or spent[-1] <= spent[0] or places[-1] <= places[0]:  # noqa: PLR2004
         return None

@@ -19,7 +19,7 @@ class Visit(NamedTuple):
         query: Its query, by name.
         headers: Its headers.
         form: The fields that were sent.
-        session: Who is logged in; None if nobody is.
+        session: Who is logged in; None without a session.
         secure: Whether the connection is encrypted.
     """
 

@@ -30,7 +30,7 @@ class Answer(NamedTuple):
     Attributes:
         reward: 1 for a good answer, 0 for another.
         costs: Dollars and seconds, as decimal text.
-        lost: Whether nobody ever hears of it.
+        lost: Whether its outcome is never told.
     """
 
     reward: float
