@@ -299,13 +299,17 @@ def test_batches_are_single_calls(recipe: Recipe) -> None:
 
 def test_batches_in_a_period_are_as_many_arrivals() -> None:
     """Twenty requests a minute, one by one and in batches: bit for bit the same, and so is what is expected."""
-    day = ds.Problem(period=timedelta(days=1), arms=2, budget=50.0, cost_max=1.0)
-    single, many = (ds.Adaptive().start(day, seed=3) for _ in range(2))
+    day = ds.Problem(period=timedelta(days=1), arms=2, budget=50.0, cost_max=1.0, features=2)
+    single, many = (ds.LinearBwK().start(day, seed=3) for _ in range(2))
+    rng = np.random.default_rng(0)
     for minute in range(30):
-        at = 60.0 * minute
-        decisions = [single.ask(at=at) for _ in range(20)]
-        batch = many.ask_many(20, at=at)
-        assert [d.arm for d in decisions] == batch.arms.tolist()
+        at, given = 60.0 * minute, rng.random((20, 2))
+        decisions = [single.ask(at=at, context=row) for row in given]
+        batch = many.ask_many(20, at=at, contexts=given)
+        assert [(d.round, d.arm) for d in decisions] == [(d.round, d.arm) for d in batch]
+        np.testing.assert_array_equal(np.array([d.context for d in decisions]), batch.contexts)
+        np.testing.assert_array_equal(np.array([d.mix for d in decisions]), batch.mixes)
+        np.testing.assert_array_equal(np.array([d.prices for d in decisions]), batch.prices)
         for decision in decisions:
             if not decision.skipped:
                 single.tell(decision, 0.5, 0.02)

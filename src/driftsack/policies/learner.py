@@ -438,6 +438,8 @@ class Learner:
     ) -> Decisions:
         """Begin several rounds at once; the decisions are those of as many calls of :meth:`ask`.
 
+        If the problem has a ``period``, each round is an arrival of its own, and a batch takes as long as single calls.
+
         Args:
             count: The number of rounds.
             open: The arms that each request may use, as in :meth:`ask`.
@@ -480,8 +482,12 @@ class Learner:
         for k in range(batch.arms.size):
             if k > 0 and not self.done:
                 self._clock.advance(at, engine)
-            if engine.begin_many(steps.Batch._make(part[k : k + 1] for part in batch), seconds) == 0:
+            engine.terms.context[:] = batch.contexts[k]
+            batch.arms[k] = arm = engine.begin(seconds)
+            if arm < SKIP:
                 return k
+            batch.slots[k] = engine.desk.slot[0] if arm != SKIP else -1
+            batch.mixes[k], batch.prices[k] = engine.desk.mix, engine.desk.prices
         return int(batch.arms.size)
 
     def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
