@@ -112,16 +112,16 @@ def test_planted_faults_are_found(
 FAULTS = {
     "one unit too much is admitted": "covers = admission.covers\n"
     "admission.covers = lambda ledger, terms, j, cost, after: covers(ledger, terms, j, max(cost - 1, 0), after)",
-    "what is told is charged twice": "charge = desk.charge_decision\n"
-    "desk.charge_decision = lambda *given: charge(*given) or charge(*given)",
-    "a forfeit releases nothing": "desk.forfeit = lambda ledger, table, slot: "
-    "table.awaited.status.__setitem__(slot, desk.FORFEITED)",
+    "what is told is charged twice": "charge = steps.charge_decision\n"
+    "steps.charge_decision = lambda *given: charge(*given) or charge(*given)",
+    "a forfeit releases nothing": "steps.forfeit = lambda ledger, table, slot: "
+    "table.awaited.status.__setitem__(slot, steps.FORFEITED)",
     "nothing": "",
 }
 WITHOUT_COMPILATION = """
 import json
 from driftsack.bench.soak import driver as soak, worlds
-from driftsack.game import admission, desk
+from driftsack.game import admission, steps
 known = {{name: variant for name, variant in soak.variants().items() if name in {few}}}
 soak.variants = lambda: known
 worlds.HORIZONS = (1, 10, 30)  # so that budgets are soon exhausted
