@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.optimize import linprog
 
 import driftsack as ds
 from driftsack.core.arrays import Floats
+from driftsack.core.contextual import BLOCK
 from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
 from driftsack.game.contextual_world import contextual_world_of
 from driftsack.game.nature import draw_outcome
@@ -100,6 +102,51 @@ def test_outcomes_have_the_means_of_their_phase_and_context(means: str) -> None:
             reward = draw_outcome(played, t, arm, costs, rng)
             assert reward * problem.reward_max == pytest.approx(rewards[0, arm])
             assert (costs * problem.cost_max).tolist() == pytest.approx(uses[0, :, arm].tolist())
+
+
+def slow_means(world: ds.ContextualInstance, k: int, c: int) -> tuple[Floats, Floats]:
+    """The means of one pair of phase and context, from the definition."""
+    if world.means == "table":
+        return world.rewards[k, c], world.costs[k, c]
+    x, most = np.append(world.contexts[c], 1.0), np.array(world.problem.cost_max)[:, None]
+    linked = [
+        np.clip(theta @ x, 0.0, high) if world.means == "linear" else high / (1.0 + np.exp(-(theta @ x)))
+        for theta, high in ((world.rewards[k], world.problem.reward_max), (world.costs[k], most))
+    ]
+    return linked[0], linked[1]
+
+
+@pytest.mark.parametrize("order", ["in order", "with repeats", "drawn"])
+@pytest.mark.parametrize("means", ["table", "linear", "logistic"])
+def test_means_of_many_pairs_are_those_of_single_ones(means: str, order: str) -> None:
+    rng, count, horizon = np.random.default_rng(1), 2 * BLOCK + 5, 5000
+    arms, resources, features = 3, 2, 2
+    shape = (2, count, resources, arms) if means == "table" else (2, resources, arms, features + 1)
+    costs = rng.random(shape)
+    rounds = {"in order": np.arange(horizon) % count, "with repeats": rng.integers(0, 9, horizon), "drawn": None}[order]
+    world = ds.ContextualInstance(
+        ds.Problem(horizon, arms, (50.0, 60.0), reward_max=1.5, cost_max=(1.0, 2.0), features=features),
+        rng.standard_normal((count, features)),
+        costs[:, :, 0] if means == "table" else costs[:, 0],
+        costs,
+        np.repeat([0, 1], [count, horizon - count]),
+        order=None if rounds is None else rounds.astype(np.int32),
+        means=means,
+    )
+    phase, context, expected = world.pairs()
+    drawn = order == "drawn"
+    slow = Counter(zip(world.phase.tolist(), world.order.tolist(), strict=True)) if world.order is not None else {}
+    pairs = sorted(slow) if not drawn else [(k, c) for k in range(2) for c in range(count)]
+    assert list(zip(phase.tolist(), context.tolist(), strict=True)) == pairs
+    assert expected.sum() == pytest.approx(horizon)
+    assert drawn or expected.tolist() == [slow[pair] for pair in pairs]
+    rewards, uses = world.means_at(phase, context)
+    for row in {*range(0, len(pairs), 97), BLOCK - 1, BLOCK, count - 1, count, len(pairs) - 1} & {*range(len(pairs))}:
+        gains, costs = slow_means(world, *pairs[row])
+        assert rewards[row] == pytest.approx(gains, rel=1e-12)
+        assert uses[row] == pytest.approx(costs, rel=1e-12)
+    assert not rewards.flags.writeable
+    assert not uses.flags.writeable
 
 
 def test_contexts_are_drawn_with_their_weights_and_do_not_depend_on_the_policy() -> None:

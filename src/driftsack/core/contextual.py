@@ -32,6 +32,7 @@ MEANS: Final = ("table", "linear", "logistic")
 TABLE: Final = 0
 LINEAR: Final = 1
 NOISES: Final = ("deterministic", "bernoulli", "uniform", "beta")
+BLOCK: Final = 2_048  # rows of one product of matrices: few enough for the cache, and for one thread of BLAS
 Contexts = npt.ArrayLike | Sequence[Mapping[str, Any]] | Callable[[Generator, int], npt.ArrayLike]
 """(N, n) numbers; one mapping for each context; or a function ``contexts(rng, N)`` that draws them."""
 
@@ -150,12 +151,20 @@ class ContextualInstance(Sizes):
         """
         count = len(self.contexts)
         if self.order is not None:
-            keys, rounds = np.unique(self.phase.astype(np.int64) * count + self.order, return_counts=True)
+            keys = self._keys(self.phase, self.order)
+            rounds = np.ones(keys.size, dtype=np.int64)
+            if (np.diff(keys) <= 0).any():  # sorting rounds that are in order takes longer than their means
+                keys, rounds = np.unique(keys, return_counts=True)
             return keys // count, keys % count, rounds.astype(np.float64)
         weights = np.full((len(self.rewards), count), 1.0 / count) if self.weights is None else self.weights
         expected: Floats = np.ravel(self.rounds[:, None] * weights)
         places: Ints = np.flatnonzero(expected > 0.0).astype(np.int64)
         return places // count, places % count, expected[places]
+
+    def _keys(self, phase: npt.NDArray[Any], context: npt.NDArray[Any]) -> Ints:
+        """The place of each pair of phase and context among all pairs."""
+        keys: Ints = phase.astype(np.int64) * len(self.contexts) + context
+        return keys
 
     def means_at(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
         """Compute the means of pairs of phase and context.
@@ -165,31 +174,45 @@ class ContextualInstance(Sizes):
             context: (R,) contexts.
 
         Returns:
-            (R, m) mean rewards and (R, d, m) mean costs, in the problem's units.
+            (R, m) mean rewards and (R, d, m) mean costs, in the problem's units; read-only.
         """
-        if self.means == "table":
-            return self.rewards[phase, context], self.costs[phase, context]
-        features = np.column_stack([self.contexts, np.ones(len(self.contexts))])
-        uses = self.costs.reshape(len(self.costs), -1, features.shape[1])
-        rewards = np.empty((len(phase), self.arms))
-        costs = np.empty((len(phase), self.resources, self.arms))
-        uses_out = costs.reshape(len(phase), -1)
-        first = np.flatnonzero(np.diff(phase, prepend=-1))
-        ends = np.append(first[1:], len(phase))
-        for begin, end in zip(first, ends, strict=False):  # each run of one phase is a product of matrices
-            rows = features[context[begin:end]]
-            np.matmul(rows, self.rewards[phase[begin]].T, out=rewards[begin:end])
-            np.matmul(rows, uses[phase[begin]].T, out=uses_out[begin:end])
-        self._link(rewards, self.problem.reward_max)
-        self._link(costs, np.asarray(self.problem.cost_max)[:, None])
+        rewards, costs = (self._entries if self.means == "table" else self._products)(phase, context)
+        rewards.setflags(write=False)
+        costs.setflags(write=False)
         return rewards, costs
+
+    def _entries(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
+        """Means by table; not copied if these are all pairs in order."""
+        rewards, costs = (table.reshape(-1, *table.shape[2:]) for table in (self.rewards, self.costs))
+        keys = self._keys(phase, context)
+        if keys.size == len(rewards) and (np.diff(keys) == 1).all():
+            return rewards, costs
+        return rewards[keys], costs[keys]
+
+    def _products(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
+        """Linear or logistic means, a block of one phase at a time."""
+        count, features = len(phase), self.problem.features
+        uses = self.costs.reshape(len(self.costs), -1, features + 1)
+        rewards, costs = np.empty((count, self.arms)), np.empty((count, self.resources * self.arms))
+        most = np.repeat(self.problem.cost_max, self.arms)
+        vectors = np.ones((BLOCK, features + 1))
+        cuts = np.union1d(np.flatnonzero(np.diff(phase, prepend=-1)), np.arange(0, count, BLOCK)).tolist()
+        for begin, end in zip(cuts, [*cuts[1:], count], strict=True):
+            rows, k = vectors[: end - begin], phase[begin]
+            rows[:, :features] = self.contexts[context[begin:end]]
+            self._link(np.matmul(rows, self.rewards[k].T, out=rewards[begin:end]), self.problem.reward_max)
+            self._link(np.matmul(rows, uses[k].T, out=costs[begin:end]), most)
+        return rewards, costs.reshape(count, self.resources, self.arms)
 
     def _link(self, values: Floats, most: Floats | float) -> None:
         """Turn linear means into means in [0, most], in place."""
         if self.means == "linear":
             np.clip(values, 0.0, most, out=values)
-        else:
-            values[:] = most / (1.0 + np.exp(-np.clip(values, -500.0, 500.0)))
+            return
+        np.clip(values, -500.0, 500.0, out=values)
+        np.exp(np.negative(values, out=values), out=values)
+        values += 1.0
+        np.divide(most, values, out=values)
 
     @classmethod
     def by_table(
