@@ -7,13 +7,14 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.optimize import linprog
 
 import driftsack as ds
 from driftsack.core.arrays import Floats
 from driftsack.core.contextual import BLOCK
-from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
+from driftsack.core.errors import NamesError, NotFiniteError, OutOfRangeError, SettingError, ShapeError
 from driftsack.game.contextual_world import contextual_world_of
 from driftsack.game.nature import draw_outcome
 from driftsack.policies import AlwaysArm
@@ -36,9 +37,14 @@ def linear(logistic: bool = False, **settings: Any) -> ds.ContextualInstance:
 
 def table(**settings: Any) -> ds.ContextualInstance:
     rng = np.random.default_rng(3)
-    return ds.ContextualInstance.by_table(
-        rng.standard_normal((40, 2)), rng.random((2, 40, 3)), rng.random((2, 40, 2, 3)), [10.0, 12.0], **settings
-    )
+    given = {
+        "contexts": rng.standard_normal((40, 2)),
+        "rewards": rng.random((2, 40, 3)),
+        "costs": rng.random((2, 40, 2, 3)),
+        "budget": [10.0, 12.0],
+        **settings,
+    }
+    return ds.ContextualInstance.by_table(**given)
 
 
 def slow_optimum(world: ds.ContextualInstance) -> float:
@@ -205,6 +211,17 @@ def test_mappings_become_contexts_through_an_encoder() -> None:
         ({"weights": np.ones(40)}, SettingError),
         ({"reward_max": 0.5}, OutOfRangeError),
         ({"features": 5}, ShapeError),
+        ({"lengths": 5}, ShapeError),
+        ({"horizon": 10, "weights": ["a"] * 40}, ShapeError),
+        ({"horizon": 10, "weights": np.full(40, np.nan)}, NotFiniteError),
+        ({"rewards": "high"}, ShapeError),
+        ({"rewards": [["a", "b", "c"]] * 40}, ShapeError),
+        ({"rewards": [0.1, 0.2, 0.3]}, ShapeError),
+        ({"rewards": [[0.1, 0.2], [0.3]]}, ShapeError),
+        ({"costs": [[0.5, 0.5]] * 40}, ShapeError),
+        ({"contexts": "abc"}, ShapeError),
+        ({"contexts": np.full((40, 2), np.nan)}, NotFiniteError),
+        ({"contexts": lambda rng, count: rng.random(count)}, ShapeError),
     ],
 )
 def test_worlds_that_make_no_sense_are_refused(wrong: dict[str, Any], error: type[Exception]) -> None:
@@ -212,3 +229,35 @@ def test_worlds_that_make_no_sense_are_refused(wrong: dict[str, Any], error: typ
         table(**wrong)
     with pytest.raises(SettingError, match="Encoder"):
         ds.ContextualInstance.by_table([{"a": 1}], [[1.0]], [[[1.0]]], 1.0)
+    with pytest.raises(SettingError, match="logistic must be True or False"):
+        linear(logistic="no")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"tolerance": "tight"}, ShapeError),
+        ({"tolerance": np.nan}, NotFiniteError),
+        ({"tolerance": -1.0}, OutOfRangeError),
+        ({"most_passes": 0}, OutOfRangeError),
+    ],
+)
+def test_an_optimum_is_not_computed_to_a_tolerance_that_makes_no_sense(
+    wrong: dict[str, Any], error: type[Exception]
+) -> None:
+    for optimum, world in (
+        (ds.benchmarks.lp_contextual, table()),
+        (ds.benchmarks.lp_dynamic, ds.instances.example_2()),
+    ):
+        with pytest.raises(error, match=next(iter(wrong))):
+            optimum(world, **wrong)  # type: ignore[arg-type]
+
+
+def test_contexts_by_name_are_matched_by_name() -> None:
+    """Mappings and columns of a table may come in any order."""
+    rows = [{"b": 1.0, "a": 0.0}, {"b": 2.0, "a": 3.0}]
+    for contexts in (rows, pl.DataFrame(rows)):
+        world = ds.ContextualInstance.by_table(contexts, [[0.5]] * 2, [[[0.5]]] * 2, 1.0, features=["a", "b"])
+        assert world.contexts.tolist() == [[0.0, 1.0], [3.0, 2.0]]
+    with pytest.raises(NamesError, match="missing"):
+        ds.ContextualInstance.by_table(pl.DataFrame({"x": [1.0, 2.0]}), [[0.5]] * 2, [[[0.5]]] * 2, 1.0, features=["a"])

@@ -12,6 +12,7 @@ and the same for each cost. Means drift from phase to phase; so does the distrib
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,11 +21,11 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints, Phase
-from driftsack.core.checks import floats, frozen, one_of, vector, whole, within
+from driftsack.core.checks import flag, floats, frozen, one_of, vector, whole, within
 from driftsack.core.encoder import LARGEST_FEATURE, Encoder, checked_context
 from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import Amounts
-from driftsack.core.problem import Problem
+from driftsack.core.problem import Problem, features_of
 from driftsack.core.seeding import generator
 from driftsack.core.worlds import Sizes, means_in_range, positions_of_rounds
 
@@ -34,7 +35,7 @@ LINEAR: Final = 1
 NOISES: Final = ("deterministic", "bernoulli", "uniform", "beta")
 BLOCK: Final = 2_048  # rows of one product of matrices: few enough for the cache, and for one thread of BLAS
 Contexts = npt.ArrayLike | Sequence[Mapping[str, Any]] | Callable[[Generator, int], npt.ArrayLike]
-"""(N, n) numbers; one mapping for each context; or a function ``contexts(rng, N)`` that draws them."""
+"""(N, n) numbers; one mapping for each context, or a data frame; or a function ``contexts(rng, N)`` that draws them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +116,8 @@ class ContextualInstance(Sizes):
     def __repr__(self) -> str:
         """Show the sizes instead of the arrays."""
         kind = "in order" if self.order is not None else "drawn"
-        sizes = f"{len(self.contexts):,} contexts {kind}, {len(self.rewards):,} phases"
+        phases = f"{len(self.rewards):,} phase{'s' * (len(self.rewards) != 1)}"
+        sizes = f"{len(self.contexts):,} contexts {kind}, {phases}"
         return f"ContextualInstance({self.problem}, {sizes}, means={self.means!r}, noise={self.noise!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -227,7 +229,8 @@ class ContextualInstance(Sizes):
         """Build an instance from the means of every arm at every context, as a full-information log has them.
 
         Args:
-            contexts: (N, n) numbers, N mappings with ``features=Encoder(...)``, or a function that draws them.
+            contexts: (N, n) numbers; N mappings, or a Polars data frame, with ``features``, names or an ``Encoder``; or
+                a function that draws them.
             rewards: (N, m) mean rewards, or (K, N, m) for each phase.
             costs: (N, d, m) mean costs, or (K, N, d, m) for each phase.
             budget: The budget of each resource, by name or in order; one number for all of them.
@@ -237,7 +240,7 @@ class ContextualInstance(Sizes):
         Returns:
             The instance.
         """
-        gains, uses = _phases(rewards, 2), _phases(costs, 3)
+        gains, uses = _phases(rewards, "rewards", 2), _phases(costs, "costs", 3)
         return cls._build("table", contexts, gains, uses, budget, horizon, **settings)
 
     @classmethod
@@ -268,8 +271,9 @@ class ContextualInstance(Sizes):
         Returns:
             The instance.
         """
-        gains, uses = _phases(rewards, 2), _phases(costs, 3)
-        return cls._build("logistic" if logistic else "linear", contexts, gains, uses, budget, horizon, **settings)
+        gains, uses = _phases(rewards, "coefficients of rewards", 2), _phases(costs, "coefficients of costs", 3)
+        means = "logistic" if flag(logistic, "logistic") else "linear"
+        return cls._build(means, contexts, gains, uses, budget, horizon, **settings)
 
     @classmethod
     def _build(
@@ -306,8 +310,8 @@ class ContextualInstance(Sizes):
             resource_names=resource_names,
             features=table.shape[1] if features is None else features,
         )
-        shares = None if weights is None else np.asarray(weights, dtype=np.float64)
-        if shares is not None and shares.ndim == 1:
+        shares = None if weights is None else _phases(weights, "weights", 1)
+        if shares is not None and len(shares) == 1:
             shares = np.tile(shares, (len(rewards), 1))
         return cls(
             problem,
@@ -322,20 +326,24 @@ class ContextualInstance(Sizes):
         )
 
 
-def _phases(given: Any, axes: int) -> Floats:
-    """Means of each phase; those of a single phase get a first axis."""
-    array = np.asarray(given, dtype=np.float64)
-    return array[None] if array.ndim == axes else array
+def _phases(given: Any, name: str, axes: int) -> Floats:
+    """Numbers of each phase; those of a single phase get a first axis."""
+    with suppress(ShapeError):
+        return floats(given, name, (None,) * (axes + 1))
+    return floats(given, name, (None,) * axes)[None]
 
 
 def _table(contexts: Any, features: Any, pool: int, seed: int) -> Floats:
     """(N, n) the contexts."""
     if callable(contexts):
         contexts = contexts(generator(seed), whole(pool, "pool", at_least=1))
+    encoder = None if features is None else features_of(features)[1]
+    if encoder is not None and hasattr(contexts, "to_dicts"):  # a data frame, whose columns may have another order
+        contexts = contexts.to_dicts()
     if isinstance(contexts, Sequence) and contexts and isinstance(contexts[0], Mapping):
-        if not isinstance(features, Encoder):
+        if encoder is None:
             raise SettingError("contexts that are mappings need features=ds.Encoder(...), which encodes them.")
-        return np.array([checked_context(features, features.size, context) for context in contexts])
+        return np.array([checked_context(encoder, encoder.size, context) for context in contexts])
     return floats(contexts, "contexts", (None, None))
 
 
@@ -343,7 +351,7 @@ def _phase(rounds: int, phases: int, lengths: Sequence[int] | None) -> Phase:
     """(T,) the phase of each round."""
     if lengths is None:
         return (np.arange(rounds) * phases // rounds).astype(np.int32)
-    counts = [whole(length, "each length", at_least=0) for length in lengths]
+    counts = [whole(length, "each length", at_least=0) for length in lengths] if np.ndim(lengths) == 1 else []
     if len(counts) != phases or sum(counts) != rounds:
-        raise ShapeError(f"lengths must be {phases} numbers that sum to {rounds}, got {list(lengths)!r:.80}.")
+        raise ShapeError(f"lengths must be {phases} numbers that sum to {rounds}, got {lengths!r:.80}.")
     return np.repeat(np.arange(phases, dtype=np.int32), counts)
