@@ -212,6 +212,7 @@ def test_mappings_become_contexts_through_an_encoder() -> None:
         ({"reward_max": 0.5}, OutOfRangeError),
         ({"features": 5}, ShapeError),
         ({"lengths": 5}, ShapeError),
+        ({"lengths": [[20], [10, 10]]}, SettingError),
         ({"horizon": 10, "weights": ["a"] * 40}, ShapeError),
         ({"horizon": 10, "weights": np.full(40, np.nan)}, NotFiniteError),
         ({"rewards": "high"}, ShapeError),
@@ -229,6 +230,10 @@ def test_worlds_that_make_no_sense_are_refused(wrong: dict[str, Any], error: typ
         table(**wrong)
     with pytest.raises(SettingError, match="Encoder"):
         ds.ContextualInstance.by_table([{"a": 1}], [[1.0]], [[[1.0]]], 1.0)
+    world = table()
+    for problem in ("a problem", ds.Problem(world.horizon, 3, [10.0, 12.0])):
+        with pytest.raises(SettingError, match="problem"):
+            ds.ContextualInstance(problem, world.contexts, world.rewards, world.costs, world.phase)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="logistic must be True or False"):
         linear(logistic="no")  # type: ignore[arg-type]
 

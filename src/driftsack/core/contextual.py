@@ -21,7 +21,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints, Phase
-from driftsack.core.checks import flag, floats, frozen, one_of, vector, whole, within
+from driftsack.core.checks import flag, floats, frozen, of_type, one_of, vector, whole, within
 from driftsack.core.encoder import LARGEST_FEATURE, Encoder, checked_context
 from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import Amounts
@@ -76,6 +76,11 @@ class ContextualInstance(Sizes):
     rounds: Ints = field(init=False)
 
     def __post_init__(self) -> None:
+        of_type(self.problem, Problem, "problem")
+        if not self.problem.features:
+            raise SettingError(
+                "the problem of an instance with contexts needs features; declare Problem(features=...)."
+            )
         one_of(self.means, "means", MEANS)
         one_of(self.noise, "noise", NOISES)
         contexts = floats(self.contexts, "contexts", (None, self.problem.features))
@@ -351,7 +356,8 @@ def _phase(rounds: int, phases: int, lengths: Sequence[int] | None) -> Phase:
     """(T,) the phase of each round."""
     if lengths is None:
         return (np.arange(rounds) * phases // rounds).astype(np.int32)
-    counts = [whole(length, "each length", at_least=0) for length in lengths] if np.ndim(lengths) == 1 else []
+    listed = isinstance(lengths, (Sequence, np.ndarray))
+    counts = [whole(length, "each length", at_least=0) for length in lengths] if listed else []
     if len(counts) != phases or sum(counts) != rounds:
         raise ShapeError(f"lengths must be {phases} numbers that sum to {rounds}, got {lengths!r:.80}.")
     return np.repeat(np.arange(phases, dtype=np.int32), counts)
