@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from collections import Counter
 from typing import Any
@@ -14,9 +15,10 @@ from scipy.optimize import linprog
 import driftsack as ds
 from driftsack.core.arrays import Floats
 from driftsack.core.contextual import BLOCK
-from driftsack.core.errors import NamesError, NotFiniteError, OutOfRangeError, SettingError, ShapeError
+from driftsack.core.errors import DriftsackError, NamesError, NotFiniteError, OutOfRangeError, SettingError, ShapeError
 from driftsack.game.contextual_world import contextual_world_of
 from driftsack.game.nature import draw_outcome
+from driftsack.instances.contextual import linear_contexts, segments
 from driftsack.policies import AlwaysArm
 
 HORIZON = 600
@@ -266,3 +268,13 @@ def test_contexts_by_name_are_matched_by_name() -> None:
         assert world.contexts.tolist() == [[0.0, 1.0], [3.0, 2.0]]
     with pytest.raises(NamesError, match="missing"):
         ds.ContextualInstance.by_table(pl.DataFrame({"x": [1.0, 2.0]}), [[0.5]] * 2, [[[0.5]]] * 2, 1.0, features=["a"])
+
+
+@pytest.mark.parametrize("family", [linear_contexts, segments])
+@pytest.mark.parametrize("setting", ["horizon", "arms", "rate", "resources", "features", "count", "jump"])
+def test_families_name_the_setting_that_is_wrong(family: Any, setting: str) -> None:
+    if setting not in inspect.signature(family).parameters:
+        setting = "seed"
+    for wrong in (-1, "many", np.nan):
+        with pytest.raises(DriftsackError, match=f"^{setting} must be"):
+            family(**{setting: wrong})
