@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 from collections import Counter
 from typing import Any
@@ -230,6 +229,9 @@ def test_mappings_become_contexts_through_an_encoder() -> None:
 def test_worlds_that_make_no_sense_are_refused(wrong: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         table(**wrong)
+
+
+def test_mappings_without_an_encoder_and_other_problems_are_refused() -> None:
     with pytest.raises(SettingError, match="Encoder"):
         ds.ContextualInstance.by_table([{"a": 1}], [[1.0]], [[[1.0]]], 1.0)
     world = table()
@@ -270,11 +272,14 @@ def test_contexts_by_name_are_matched_by_name() -> None:
         ds.ContextualInstance.by_table(pl.DataFrame({"x": [1.0, 2.0]}), [[0.5]] * 2, [[[0.5]]] * 2, 1.0, features=["a"])
 
 
-@pytest.mark.parametrize("family", [linear_contexts, segments])
-@pytest.mark.parametrize("setting", ["horizon", "arms", "rate", "resources", "features", "count", "jump"])
+@pytest.mark.parametrize(
+    ("family", "setting"),
+    [
+        *((linear_contexts, name) for name in ("horizon", "arms", "resources", "features", "rate", "pool", "seed")),
+        *((segments, name) for name in ("horizon", "count", "arms", "jump", "rate", "seed")),
+    ],
+)
 def test_families_name_the_setting_that_is_wrong(family: Any, setting: str) -> None:
-    if setting not in inspect.signature(family).parameters:
-        setting = "seed"
     for wrong in (-1, "many", np.nan):
         with pytest.raises(DriftsackError, match=f"^{setting} must be"):
             family(**{setting: wrong})
