@@ -104,7 +104,8 @@ def test_a_projection_keeps_scalar_products_in_expectation() -> None:
     [
         ({"tokens": 1, "kind": "chat"}, NamesError, "missing"),
         ({"tokens": 1, "kind": "chat", "tier": "free", "more": 1}, NamesError, "unknown"),
-        ({"tokens": "many", "kind": "chat", "tier": "free"}, ShapeError, "tokens"),
+        ({"tokens": "many", "kind": "chat", "tier": "free"}, ShapeError, "^'tokens' must be one number, got 'many'"),
+        ({"tokens": None, "kind": "chat", "tier": "free"}, ShapeError, "^'tokens' must be one number, got None"),
         ({"tokens": np.nan, "kind": "chat", "tier": "free"}, NotFiniteError, "finite"),
         ({"tokens": 1, "kind": 0.5, "tier": "free"}, SettingError, "'kind'"),
         ({"tokens": 1e10, "kind": "chat", "tier": "free"}, OutOfRangeError, "another unit"),
@@ -126,6 +127,12 @@ def test_declarations_that_make_no_sense_are_refused() -> None:
         ({"numbers": ["a"], "categories": {"a": ["x"]}}, NamesError),
         ({}, NamesError),
         ({"categories": ["kind"]}, SettingError),
+        ({"categories": {"kind": "chat"}}, NamesError),  # not the four letters
+        ({"categories": {"kind": {"chat", "code"}}}, NamesError),  # which have no order
+        ({"categories": {"kind": None}}, NamesError),
+        ({"categories": {"kind": 3}}, NamesError),
+        ({"categories": [("kind", "chat", "code")]}, SettingError),
+        ({"numbers": ["a"], "project": 2}, SettingError),
         ({"embeddings": {"e": 2**20}, "project": 64}, OutOfRangeError),
         ({"embeddings": {"e": MOST_FEATURES + 1}}, OutOfRangeError),
     ):
@@ -133,6 +140,21 @@ def test_declarations_that_make_no_sense_are_refused() -> None:
             ds.Encoder(**settings)
     with pytest.raises(OutOfRangeError):
         problem(features=MOST_FEATURES + 1)
+    with pytest.raises(SettingError, match="Encoder"):
+        problem(features={"kind": ["chat", "code"]})  # its keys are not names of numbers
+    assert ds.Encoder(categories={"hour": range(24)}).encode({"hour": 3}).argmax() == 3
+
+
+@pytest.mark.parametrize("wrong", ["abc", [1.0, 2.0, 3.0], None, 7])
+def test_an_encoder_encodes_mappings_only(wrong: object) -> None:
+    with pytest.raises(SettingError, match="mapping from the features"):
+        ENCODER.encode(wrong)  # type: ignore[arg-type]
+
+
+def test_an_unknown_value_may_be_any_text() -> None:
+    encoder = ds.Encoder(categories={"kind": ["chat"]})
+    for text in ("\ud800", "", "\0", "日本"):  # the first cannot be encoded as UTF-8
+        assert encoder.encode({"kind": text}).tolist() == [0.0, 1.0]
 
 
 def test_policies_without_context_ignore_it_and_those_that_need_it_refuse_its_absence() -> None:

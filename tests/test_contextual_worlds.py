@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.optimize import linprog
 
 import driftsack as ds
 from driftsack.core.arrays import Floats
-from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
+from driftsack.core.contextual import BLOCK
+from driftsack.core.errors import DriftsackError, NamesError, NotFiniteError, OutOfRangeError, SettingError, ShapeError
 from driftsack.game.contextual_world import contextual_world_of
 from driftsack.game.nature import draw_outcome
+from driftsack.instances.contextual import linear_contexts, segments
 from driftsack.policies import AlwaysArm
 
 HORIZON = 600
@@ -34,9 +38,14 @@ def linear(logistic: bool = False, **settings: Any) -> ds.ContextualInstance:
 
 def table(**settings: Any) -> ds.ContextualInstance:
     rng = np.random.default_rng(3)
-    return ds.ContextualInstance.by_table(
-        rng.standard_normal((40, 2)), rng.random((2, 40, 3)), rng.random((2, 40, 2, 3)), [10.0, 12.0], **settings
-    )
+    given = {
+        "contexts": rng.standard_normal((40, 2)),
+        "rewards": rng.random((2, 40, 3)),
+        "costs": rng.random((2, 40, 2, 3)),
+        "budget": [10.0, 12.0],
+        **settings,
+    }
+    return ds.ContextualInstance.by_table(**given)
 
 
 def slow_optimum(world: ds.ContextualInstance) -> float:
@@ -102,6 +111,51 @@ def test_outcomes_have_the_means_of_their_phase_and_context(means: str) -> None:
             assert (costs * problem.cost_max).tolist() == pytest.approx(uses[0, :, arm].tolist())
 
 
+def slow_means(world: ds.ContextualInstance, k: int, c: int) -> tuple[Floats, Floats]:
+    """The means of one pair of phase and context, from the definition."""
+    if world.means == "table":
+        return world.rewards[k, c], world.costs[k, c]
+    x, most = np.append(world.contexts[c], 1.0), np.array(world.problem.cost_max)[:, None]
+    linked = [
+        np.clip(theta @ x, 0.0, high) if world.means == "linear" else high / (1.0 + np.exp(-(theta @ x)))
+        for theta, high in ((world.rewards[k], world.problem.reward_max), (world.costs[k], most))
+    ]
+    return linked[0], linked[1]
+
+
+@pytest.mark.parametrize("order", ["in order", "with repeats", "drawn"])
+@pytest.mark.parametrize("means", ["table", "linear", "logistic"])
+def test_means_of_many_pairs_are_those_of_single_ones(means: str, order: str) -> None:
+    rng, count, horizon = np.random.default_rng(1), 2 * BLOCK + 5, 5000
+    arms, resources, features = 3, 2, 2
+    shape = (2, count, resources, arms) if means == "table" else (2, resources, arms, features + 1)
+    costs = rng.random(shape)
+    rounds = {"in order": np.arange(horizon) % count, "with repeats": rng.integers(0, 9, horizon), "drawn": None}[order]
+    world = ds.ContextualInstance(
+        ds.Problem(horizon, arms, (50.0, 60.0), reward_max=1.5, cost_max=(1.0, 2.0), features=features),
+        rng.standard_normal((count, features)),
+        costs[:, :, 0] if means == "table" else costs[:, 0],
+        costs,
+        np.repeat([0, 1], [count, horizon - count]),
+        order=None if rounds is None else rounds.astype(np.int32),
+        means=means,
+    )
+    phase, context, expected = world.pairs()
+    drawn = order == "drawn"
+    slow = Counter(zip(world.phase.tolist(), world.order.tolist(), strict=True)) if world.order is not None else {}
+    pairs = sorted(slow) if not drawn else [(k, c) for k in range(2) for c in range(count)]
+    assert list(zip(phase.tolist(), context.tolist(), strict=True)) == pairs
+    assert expected.sum() == pytest.approx(horizon)
+    assert drawn or expected.tolist() == [slow[pair] for pair in pairs]
+    rewards, uses = world.means_at(phase, context)
+    for row in {*range(0, len(pairs), 97), BLOCK - 1, BLOCK, count - 1, count, len(pairs) - 1} & {*range(len(pairs))}:
+        gains, costs = slow_means(world, *pairs[row])
+        assert rewards[row] == pytest.approx(gains, rel=1e-12)
+        assert uses[row] == pytest.approx(costs, rel=1e-12)
+    assert not rewards.flags.writeable
+    assert not uses.flags.writeable
+
+
 def test_contexts_are_drawn_with_their_weights_and_do_not_depend_on_the_policy() -> None:
     weights = np.array([[1.0, 0.0, 3.0], [0.0, 1.0, 0.0]])
     world = ds.ContextualInstance.by_table(
@@ -158,10 +212,74 @@ def test_mappings_become_contexts_through_an_encoder() -> None:
         ({"weights": np.ones(40)}, SettingError),
         ({"reward_max": 0.5}, OutOfRangeError),
         ({"features": 5}, ShapeError),
+        ({"lengths": 5}, ShapeError),
+        ({"lengths": [[20], [10, 10]]}, SettingError),
+        ({"horizon": 10, "weights": ["a"] * 40}, ShapeError),
+        ({"horizon": 10, "weights": np.full(40, np.nan)}, NotFiniteError),
+        ({"rewards": "high"}, ShapeError),
+        ({"rewards": [["a", "b", "c"]] * 40}, ShapeError),
+        ({"rewards": [0.1, 0.2, 0.3]}, ShapeError),
+        ({"rewards": [[0.1, 0.2], [0.3]]}, ShapeError),
+        ({"costs": [[0.5, 0.5]] * 40}, ShapeError),
+        ({"contexts": "abc"}, ShapeError),
+        ({"contexts": np.full((40, 2), np.nan)}, NotFiniteError),
+        ({"contexts": lambda rng, count: rng.random(count)}, ShapeError),
     ],
 )
 def test_worlds_that_make_no_sense_are_refused(wrong: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         table(**wrong)
+
+
+def test_mappings_without_an_encoder_and_other_problems_are_refused() -> None:
     with pytest.raises(SettingError, match="Encoder"):
         ds.ContextualInstance.by_table([{"a": 1}], [[1.0]], [[[1.0]]], 1.0)
+    world = table()
+    for problem in ("a problem", ds.Problem(world.horizon, 3, [10.0, 12.0])):
+        with pytest.raises(SettingError, match="problem"):
+            ds.ContextualInstance(problem, world.contexts, world.rewards, world.costs, world.phase)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match="logistic must be True or False"):
+        linear(logistic="no")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({"tolerance": "tight"}, ShapeError),
+        ({"tolerance": np.nan}, NotFiniteError),
+        ({"tolerance": -1.0}, OutOfRangeError),
+        ({"most_passes": 0}, OutOfRangeError),
+    ],
+)
+def test_an_optimum_is_not_computed_to_a_tolerance_that_makes_no_sense(
+    wrong: dict[str, Any], error: type[Exception]
+) -> None:
+    for optimum, world in (
+        (ds.benchmarks.lp_contextual, table()),
+        (ds.benchmarks.lp_dynamic, ds.instances.example_2()),
+    ):
+        with pytest.raises(error, match=next(iter(wrong))):
+            optimum(world, **wrong)  # type: ignore[arg-type]
+
+
+def test_contexts_by_name_are_matched_by_name() -> None:
+    """Mappings and columns of a table may come in any order."""
+    rows = [{"b": 1.0, "a": 0.0}, {"b": 2.0, "a": 3.0}]
+    for contexts in (rows, pl.DataFrame(rows)):
+        world = ds.ContextualInstance.by_table(contexts, [[0.5]] * 2, [[[0.5]]] * 2, 1.0, features=["a", "b"])
+        assert world.contexts.tolist() == [[0.0, 1.0], [3.0, 2.0]]
+    with pytest.raises(NamesError, match="missing"):
+        ds.ContextualInstance.by_table(pl.DataFrame({"x": [1.0, 2.0]}), [[0.5]] * 2, [[[0.5]]] * 2, 1.0, features=["a"])
+
+
+@pytest.mark.parametrize(
+    ("family", "setting"),
+    [
+        *((linear_contexts, name) for name in ("horizon", "arms", "resources", "features", "rate", "pool", "seed")),
+        *((segments, name) for name in ("horizon", "count", "arms", "jump", "rate", "seed")),
+    ],
+)
+def test_families_name_the_setting_that_is_wrong(family: Any, setting: str) -> None:
+    for wrong in (-1, "many", np.nan):
+        with pytest.raises(DriftsackError, match=f"^{setting} must be"):
+            family(**{setting: wrong})

@@ -279,6 +279,9 @@ def test_settings_and_regressions_are_checked() -> None:
         LagrangeCBwK(Ridge, step=0.0)
     with pytest.raises(SettingError, match="partial_fit"):
         LagrangeCBwK(dict).start(SMALL)
+    shared = Ridge()
+    with pytest.raises(SettingError, match="new regression each time"):
+        LagrangeCBwK(lambda: shared).start(SMALL)
     with pytest.raises(SettingError, match="problem"):
         LagrangeCBwK(Ridge).start(3)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="safe"):

@@ -23,6 +23,7 @@ import numpy as np
 
 from driftsack.benchmarks.benchmark import Benchmark, check_instance, relative_gap
 from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.checks import at_least_zero, whole
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.game.units import prices_in_units, units_of
@@ -143,6 +144,8 @@ def solve_rows(rows: Rows, name: str, tolerance: float, most_passes: int) -> Ben
     Returns:
         The benchmark, with prices and the plan of each row.
     """
+    at_least_zero(tolerance, "tolerance")
+    whole(most_passes, "most_passes", at_least=1)
     problem = rows.problem
     budget = problem.unit_budget
     positive = budget > 0

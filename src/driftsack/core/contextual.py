@@ -12,6 +12,7 @@ and the same for each cost. Means drift from phase to phase; so does the distrib
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,11 +21,11 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints, Phase
-from driftsack.core.checks import floats, frozen, one_of, vector, whole, within
+from driftsack.core.checks import flag, floats, frozen, of_type, one_of, vector, whole, within
 from driftsack.core.encoder import LARGEST_FEATURE, Encoder, checked_context
 from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import Amounts
-from driftsack.core.problem import Problem
+from driftsack.core.problem import Problem, features_of
 from driftsack.core.seeding import generator
 from driftsack.core.worlds import Sizes, means_in_range, positions_of_rounds
 
@@ -32,8 +33,9 @@ MEANS: Final = ("table", "linear", "logistic")
 TABLE: Final = 0
 LINEAR: Final = 1
 NOISES: Final = ("deterministic", "bernoulli", "uniform", "beta")
+BLOCK: Final = 2_048  # rows of one product of matrices: few enough for the cache, and for one thread of BLAS
 Contexts = npt.ArrayLike | Sequence[Mapping[str, Any]] | Callable[[Generator, int], npt.ArrayLike]
-"""(N, n) numbers; one mapping for each context; or a function ``contexts(rng, N)`` that draws them."""
+"""(N, n) numbers; one mapping for each context, or a data frame; or a function ``contexts(rng, N)`` that draws them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +76,11 @@ class ContextualInstance(Sizes):
     rounds: Ints = field(init=False)
 
     def __post_init__(self) -> None:
+        of_type(self.problem, Problem, "problem")
+        if not self.problem.features:
+            raise SettingError(
+                "the problem of an instance with contexts needs features; declare Problem(features=...)."
+            )
         one_of(self.means, "means", MEANS)
         one_of(self.noise, "noise", NOISES)
         contexts = floats(self.contexts, "contexts", (None, self.problem.features))
@@ -114,7 +121,8 @@ class ContextualInstance(Sizes):
     def __repr__(self) -> str:
         """Show the sizes instead of the arrays."""
         kind = "in order" if self.order is not None else "drawn"
-        sizes = f"{len(self.contexts):,} contexts {kind}, {len(self.rewards):,} phases"
+        phases = f"{len(self.rewards):,} phase{'s' * (len(self.rewards) != 1)}"
+        sizes = f"{len(self.contexts):,} contexts {kind}, {phases}"
         return f"ContextualInstance({self.problem}, {sizes}, means={self.means!r}, noise={self.noise!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -150,12 +158,20 @@ class ContextualInstance(Sizes):
         """
         count = len(self.contexts)
         if self.order is not None:
-            keys, rounds = np.unique(self.phase.astype(np.int64) * count + self.order, return_counts=True)
+            keys = self._keys(self.phase, self.order)
+            rounds = np.ones(keys.size, dtype=np.int64)
+            if (np.diff(keys) <= 0).any():  # sorting rounds that are in order takes longer than their means
+                keys, rounds = np.unique(keys, return_counts=True)
             return keys // count, keys % count, rounds.astype(np.float64)
         weights = np.full((len(self.rewards), count), 1.0 / count) if self.weights is None else self.weights
         expected: Floats = np.ravel(self.rounds[:, None] * weights)
         places: Ints = np.flatnonzero(expected > 0.0).astype(np.int64)
         return places // count, places % count, expected[places]
+
+    def _keys(self, phase: npt.NDArray[Any], context: npt.NDArray[Any]) -> Ints:
+        """The place of each pair of phase and context among all pairs."""
+        keys: Ints = phase.astype(np.int64) * len(self.contexts) + context
+        return keys
 
     def means_at(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
         """Compute the means of pairs of phase and context.
@@ -165,31 +181,45 @@ class ContextualInstance(Sizes):
             context: (R,) contexts.
 
         Returns:
-            (R, m) mean rewards and (R, d, m) mean costs, in the problem's units.
+            (R, m) mean rewards and (R, d, m) mean costs, in the problem's units; read-only.
         """
-        if self.means == "table":
-            return self.rewards[phase, context], self.costs[phase, context]
-        features = np.column_stack([self.contexts, np.ones(len(self.contexts))])
-        uses = self.costs.reshape(len(self.costs), -1, features.shape[1])
-        rewards = np.empty((len(phase), self.arms))
-        costs = np.empty((len(phase), self.resources, self.arms))
-        uses_out = costs.reshape(len(phase), -1)
-        first = np.flatnonzero(np.diff(phase, prepend=-1))
-        ends = np.append(first[1:], len(phase))
-        for begin, end in zip(first, ends, strict=False):  # each run of one phase is a product of matrices
-            rows = features[context[begin:end]]
-            np.matmul(rows, self.rewards[phase[begin]].T, out=rewards[begin:end])
-            np.matmul(rows, uses[phase[begin]].T, out=uses_out[begin:end])
-        self._link(rewards, self.problem.reward_max)
-        self._link(costs, np.asarray(self.problem.cost_max)[:, None])
+        rewards, costs = (self._entries if self.means == "table" else self._products)(phase, context)
+        rewards.setflags(write=False)
+        costs.setflags(write=False)
         return rewards, costs
+
+    def _entries(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
+        """Means by table; not copied if these are all pairs in order."""
+        rewards, costs = (table.reshape(-1, *table.shape[2:]) for table in (self.rewards, self.costs))
+        keys = self._keys(phase, context)
+        if keys.size == len(rewards) and (np.diff(keys) == 1).all():
+            return rewards, costs
+        return rewards[keys], costs[keys]
+
+    def _products(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
+        """Linear or logistic means, a block of one phase at a time."""
+        count, features = len(phase), self.problem.features
+        uses = self.costs.reshape(len(self.costs), -1, features + 1)
+        rewards, costs = np.empty((count, self.arms)), np.empty((count, self.resources * self.arms))
+        most = np.repeat(self.problem.cost_max, self.arms)
+        vectors = np.ones((BLOCK, features + 1))
+        cuts = np.union1d(np.flatnonzero(np.diff(phase, prepend=-1)), np.arange(0, count, BLOCK)).tolist()
+        for begin, end in zip(cuts, [*cuts[1:], count], strict=True):
+            rows, k = vectors[: end - begin], phase[begin]
+            rows[:, :features] = self.contexts[context[begin:end]]
+            self._link(np.matmul(rows, self.rewards[k].T, out=rewards[begin:end]), self.problem.reward_max)
+            self._link(np.matmul(rows, uses[k].T, out=costs[begin:end]), most)
+        return rewards, costs.reshape(count, self.resources, self.arms)
 
     def _link(self, values: Floats, most: Floats | float) -> None:
         """Turn linear means into means in [0, most], in place."""
         if self.means == "linear":
             np.clip(values, 0.0, most, out=values)
-        else:
-            values[:] = most / (1.0 + np.exp(-np.clip(values, -500.0, 500.0)))
+            return
+        np.clip(values, -500.0, 500.0, out=values)
+        np.exp(np.negative(values, out=values), out=values)
+        values += 1.0
+        np.divide(most, values, out=values)
 
     @classmethod
     def by_table(
@@ -204,7 +234,8 @@ class ContextualInstance(Sizes):
         """Build an instance from the means of every arm at every context, as a full-information log has them.
 
         Args:
-            contexts: (N, n) numbers, N mappings with ``features=Encoder(...)``, or a function that draws them.
+            contexts: (N, n) numbers; N mappings, or a Polars data frame, with ``features``, names or an ``Encoder``; or
+                a function that draws them.
             rewards: (N, m) mean rewards, or (K, N, m) for each phase.
             costs: (N, d, m) mean costs, or (K, N, d, m) for each phase.
             budget: The budget of each resource, by name or in order; one number for all of them.
@@ -214,7 +245,7 @@ class ContextualInstance(Sizes):
         Returns:
             The instance.
         """
-        gains, uses = _phases(rewards, 2), _phases(costs, 3)
+        gains, uses = _phases(rewards, "rewards", 2), _phases(costs, "costs", 3)
         return cls._build("table", contexts, gains, uses, budget, horizon, **settings)
 
     @classmethod
@@ -245,8 +276,9 @@ class ContextualInstance(Sizes):
         Returns:
             The instance.
         """
-        gains, uses = _phases(rewards, 2), _phases(costs, 3)
-        return cls._build("logistic" if logistic else "linear", contexts, gains, uses, budget, horizon, **settings)
+        gains, uses = _phases(rewards, "coefficients of rewards", 2), _phases(costs, "coefficients of costs", 3)
+        means = "logistic" if flag(logistic, "logistic") else "linear"
+        return cls._build(means, contexts, gains, uses, budget, horizon, **settings)
 
     @classmethod
     def _build(
@@ -283,8 +315,8 @@ class ContextualInstance(Sizes):
             resource_names=resource_names,
             features=table.shape[1] if features is None else features,
         )
-        shares = None if weights is None else np.asarray(weights, dtype=np.float64)
-        if shares is not None and shares.ndim == 1:
+        shares = None if weights is None else _phases(weights, "weights", 1)
+        if shares is not None and len(shares) == 1:
             shares = np.tile(shares, (len(rewards), 1))
         return cls(
             problem,
@@ -299,20 +331,24 @@ class ContextualInstance(Sizes):
         )
 
 
-def _phases(given: Any, axes: int) -> Floats:
-    """Means of each phase; those of a single phase get a first axis."""
-    array = np.asarray(given, dtype=np.float64)
-    return array[None] if array.ndim == axes else array
+def _phases(given: Any, name: str, axes: int) -> Floats:
+    """Numbers of each phase; those of a single phase get a first axis."""
+    with suppress(ShapeError):
+        return floats(given, name, (None,) * (axes + 1))
+    return floats(given, name, (None,) * axes)[None]
 
 
 def _table(contexts: Any, features: Any, pool: int, seed: int) -> Floats:
     """(N, n) the contexts."""
     if callable(contexts):
         contexts = contexts(generator(seed), whole(pool, "pool", at_least=1))
+    encoder = None if features is None else features_of(features)[1]
+    if encoder is not None and hasattr(contexts, "to_dicts"):  # a data frame, whose columns may have another order
+        contexts = contexts.to_dicts()
     if isinstance(contexts, Sequence) and contexts and isinstance(contexts[0], Mapping):
-        if not isinstance(features, Encoder):
+        if encoder is None:
             raise SettingError("contexts that are mappings need features=ds.Encoder(...), which encodes them.")
-        return np.array([checked_context(features, features.size, context) for context in contexts])
+        return np.array([checked_context(encoder, encoder.size, context) for context in contexts])
     return floats(contexts, "contexts", (None, None))
 
 
@@ -320,7 +356,8 @@ def _phase(rounds: int, phases: int, lengths: Sequence[int] | None) -> Phase:
     """(T,) the phase of each round."""
     if lengths is None:
         return (np.arange(rounds) * phases // rounds).astype(np.int32)
-    counts = [whole(length, "each length", at_least=0) for length in lengths]
+    listed = isinstance(lengths, (Sequence, np.ndarray))
+    counts = [whole(length, "each length", at_least=0) for length in lengths] if listed else []
     if len(counts) != phases or sum(counts) != rounds:
-        raise ShapeError(f"lengths must be {phases} numbers that sum to {rounds}, got {list(lengths)!r:.80}.")
+        raise ShapeError(f"lengths must be {phases} numbers that sum to {rounds}, got {lengths!r:.80}.")
     return np.repeat(np.arange(phases, dtype=np.int32), counts)

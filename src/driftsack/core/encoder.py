@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -22,8 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import floats, frozen, whole
-from driftsack.core.errors import NamesError, OutOfRangeError, SettingError
+from driftsack.core.checks import floats, frozen, number, whole
+from driftsack.core.errors import DriftsackError, NamesError, OutOfRangeError, SettingError
 from driftsack.core.names import by_name, checked_names
 
 Context = npt.ArrayLike | Mapping[str, Any]
@@ -58,7 +58,7 @@ class Encoder:
     """
 
     numbers: Sequence[str] = ()
-    categories: Mapping[str, Sequence[str]] | tuple[tuple[str, tuple[str, ...]], ...] = ()
+    categories: Mapping[str, Sequence[str] | Sequence[int]] | tuple[tuple[str, tuple[str, ...]], ...] = ()
     embeddings: Mapping[str, int] | tuple[tuple[str, int], ...] = ()
     project: int | None = None
     spare: int = 1
@@ -67,7 +67,7 @@ class Encoder:
     def __post_init__(self) -> None:
         numbers = checked_names(self.numbers, "numbers") if not _is_empty(self.numbers) else ()
         categories = tuple(
-            (name, checked_names([str(value) for value in values], f"the values of {name!r}"))
+            (name, checked_names(_texts(values), f"the values of {name!r}"))
             for name, values in _pairs(self.categories, "categories")
         )
         embeddings = tuple(
@@ -80,6 +80,8 @@ class Encoder:
         whole(self.spare, "spare", at_least=0, at_most=MOST_FEATURES)
         whole(self.seed, "seed", at_least=0)
         if self.project is not None:
+            if not embeddings:
+                raise SettingError("project is the size of projected embeddings, but there are none; leave it out.")
             whole(self.project, "project", at_least=1, at_most=MOST_FEATURES)
             signs = self.project * sum(length for _, length in embeddings)
             if signs > MOST_SIGNS:
@@ -148,10 +150,12 @@ class Encoder:
             NamesError: A feature is missing, or one is not known.
             SettingError: A number or an embedding is not numeric, or a category is not a text or a whole number.
         """
+        if not isinstance(context, Mapping):
+            raise SettingError(f"context must be a mapping from the features {list(self.inputs)}, got {context!r:.80}.")
         given = by_name(context, self.inputs, "context", "features")
         found, count = np.zeros(self.size), len(self.numbers)
         if count:
-            found[:count] = floats(given[:count], f"the numbers {list(self.numbers)} of the context", (count,))
+            found[:count] = self._checked_numbers(given[:count])
         place = count
         for value, (name, known) in zip(given[count:], self._known, strict=False):
             if not isinstance(value, WHOLE):
@@ -159,7 +163,7 @@ class Encoder:
             text = str(value)
             slot = known.get(text, -1)
             if slot < 0 and self.spare:
-                slot = len(known) + zlib.crc32(text.encode()) % self.spare
+                slot = len(known) + zlib.crc32(text.encode(errors="surrogatepass")) % self.spare
             if slot >= 0:
                 found[place + slot] = 1.0
             place += len(known) + self.spare
@@ -171,6 +175,13 @@ class Encoder:
             found[place : place + width] = vector if signs is None else signs @ vector
             place += width
         return found
+
+    def _checked_numbers(self, given: list[Any]) -> Floats:
+        """The values of the numeric features; an error names the feature."""
+        try:
+            return floats(given, "numbers", (len(given),))
+        except DriftsackError:  # only then one by one, which takes longer
+            return np.array([number(one, repr(name)) for name, one in zip(self.numbers, given, strict=True)])
 
     @cached_property
     def _known(self) -> list[tuple[str, dict[str, int]]]:
@@ -218,9 +229,19 @@ def _pairs(given: Any, setting: str = "") -> tuple[tuple[str, Any], ...]:
     """The entries of a mapping, or of pairs that were made from one."""
     if isinstance(given, Mapping):
         return tuple(given.items())
-    if not isinstance(given, (tuple, list)) or any(not isinstance(pair, (tuple, list)) for pair in given):
+    if not isinstance(given, (tuple, list)) or any(not _is_pair(entry) for entry in given):
         raise SettingError(f"{setting} must be a mapping from names, got {given!r:.80}.")
     return tuple((name, value) for name, value in given)
+
+
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, (tuple, list)) and len(given) == 2  # noqa: PLR2004
+
+
+def _texts(values: Any) -> Any:
+    """The values of a category as texts, since a request may have whole numbers; what is no list is left as it is."""
+    listed = isinstance(values, Iterable) and not isinstance(values, (str, bytes, set, frozenset))
+    return [str(value) for value in values] if listed else values
 
 
 def _is_empty(given: Any) -> bool:

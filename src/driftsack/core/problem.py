@@ -131,7 +131,7 @@ class Problem:
         if arm_cost_max is not None:  # from dataclasses.replace, which passes every attribute
             largest, finer = _maxima(arm_cost_max, resource_labels, arm_labels)
             by_arm = finer if largest == most else by_arm
-        count_of_features, coding = _features(features, encoder)
+        count_of_features, coding = features_of(features, encoder)
         values = {
             "horizon": _rounds(horizon, period),
             "arms": count,
@@ -259,10 +259,15 @@ def _copied(*values: Any) -> Problem:
     return problem
 
 
-def _features(features: Any, encoder: Encoder | None) -> tuple[int, Encoder | None]:
+def features_of(features: Any, encoder: Encoder | None = None) -> tuple[int, Encoder | None]:
     """Return the number of features and their encoder, from a number, names or an encoder."""
     if isinstance(features, Encoder):
         return features.size, features
+    if isinstance(features, Mapping):
+        raise SettingError(
+            f"features must be a number, a list of names or an Encoder, got the mapping {features!r:.80}; write "
+            "features=ds.Encoder(numbers=[...], categories={...})."
+        )
     if isinstance(features, Iterable):
         named = Encoder(numbers=checked_names(features, "features"))
         return named.size, named

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import one_of, whole
+from driftsack.core.checks import at_least_zero, flag, one_of, whole
 from driftsack.core.contextual import ContextualInstance
 from driftsack.core.seeding import generator
 
@@ -50,6 +50,9 @@ def linear_contexts(
     (3, 4, 9)
     """
     one_of(drift, "drift", DRIFTS)
+    for value, name in ((horizon, "horizon"), (arms, "arms"), (resources, "resources"), (features, "features")):
+        whole(value, name, at_least=1)
+    at_least_zero(rate, "rate")
     rng = generator(seed)
     ends = {"none": 1, "jump": 3, "drift": 2}[drift]
     rewards = np.stack([_coefficients(rng, (arms,), features, 0.5, REWARD_REACH) for _ in range(ends)])
@@ -92,8 +95,11 @@ def segments(
     >>> segments(horizon=100).contexts.shape
     (8, 8)
     """
+    for value, name in ((horizon, "horizon"), (count, "count"), (arms, "arms")):
+        whole(value, name, at_least=1)
+    at_least_zero(rate, "rate")
     rng = generator(seed)
-    phases = 2 if jump else 1
+    phases = 2 if flag(jump, "jump") else 1
     rewards, costs = rng.uniform(0.1, 0.9, (phases, count, arms)), rng.uniform(0.1, 0.9, (phases, count, 1, arms))
     weights = rng.dirichlet(np.full(count, 3.0))
     return ContextualInstance.by_table(np.eye(count), rewards, costs, rate * horizon, horizon=horizon, weights=weights)

@@ -119,6 +119,11 @@ class LagrangeLearner:
         self._draw = self._rng.random()  # of the next round, so that an ask that fails changes nothing
         outcomes = range(1 + problem.resources)
         self._models = [[_checked(policy.regression()) for _ in outcomes] for _ in problem.arm_names]
+        if len({id(model) for models in self._models for model in models}) < problem.arms * len(outcomes):
+            raise SettingError(
+                "regression must return a new regression each time, since every outcome of every arm has its own, got "
+                f"the same object again: {self._models[0][0]!r:.80}."
+            )
         self._factors = np.ones((problem.arms, problem.resources))  # announced so far
         self._pulls = np.zeros(problem.arms)
         self._awaited: dict[int, tuple[Decision, Floats]] = {}  # with the factors at which it was made
