@@ -344,3 +344,21 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> N
     with pytest.raises(Refusal) as error:
         Desk(small(**settings))
     assert kind_of(error) == "invalid"
+
+
+def test_late_windows_end_while_too_many_decisions_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest expired decisions are dropped to keep to the limit: not twice if their windows end at the same time."""
+    monkeypatch.setattr("driftsack.service.campaign.MOST_EXPIRED", 2)
+    desk = Desk(small(late=60))
+    early = [desk.ask().decision for _ in range(2)]  # their leases end at 60 s, their late windows at 120 s
+    desk.wait(60)
+    others = [desk.ask().decision for _ in range(2)]  # their leases end at 120 s
+    desk.wait(60)
+    book = desk.campaign.book
+    assert [book.settled[number].kind for number in early] == ["dropped"] * 2
+    assert [book.open[number].kind for number in others] == ["expired"] * 2
+    assert (desk.budget().spent, desk.budget().reserved) == ("0.4", "0")
+    again = Campaign.new(desk.campaign.config)
+    for event in desk.campaign.take():
+        again.apply(event)
+    assert again.book == book

@@ -234,10 +234,10 @@ class Campaign:
                 record = book.open.get(number)
                 if record is not None and self._end(record) == end:
                     (expired if record.kind == "pending" else dropped).append(number)
+            if dropped:  # first: when others expire, the oldest may be dropped to keep to the limit
+                self.happen(journal.Dropped(numbers=dropped, **common(now, NOBODY)))
             if expired:
                 self.happen(journal.Expired(numbers=expired, **common(now, NOBODY)))
-            if dropped:
-                self.happen(journal.Dropped(numbers=dropped, **common(now, NOBODY)))
 
     def _refill(self, now: Now) -> None:
         """Begin the season that the present time belongs to; seasons without requests are left out."""
