@@ -347,7 +347,7 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> N
 
 
 def test_late_windows_end_while_too_many_decisions_expire(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest expired decisions are dropped to keep to the limit: not twice if their windows end at the same time."""
+    """The oldest expired decisions are dropped to keep to the limit, but not twice if their windows end then."""
     monkeypatch.setattr("driftsack.service.campaign.MOST_EXPIRED", 2)
     desk = Desk(small(late=60))
     early = [desk.ask().decision for _ in range(2)]  # their leases end at 60 s, their late windows at 120 s

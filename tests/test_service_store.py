@@ -147,10 +147,19 @@ class TestContract:
         assert store.keys() == [key]
         assert store.remove_key("abc")
         assert not store.remove_key("abc")
-        entries = [AuditRow(at, "abc", "grant", None, "{}") for at in range(3)]
+
+    def test_the_audit_is_read_from_its_end_and_on_from_any_entry(self, store: Store) -> None:
+        entries = [AuditRow(at, "abc", "grant", None, "{}") for at in (7, 5, 5, 5, 9)]  # times need not grow
         for entry in entries:
             store.add_audit(entry)
-        assert store.audit(2) == [entries[2], entries[1]]
+        latest = store.audit(2)
+        assert [entry for _, entry in latest] == [entries[4], entries[3]]
+        store.add_audit(AuditRow(11, "abc", "grant", "chat", "{}"))
+        rest = store.audit(9, before=latest[-1][0])
+        assert [entry for _, entry in rest] == [entries[2], entries[1], entries[0]]
+        numbers = [number for number, _ in (*latest, *rest)]
+        assert numbers == sorted(set(numbers), reverse=True)
+        assert store.audit(9, before=rest[-1][0]) == []
 
     def test_it_is_still_there_when_it_is_opened_again(self, store: Store, store_address: str) -> None:
         store.create(opened(), b"", ME)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -25,7 +25,7 @@ from driftsack.service.exchanges import exchange
 from driftsack.service.journal import START, JournalError, Segment
 from driftsack.service.owned import GRACE, Owned, ServiceClock
 from driftsack.service.plans import again
-from driftsack.service.recall import recall
+from driftsack.service.recall import recall_some
 from driftsack.service.recovery import encode_config, rebuild, rehearse, snapshot_of
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import (
@@ -95,6 +95,7 @@ class Keeper:
         self._commits = ThreadPoolExecutor(1, "commit")
         self._leases = ThreadPoolExecutor(1, "lease")  # of campaigns: nothing that takes long may delay them
         self._rebuilds = ThreadPoolExecutor(2, "rebuild")
+        self._readers = ThreadPoolExecutor(4, "journal")
         self._others = ThreadPoolExecutor(2, "store")
         self._forwards = ThreadPoolExecutor(32, "forward")
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -126,7 +127,7 @@ class Keeper:
             await self._call(self._leases, self.store.release, list(self.owned), self.owner)
         except StoreError as error:
             log.warning("no last snapshot was kept: %s", error)
-        for pool in (self._commits, self._leases, self._rebuilds, self._others):
+        for pool in (self._commits, self._leases, self._rebuilds, self._readers, self._others):
             pool.shutdown()
         self._forwards.shutdown(wait=False, cancel_futures=True)
 
@@ -137,8 +138,12 @@ class Keeper:
         task.add_done_callback(self._tasks.discard)
 
     async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call the store for a request, without blocking the loop. It may take long, as ``why`` and exports do."""
+        """Call the store for a request, without blocking the loop."""
         return await self._call(self._others, function, *arguments)
+
+    async def read_journal(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call what may read a whole journal, as ``why`` and exports do, in threads that nothing else waits for."""
+        return await self._call(self._readers, function, *arguments)
 
     async def _call(self, pool: ThreadPoolExecutor, function: Callable[..., Result], *arguments: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
@@ -203,32 +208,35 @@ class Keeper:
         await self.settled(owned)
         return answer
 
-    async def recall(self, name: str, number: int) -> Record:
-        """Read from the journal what became of a decision that was settled too long ago to be in memory.
+    async def recall(self, name: str, numbers: Sequence[int]) -> dict[int, Record]:
+        """Read from the journal what became of decisions that were settled too long ago to be in memory.
 
         Args:
             name: The campaign.
-            number: The number of the decision.
+            numbers: The numbers of the decisions, in ascending order.
 
         Returns:
-            The decision.
+            The decisions by number: the first, and those that are found with it; see
+            :func:`driftsack.service.recall.recall_some`.
 
         Raises:
-            Refusal: The campaign did not make it, or the store does not answer.
+            Refusal: The journal does not have the first decision, or the store does not answer.
         """
-        durable = self.find(name).durable
+        owned = self.find(name)
+        await self.settled(owned)  # or the journal would not say yet that they are settled
+        late = owned.campaign.config.late
         try:
-            record = await self.in_thread(recall, self.store, name, number, durable)
+            found = await self.read_journal(recall_some, self.store, name, numbers, owned.durable, late)
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
-        if record is None:
-            raise Refusal("unknown-decision", f"the journal has no decision {number}.")
-        return record
+        if numbers[0] not in found:
+            raise Refusal("unknown-decision", f"the journal has no decision {numbers[0]}.")
+        return found
 
     async def settle_again(self, name: str, command: Any, number: int) -> ms.Settled:
         """Answer a command that was refused as ``forgotten``, as :func:`driftsack.service.plans.again` does."""
-        record = await self.recall(name, number)
-        return again(self.find(name).campaign, command, number, record)
+        found = await self.recall(name, [number])
+        return again(self.find(name).campaign, command, number, found[number])
 
     async def exchange(self, name: str, many: ms.Exchange, caller: Caller = NOBODY) -> ms.Exchanged:
         """Tell many outcomes and ask for many decisions, in one commit.
