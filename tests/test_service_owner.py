@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,10 +21,10 @@ from driftsack.service.explain import replay
 from driftsack.service.journal import Renewed, Segment, decode, verify
 from driftsack.service.owned import Owned, ServiceClock
 from driftsack.service.owner import Keeper
-from driftsack.service.recovery import recover
+from driftsack.service.recovery import Rebuilt, rebuild, recover
 from driftsack.service.refusals import Refusal
 from driftsack.service.store import open_store
-from driftsack.service.store.interface import Owner, Store, UnavailableError
+from driftsack.service.store.interface import CampaignRow, Owner, Store, UnavailableError
 from driftsack.service.store.sqlite import SQLiteStore
 from driftsack.service.trials.local_postgres import LocalPostgres
 from tests.campaigns import monthly, small
@@ -441,3 +442,50 @@ def test_the_database_of_an_earlier_release_is_read(tmp_path: Path) -> None:
                 assert (await ask(keeper)).decision > 12
 
     run(play())
+
+
+async def take_over_and_wait(keeper: Keeper, row: CampaignRow) -> None:
+    """The planted fault: whoever takes a campaign over waits until it is rebuilt."""
+    task = await Keeper._take_over(keeper, row)
+    if task is not None:
+        await task
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("at_start", [False, True])
+def test_a_campaign_that_takes_long_to_rebuild_does_not_delay_the_renewal_of_leases(
+    postgres: LocalPostgres, monkeypatch: pytest.MonkeyPatch, at_start: bool, waits: bool
+) -> None:
+    """Its own lease and that of another campaign; at the start of a replica, and when the owner of one goes away."""
+    address, done = postgres.new_database(), threading.Event()
+
+    def long_rebuild(store: Store, row: CampaignRow) -> Rebuilt:
+        if row.name == "long":
+            done.wait(30)
+        return rebuild(store, row)
+
+    async def play() -> set[str]:
+        with closing(open_store(address)) as mine, closing(open_store(address)) as theirs:
+            async with keeping(theirs, Owner("other", "", 30.0)) as before:
+                await before.create("chat", small())
+                await before.create("long", small())
+                if not at_start:
+                    theirs.release(["chat"], before.owner)
+                keeper = Keeper(mine, ME)
+                if waits:
+                    keeper._take_over = partial(take_over_and_wait, keeper)  # type: ignore[method-assign]
+                monkeypatch.setattr("driftsack.service.owner.rebuild", long_rebuild)
+                if not at_start:
+                    await keeper.start()
+                    assert set(keeper.owned) == {"chat"}
+            started = asyncio.ensure_future(keeper.start()) if at_start else None  # the other replica is gone
+            await asyncio.sleep(3 * ME.lease)
+            other = Owner("other")
+            taken = {name for name in ("chat", "long") if theirs.claim(name, other) is not None}
+            done.set()
+            if started is not None:
+                await started
+            await keeper.stop()
+            return taken
+
+    assert run(play()) == ({"chat", "long"} if waits else set())
