@@ -10,11 +10,13 @@ import msgspec
 import pytest
 
 import driftsack as ds
+from driftsack.game.amounts import MOST_UNITS
 from driftsack.service import journal
 from driftsack.service import messages as ms
 from driftsack.service.book import deltas
 from driftsack.service.campaign import Caller, Campaign, Now
-from driftsack.service.config import Config
+from driftsack.service.config import Config, Refill
+from driftsack.service.plans import MOST_OVERRUN
 from driftsack.service.refusals import Refusal
 from driftsack.service.snapshots import read_snapshot, write_snapshot
 from tests.campaigns import START, Desk, monthly, small
@@ -362,3 +364,44 @@ def test_late_windows_end_while_too_many_decisions_expire(monkeypatch: pytest.Mo
     for event in desk.campaign.take():
         again.apply(event)
     assert again.book == book
+
+
+FINE = {"budget": {"usd": "1000"}, "cost_max": {"usd": "0.001"}}  # a budget of 10^18 grid units, the most at first
+
+
+def test_outcomes_are_accepted_after_budgets_have_grown() -> None:
+    """Up to the largest budget; what is refused is an excess that the database could not add to it."""
+    desk = Desk(small(**FINE))
+    for granted in range(2000, 9000, 1000):
+        assert desk.do(ms.Grant({"usd": "1000"})).budgets[0].granted == str(granted)
+        assert desk.tell(desk.ask().decision, "0.001").charged == {"usd": "0.001"}
+    with pytest.raises(Refusal, match="may grow up to"):
+        desk.do(ms.Grant({"usd": "1000"}))
+    number, other = desk.ask().decision, desk.ask().decision
+    with pytest.raises(Refusal, match="that the ledger can hold"):
+        desk.tell(number, "1001")
+    assert desk.tell(number, "1000.001").overrun == {"usd": "1000"}
+    with pytest.raises(Refusal, match="that the ledger can hold"):
+        desk.tell(other, "0.0011")
+    assert desk.tell(other, "0.001").state == "told"
+    account = desk.campaign.book.account
+    assert account.granted[0] + account.overrun[0] == MOST_UNITS + MOST_OVERRUN < 2**63
+
+
+def test_what_rolls_over_stops_growing_where_a_ledger_ends() -> None:
+    """A campaign that spends little must not be refused from then on."""
+    desk = Desk(small(**FINE, refill=Refill("day", "UTC", "1")))
+    granted = []
+    for _ in range(12):
+        desk.wait(86_400)
+        desk.tell(desk.ask().decision, "0.001")
+        granted.append(float(desk.budget().granted))
+    assert granted[:6] == pytest.approx([2000, 3000, 4000, 5000, 6000, 7000], abs=0.01)
+    assert granted[6:] == pytest.approx([8000] * 6, abs=0.01)
+    assert max(granted) <= 8000
+    events = desk.campaign.take()
+    assert [event.rollover < 1 for event in events if isinstance(event, journal.Renewed)] == [False] * 7 + [True] * 5
+    again = Campaign.new(desk.campaign.config)
+    for event in events:
+        again.apply(event)
+    assert again.book == desk.campaign.book

@@ -489,3 +489,26 @@ def test_a_campaign_that_takes_long_to_rebuild_does_not_delay_the_renewal_of_lea
             return taken
 
     assert run(play()) == ({"chat", "long"} if waits else set())
+
+
+def test_a_campaign_that_fails_does_not_stop_the_expiry_of_others(tmp_path: Path) -> None:
+    times = Times()
+
+    def fail(_: Any) -> None:
+        raise RuntimeError("it is broken")
+
+    async def play() -> None:
+        with closing(SQLiteStore(tmp_path / "s.db")) as store:
+            async with keeping(store, clock=times.clock()) as keeper:
+                for name in ("broken", "chat"):
+                    await keeper.create(name, small(lease=5))
+                    await ask(keeper, name=name)
+                keeper.owned["broken"].campaign.pass_time = fail  # type: ignore[assignment, method-assign]
+                times.monotonic += 6
+                await until(lambda: keeper.owned["chat"].campaign.book.expired == 1)
+                times.monotonic += 10
+                await ask(keeper)
+                times.monotonic += 6
+                await until(lambda: keeper.owned["chat"].campaign.book.expired == 2)
+
+    run(play())

@@ -12,7 +12,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from driftsack.game.amounts import MOST_UNITS
 from driftsack.service.journal import START, Delta, Segment, chained, verify
+from driftsack.service.plans import MOST_OVERRUN
 from driftsack.service.store import open_store
 from driftsack.service.store.interface import (
     AuditRow,
@@ -102,6 +104,15 @@ class TestContract:
         assert store.campaigns()[0].seq == 1
         assert store.budgets("chat")[0, 0] == (100, 0, 0, 0)
         store.append([after(first, Delta(0, 0, False, 0, 0, 120, 20))])  # an overrun is charged
+
+    def test_the_database_adds_the_largest_amounts(self, store: Store) -> None:
+        first = after(None, Delta(0, 0, True, MOST_UNITS, 0, 0, 0))
+        store.create(first, b"", ME)
+        second = after(first, Delta(0, 0, False, 0, MOST_UNITS, MOST_OVERRUN, MOST_OVERRUN))
+        store.append([second])
+        assert store.budgets("chat")[0, 0] == (MOST_UNITS, MOST_UNITS, MOST_OVERRUN, MOST_OVERRUN)
+        with pytest.raises(OverspentError):
+            store.append([after(second, Delta(0, 0, False, 0, 1, 0, 0))])
 
     def test_several_campaigns_are_committed_wholly_or_not_at_all(self, store: Store) -> None:
         one, two = opened("one"), opened("two")

@@ -472,5 +472,8 @@ class Keeper:
             await asyncio.sleep(CHECK_DUE)
             for owned in list(self.owned.values()):
                 if owned.is_due():
-                    owned.campaign.pass_time(owned.now())
+                    try:
+                        owned.campaign.pass_time(owned.now())
+                    except Exception:  # of one campaign, which must not stop the others
+                        log.exception("the leases of campaign %s did not end", owned.name)
                     self._dirty.set()
