@@ -16,9 +16,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from driftsack.service import messages as ms
-from driftsack.service.campaign import Caller
+from driftsack.service.campaign import Caller, Campaign
 from driftsack.service.explain import replay
-from driftsack.service.journal import Renewed, Segment, decode, verify
+from driftsack.service.journal import JournalError, Renewed, Segment, decode, verify
 from driftsack.service.owned import Owned, ServiceClock
 from driftsack.service.owner import Keeper
 from driftsack.service.recovery import Rebuilt, rebuild, recover
@@ -491,11 +491,60 @@ def test_a_campaign_that_takes_long_to_rebuild_does_not_delay_the_renewal_of_lea
     assert run(play()) == ({"chat", "long"} if waits else set())
 
 
+def fail_halfway(owned: Owned, happens: str) -> None:
+    """Plant a fault: when something happens to a campaign, its budget changes, and then an error is raised."""
+
+    def apply(event: Any) -> Any:
+        if type(event).__name__ == happens:
+            owned.campaign.book.account.spent[0] += 1
+            raise RuntimeError("it failed halfway")
+        return Campaign.apply(owned.campaign, event)
+
+    owned.campaign.apply = apply  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("trusting", [False, True])
+@pytest.mark.parametrize("how", ["tell", "exchange", "expiry"])
+def test_a_campaign_that_failed_halfway_is_rebuilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, trusting: bool
+) -> None:
+    """Otherwise its next commit would write budgets that its journal does not explain: the competitor goes on."""
+    times = Times()
+    if trusting:
+        monkeypatch.setattr(Keeper, "_doubt", lambda *_: None)
+
+    async def play() -> bool:
+        with closing(SQLiteStore(tmp_path / "s.db")) as store:
+            async with keeping(store, clock=times.clock(), grace=0) as keeper:
+                await keeper.create("chat", small(lease=5))
+                number = (await ask(keeper)).decision
+                owned = keeper.owned["chat"]
+                fail_halfway(owned, "Expired" if how == "expiry" else "Told")
+                if how == "expiry":
+                    times.monotonic += 6
+                    await until(lambda: owned.campaign.book.account.spent[0] == 1)
+                elif how == "tell":
+                    with pytest.raises(RuntimeError):
+                        keeper.carry_out("chat", ms.Tell(1.0, {"usd": "0.02"}), number=number)
+                else:
+                    with pytest.raises(RuntimeError):
+                        await keeper.exchange("chat", ms.Exchange([ms.TellOne(1.0, {"usd": "0.02"}, number)], 1))
+                if not trusting:
+                    await until(lambda: "chat" in keeper.owned and keeper.owned["chat"] is not owned)
+                with suppress(RuntimeError):
+                    await ask(keeper)
+            row = store.campaigns()[0]
+            try:
+                recover(store, row, snapshots=False)
+            except JournalError:
+                return False
+            return True
+
+    assert run(play()) is not trusting
+
+
 def test_a_campaign_that_fails_does_not_stop_the_expiry_of_others(tmp_path: Path) -> None:
     times = Times()
-
-    def fail(_: Any) -> None:
-        raise RuntimeError("it is broken")
 
     async def play() -> None:
         with closing(SQLiteStore(tmp_path / "s.db")) as store:
@@ -503,7 +552,7 @@ def test_a_campaign_that_fails_does_not_stop_the_expiry_of_others(tmp_path: Path
                 for name in ("broken", "chat"):
                     await keeper.create(name, small(lease=5))
                     await ask(keeper, name=name)
-                keeper.owned["broken"].campaign.pass_time = fail  # type: ignore[assignment, method-assign]
+                fail_halfway(keeper.owned["broken"], "Expired")
                 times.monotonic += 6
                 await until(lambda: keeper.owned["chat"].campaign.book.expired == 1)
                 times.monotonic += 10

@@ -201,9 +201,17 @@ class Keeper:
         owned = self.find(name)
         try:
             return owned, owned.campaign.handle(command, owned.now(), caller, number)
+        except Exception as error:
+            self._doubt(owned, error)
+            raise
         finally:
             if owned.campaign.events:
                 self._dirty.set()
+
+    def _doubt(self, owned: Owned, error: Exception) -> None:
+        """Forget a campaign after an error that may have changed it halfway; a refusal changes nothing."""
+        if not isinstance(error, Refusal):
+            self._drop(owned, error)
 
     async def submit(self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0) -> Any:
         """Carry out a command, and return its answer when it is durable; see :meth:`carry_out`."""
@@ -255,6 +263,9 @@ class Keeper:
         owned = self.find(name)
         try:
             answer = exchange(owned.campaign, many, owned.now(), caller)
+        except Exception as error:
+            self._doubt(owned, error)
+            raise
         finally:
             if owned.campaign.events:
                 self._dirty.set()
@@ -474,6 +485,7 @@ class Keeper:
                 if owned.is_due():
                     try:
                         owned.campaign.pass_time(owned.now())
-                    except Exception:  # of one campaign, which must not stop the others
-                        log.exception("the leases of campaign %s did not end", owned.name)
+                    except Exception as error:  # of one campaign, which must not stop the others
+                        log.exception("the leases of campaign %s could not end", owned.name)
+                        self._doubt(owned, error)
                     self._dirty.set()
