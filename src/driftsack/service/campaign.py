@@ -347,7 +347,8 @@ class Campaign:
         if type(event) in (journal.Told, journal.Cancelled):
             self.book.remember(event.key, Write(event.digest, number=event.number, told=True))
         else:
-            self.book.remember(event.key, Write(event.digest, msgspec.msgpack.encode(answer)))
+            frequent = isinstance(event, (journal.Extended, journal.Expired, journal.Observed))
+            self.book.remember(event.key, Write(event.digest, msgspec.msgpack.encode(answer)), frequent)
 
     def _opened(self, event: journal.Opened) -> ms.Done:
         refill = event.config.refill
