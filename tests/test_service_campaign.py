@@ -405,3 +405,21 @@ def test_what_rolls_over_stops_growing_where_a_ledger_ends() -> None:
     for event in events:
         again.apply(event)
     assert again.book == desk.campaign.book
+
+
+def test_a_decision_that_was_extended_twice_to_the_same_end_expires_once() -> None:
+    """As clients do in the seconds after a recovery, in which the clock of leases stands still."""
+    desk = Desk(small(late=60))
+    number, other = desk.ask().decision, desk.ask().decision
+    for lease in (60, 90, 90, 90):
+        desk.do(ms.Extend(lease), number)
+    desk.wait(90)
+    assert (desk.budget().spent, desk.budget().reserved) == ("0.2", "0")
+    book = desk.campaign.book
+    assert (book.expired, book.pending) == (2, 0)
+    expired = [event for event in desk.campaign.events if isinstance(event, journal.Expired)]
+    assert sorted(each for event in expired for each in event.numbers) == [number, other]
+    assert desk.tell(number, "0.02").late
+    desk.wait(60)
+    assert book.settled[other].kind == "dropped"
+    assert desk.budget().spent == "0.12"

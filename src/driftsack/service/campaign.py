@@ -232,6 +232,8 @@ class Campaign:
             dropped: list[int] = []
             while self._due and self._due[0][0] <= now.tick and len(expired) + len(dropped) < DROPPED_AT_ONCE:
                 end, number = heapq.heappop(self._due)
+                if self._due and self._due[0] == (end, number):  # extended to the same end again
+                    continue
                 record = book.open.get(number)
                 if record is not None and self._end(record) == end:
                     (expired if record.kind == "pending" else dropped).append(number)
