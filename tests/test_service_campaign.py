@@ -423,3 +423,17 @@ def test_a_decision_that_was_extended_twice_to_the_same_end_expires_once() -> No
     desk.wait(60)
     assert book.settled[other].kind == "dropped"
     assert desk.budget().spent == "0.12"
+
+
+@pytest.mark.parametrize("policy", ["UniformRandom", "Adaptive"])
+def test_a_snapshot_changes_no_bit_of_what_follows(policy: str) -> None:
+    """Also where the budget over cost_max is not the float nearest to the quotient: 0.7 / 0.1 is 6.999999999999999."""
+    desk = Desk(small(budget={"usd": "0.7"}, policy={"policy": policy}, period=86_400))
+    twin = read_snapshot(desk.campaign.config, write_snapshot(desk.campaign))
+    for second in range(30):
+        now = Now(START + 1000 * second, 1000 * second)
+        for each in (desk.campaign, twin):
+            asked = each.handle(ms.Ask(), now)
+            if not asked.skipped:
+                each.handle(ms.Tell(0.5, {"usd": "0.013"}), now, number=asked.decision)
+        assert twin.learner.state_hash() == desk.campaign.learner.state_hash()
