@@ -21,16 +21,25 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import ReentrantCallError
-from driftsack.game.desk import SETTLED, charge_decision, release_slot
 from driftsack.game.protocol import callable_kernel
 from driftsack.game.records import new_outcome
+from driftsack.game.steps import SETTLED, charge_decision, release_slot
 from driftsack.policies import learner as learner_module
 from driftsack.policies.engine import Engine
 
 PROBLEM = ds.Problem(horizon=10_000, arms=2, budget=[10_000.0], cost_max=1.0)
 COST = 0.25  # sums of it are exact
 NOP = dis.opmap["NOP"]
-FILES = ("learner.py", "engine.py", "requests.py", "desk.py", "state_growth.py")
+FILES = (
+    "learner.py",
+    "register.py",
+    "out_of_range.py",
+    "engine.py",
+    "requests.py",
+    "desk.py",
+    "steps.py",
+    "state_growth.py",
+)
 
 
 def started(horizon: int = PROBLEM.horizon) -> ds.Learner:

@@ -229,7 +229,7 @@ def exclusion_prices(rewards: Floats, costs: Floats) -> Floats:
 def plan_totals(rows: Rows, plan: Floats) -> tuple[float, Floats]:
     """The reward and the costs (d,) of a plan (K, m) over the horizon, normalised to [0, 1]."""
     weighted = plan * rows.rounds[:, None]
-    return float(np.vdot(rows.unit_rewards, weighted)), np.einsum("kji,ki->j", rows.unit_costs, weighted)
+    return float(np.einsum("ki,ki->", rows.unit_rewards, weighted)), np.einsum("kji,ki->j", rows.unit_costs, weighted)
 
 
 def dual_value(rows: Rows, prices: Floats) -> float:
@@ -237,4 +237,4 @@ def dual_value(rows: Rows, prices: Floats) -> float:
     values, usage = np.zeros(1), np.zeros((1, prices.size))
     rewards, costs = rows.unit_rewards, rows.unit_costs
     evaluate_responses(rewards, costs, rows.rounds, prices, np.zeros(rewards.shape[1]), values, usage)
-    return float(rows.problem.unit_budget @ prices + values[0])
+    return float((rows.problem.unit_budget * prices).sum() + values[0])

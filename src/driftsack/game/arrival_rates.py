@@ -76,10 +76,10 @@ def estimate_rates(counts: Floats, watched: Floats, guess: float) -> Floats:
     for _ in range(LEVEL_STEPS):
         weight = least + SPREAD * HOUR * level
         trust = weight / (weight + level * time)
-        level = (1.0 + trust @ seen) / (1.0 / guess + trust @ time)
+        level = (1.0 + (trust * seen).sum()) / (1.0 / guess + (trust * time).sum())
     weight = least + SPREAD * HOUR * level
     by_hour = level * (weight + seen) / (weight + level * time)
-    seen, expected = counts.sum(axis=1), watched @ by_hour
+    seen, expected = counts.sum(axis=1), (watched * by_hour).sum(axis=1)
     weight = prior_weight(seen, expected) + SPREAD * DAY * level
     return np.outer((weight + seen) / (weight + expected), by_hour)
 
@@ -98,7 +98,7 @@ def prior_weight(seen: Floats, expected: Floats) -> float:
     if total == 0.0 or whole == 0.0:
         return LEAST_WEIGHT
     scaled = expected * (total / whole)
-    square = float(scaled @ scaled)
+    square = float((scaled**2).sum())
     excess = float(((seen - scaled) ** 2).sum()) - total + square / total
     return min(max(square / max(excess, square / MOST_WEIGHT), LEAST_WEIGHT), MOST_WEIGHT)
 

@@ -139,6 +139,21 @@ class Arrivals:
         if self._recent >= self._enough:
             self._absorb(at)
 
+    def repeat(self, most: int) -> int:
+        """Count further arrivals at the time of the latest one, as long as they do not change the estimate.
+
+        Args:
+            most: The number of further arrivals.
+
+        Returns:
+            How many of them were counted.
+        """
+        if self._latest >= self._valid_until:
+            return 0
+        count = min(max(math.ceil(self._enough - self._recent) - 1, 0), most)
+        self._recent += count
+        return count
+
     def rounds_left(self, at: float) -> float:
         """Estimate the number of arrivals after ``at`` until the end of the period; nothing is changed.
 

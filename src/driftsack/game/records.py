@@ -133,6 +133,20 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
 
 
 @kernel
+def set_rate(terms: Terms, ledger: Ledger, t: int) -> None:
+    """Spread what is left of the budgets evenly over the rounds that are left before round ``t``.
+
+    Args:
+        terms: The terms; ``rate`` is written.
+        ledger: The ledger.
+        t: The round, from 0.
+    """
+    rounds = max(terms.end[0] - t, 1.0)
+    for j in range(terms.rate.size):
+        terms.rate[j] = max(ledger.budget[j] - ledger.spent[j], 0.0) / rounds
+
+
+@kernel
 def new_outcome(terms: Terms, t: int, arm: int, probability: float, reward: float, costs: Floats) -> Outcome:
     """The record of the outcome of round ``t``; of an earlier one, if its context is set again."""
     return Outcome(t, arm, probability, reward, costs, terms.context)

@@ -16,6 +16,8 @@ The lower bound is computed from the multipliers and the cuts by weak duality, s
 of the solver:
 
 .. math:: F(z) \ge \sum \lambda_{g,i} (v_{g,i} - s_{g,i}^\top z_i) + \min_{0 \le z \le u} (a + \sum \lambda s)^\top z .
+
+Products are sums of NumPy and not calls of BLAS, whose last bits depend on the processor.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ def minimise(
     while True:
         visits.append(point)
         oracle(point, values, slopes)
-        value = float(linear @ point + values.sum())
+        value = float((linear * point).sum() + values.sum())
         if value < upper:
             best, upper = point, value
         master.add(point, values, slopes, len(visits) - 1)
@@ -138,8 +140,8 @@ class _MasterProgram:
 
     def add(self, point: Floats, values: Floats, slopes: Floats, visit: int) -> None:
         """Add the cuts of a pass that the last solution violates."""
-        offsets = values - slopes @ point
-        cut_values = offsets + slopes @ self.point
+        offsets = values - (slopes * point).sum(axis=1)
+        cut_values = offsets + (slopes * self.point).sum(axis=1)
         size = point.size
         for g in np.flatnonzero(cut_values > self.thetas + VIOLATION_TOLERANCE):
             used = np.flatnonzero(slopes[g])
@@ -162,8 +164,9 @@ class _MasterProgram:
         if (totals <= 0).any():
             return self.point, 0.0  # the multipliers prove no bound in this pass
         self.shares = shares / totals[self.group]
-        gradient = self.linear + self.shares @ np.array(self.slopes)
-        return self.point, float(self.shares @ np.array(self.offsets) + np.minimum(gradient, 0.0) @ self.high)
+        gradient = self.linear + (self.shares[:, None] * np.array(self.slopes)).sum(axis=0)
+        bound = (self.shares * np.array(self.offsets)).sum() + (np.minimum(gradient, 0.0) * self.high).sum()
+        return self.point, float(bound)
 
     def weights(self) -> list[CutWeight]:
         """The cuts with a positive share in the last bound."""

@@ -61,8 +61,8 @@ class Bookmark:
             engine.rng.bit_generator.state = self._drawn
         engine.restore_terms()
         self._learner._altered = False
-        self._learner._begin_life()
-        self._learner._find_slots()
+        self._learner._register.begin_life()
+        self._learner._register.find_slots()
 
 
 def _parts(learner: Learner) -> tuple[object, ...]:

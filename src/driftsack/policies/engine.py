@@ -19,12 +19,12 @@ from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.checks import LARGEST_OUTCOME, frozen
 from driftsack.core.errors import InfeasibleError, OutOfRangeError, SettingError, TooLargeError
 from driftsack.core.problem import FIRST_GUESS, Problem
-from driftsack.game import desk as decisions
+from driftsack.game import steps
 from driftsack.game.amounts import MOST_UNITS, in_units_of_problem, whole_units
 from driftsack.game.desk import FREE, new_desk, with_capacity
 from driftsack.game.ledger import Ledger, amounts_of, exponents_of, open_ledger, set_spending
 from driftsack.game.protocol import STUCK, find_kernel
-from driftsack.game.records import new_terms
+from driftsack.game.records import new_terms, set_rate
 from driftsack.game.state_growth import grow
 from driftsack.game.state_tree import solve_stuck
 from driftsack.numerics.pinned import pin
@@ -57,7 +57,7 @@ class Engine:
     def __init__(
         self, policy: Policy, problem: Problem, safe: bool, rng: Generator, cost_unit: Floats | None = None
     ) -> None:
-        self.policy, self.safe, self.rng = policy, safe, rng
+        self.policy, self.problem, self.safe, self.rng = policy, problem, safe, rng
         inner = inner_problem(problem, cost_unit)
         self.state = policy.new_state(inner)
         for name in ("choose", "learn"):
@@ -67,19 +67,19 @@ class Engine:
         self.desk = new_desk(inner, inner.arms, ceiling_of(policy))
         self.offered: Bools = np.arange(inner.arms) < problem.arms
         self.worst: Ints = np.full_like(self.terms.worst, -1)
-        self._set_worst(problem, range(problem.arms))
+        self._set_worst(range(problem.arms))
         self.past: dict[int, Season] = {}
         self.fallbacks = 0
-        self.check_fallback(problem, problem.horizon, self.ledger.granted)
+        self.check_fallback(problem.horizon, self.ledger.granted)
         self.restore_terms()
         self.pin()
 
     def pin(self) -> None:
         """Pin the kernels to the arrays; after any of them was replaced."""
         fixed = (self.state, self.ledger, self.terms, self.desk)
-        self._begin, self._settle = pin(decisions.begin, *fixed, self.rng), pin(decisions.settle, *fixed)
+        self._begin, self._settle = pin(steps.begin, *fixed, self.rng), pin(steps.settle, *fixed)
         for season in self.past.values():
-            season.settle = pin(decisions.settle, self.state, season.ledger, self.terms, self.desk)
+            season.settle = pin(steps.settle, self.state, season.ledger, self.terms, self.desk)
 
     def restore_terms(self) -> None:
         """Offer every arm that is not retired, at the most that it may cost."""
@@ -111,14 +111,14 @@ class Engine:
         self.desk = with_capacity(self.desk, capacity, self.desk.mix.size)
         self.pin()
 
-    def begin(self, at: float) -> int:
-        """Begin a round; see :func:`driftsack.game.desk.begin`."""
+    def begin(self, at: float, rounds: float) -> int:
+        """Begin a round; see :func:`driftsack.game.steps.begin`."""
         if self.desk.awaited.left[0] == 0:
             self.make_room()
-        arm: int = self._begin(self.safe, at)
+        arm: int = self._begin(self.safe, at, rounds)
         if arm == STUCK:
             self._solve()
-            arm = self._begin(self.safe, at)
+            arm = self._begin(self.safe, at, rounds)
         return arm
 
     def _solve(self) -> None:
@@ -127,18 +127,17 @@ class Engine:
         number = int(self.desk.begun[0]) + 1
         warnings.warn(f"the step LP of round {number} was solved by HiGHS.", RuntimeWarning, stacklevel=4)
 
-    def begin_many(self, batch: decisions.Batch, at: float) -> int:
-        """Begin rounds until a batch is full or one returns a code; return the number of rounds that have begun."""
-        self.make_room(batch.arms.size)
-        fixed, filled = (self.state, self.ledger, self.terms, self.desk, self.rng, batch), 0
+    def begin_many(self, batch: steps.Batch, first: int, stop: int, at: float, rounds: float) -> int:
+        """Begin the rounds of a part of a batch; return how far it is filled, see :mod:`driftsack.game.steps`."""
+        fixed, filled = (self.state, self.ledger, self.terms, self.desk, self.rng, batch), first
         while True:
-            filled = int(decisions.begin_many(*fixed, filled, self.safe, at))
-            if filled == batch.arms.size or batch.arms[filled] != STUCK:
+            filled = int(steps.begin_many(*fixed, filled, stop, self.safe, at, rounds))
+            if filled == stop or batch.arms[filled] != STUCK:
                 return filled
             self._solve()
 
     def settle(self, slot: int, reward: float, told: bool) -> int:
-        """Settle a decision whose costs are in ``desk.given``; see :func:`driftsack.game.desk.settle`."""
+        """Settle a decision whose costs are in ``desk.given``; see :func:`driftsack.game.steps.settle`."""
         if not self.past or self.desk.awaited.season[slot] == self.desk.season[0]:
             status: int = self._settle(slot, reward, told)
             return status
@@ -165,7 +164,7 @@ class Engine:
         season = self.past[number]
         before = season.ledger.reserved + season.ledger.charged
         status: int = season.settle(slot, reward, told)
-        if status <= decisions.OVERRAN:
+        if status <= steps.OVERRAN:
             unused = np.clip(before - season.ledger.reserved - season.ledger.charged, 0, reserved)
             moved = np.minimum(share_of(unused, season.rollover), MOST_UNITS - self.ledger.granted)
             season.ledger.granted[:] -= moved
@@ -183,18 +182,14 @@ class Engine:
         """Charge what was reserved for a decision."""
         number = int(self.desk.awaited.season[slot])
         ledger = self.ledger if number == self.desk.season[0] else self.past[number].ledger
-        decisions.forfeit(ledger, self.desk, slot)
+        steps.forfeit(ledger, self.desk, slot)
 
     def drop(self, slot: int) -> None:
         """Forget a decision that was forfeited."""
-        decisions.release_slot(self.desk.awaited, slot)
+        steps.release_slot(self.desk.awaited, slot)
         self._drop_past()
 
     # Budgets and the horizon
-
-    def left(self) -> Floats:
-        """(d,) what is left of each budget, in units of ``cost_max``; reservations are not subtracted."""
-        return self.ledger.budget - self.ledger.spent
 
     def units(self, amounts: Floats) -> Ints:
         """(d,) amounts in grid units, rounded down as budgets are."""
@@ -243,11 +238,11 @@ class Engine:
 
     def set_rate(self) -> None:
         """Spread what is left evenly over the rounds that are left."""
-        rounds = max(self.terms.end[0] - self.desk.clock[0], 1.0)
-        self.terms.rate[:] = np.maximum(self.left(), 0.0) / rounds
+        set_rate(self.terms, self.ledger, int(self.desk.clock[0]))
 
-    def check_fallback(self, problem: Problem, rounds: int, units: Ints) -> None:
+    def check_fallback(self, rounds: int, units: Ints) -> None:
         """Raise if amounts, in grid units, cannot pay for the fallback arm in so many rounds."""
+        problem = self.problem
         if problem.fallback is None or not self.safe:
             return
         if not problem.bounded:
@@ -279,11 +274,13 @@ class Engine:
         arm = problem.arms - 1
         if problem.arms > self.offered.size:
             self._grow(problem)
-        self._set_worst(problem, [arm])
+        self.problem = problem
+        self._set_worst([arm])
         self.offer(arm, offered=True)
 
-    def _set_worst(self, problem: Problem, arms: Iterable[int]) -> None:
+    def _set_worst(self, arms: Iterable[int]) -> None:
         """Set the most that arms may cost; what is reserved for them stays unknown if the problem has no maxima."""
+        problem = self.problem
         for arm in arms:
             most = problem.cost_max_by_arm[:, arm]
             self.terms.cost_most[:, arm] = most / self.desk.cost_unit
@@ -324,7 +321,7 @@ class Engine:
 
     def teach(self, arms: Ints, probabilities: Floats, rewards: Floats, costs: Floats, contexts: Floats) -> None:
         """Let the policy learn outcomes of the past, oldest first."""
-        teach = pin(decisions.teach_round, self.state, self.ledger, self.terms, self.desk, self.rng)
+        teach = pin(steps.teach_round, self.state, self.ledger, self.terms, self.desk, self.rng)
         for arm, probability, reward, row, context in zip(
             arms.tolist(), probabilities.tolist(), rewards.tolist(), costs, contexts, strict=True
         ):

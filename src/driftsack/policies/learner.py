@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import os
 import secrets
-import warnings
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +21,10 @@ from driftsack.core.checks import flag, share, whole
 from driftsack.core.decision import SKIP, Decision, Decisions, read_only
 from driftsack.core.encoder import Context
 from driftsack.core.errors import (
-    AlreadyToldError,
     BudgetExhaustedError,
     FileFormatError,
     HorizonReachedError,
-    OutcomeError,
     OutOfRangeError,
-    OverrunWarning,
     ReentrantCallError,
     SettingError,
     UnknownDecisionError,
@@ -38,38 +34,21 @@ from driftsack.core.locks import HeldFile, has_taken, hold, thread_lock
 from driftsack.core.names import Amounts, ArmAmounts
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
-from driftsack.game import desk as steps
-from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD
+from driftsack.game import steps
+from driftsack.game.desk import CANCELLED, FORFEITED, PENDING, TOLD
 from driftsack.game.ledger import amounts_of, is_broken
 from driftsack.game.units import checked_outcome
-from driftsack.policies import learner_file, requests
+from driftsack.policies import learner_file, out_of_range, requests
 from driftsack.policies.engine import Engine
+from driftsack.policies.out_of_range import Overruns, RangeWarnings, largest_learnt, overruns_of
 from driftsack.policies.policy import Policy
+from driftsack.policies.register import Register
 from driftsack.policies.requests import Clock, PastOutcomes
 
-NEGLIGIBLE: Final = 1e-9  # relative: an overrun by less is counted but not warned about
 MOST_FORFEITED: Final = 10_000  # decisions that may still be told after they were forfeited
 PLAIN: Final = {float, int}
-COST, REWARD, CLIPPED_COST = "cost", "reward", "clipped cost"  # what a learner warns of once
+UNTIMED: Final = (math.nan, math.nan)  # a request without a time, for which as many rounds are expected as before
 Costs = npt.ArrayLike | Mapping[str, float]
-
-
-class Overruns(NamedTuple):
-    """What went beyond the maxima of the problem.
-
-    Attributes:
-        decisions: The number of decisions that cost more than was reserved for them.
-        excess: (d,) by how much they cost more, in total, in the problem's units.
-        rewards: The number of rewards below 0 or above ``reward_max``. They are clipped when they are learnt, those
-            above ``reward_max`` only by policies that need outcomes in [0, 1].
-        costs: The number of outcomes, told or taught, with a cost above ``cost_max`` that was clipped when it was
-            learnt, because the policy needs costs in [0, 1]. Such a policy treats an omitted ``cost_max`` as 1.
-    """
-
-    decisions: int
-    excess: Floats
-    rewards: int
-    costs: int
 
 
 class Learner:
@@ -83,7 +62,6 @@ class Learner:
 
     Attributes:
         policy: The policy that was started.
-        problem: The problem that it was started on, with the arms that were added since.
         safe: Whether an arm may be chosen only if every budget covers the most that it may cost, and what is reserved
             for all pending decisions. If no cost exceeds what was reserved for it, no budget is ever overspent.
 
@@ -116,45 +94,25 @@ class Learner:
             seed: Seed of the learner's own randomness.
             safe: See the class.
         """
-        self.policy = policy
-        self.problem = problem
-        self.safe = flag(safe, "safe")
-        self._engine = Engine(policy, problem, self.safe, generator(seed))
-        self._clock = Clock(problem)
-        self._lineage = secrets.token_hex(8)
-        self._prepare()
+        engine = Engine(policy, problem, flag(safe, "safe"), generator(seed))
+        self._prepare(engine, Clock(problem), lineage=secrets.token_hex(8))
 
-    def _prepare(self) -> None:
-        """Set what a learner does not share with its copies."""
+    def _prepare(self, engine: Engine, clock: Clock, lineage: str) -> None:
+        """Set all that a learner consists of, and what it does not share with its copies."""
+        self.policy, self.safe = engine.policy, engine.safe
+        self._engine, self._clock = engine, clock
         self._lock = thread_lock()  # kernels release the GIL, and two threads must not use one state at once
         self._busy = False  # whether the thread that has the lock is changing the learner
         self._file: HeldFile | None = None  # the lock of the file that the learner was loaded from or first saved to
-        self._warned: set[str] = set()  # what was warned about
-        self._features = self.problem.features
         self._altered = False  # whether the terms are those of a single request
         self._kept: bytes | None = None  # the learner as it was before a change of several steps
-        desk = self._engine.desk
-        self._price_unit: Floats = desk.scale[0] / desk.cost_unit  # what a normalised price of 1 is
-        self._issued: dict[int, Decision] = {}  # pending decisions of this epoch, by round
-        self._begin_life()
-        self._find_slots()
+        self._warnings = RangeWarnings()
+        self._register = Register(engine, lineage)
 
-    def _begin_life(self) -> None:
-        """Give the decisions that are made from now on another source."""
-        self._process = os.getpid()
-        epoch = secrets.randbelow(steps.MOST_EPOCHS)
-        self._engine.desk.epoch[0] = epoch
-        self._source = self._source_of(epoch)
-
-    def _source_of(self, epoch: int) -> str:
-        return f"{self._lineage}-{epoch:08x}"
-
-    def _find_slots(self) -> None:
-        """Derive from the desk where each decision is kept; also after a call that was interrupted."""
-        awaited = self._engine.desk.awaited
-        used = np.flatnonzero(awaited.status != FREE)
-        self._slots = dict(zip(awaited.number[used].tolist(), used.tolist(), strict=True))
-        self._issued = {number: own for number, own in self._issued.items() if number in self._slots}
+    @property
+    def problem(self) -> Problem:
+        """The problem that the policy was started on, with the arms that were added since."""
+        return self._engine.problem
 
     @property
     def round(self) -> int:
@@ -186,44 +144,18 @@ class Learner:
     def pending(self) -> tuple[Decision, ...]:
         """The decisions whose outcome has not arrived, oldest first; a loaded learner has them too."""
         with self._lock:
-            return self._awaited(PENDING)
+            return self._register.waiting(PENDING)
 
     @property
     def forfeited(self) -> tuple[Decision, ...]:
         """The decisions that were forfeited and may still be told, oldest first."""
         with self._lock:
-            return self._awaited(FORFEITED)
-
-    def _awaited(self, status: int) -> tuple[Decision, ...]:
-        awaited = self._engine.desk.awaited
-        slots = np.flatnonzero(awaited.status == status)
-        return tuple(self._decision(slot) for slot in slots[np.argsort(awaited.number[slots])].tolist())
-
-    def _reserved(self, slot: int) -> Floats:
-        """(d,) what is reserved for the decision in a slot; NaN where that is not known."""
-        units = self._engine.desk.awaited.reserved[slot]
-        amounts = amounts_of(self._engine.ledger, np.maximum(units, 0))
-        return read_only(np.where(units < 0, np.nan, amounts))  # type: ignore[no-any-return]
-
-    def _decision(self, slot: int) -> Decision:
-        """The decision in a slot."""
-        awaited = self._engine.desk.awaited
-        number, arm = int(awaited.number[slot]), int(awaited.arm[slot])
-        if number in self._issued:
-            return self._issued[number]
-        prices = read_only(awaited.prices[slot] * self._price_unit)
-        mix = read_only(awaited.mixes[slot, : self.problem.arms].copy())
-        source = self._source_of(int(awaited.epoch[slot]))
-        context = read_only(awaited.contexts[slot].copy()) if self._features else None
-        return Decision(number, arm, mix, prices, self.problem.arm_names[arm], source, self._reserved(slot), context)
+            return self._register.waiting(FORFEITED)
 
     @property
     def overruns(self) -> Overruns:
         """Costs above what was reserved, rewards out of range, and costs above what the policy can learn."""
-        found = self._engine.desk.overruns
-        excess = amounts_of(self._engine.ledger, found.excess)
-        costs = 0 if self._learns_nothing else int(found.costs[0])
-        return Overruns(int(found.decisions[0]), excess, int(found.clipped[0]), costs)
+        return overruns_of(self._engine)
 
     @property
     def open_arms(self) -> tuple[str, ...]:
@@ -268,7 +200,7 @@ class Learner:
                 self._busy = True
                 yield self._engine
             except BaseException:
-                self._find_slots()
+                self._register.find_slots()
                 raise
             finally:
                 self._busy = False
@@ -296,8 +228,9 @@ class Learner:
         """Become the learner that was saved, and keep the epoch, since its decisions stay valid."""
         epoch = int(self._engine.desk.epoch[0])
         snapshot = learner_file.decode(data, "the learner before the change")
-        self.problem, self._engine, self._clock = snapshot.problem, snapshot.engine, snapshot.clock
+        self._engine, self._clock = snapshot.engine, snapshot.clock
         self._engine.desk.epoch[0] = epoch
+        self._register.engine = self._engine
         self._altered = False
 
     def _refuse(self, nested: bool, method: str) -> None:
@@ -341,10 +274,10 @@ class Learner:
             self._refuse(nested, "ask")
             try:
                 self._busy = True
-                seconds = self._open_request(open, caps, at, context)
-                return self._made(self._engine.begin(seconds))
+                seconds, rounds = self._open_request(open, caps, at, context)
+                return self._made(self._engine.begin(seconds, rounds))
             except BaseException:
-                self._find_slots()
+                self._register.find_slots()
                 raise
             finally:
                 self._busy = False
@@ -365,51 +298,36 @@ class Learner:
         """
         with self._changing("admissible") as engine:
             self._altered = False
-            return requests.admissible(engine, self.problem, open, caps)
+            return requests.admissible(engine, open, caps)
 
-    def _open_request(self, open: Any, caps: Any, at: Any, context: Any) -> float:  # noqa: A002
-        """Set the terms of a request and return its time."""
-        if self._process != os.getpid():
-            self._begin_life()
-        engine = self._engine
+    def _open_request(self, open: Any, caps: Any, at: Any, context: Any) -> tuple[float, float]:  # noqa: A002
+        """Set the terms of a request; return its time and the rounds that are expected from it on, NaN if as before."""
+        if self._register.process != os.getpid():
+            self._register.begin_life()
+        engine, problem = self._engine, self._engine.problem
         if self._altered:
             engine.restore_terms()
             self._altered = False
         if open is not None or caps is not None:
             self._altered = True
-            requests.set_request(engine, self.problem, open, caps)
-        if self.safe and not (self.problem.bounded or caps is not None):
-            requests.refuse_unbounded(self.problem)
-        if context is not None or self._features:
-            requests.set_features(engine, self.problem, context)
-        if at is None and self.problem.period is None:
-            return math.nan
+            requests.set_request(engine, open, caps)
+        if self.safe and not (problem.bounded or caps is not None):
+            requests.refuse_unbounded(problem)
+        if context is not None or problem.features:
+            requests.set_features(engine, context)
+        if at is None and problem.period is None:
+            return UNTIMED
         if at is not None and self.done:  # the round cannot begin, so it is not an arrival
-            return math.nan
-        return self._clock.advance(at, engine)
+            return UNTIMED
+        return self._clock.advance(at)
 
     def _made(self, arm: int) -> Decision:
         """The decision that the engine just made; raises if it made none."""
-        desk = self._engine.desk
         if arm < SKIP:
             self._raise_refusal(arm)
-        number = desk.begun.item(0)
-        mix, prices = desk.mix[: self.problem.arms].copy(), desk.prices * self._price_unit
-        mix.setflags(write=False)
-        prices.setflags(write=False)
-        if arm == SKIP:
-            return Decision(number, arm, mix, prices, None, self._source, self._engine.most[SKIP], self._context())
-        slot = desk.slot.item(0)
-        reserved = self._reserved(slot) if self._altered else self._engine.most[arm]
-        name = self.problem.arm_names[arm]
-        decision = Decision(number, arm, mix, prices, name, self._source, reserved, self._context())
-        self._slots[number] = slot
-        self._issued[number] = decision
-        return decision
-
-    def _context(self) -> Floats | None:
-        """(n,) the features of the latest request; None if the problem has none."""
-        return read_only(self._engine.terms.context.copy()) if self._features else None
+        engine = self._engine
+        context = read_only(engine.terms.context.copy()) if engine.problem.features else None
+        return self._register.made(arm, None if self._altered else engine.most[arm], context)
 
     def _raise_refusal(self, code: int) -> None:
         """Raise the error of a round that could not begin."""
@@ -438,7 +356,7 @@ class Learner:
     ) -> Decisions:
         """Begin several rounds at once; the decisions are those of as many calls of :meth:`ask`.
 
-        If the problem has a ``period``, each round is an arrival of its own, and a batch takes as long as single calls.
+        If the problem has a ``period``, each round is an arrival of its own.
 
         Args:
             count: The number of rounds.
@@ -456,39 +374,35 @@ class Learner:
         """
         number = whole(count, "count", at_least=1)
         features = requests.contexts_of(self.policy, self.problem, number, contexts)
+        register, problem = self._register, self.problem
         with self._changing("ask_many") as engine:
-            seconds = self._open_request(open, caps, at, features[0] if self._features else None)
-            batch = steps.new_batch(features, engine.desk.mix.size, self.problem.resources)
+            seconds, rounds_left = self._open_request(open, caps, at, features[0] if problem.features else None)
+            batch = steps.new_batch(features, engine.desk.mix.size, problem.resources)
             before = int(engine.desk.begun[0])
-            timed = self.problem.period is not None
-            filled = self._begin_each(batch, at, seconds) if timed else engine.begin_many(batch, seconds)
+            filled = self._begin_batch(batch, at, seconds, rounds_left)
             if filled == 0:
                 self._raise_refusal(int(batch.arms[0]))
             rounds = np.arange(before + 1, before + 1 + filled)
             kept = batch.slots[:filled] >= 0
-            self._slots.update(zip(rounds[kept].tolist(), batch.slots[:filled][kept].tolist(), strict=True))
-            mixes, prices = batch.mixes[:filled, : self.problem.arms], batch.prices[:filled] * self._price_unit
+            register.slots.update(zip(rounds[kept].tolist(), batch.slots[:filled][kept].tolist(), strict=True))
+            mixes, prices = batch.mixes[:filled, : problem.arms], batch.prices[:filled] * register.price_unit
             arms = batch.arms[:filled]
             reserved = (engine.most_amounts(engine.terms.worst) if self._altered else engine.most)[arms]
             for part in (rounds, arms, mixes, prices, reserved, features):
                 read_only(part)
-            given = features[:filled] if self._features else None
-            return Decisions(rounds, arms, mixes, prices, reserved, self.problem.arm_names, self._source, given)
+            given = features[:filled] if problem.features else None
+            return Decisions(rounds, arms, mixes, prices, reserved, problem.arm_names, register.source, given)
 
-    def _begin_each(self, batch: steps.Batch, at: Any, seconds: float) -> int:
-        """Begin rounds one by one, since each is an arrival that changes the number of rounds left."""
-        engine = self._engine
-        engine.make_room(batch.arms.size)
-        for k in range(batch.arms.size):
-            if k > 0 and not self.done:
-                self._clock.advance(at, engine)
-            engine.terms.context[:] = batch.contexts[k]
-            batch.arms[k] = arm = engine.begin(seconds)
-            if arm < SKIP:
-                return k
-            batch.slots[k] = engine.desk.slot[0] if arm != SKIP else -1
-            batch.mixes[k], batch.prices[k] = engine.desk.mix, engine.desk.prices
-        return int(batch.arms.size)
+    def _begin_batch(self, batch: steps.Batch, at: Any, seconds: float, rounds_left: float) -> int:
+        """Begin the rounds of a batch, together as long as the same number of rounds is expected from each on."""
+        size, filled = batch.arms.size, 0
+        self._engine.make_room(size)
+        while True:
+            stop = filled + 1 + self._clock.repeat(seconds, size - filled - 1)
+            filled = self._engine.begin_many(batch, filled, stop, seconds, rounds_left)
+            if filled < stop or filled == size:
+                return filled
+            seconds, rounds_left = self._clock.advance(at)
 
     def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
         """Report the outcome of a decision, in any order. The same call again changes nothing.
@@ -533,10 +447,10 @@ class Learner:
 
     def _settle(self, decision: Decision, reward: float, costs: Any, told: bool) -> None:
         """Settle a decision once."""
-        number = getattr(decision, "round", -1)
-        slot = self._slots.get(number)
-        if slot is None or self._issued.get(number) is not decision:
-            slot = self._found(decision, slot, reward, costs, TOLD if told else CANCELLED)
+        register, number = self._register, getattr(decision, "round", -1)
+        slot = register.slots.get(number)
+        if slot is None or register.issued.get(number) is not decision:
+            slot = register.slot_of(decision, reward, costs, TOLD if told else CANCELLED)
             if slot is None:
                 return
         try:
@@ -551,15 +465,16 @@ class Learner:
                 status = self._engine.settle(slot, float(reward), told)
             if status > steps.OVERRAN:
                 self._raise_invalid(reward, costs)
-            self._slots.pop(number, None)
-            self._issued.pop(number, None)
+            register.slots.pop(number, None)
+            register.issued.pop(number, None)
         except BaseException:
-            self._find_slots()
+            self._register.find_slots()
             raise
         finally:
             self._busy = False
         if status != steps.SETTLED:
-            self._warn(f"round {decision.round}", reward if told else 0.0, costs, stacklevel=4)
+            which = f"round {decision.round}"
+            self._warnings.outcome(self._engine, which, reward if told else 0.0, costs, stacklevel=3)
 
     def _raise_invalid(self, reward: Any, costs: Any) -> None:
         """Raise the error of an outcome that could not be settled."""
@@ -567,116 +482,6 @@ class Learner:
         raise OutOfRangeError(
             f"costs must be amounts that the ledger can hold, got {costs}; are they in other units than the budget?"
         )
-
-    def _warn(self, which: str, reward: float, costs: Any, stacklevel: int) -> None:
-        """Warn once of each kind of outcome that is out of range by more than a rounding error."""
-        desk, given = self._engine.desk, self._warned
-        if COST not in given and desk.overruns.decisions[0] and self._exceeds(self.overruns.excess, 0.0):
-            message = (
-                f"{which} cost more than was reserved for it ({self._named(costs)}). It is charged in full; see "
-                "learner.overruns. Budgets hold only if no cost exceeds cost_max or the caps of its request."
-            )
-            self._warn_once(COST, message, stacklevel)
-        scale, ceiling = desk.scale.tolist()
-        if REWARD not in given and not -NEGLIGIBLE * scale <= reward <= (1.0 + NEGLIGIBLE) * scale:
-            message = (
-                f"{which} had a reward of {reward:g}, which is not between 0 and reward_max = {scale:g}. It is learnt "
-                f"as {min(max(reward, 0.0), scale * ceiling):g}; see learner.overruns. Set reward_max to the most that "
-                "a round can earn."
-            )
-            self._warn_once(REWARD, message, stacklevel)
-        if CLIPPED_COST not in given and not self.problem.bounded and self._exceeds(costs, self._largest_learnt()):
-            self._warn_once(CLIPPED_COST, f"{which} cost {self._named(costs)}, {self._clipping()}", stacklevel)
-
-    def _exceeds(self, costs: Any, limits: Floats | float) -> bool:
-        """Whether a cost exceeds its limit by more than a rounding error."""
-        return bool((np.asarray(costs) > limits + NEGLIGIBLE * np.asarray(self.problem.cost_max)).any())
-
-    def _warn_once(self, kind: str, message: str, stacklevel: int) -> None:
-        """Give a warning unless one of its kind was given."""
-        if kind not in self._warned:
-            self._warned.add(kind)
-            warnings.warn(message, OverrunWarning, stacklevel=stacklevel + 1)
-
-    def _named(self, costs: Any) -> str:
-        """Costs with the names of their resources."""
-        names = zip(self.problem.resource_names, np.asarray(costs, dtype=np.float64).tolist(), strict=True)
-        return ", ".join(f"{name} {cost:g}" for name, cost in names)
-
-    def _largest_learnt(self) -> Floats:
-        """(d,) the largest costs that the policy learns as they are, in the problem's units."""
-        desk = self._engine.desk
-        largest: Floats = desk.cost_unit * (np.inf if self._learns_nothing else desk.scale[1])
-        return largest
-
-    @property
-    def _learns_nothing(self) -> bool:
-        return self.policy.forgets is None
-
-    def _clipping(self) -> str:
-        """What becomes of costs that are too large for the policy."""
-        return (
-            f"but {type(self.policy).__name__} learns costs of up to {self._named(self._largest_learnt())} and learns "
-            "larger ones as if they were that large; see learner.overruns. Set cost_max to the most that a round can "
-            "use, or use Adaptive, which needs none."
-        )
-
-    def _found(self, decision: Any, slot: int | None, reward: Any, costs: Any, kind: int) -> int | None:
-        """The slot of a decision that another object stands for; None if there is nothing to do; raise otherwise."""
-        if not isinstance(decision, Decision):
-            raise UnknownDecisionError(f"tell needs the Decision that ask returned, got {decision!r:.80}.")
-        number = decision.round
-        if not 1 <= number <= self.round:
-            raise UnknownDecisionError(
-                f"this learner has begun rounds 1 to {self.round}, got a decision of round {number}; "
-                "tell the learner that was asked."
-            )
-        if slot is not None:
-            own = self._decision(slot)
-            earlier = own.mix[: decision.mix.size]  # arms may have been added since
-            same = own.source == decision.source and np.array_equal(earlier, decision.mix)
-            if own.arm != decision.arm or not same:
-                raise UnknownDecisionError(
-                    f"round {number} was a decision for arm {own.arm} with id {own.id}, got one for arm {decision.arm} "
-                    f"with id {decision.id}, or with another mix; tell the learner that was asked."
-                )
-            return slot
-        self._check_settled(decision, float(reward), np.asarray(costs, dtype=np.float64), kind)
-        return None
-
-    def _check_settled(self, decision: Decision, reward: float, costs: Floats, kind: int) -> None:
-        """Raise unless a decision without a slot was settled with this content, or skipped and costs nothing."""
-        settled = self._engine.desk.settled
-        rows = np.flatnonzero(settled.number == decision.round)
-        self._check_source(decision, int(settled.epoch[rows[0]]) if rows.size else None)
-        if decision.arm == SKIP:
-            if reward != 0.0 or costs.any():
-                raise OutcomeError(
-                    f"round {decision.round} was skipped: its reward and costs must be 0, got reward {reward} and "
-                    f"costs {costs}; a SKIP needs no tell."
-                )
-            return
-        same = rows.size and settled.kind[rows[0]] == kind
-        if not (same and np.array_equal(settled.outcome[rows[0]], [reward, *costs])):
-            raise AlreadyToldError(
-                f"round {decision.round} has no pending outcome: it was reported with other content, cancelled, or is "
-                f"not among the latest {steps.REMEMBERED} that were settled, which are compared; tell each decision "
-                "once."
-            )
-
-    def _check_source(self, decision: Decision, epoch: int | None) -> None:
-        """Raise unless this learner made a decision, as far as is known; ``epoch`` is that of its round, if it is."""
-        if decision.arm == SKIP and not decision.source:
-            return  # a SKIP that was made by hand changes nothing
-        if epoch is not None:
-            own = decision.source == self._source_of(epoch) and decision.arm != SKIP
-        else:
-            own = decision.source.partition("-")[0] == self._lineage
-        if not own:
-            raise UnknownDecisionError(
-                f"round {decision.round} was decided by another learner, or by another incarnation of this one, got a "
-                f"decision with id {decision.id}; tell the learner that was asked."
-            )
 
     def tell_many(
         self,
@@ -710,37 +515,19 @@ class Learner:
         if not made.all():
             decisions, gains, uses = decisions[made], gains[made], uses[made]
         with self._changing("tell_many") as engine:
-            rounds = decisions.rounds.tolist()
-            slots = np.fromiter(map(self._slots.get, rounds, repeat(-1)), dtype=np.int64, count=len(rounds))
-            self._check_batch(decisions, gains, uses, slots)
-            new, before = slots >= 0, self._beyond()
+            register, rounds = self._register, decisions.rounds.tolist()
+            slots = np.fromiter(map(register.slots.get, rounds, repeat(-1)), dtype=np.int64, count=len(rounds))
+            register.check_batch(decisions, gains, uses, slots)
+            new, before = slots >= 0, out_of_range.total(engine)
             with self._all_or_nothing() if engine.any_in_past(slots[new]) else nullcontext():
                 requests.settle_batch(engine, slots[new], gains[new], uses[new])
-            for by_round in (self._slots, self._issued):
+            for by_round in (register.slots, register.issued):
                 if by_round:
                     deque(map(by_round.pop, rounds, repeat(None)), maxlen=0)
-        if self._beyond() > before:
+        if out_of_range.total(engine) > before:
             reward = float(gains.min() if gains.min() < 0.0 else gains.max())
-            self._warn(f"one of the rounds {rounds[0]} to {rounds[-1]}", reward, uses.max(axis=0), stacklevel=3)
-
-    def _beyond(self) -> int:
-        """The number of times that something was out of range."""
-        found = self._engine.desk.overruns
-        return int(found.decisions[0] + found.clipped[0] + found.costs[0])
-
-    def _check_batch(self, decisions: Decisions, rewards: Floats, costs: Floats, slots: Ints) -> None:
-        """Raise unless every decision of a batch is pending, or was told with the same content."""
-        awaited, known = self._engine.desk.awaited, slots >= 0
-        for k in np.flatnonzero(~known).tolist():
-            self._found(decisions[k], None, rewards[k], costs[k], TOLD)
-        pending = slots[known]
-        epochs = awaited.epoch[pending]
-        same = (awaited.arm[pending] == decisions.arms[known]).all() and (epochs == epochs[:1]).all()
-        own = not pending.size or decisions.source == self._source_of(int(epochs[0]))
-        if not (same and own and len(set(pending.tolist())) == pending.size):
-            raise UnknownDecisionError(
-                "each decision must have been made by this learner and occur only once, got others; nothing was told."
-            )
+            which = f"one of the rounds {rounds[0]} to {rounds[-1]}"
+            self._warnings.outcome(engine, which, reward, uses.max(axis=0), stacklevel=2)
 
     def cancel(self, decision: Decision, costs: Costs | None = None) -> None:
         """Cancel a decision whose outcome will never arrive; the policy does not learn from it.
@@ -781,9 +568,9 @@ class Learner:
             SettingError: Nothing was reserved, because the most that the arm may cost is not known.
         """
         with self._changing("forfeit"):
-            slot = self._slots.get(getattr(decision, "round", -1))
-            if getattr(decision, "arm", None) != SKIP or slot is not None:
-                slot = self._found(decision, slot, math.nan, [], FORFEITED)
+            if getattr(decision, "arm", None) == SKIP and decision.round not in self._register.slots:
+                return
+            slot = self._register.slot_of(decision, math.nan, [], FORFEITED)
             if slot is not None:
                 self._forfeit(slot)
 
@@ -797,7 +584,7 @@ class Learner:
         lost = np.flatnonzero(awaited.status == FORFEITED)
         if lost.size > MOST_FORFEITED:
             self._engine.drop(int(lost[np.argmin(awaited.number[lost])]))
-            self._find_slots()
+            self._register.find_slots()
 
     def _check_forfeit(self, slots: Ints) -> None:
         """Raise unless something is reserved for all of these decisions."""
@@ -829,7 +616,7 @@ class Learner:
             slots = np.flatnonzero(late & (awaited.status == PENDING))
             slots = slots[np.argsort(awaited.number[slots])]
             self._check_forfeit(slots)
-            found = tuple(self._decision(slot) for slot in slots.tolist())
+            found = tuple(self._register.decision(slot) for slot in slots.tolist())
             for slot in slots.tolist():
                 self._forfeit(slot)
             return found
@@ -881,7 +668,7 @@ class Learner:
         if period is not None and (self.problem.period is None or at is None):
             raise SettingError("a season has a period of its own if the problem has one; pass its beginning as at=....")
         with self._changing_wholly("renew") as engine:
-            engine.check_fallback(self.problem, count, engine.units(amounts))
+            engine.check_fallback(count, engine.units(amounts))
             start = self._clock.next_start(at)
             engine.renew(amounts, kept)
             if self.problem.period is not None:
@@ -907,7 +694,7 @@ class Learner:
         count = whole(rounds_left, "rounds_left", at_least=0)
         with self._changing_wholly("revise") as engine:
             ledger = engine.ledger
-            engine.check_fallback(self.problem, count, ledger.granted - ledger.charged - ledger.reserved)
+            engine.check_fallback(count, ledger.granted - ledger.charged - ledger.reserved)
             self._expect(count)
             engine.set_rate()
 
@@ -941,7 +728,6 @@ class Learner:
             problem = requests.with_arm(self.problem, name, cost_max)
             self._check_cost_max(problem)
             engine.add_arm(problem)
-            self.problem = problem
             return problem.arms - 1
 
     def _check_cost_max(self, problem: Problem) -> None:
@@ -1016,15 +802,14 @@ class Learner:
                 "the past; use another policy, or put what the log shows into the forecast."
             )
         rows = requests.past_outcomes(self.policy, self.problem, log, half_life)
-        beyond = (rows.costs[rows.arms != SKIP] > self._largest_learnt()).any(axis=1)
+        costs = rows.costs[rows.arms != SKIP]
+        beyond = (costs > largest_learnt(self._engine)).any(axis=1)
         with self._changing_wholly("teach") as engine:
             engine.teach(*rows)
             self._altered = False
             engine.restore_terms()
             engine.desk.overruns.costs[0] += np.count_nonzero(beyond)
-        if beyond.any():
-            most = f"{np.count_nonzero(beyond):,} rounds of the log cost up to {self._named(rows.costs.max(axis=0))}"
-            self._warn_once(CLIPPED_COST, f"{most}, {self._clipping()}", stacklevel=2)
+        self._warnings.log(self._engine, costs, beyond, stacklevel=2)
         return len(rows.arms)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -1070,7 +855,7 @@ class Learner:
 
     def _snapshot(self) -> learner_file.Snapshot:
         """What the learner consists of; between any two instructions of Python it is whole."""
-        return learner_file.Snapshot(self.problem, self._engine, self._clock, self._lineage)
+        return learner_file.Snapshot(self._engine, self._clock, self._register.lineage)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], read_only: bool = False) -> Learner:
@@ -1114,9 +899,7 @@ class Learner:
     def _restored(cls, snapshot: learner_file.Snapshot) -> Learner:
         """A learner from a snapshot that was checked."""
         learner = cls.__new__(cls)
-        learner._engine, learner._clock, learner._lineage = snapshot.engine, snapshot.clock, snapshot.lineage
-        learner.problem, learner.policy, learner.safe = snapshot.problem, snapshot.engine.policy, snapshot.engine.safe
-        learner._prepare()
+        learner._prepare(snapshot.engine, snapshot.clock, snapshot.lineage)
         return learner
 
     def __reduce__(self) -> tuple[Any, ...]:

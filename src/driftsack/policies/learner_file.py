@@ -43,13 +43,11 @@ class Snapshot(NamedTuple):
     """Everything that a learner consists of.
 
     Attributes:
-        problem: The problem, with the arms that were added.
-        engine: Arrays, policy and randomness.
+        engine: Arrays, policy, problem and randomness.
         clock: The times of requests.
         lineage: Which learner it is, shared with its copies.
     """
 
-    problem: Problem
     engine: Engine
     clock: Clock
     lineage: str
@@ -71,7 +69,7 @@ def _content(snapshot: Snapshot) -> dict[str, Any]:
     engine, clock = snapshot.engine, snapshot.clock
     return {
         "policy": engine.policy.to_spec(),
-        "problem": snapshot.problem.to_dict(),
+        "problem": engine.problem.to_dict(),
         "safe": engine.safe,
         "fallbacks": engine.fallbacks,
         "rng": engine.rng.bit_generator.state,
@@ -147,7 +145,7 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
     engine = Engine(policy, problem, flag(content["safe"], "safe"), rng, None if same else unit)
     new_state = copy_state(engine.state)
     _fill(engine, stored, layout=layout)
-    _check_plan(engine, problem)
+    _check_plan(engine)
     _set_rollovers(engine, content["rollovers"])
     engine.fallbacks = whole(content["fallbacks"], "fallbacks", at_least=0)
     check_state(engine.state, new_state, int(engine.desk.clock[0]))
@@ -155,7 +153,7 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
     engine.most = engine.most_amounts(engine.worst)
     engine.restore_terms()
     engine.pin()
-    built = _arrays(Snapshot(problem, engine, clock, ""))
+    built = _arrays(Snapshot(engine, clock, ""))
     if layout == WITHOUT_SUMS:
         given["ledgers.spent"] = built["ledgers.spent"]
     if layout > WITHOUT_DESK:
@@ -163,7 +161,7 @@ def _checked(layout: int, content: dict[str, Any], stored: dict[str, npt.NDArray
     lineage = content["lineage"]
     if len(lineage) != HEX_DIGITS or int(lineage, 16) < 0:
         raise ValueError("the lineage must have 16 hexadecimal digits")
-    return Snapshot(problem, engine, clock, lineage)
+    return Snapshot(engine, clock, lineage)
 
 
 def _check_same(built: dict[str, npt.NDArray[Any]], given: dict[str, npt.NDArray[Any]]) -> None:
@@ -236,10 +234,10 @@ def _fill_ledgers(engine: Engine, stored: dict[str, npt.NDArray[Any]], layout: i
     engine.past = {int(n): Season(ledger, 0.0) for n, ledger in zip(seasons[:-1], ledgers[:-1], strict=True)}
 
 
-def _check_plan(engine: Engine, problem: Problem) -> None:
+def _check_plan(engine: Engine) -> None:
     """Raise if a policy that follows a plan for one horizon could come to a round after it."""
     desk = engine.desk
-    if not engine.policy.open_ended and (desk.last[0] != problem.horizon or desk.clock[0] != desk.begun[0]):
+    if not engine.policy.open_ended and (desk.last[0] != engine.problem.horizon or desk.clock[0] != desk.begun[0]):
         raise ValueError("a plan for one horizon has other rounds than those of the problem")
 
 

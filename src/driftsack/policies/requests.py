@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -25,7 +26,7 @@ from driftsack.core.names import (
     positions,
 )
 from driftsack.core.problem import FIRST_GUESS, Problem
-from driftsack.game import desk as steps
+from driftsack.game import steps
 from driftsack.game.admission import admit
 from driftsack.game.amounts import MOST_UNITS, whole_units
 from driftsack.game.arrivals import Arrivals
@@ -90,11 +91,18 @@ class Clock:
         self.start = 0.0  # of the period
         self.latest = -np.inf
 
-    def advance(self, at: float | datetime | None, engine: Engine) -> float:
-        """Take note of a request, and expect as many rounds as its period has left."""
+    def advance(self, at: float | datetime | None) -> tuple[float, float]:
+        """Take note of a request.
+
+        Args:
+            at: Its time.
+
+        Returns:
+            The time in seconds, and the rounds that its period has left from it on; NaN if there is no period.
+        """
         if at is None:
             raise SettingError("the problem has a period, so each request needs its time; pass at=datetime.now(...).")
-        now = seconds(at)
+        now, left = seconds(at), math.nan
         if self._period is not None:
             if self.arrivals is None:
                 self.start = now
@@ -102,10 +110,23 @@ class Clock:
             since = now - self.start
             if since <= self._period:
                 self.arrivals.arrive(since)
-            engine.set_rounds_left(1.0 + self.arrivals.rounds_left(since))
-            engine.set_rate()
+            left = 1.0 + self.arrivals.rounds_left(since)
         self.latest = max(self.latest, now)
-        return now
+        return now, left
+
+    def repeat(self, now: float, most: int) -> int:
+        """Take note of further requests at the time of the latest one, as long as :meth:`advance` returns the same.
+
+        Args:
+            now: That time, as :meth:`advance` returned it.
+            most: The number of further requests.
+
+        Returns:
+            How many of them were counted.
+        """
+        if self.arrivals is None or self._period is None or not now - self.start <= self._period:
+            return most
+        return self.arrivals.repeat(most)
 
     def next_start(self, at: float | datetime | None) -> float:
         """When a new period begins; nothing is changed."""
@@ -166,8 +187,9 @@ def day_start(at: float | datetime) -> float:
     return local.weekday() * DAY + local.hour * 3600.0 + local.minute * 60.0 + local.second
 
 
-def set_request(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> None:
+def set_request(engine: Engine, open_arms: Any, caps: Any) -> None:
     """Set which arms a request may use and what it may cost."""
+    problem = engine.problem
     if open_arms is not None:
         engine.terms.offered[: problem.arms] &= mask_of(problem, open_arms)
         fallback = problem.fallback
@@ -177,7 +199,7 @@ def set_request(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> 
                 f"open must include the fallback {problem.arm_names[fallback]!r}, which answers every request."
             )
     if caps is not None:
-        limits = _units_of_caps(engine, problem, caps)
+        limits = _units_of_caps(engine, caps)
         worst = engine.terms.worst[:, : problem.arms]
         worst[:] = np.where(worst < 0, limits, np.where(limits < 0, worst, np.minimum(worst, limits)))
         if engine.safe and (worst[:, engine.terms.offered[: problem.arms]] < 0).any():
@@ -185,22 +207,23 @@ def set_request(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> 
             refuse_unbounded(problem)
 
 
-def admissible(engine: Engine, problem: Problem, open_arms: Any, caps: Any) -> Bools:
+def admissible(engine: Engine, open_arms: Any, caps: Any) -> Bools:
     """(m,) the arms that are open to the next request; the terms are those of a request without its own afterwards."""
     terms = engine.terms
     before = terms.open.copy(), terms.version.copy()
     engine.restore_terms()
     try:
-        set_request(engine, problem, open_arms, caps)
+        set_request(engine, open_arms, caps)
         admit(engine.ledger, terms, int(engine.desk.clock[0]), engine.safe)
-        return terms.open[: problem.arms].copy()
+        return terms.open[: engine.problem.arms].copy()
     finally:
         terms.open[:], terms.version[:] = before
         engine.restore_terms()
 
 
-def set_features(engine: Engine, problem: Problem, context: Context | None) -> None:
+def set_features(engine: Engine, context: Context | None) -> None:
     """Set the context of a request, to 0 if there is none and the policy does not use it."""
+    problem = engine.problem
     if context is None:
         if engine.policy.needs_context:
             refuse_absence(engine.policy, problem)
@@ -285,9 +308,9 @@ def arm_number(problem: Problem, arm: Any, setting: str = "arm") -> int:
     return whole(arm, setting, at_least=0, at_most=problem.arms - 1)
 
 
-def _units_of_caps(engine: Engine, problem: Problem, caps: Any) -> Ints:
+def _units_of_caps(engine: Engine, caps: Any) -> Ints:
     """(d, m) caps in grid units; -1 where there is none."""
-    names = problem.resource_names
+    problem, names = engine.problem, engine.problem.resource_names
     if isinstance(caps, Mapping):
         unknown = [name for name in caps if name not in names]
         if unknown:

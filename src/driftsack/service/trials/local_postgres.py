@@ -57,8 +57,7 @@ class LocalPostgres:
         Args:
             immediate: Whether it is stopped without a shutdown, as in a crash.
         """
-        self._control("stop", "-m", "immediate" if immediate else "fast")
-        self._server.ensure_postgres_running()
+        self._control("restart", "-m", "immediate" if immediate else "fast", "-l", str(self._server.log))
 
     def slow_down(self, milliseconds: float) -> None:
         """Let every commit wait before it is synced, as on a slower disk.

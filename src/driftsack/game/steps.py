@@ -1,0 +1,349 @@
+"""The steps of a decision: a round begins, its outcome is settled, or what was reserved for it is forfeited.
+
+Each step is one kernel. A signal handler runs between two instructions of Python, and a kernel is a single one, so a
+step is taken wholly or not at all: choosing and reserving, or learning, charging and releasing. All that these steps
+change is in the arrays of the desk (:mod:`driftsack.game.desk`), the ledger, the terms and the policy's state.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.decision import SKIP
+from driftsack.game.admission import admit, serve, skip_probability
+from driftsack.game.amounts import MOST_UNITS, cost_units
+from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD, Awaited, Desk
+from driftsack.game.ledger import Ledger, add_cost, set_spending
+from driftsack.game.protocol import STUCK, choose, learn
+from driftsack.game.records import Terms, new_outcome, open_round, set_context, set_rate
+from driftsack.numerics.compiled import kernel
+
+CLIPPED: Final = -1  # what ``settle`` returns
+SETTLED: Final = 0
+OVERRAN: Final = 1
+INVALID: Final = 2
+TOO_LARGE: Final = 3
+
+NO_SUCH_ARM: Final = -3  # what ``begin`` returns, besides an arm, SKIP and STUCK
+HORIZON: Final = -4
+EXHAUSTED: Final = -5
+
+
+@kernel
+def begin(
+    state: Any, ledger: Ledger, terms: Terms, desk: Desk, rng: Generator, safe: bool, at: float, rounds: float
+) -> int:
+    """Begin a round: choose an arm, reserve the most that it may cost, and keep the decision.
+
+    Args:
+        state: The policy's state.
+        ledger: The ledger of the present season.
+        terms: The terms of the round.
+        desk: The desk, with a free slot; ``mix``, ``prices`` and ``slot`` are written.
+        rng: The policy's randomness.
+        safe: Whether an arm is open only if every budget covers it.
+        at: The time of the request, NaN if it is not known.
+        rounds: The number of rounds that are expected from this one on; NaN if that is as before.
+
+    Returns:
+        The arm, ``SKIP``, or one of ``STUCK``, ``NO_SUCH_ARM``, ``HORIZON`` and ``EXHAUSTED``, which change nothing.
+    """
+    if desk.last[0] >= 0 and desk.begun[0] >= desk.last[0]:
+        return HORIZON
+    for j in range(ledger.granted.size):
+        if ledger.charged[j] > ledger.granted[j]:
+            return EXHAUSTED
+    t = desk.clock[0]
+    if not math.isnan(rounds):
+        terms.end[0] = t + rounds
+        set_rate(terms, ledger, t)
+    admit(ledger, terms, t, safe)
+    arm = choose(state, open_round(t, ledger, terms), rng, desk.mix, desk.prices)
+    if arm == STUCK:
+        return STUCK
+    if arm < SKIP or arm >= desk.mix.size:
+        desk.slot[0] = arm  # for the error
+        return NO_SUCH_ARM
+    arm = serve(terms, arm, desk.mix)
+    desk.begun[0] += 1
+    desk.clock[0] = t + 1
+    if arm == SKIP:
+        desk.learnt[:] = 0.0
+        learn(state, new_outcome(terms, t, SKIP, skip_probability(desk.mix), 0.0, desk.learnt))
+    else:
+        keep(ledger, terms, desk, t, arm, at)
+    return arm
+
+
+@kernel
+def keep(ledger: Ledger, terms: Terms, desk: Desk, t: int, arm: int, at: float) -> None:
+    """Put a decision into a free slot and reserve the most that its arm may cost."""
+    awaited = desk.awaited
+    left = awaited.left[0] - 1
+    slot = awaited.free[left]
+    awaited.left[0] = left
+    awaited.number[slot] = desk.begun[0]
+    awaited.t[slot] = t
+    awaited.arm[slot] = arm
+    awaited.season[slot] = desk.season[0]
+    awaited.epoch[slot] = desk.epoch[0]
+    awaited.probability[slot] = desk.mix[arm]
+    awaited.at[slot] = at
+    for i in range(desk.mix.size):
+        awaited.mixes[slot, i] = desk.mix[i]
+    for j in range(desk.prices.size):
+        awaited.prices[slot, j] = desk.prices[j]
+        awaited.reserved[slot, j] = terms.worst[j, arm]
+        ledger.reserved[j] += max(terms.worst[j, arm], 0)
+    for f in range(terms.context.size):
+        awaited.contexts[slot, f] = terms.context[f]
+    awaited.status[slot] = PENDING
+    desk.slot[0] = slot
+
+
+@kernel
+def settle(state: Any, ledger: Ledger, terms: Terms, desk: Desk, slot: int, reward: float, told: bool) -> int:
+    """Settle a decision whose costs are in ``desk.given``: learn, charge and release.
+
+    Args:
+        state: The policy's state.
+        ledger: The ledger of the season that the decision belongs to.
+        terms: The terms.
+        desk: The desk.
+        slot: The slot of the decision, pending or forfeited.
+        reward: The reward, in the problem's units.
+        told: Whether the policy learns the outcome; otherwise the decision is cancelled.
+
+    Returns:
+        ``SETTLED``; ``OVERRAN`` if it cost more than was reserved; ``CLIPPED`` if it did not, but its reward was out of
+        range or a cost was clipped; ``INVALID`` and ``TOO_LARGE`` change nothing.
+    """
+    if not math.isfinite(reward):
+        return INVALID
+    beyond, clipped = False, False
+    for j in range(desk.given.size):
+        cost = desk.given[j]
+        if not (cost >= 0.0 and math.isfinite(cost)):
+            return INVALID
+        others = ledger.charged[j] + ledger.reserved[j] - max(desk.awaited.reserved[slot, j], 0)
+        if cost * ledger.fine[j] / ledger.coarse[j] + others > MOST_UNITS:
+            return TOO_LARGE
+        desk.units[j] = cost_units(cost, ledger.fine[j], ledger.coarse[j])
+        desk.learnt[j] = min(cost / desk.cost_unit[j], desk.scale[1])
+        beyond |= cost / desk.cost_unit[j] > desk.scale[1]
+    overran = charge_decision(ledger, desk, slot)
+    awaited = desk.awaited
+    if told:
+        gain = reward / desk.scale[0]
+        clipped = gain < 0.0 or gain > 1.0
+        desk.overruns.clipped[0] += clipped
+        desk.overruns.costs[0] += beyond
+        clipped |= beyond
+        gain = min(max(gain, 0.0), desk.scale[1])
+        set_context(terms, awaited.contexts[slot])
+        outcome = new_outcome(terms, awaited.t[slot], awaited.arm[slot], awaited.probability[slot], gain, desk.learnt)
+        learn(state, outcome)
+    remember(desk, slot, reward, TOLD if told else CANCELLED)
+    release_slot(awaited, slot)
+    if overran:
+        return OVERRAN
+    return CLIPPED if clipped else SETTLED
+
+
+@kernel
+def charge_decision(ledger: Ledger, desk: Desk, slot: int) -> bool:
+    """Replace what was reserved for a decision, or charged when it was forfeited, by its costs in ``desk.units``."""
+    reserved, overran = desk.awaited.reserved, False
+    for j in range(desk.units.size):
+        kept = max(reserved[slot, j], 0)
+        if desk.awaited.status[slot] == FORFEITED:
+            set_spending(ledger, j, ledger.charged[j] - kept)
+        else:
+            ledger.reserved[j] -= kept
+        add_cost(ledger, j, desk.units[j], desk.given[j] / ledger.cost_max[j])
+        if 0 <= reserved[slot, j] < desk.units[j]:
+            overran = True
+            desk.overruns.excess[j] += desk.units[j] - kept
+    desk.overruns.decisions[0] += overran
+    return overran
+
+
+@kernel
+def forfeit(ledger: Ledger, desk: Desk, slot: int) -> None:
+    """Charge what was reserved for a pending decision, which may still be told.
+
+    Args:
+        ledger: The ledger of the season that the decision belongs to.
+        desk: The desk.
+        slot: The slot of the decision.
+    """
+    for j in range(desk.units.size):
+        kept = max(desk.awaited.reserved[slot, j], 0)
+        ledger.reserved[j] -= kept
+        set_spending(ledger, j, ledger.charged[j] + kept)
+    desk.awaited.status[slot] = FORFEITED
+
+
+@kernel
+def remember(desk: Desk, slot: int, reward: float, kind: int) -> None:
+    """Keep the content of a settled decision."""
+    settled = desk.settled
+    row = settled.total[0] % settled.number.size
+    settled.total[0] += 1
+    settled.number[row] = desk.awaited.number[slot]
+    settled.epoch[row] = desk.awaited.epoch[slot]
+    settled.kind[row] = kind
+    settled.outcome[row, 0] = reward
+    for j in range(desk.given.size):
+        settled.outcome[row, 1 + j] = desk.given[j]
+
+
+@kernel
+def release_slot(awaited: Awaited, slot: int) -> None:
+    """Free a slot."""
+    awaited.status[slot] = FREE
+    awaited.free[awaited.left[0]] = slot
+    awaited.left[0] += 1
+
+
+class Batch(NamedTuple):
+    """The decisions of one call, in arrays."""
+
+    arms: Ints  # (n,)
+    slots: Ints  # (n,) -1 where a round is skipped
+    mixes: Floats  # (n, m)
+    prices: Floats  # (n, d) normalised
+    contexts: Floats  # (n, f) of the requests; given
+
+
+def new_batch(contexts: Floats, arms: int, resources: int) -> Batch:
+    """Room for decisions on requests with these contexts (n, f)."""
+    size = len(contexts)
+    slots = np.full(size, -1, dtype=np.int64)
+    return Batch(np.zeros(size, dtype=np.int64), slots, np.zeros((size, arms)), np.zeros((size, resources)), contexts)
+
+
+@kernel
+def begin_many(
+    state: Any,
+    ledger: Ledger,
+    terms: Terms,
+    desk: Desk,
+    rng: Generator,
+    batch: Batch,
+    first: int,
+    stop: int,
+    safe: bool,
+    at: float,
+    rounds: float,
+) -> int:
+    """Begin rounds one after the other, from the ``first`` of a batch until ``stop``.
+
+    Args:
+        state: The policy's state.
+        ledger: The ledger of the present season.
+        terms: The terms of all these rounds.
+        desk: The desk, with enough free slots.
+        rng: The policy's randomness.
+        batch: Written.
+        first: The position in the batch to begin with.
+        stop: The position in the batch to stop at.
+        safe: Whether an arm is open only if every budget covers it.
+        at: The time of the requests, NaN if it is not known.
+        rounds: The number of rounds that are expected from each of these rounds on; NaN if that is as before.
+
+    Returns:
+        The position up to which the batch is filled; before ``stop`` if a round returned a code instead of an arm.
+    """
+    for k in range(first, stop):
+        set_context(terms, batch.contexts[k])
+        arm = begin(state, ledger, terms, desk, rng, safe, at, rounds)
+        batch.arms[k] = arm
+        if arm < SKIP:
+            return k
+        if arm != SKIP:
+            batch.slots[k] = desk.slot[0]
+        for i in range(desk.mix.size):
+            batch.mixes[k, i] = desk.mix[i]
+        for j in range(desk.prices.size):
+            batch.prices[k, j] = desk.prices[j]
+    return stop
+
+
+@kernel
+def settle_many(
+    state: Any, ledger: Ledger, terms: Terms, desk: Desk, slots: Ints, rewards: Floats, costs: Floats
+) -> int:
+    """Settle decisions of the present season one after the other; the outcomes have been checked.
+
+    Args:
+        state: The policy's state.
+        ledger: The ledger of the present season.
+        terms: The terms.
+        desk: The desk.
+        slots: (n,) the slots of the decisions.
+        rewards: (n,) in the problem's units.
+        costs: (n, d) in the problem's units.
+
+    Returns:
+        The number of decisions that cost more than was reserved; -1 if an outcome was invalid after all.
+    """
+    overran = 0
+    for k in range(slots.size):
+        for j in range(desk.given.size):
+            desk.given[j] = costs[k, j]
+        status = settle(state, ledger, terms, desk, slots[k], rewards[k], True)
+        if status > OVERRAN:
+            return -1
+        overran += status == OVERRAN
+    return overran
+
+
+@kernel
+def teach_round(
+    state: Any,
+    ledger: Ledger,
+    terms: Terms,
+    desk: Desk,
+    rng: Generator,
+    arm: int,
+    probability: float,
+    reward: float,
+) -> int:
+    """Let the policy learn the outcome of a round of the past, as if it had made that pull; nothing is charged.
+
+    Only the arm of that round is open while the policy chooses, so that everything that a policy does in a round, such
+    as forgetting, is done.
+
+    Args:
+        state: The policy's state.
+        ledger: The ledger, which the policy may read.
+        terms: The terms; ``open`` and ``version`` are written.
+        desk: The desk; ``given`` has the costs in the problem's units.
+        rng: The policy's randomness.
+        arm: The arm, or ``SKIP``.
+        probability: The probability of the arm when it was chosen.
+        reward: The reward, in the problem's units.
+
+    Returns:
+        ``STUCK`` if a linear program has to be solved first, otherwise 0.
+    """
+    for i in range(terms.open.size):
+        if terms.open[i] != (i == arm):
+            terms.open[i] = i == arm
+            terms.version[0] += 1
+    t = desk.clock[0]
+    if choose(state, open_round(t, ledger, terms), rng, desk.mix, desk.prices) == STUCK:
+        return STUCK
+    for j in range(desk.given.size):
+        desk.learnt[j] = min(desk.given[j] / desk.cost_unit[j], desk.scale[1]) if arm != SKIP else 0.0
+    gain = min(max(reward / desk.scale[0], 0.0), desk.scale[1]) if arm != SKIP else 0.0
+    learn(state, new_outcome(terms, t, arm, probability, gain, desk.learnt))
+    desk.clock[0] = t + 1
+    terms.end[0] += 1.0
+    return 0
