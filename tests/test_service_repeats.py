@@ -94,6 +94,21 @@ def test_outcomes_of_an_exchange_make_room_for_its_requests(monkeypatch: pytest.
     assert len(exchanges.exchange(desk.campaign, ms.Exchange(tells, 2), desk.now, Caller()).decisions) == 2
 
 
+def test_a_repeated_exchange_decides_nothing_more() -> None:
+    """Its first time the budget was enough for one of three decisions; later there is more, and then it is closed."""
+    desk = Desk(small(budget={"usd": "0.2"}))
+    many = ms.Exchange([ms.TellOne(1.0, {"usd": "0.1"}, desk.ask().decision)], 3)
+    caller = Caller("exchange", b"1")
+    first = exchanges.exchange(desk.campaign, many, desk.now, caller)
+    assert [each.reason for each in first.decisions] == [None, "budget", "budget"]
+    desk.do(ms.Grant({"usd": "5"}))
+    number = desk.campaign.book.number
+    assert exchanges.exchange(desk.campaign, many, desk.now, caller) == first
+    desk.do(ms.Patch(state="closed"))
+    assert exchanges.exchange(desk.campaign, many, desk.now, caller) == first
+    assert desk.campaign.book.number == number
+
+
 def writes(live: Live, number: int) -> list[tuple[str, str, Any, Any]]:
     """Method, path, body and another body of every write to a campaign that needs no special state."""
     decision = f"{CHAT}/decisions/{number}"
