@@ -10,11 +10,13 @@ import msgspec
 import pytest
 
 import driftsack as ds
+from driftsack.game.amounts import MOST_UNITS
 from driftsack.service import journal
 from driftsack.service import messages as ms
 from driftsack.service.book import deltas
 from driftsack.service.campaign import Caller, Campaign, Now
-from driftsack.service.config import Config
+from driftsack.service.config import Config, Refill
+from driftsack.service.plans import MOST_OVERRUN
 from driftsack.service.refusals import Refusal
 from driftsack.service.snapshots import read_snapshot, write_snapshot
 from tests.campaigns import START, Desk, monthly, small
@@ -344,3 +346,94 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, object]) -> N
     with pytest.raises(Refusal) as error:
         Desk(small(**settings))
     assert kind_of(error) == "invalid"
+
+
+def test_late_windows_end_while_too_many_decisions_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest expired decisions are dropped to keep to the limit, but not twice if their windows end then."""
+    monkeypatch.setattr("driftsack.service.campaign.MOST_EXPIRED", 2)
+    desk = Desk(small(late=60))
+    early = [desk.ask().decision for _ in range(2)]  # their leases end at 60 s, their late windows at 120 s
+    desk.wait(60)
+    others = [desk.ask().decision for _ in range(2)]  # their leases end at 120 s
+    desk.wait(60)
+    book = desk.campaign.book
+    assert [book.settled[number].kind for number in early] == ["dropped"] * 2
+    assert [book.open[number].kind for number in others] == ["expired"] * 2
+    assert (desk.budget().spent, desk.budget().reserved) == ("0.4", "0")
+    again = Campaign.new(desk.campaign.config)
+    for event in desk.campaign.take():
+        again.apply(event)
+    assert again.book == book
+
+
+FINE = {"budget": {"usd": "1000"}, "cost_max": {"usd": "0.001"}}  # a budget of 10^18 grid units, the most at first
+
+
+def test_outcomes_are_accepted_after_budgets_have_grown() -> None:
+    """Up to the largest budget; what is refused is an excess that the database could not add to it."""
+    desk = Desk(small(**FINE))
+    for granted in range(2000, 9000, 1000):
+        assert desk.do(ms.Grant({"usd": "1000"})).budgets[0].granted == str(granted)
+        assert desk.tell(desk.ask().decision, "0.001").charged == {"usd": "0.001"}
+    with pytest.raises(Refusal, match="may grow up to"):
+        desk.do(ms.Grant({"usd": "1000"}))
+    number, other = desk.ask().decision, desk.ask().decision
+    with pytest.raises(Refusal, match="that the ledger can hold"):
+        desk.tell(number, "1001")
+    assert desk.tell(number, "1000.001").overrun == {"usd": "1000"}
+    with pytest.raises(Refusal, match="that the ledger can hold"):
+        desk.tell(other, "0.0011")
+    assert desk.tell(other, "0.001").state == "told"
+    account = desk.campaign.book.account
+    assert account.granted[0] + account.overrun[0] == MOST_UNITS + MOST_OVERRUN < 2**63
+
+
+def test_what_rolls_over_stops_growing_where_a_ledger_ends() -> None:
+    """A campaign that spends little must not be refused from then on."""
+    desk = Desk(small(**FINE, refill=Refill("day", "UTC", "1")))
+    granted = []
+    for _ in range(12):
+        desk.wait(86_400)
+        desk.tell(desk.ask().decision, "0.001")
+        granted.append(float(desk.budget().granted))
+    assert granted[:6] == pytest.approx([2000, 3000, 4000, 5000, 6000, 7000], abs=0.01)
+    assert granted[6:] == pytest.approx([8000] * 6, abs=0.01)
+    assert max(granted) <= 8000
+    events = desk.campaign.take()
+    assert [event.rollover < 1 for event in events if isinstance(event, journal.Renewed)] == [False] * 7 + [True] * 5
+    again = Campaign.new(desk.campaign.config)
+    for event in events:
+        again.apply(event)
+    assert again.book == desk.campaign.book
+
+
+def test_a_decision_that_was_extended_twice_to_the_same_end_expires_once() -> None:
+    """As clients do in the seconds after a recovery, in which the clock of leases stands still."""
+    desk = Desk(small(late=60))
+    number, other = desk.ask().decision, desk.ask().decision
+    for lease in (60, 90, 90, 90):
+        desk.do(ms.Extend(lease), number)
+    desk.wait(90)
+    assert (desk.budget().spent, desk.budget().reserved) == ("0.2", "0")
+    book = desk.campaign.book
+    assert (book.expired, book.pending) == (2, 0)
+    expired = [event for event in desk.campaign.events if isinstance(event, journal.Expired)]
+    assert sorted(each for event in expired for each in event.numbers) == [number, other]
+    assert desk.tell(number, "0.02").late
+    desk.wait(60)
+    assert book.settled[other].kind == "dropped"
+    assert desk.budget().spent == "0.12"
+
+
+@pytest.mark.parametrize("policy", ["UniformRandom", "Adaptive"])
+def test_a_snapshot_changes_no_bit_of_what_follows(policy: str) -> None:
+    """Also where the budget over cost_max is not the float nearest to the quotient: 0.7 / 0.1 is 6.999999999999999."""
+    desk = Desk(small(budget={"usd": "0.7"}, policy={"policy": policy}, period=86_400))
+    twin = read_snapshot(desk.campaign.config, write_snapshot(desk.campaign))
+    for second in range(30):
+        now = Now(START + 1000 * second, 1000 * second)
+        for each in (desk.campaign, twin):
+            asked = each.handle(ms.Ask(), now)
+            if not asked.skipped:
+                each.handle(ms.Tell(0.5, {"usd": "0.013"}), now, number=asked.decision)
+        assert twin.learner.state_hash() == desk.campaign.learner.state_hash()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ import pytest
 
 import driftsack as ds
 from driftsack.service import asgi
-from driftsack.service.http import routes
+from driftsack.service.http import handlers, routes
 from driftsack.service.http.keyring import ALLOWS, Bucket, new_key
 from driftsack.service.http.openapi import document
 from driftsack.service.http.routes import ROUTES
 from driftsack.service.server import Settings, server_config
+from driftsack.service.store.interface import StoreError
 from driftsack.service.trials.local_postgres import LocalPostgres
 from tests.live_service import Live, serving
 
@@ -156,12 +159,30 @@ def test_the_audit_has_a_limit_and_unknown_parameters_are_refused(live: Live) ->
         live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "1"}})
     entries = live.call("GET", "/v1/audit?limit=2")[1]["entries"]
     assert entries == live.call("GET", "/v1/audit")[1]["entries"][:2]
-    for query in ("limit=0", "limit=1001", "limit=x", "cursor=5", "limit=2&before=1"):
+    of_decisions = handlers.write_cursor(1, "after")
+    wrong = ("limit=0", "limit=1001", "limit=x", "cursor=5", f"cursor={of_decisions}", "limit=2&before=1")
+    for query in wrong:
         status, problem = live.call("GET", f"/v1/audit?{query}")
         assert (status, problem["type"]) == (422, "urn:driftsack:invalid"), query
     assert live.call("GET", f"{CHAT}/decisions?limit=2")[0] == 422
     parameters = document()["paths"]["/v1/audit"]["get"]["parameters"]
-    assert [each["name"] for each in parameters] == ["limit"]
+    assert [each["name"] for each in parameters] == ["limit", "cursor"]
+
+
+def test_the_audit_is_read_by_pages(live: Live) -> None:
+    for _ in range(5):
+        live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "1"}})
+    whole = live.call("GET", "/v1/audit?limit=1000")[1]
+    assert whole["cursor"] is None
+    page = live.call("GET", "/v1/audit?limit=2")[1]
+    entries = page["entries"]
+    live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "2"}})  # new entries do not move the pages
+    while page["cursor"] is not None:
+        page = live.call("GET", f"/v1/audit?limit=2&cursor={page['cursor']}")[1]
+        assert 0 < len(page["entries"]) <= 2
+        entries += page["entries"]
+    assert entries == whole["entries"]
+    assert len(entries) > 5
 
 
 def test_views_show_the_next_refill(live: Live) -> None:
@@ -335,3 +356,32 @@ def test_forwarded_headers_are_believed_only_from_listed_proxies(proxies: str, c
     scope: Any = {"type": "http", "client": (client, 1), "scheme": "http", "headers": headers}
     asyncio.run(config.loaded_app(scope, None, None))
     assert seen == [("6.6.6.6", "https") if believed else (client, "http")]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_long_reads_leave_threads_for_short_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: bool) -> None:
+    """Six reads of a journal that do not end. The planted fault: they share the threads of the other reads."""
+    done = threading.Event()
+
+    def endless(*_: Any) -> Any:
+        done.wait(30)
+        raise StoreError("it was an experiment.")
+
+    monkeypatch.setattr("driftsack.service.export.as_csv", endless)
+    monkeypatch.setattr("driftsack.service.explain.why", endless)
+    with serving(str(tmp_path / "s.db")) as live, ThreadPoolExecutor(8) as pool:
+        live.open()
+        number = live.ask()["decision"]
+        keeper = live.app.service.keeper
+        if shared:
+            keeper._readers = keeper._others
+        paths = [f"{CHAT}/export", f"{CHAT}/decisions/{number}/why"] * 3
+        long = [pool.submit(live.call, "GET", path) for path in paths]
+        while keeper._readers._work_queue.qsize() < len(paths) - keeper._readers._max_workers:
+            time.sleep(0.01)
+        short = pool.submit(live.call, "GET", "/v1/campaigns")
+        blocked = not wait([short], timeout=1.0 if shared else 20.0).done
+        done.set()
+        assert blocked is shared
+        assert short.result() == (200, {"campaigns": ["chat"]})
+        assert [each.result()[0] for each in long] == [503] * len(paths)

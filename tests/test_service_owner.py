@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -15,15 +16,15 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from driftsack.service import messages as ms
-from driftsack.service.campaign import Caller
+from driftsack.service.campaign import Caller, Campaign
 from driftsack.service.explain import replay
-from driftsack.service.journal import Renewed, Segment, decode, verify
+from driftsack.service.journal import JournalError, Renewed, Segment, decode, verify
 from driftsack.service.owned import Owned, ServiceClock
 from driftsack.service.owner import Keeper
-from driftsack.service.recovery import recover
+from driftsack.service.recovery import Rebuilt, rebuild, recover
 from driftsack.service.refusals import Refusal
 from driftsack.service.store import open_store
-from driftsack.service.store.interface import Owner, Store, UnavailableError
+from driftsack.service.store.interface import CampaignRow, Owner, Store, UnavailableError
 from driftsack.service.store.sqlite import SQLiteStore
 from driftsack.service.trials.local_postgres import LocalPostgres
 from tests.campaigns import monthly, small
@@ -439,5 +440,124 @@ def test_the_database_of_an_earlier_release_is_read(tmp_path: Path) -> None:
                 book = keeper.owned["chat"].campaign.book
                 assert (book.number, book.told) == (12, 8)
                 assert (await ask(keeper)).decision > 12
+
+    run(play())
+
+
+async def take_over_and_wait(keeper: Keeper, row: CampaignRow) -> None:
+    """The planted fault: whoever takes a campaign over waits until it is rebuilt."""
+    task = await Keeper._take_over(keeper, row)
+    if task is not None:
+        await task
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("at_start", [False, True])
+def test_a_campaign_that_takes_long_to_rebuild_does_not_delay_the_renewal_of_leases(
+    postgres: LocalPostgres, monkeypatch: pytest.MonkeyPatch, at_start: bool, waits: bool
+) -> None:
+    """Its own lease and that of another campaign; at the start of a replica, and when the owner of one goes away."""
+    address, done = postgres.new_database(), threading.Event()
+
+    def long_rebuild(store: Store, row: CampaignRow) -> Rebuilt:
+        if row.name == "long":
+            done.wait(30)
+        return rebuild(store, row)
+
+    async def play() -> set[str]:
+        with closing(open_store(address)) as mine, closing(open_store(address)) as theirs:
+            async with keeping(theirs, Owner("other", "", 30.0)) as before:
+                await before.create("chat", small())
+                await before.create("long", small())
+                if not at_start:
+                    theirs.release(["chat"], before.owner)
+                keeper = Keeper(mine, ME)
+                if waits:
+                    keeper._take_over = partial(take_over_and_wait, keeper)  # type: ignore[method-assign]
+                monkeypatch.setattr("driftsack.service.owner.rebuild", long_rebuild)
+                if not at_start:
+                    await keeper.start()
+                    assert set(keeper.owned) == {"chat"}
+            started = asyncio.ensure_future(keeper.start()) if at_start else None  # the other replica is gone
+            await asyncio.sleep(3 * ME.lease)
+            other = Owner("other")
+            taken = {name for name in ("chat", "long") if theirs.claim(name, other) is not None}
+            done.set()
+            if started is not None:
+                await started
+            await keeper.stop()
+            return taken
+
+    assert run(play()) == ({"chat", "long"} if waits else set())
+
+
+def fail_halfway(owned: Owned, happens: str) -> None:
+    """Plant a fault: when something happens to a campaign, its budget changes, and then an error is raised."""
+
+    def apply(event: Any) -> Any:
+        if type(event).__name__ == happens:
+            owned.campaign.book.account.spent[0] += 1
+            raise RuntimeError("it failed halfway")
+        return Campaign.apply(owned.campaign, event)
+
+    owned.campaign.apply = apply  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("trusting", [False, True])
+@pytest.mark.parametrize("how", ["tell", "exchange", "expiry"])
+def test_a_campaign_that_failed_halfway_is_rebuilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, trusting: bool
+) -> None:
+    """Otherwise its next commit would write budgets that its journal does not explain: the competitor goes on."""
+    times = Times()
+    if trusting:
+        monkeypatch.setattr(Keeper, "_doubt", lambda *_: None)
+
+    async def play() -> bool:
+        with closing(SQLiteStore(tmp_path / "s.db")) as store:
+            async with keeping(store, clock=times.clock(), grace=0) as keeper:
+                await keeper.create("chat", small(lease=5))
+                number = (await ask(keeper)).decision
+                owned = keeper.owned["chat"]
+                fail_halfway(owned, "Expired" if how == "expiry" else "Told")
+                if how == "expiry":
+                    times.monotonic += 6
+                    await until(lambda: owned.campaign.book.account.spent[0] == 1)
+                elif how == "tell":
+                    with pytest.raises(RuntimeError):
+                        keeper.carry_out("chat", ms.Tell(1.0, {"usd": "0.02"}), number=number)
+                else:
+                    with pytest.raises(RuntimeError):
+                        await keeper.exchange("chat", ms.Exchange([ms.TellOne(1.0, {"usd": "0.02"}, number)], 1))
+                if not trusting:
+                    await until(lambda: "chat" in keeper.owned and keeper.owned["chat"] is not owned)
+                with suppress(RuntimeError):
+                    await ask(keeper)
+            row = store.campaigns()[0]
+            try:
+                recover(store, row, snapshots=False)
+            except JournalError:
+                return False
+            return True
+
+    assert run(play()) is not trusting
+
+
+def test_a_campaign_that_fails_does_not_stop_the_expiry_of_others(tmp_path: Path) -> None:
+    times = Times()
+
+    async def play() -> None:
+        with closing(SQLiteStore(tmp_path / "s.db")) as store:
+            async with keeping(store, clock=times.clock()) as keeper:
+                for name in ("broken", "chat"):
+                    await keeper.create(name, small(lease=5))
+                    await ask(keeper, name=name)
+                fail_halfway(keeper.owned["broken"], "Expired")
+                times.monotonic += 6
+                await until(lambda: keeper.owned["chat"].campaign.book.expired == 1)
+                times.monotonic += 10
+                await ask(keeper)
+                times.monotonic += 6
+                await until(lambda: keeper.owned["chat"].campaign.book.expired == 2)
 
     run(play())

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from driftsack.service import book, journal, recall
+from driftsack.service import book, campaign, journal, recall
 from driftsack.service import messages as ms
 from driftsack.service.explain import why
+from driftsack.service.http import handlers
 from driftsack.service.journal import START
 from driftsack.service.owned import Owned, ServiceClock
 from driftsack.service.recovery import encode_config
@@ -22,6 +23,7 @@ from tests.campaigns import Desk, small
 from tests.live_service import Live, serving
 
 CHAT = "/v1/campaigns/chat"
+LATE = 100  # seconds
 
 
 @pytest.fixture
@@ -78,10 +80,61 @@ def test_an_exchange_recalls_too(live: Live) -> None:
     assert [each["problem"] is None for each in found["told"]] == [False] + [True] * (len(tells) - 1)
 
 
-def journal_of(store: Store, seed: int, snapshots: bool = False) -> Desk:
+def listed(live: Live) -> list[Any]:
+    """All decisions, page by page."""
+    found: list[Any] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        status, page = live.call("GET", f"{CHAT}/decisions?cursor={cursor}")
+        assert status == 200, page
+        assert 0 < len(page["decisions"]) <= handlers.PAGE
+        found += page["decisions"]
+        cursor = page["cursor"]
+    return found
+
+
+def test_the_listing_has_every_decision(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old ones come from the journal; decision 1 waits longer than all others, and others are made while one pages."""
+    monkeypatch.setattr(handlers, "PAGE", 10)
+    number = live.ask()["decision"]
+    done = settle(live, 35)
+    live.call("POST", f"{CHAT}/decisions/{number}/tell", {"reward": 1, "costs": {"usd": "0.05"}})
+    settle(live, 15)
+    waiting = live.ask()["decision"]
+    remembered = live.app.service.keeper.owned["chat"].campaign.book
+    assert len(remembered.settled) < 12  # the competitor: a listing of these
+    first = live.call("GET", f"{CHAT}/decisions")[1]
+    found = listed(live)
+    assert [each["decision"] for each in found] == list(range(1, waiting + 1))
+    assert found == [live.call("GET", f"{CHAT}/decisions/{each['decision']}")[1] for each in found]
+    by_number = {each["decision"]: each for each in found}
+    assert {each["state"] for each in found} == {"told", "cancelled", "pending"}
+    assert by_number[number]["charged"] == {"usd": "0.05"}
+    for path, body, _ in done:
+        assert by_number[int(path.split("/")[-2])]["charged"] == body["costs"]
+    live.ask()
+    assert live.call("GET", f"{CHAT}/decisions")[1] == first  # a cursor means the same whatever has happened since
+    assert live.call("GET", f"{CHAT}/decisions?cursor={first['cursor']}")[1]["decisions"] == found[10:20]
+
+
+def test_a_page_ends_before_an_outcome_that_takes_long_to_find(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall, "FAR", 20)
+    settle(live, 5)
+    number = live.ask()["decision"]
+    settle(live, 60)
+    live.call("POST", f"{CHAT}/decisions/{number}/tell", {"reward": 1, "costs": {"usd": "0.05"}})
+    settle(live, 15)
+    _, page = live.call("GET", f"{CHAT}/decisions")
+    assert 0 < len(page["decisions"]) < number
+    found = listed(live)
+    assert [each["decision"] for each in found] == list(range(1, len(found) + 1))
+    assert (found[number - 1]["state"], found[number - 1]["charged"]) == ("told", {"usd": "0.05"})
+
+
+def journal_of(store: Store, seed: int, snapshots: bool = False, lost: float = 0.0) -> Desk:
     """A journal of decisions that are told, cancelled, expired, told late, dropped or skipped, in random segments."""
     rng = random.Random(seed)  # noqa: S311
-    desk = Desk(small(budget={"usd": "100"}, late=100))
+    desk = Desk(small(budget={"usd": "100"}, late=LATE))
     owned = Owned("chat", 1, desk.campaign, START, ServiceClock(), grace=0)
     owned.forget_accounts()
     store.create(owned.collect(10**9)[0], encode_config(desk.campaign.config), Owner("test"))
@@ -92,7 +145,7 @@ def journal_of(store: Store, seed: int, snapshots: bool = False) -> Desk:
             waiting += [] if asked.skipped else [asked.decision]
         rng.shuffle(waiting)
         for number in [waiting.pop() for _ in range(rng.randrange(len(waiting) + 1))]:
-            if number in desk.campaign.book.open:
+            if number in desk.campaign.book.open and rng.random() >= lost:
                 desk.do(ms.Cancel({"usd": "0.03"}), number) if rng.random() < 0.3 else desk.tell(number)
         desk.wait(rng.choice((0, 1, 20)))
         if desk.campaign.events:
@@ -103,6 +156,11 @@ def journal_of(store: Store, seed: int, snapshots: bool = False) -> Desk:
     return desk
 
 
+def became(store: Store, number: int, last: int) -> book.Record | None:
+    """What became of one decision of ``journal_of``."""
+    return recall.recall_some(store, "chat", [number], last, LATE).get(number)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_search_finds_what_reading_everything_finds(
     store_address: str, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -111,9 +169,9 @@ def test_the_search_finds_what_reading_everything_finds(
         desk = journal_of(store, seed)
         last = desk.campaign.book.seq
         numbers = range(desk.campaign.book.number + 3)
-        plain = [recall.recall(store, "chat", number, last) for number in numbers]  # NEAR is larger: all is read
+        plain = [became(store, number, last) for number in numbers]  # NEAR is larger: all is read
         monkeypatch.setattr(recall, "NEAR", 5)
-        assert [recall.recall(store, "chat", number, last) for number in numbers] == plain
+        assert [became(store, number, last) for number in numbers] == plain
         assert (plain[0], plain[-1]) == (None, None)
         kinds = {record.kind for record in plain if record is not None}
         assert kinds >= {"told", "cancelled", "dropped"}
@@ -130,11 +188,11 @@ def test_a_search_that_begins_too_late_would_be_seen(tmp_path: Path, monkeypatch
     with closing(open_store(str(tmp_path / "late.db"))) as store:
         desk = journal_of(store, 1)
         last, numbers = desk.campaign.book.seq, range(1, desk.campaign.book.number + 1)
-        right = [recall.recall(store, "chat", number, last) for number in numbers]
+        right = [became(store, number, last) for number in numbers]
         before = recall._before
         monkeypatch.setattr(recall, "NEAR", 5)
         monkeypatch.setattr(recall, "_before", lambda *given: before(*given) + 10)
-        assert [recall.recall(store, "chat", number, last) for number in numbers] != right
+        assert [became(store, number, last) for number in numbers] != right
 
 
 def test_the_search_reads_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,12 +207,84 @@ def test_the_search_reads_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             return decode(body)
 
         monkeypatch.setattr(journal, "decode", noted)
-        assert recall.recall(store, "chat", 100, desk.campaign.book.seq) is not None
+        assert became(store, 100, desk.campaign.book.seq) is not None
         searched = sum(read)
         read.clear()
         monkeypatch.setattr(recall, "NEAR", 10**9)
-        assert recall.recall(store, "chat", 900, desk.campaign.book.seq) is not None
+        assert became(store, 900, desk.campaign.book.seq) is not None
         assert searched < sum(read) / 4
+
+
+def pages(store: Store, desk: Desk, size: int) -> dict[int, book.Record]:
+    """What became of all settled decisions of a journal, some at a time."""
+    found: dict[int, book.Record] = {}
+    wanted = [number for number in range(1, desk.campaign.book.number + 1) if number not in desk.campaign.book.open]
+    while wanted:
+        some = recall.recall_some(store, "chat", wanted[:size], desk.campaign.book.seq, LATE)
+        assert wanted[0] in some
+        found |= some
+        wanted = [number for number in wanted if number not in found]
+    return found
+
+
+@pytest.mark.parametrize("most_expired", [5000, 12])
+def test_pages_find_what_reading_everything_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_expired: int
+) -> None:
+    """Also if a scan ends soon, and if more decisions expire than a campaign keeps."""
+    monkeypatch.setattr(campaign, "MOST_EXPIRED", most_expired)
+    monkeypatch.setattr(recall, "MOST_EXPIRED", most_expired)
+    with closing(open_store(str(tmp_path / "pages.db"))) as store:
+        desk = journal_of(store, 5, lost=0.2)
+        settled = desk.campaign.book.settled
+        for near, far in ((2000, 50_000), (5, 50_000), (5, 30)):
+            monkeypatch.setattr(recall, "NEAR", near)
+            monkeypatch.setattr(recall, "FAR", far)
+            found = pages(store, desk, 20)
+            assert {number: shown(record) for number, record in found.items()} == {
+                number: shown(record) for number, record in settled.items()
+            }
+        assert sum(record.kind == "dropped" for record in settled.values()) > 20
+
+
+def shown(record: book.Record) -> tuple[Any, ...]:
+    return record.kind, record.late, record.reward, record.costs, record.reserved, record.arm, record.probability
+
+
+@pytest.mark.parametrize("searches", [True, False])
+def test_an_outcome_that_never_came_is_found_without_reading_its_late_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, searches: bool
+) -> None:
+    """The competitor reads on to the end of the window."""
+    monkeypatch.setattr(recall, "NEAR", 20)
+    monkeypatch.setattr(recall, "FAR", 150)
+    if not searches:
+        monkeypatch.setattr(recall, "_take_drops", lambda *_: None)
+    with closing(open_store(str(tmp_path / "lost.db"))) as store:
+        desk = Desk(small(budget={"usd": "100000"}, late=LATE))
+        owned = Owned("chat", 1, desk.campaign, START, ServiceClock(), grace=0)
+        owned.forget_accounts()
+        store.create(owned.collect(10**9)[0], encode_config(desk.campaign.config), Owner("test"))
+        lost = desk.ask(lease=1).decision
+        for second in range(2 * LATE):
+            for _ in range(10):
+                desk.tell(desk.ask().decision)
+            desk.wait(1)
+            store.append([owned.collect(10**9)[0]])
+            assert (lost in desk.campaign.book.settled) == (second >= LATE)
+        decode, count = journal.decode, 0
+
+        def counted(body: bytes) -> list[Any]:
+            nonlocal count
+            events = decode(body)
+            count += len(events)
+            return events
+
+        monkeypatch.setattr(journal, "decode", counted)
+        found = recall.recall_some(store, "chat", range(lost, lost + 20), desk.campaign.book.seq, LATE)
+        assert found[lost].kind == "dropped"
+        assert len(found) == 20
+        assert (count < 1000) is searches
 
 
 def test_why_begins_from_a_snapshot_and_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

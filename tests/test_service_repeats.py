@@ -10,7 +10,7 @@ import pytest
 
 from driftsack.service import exchanges, journal, plans
 from driftsack.service import messages as ms
-from driftsack.service.book import REMEMBERED
+from driftsack.service.book import FORGOTTEN, REMEMBERED
 from driftsack.service.campaign import Caller, Campaign
 from driftsack.service.refusals import Refusal
 from driftsack.service.snapshots import read_snapshot, write_snapshot
@@ -94,6 +94,21 @@ def test_outcomes_of_an_exchange_make_room_for_its_requests(monkeypatch: pytest.
     assert len(exchanges.exchange(desk.campaign, ms.Exchange(tells, 2), desk.now, Caller()).decisions) == 2
 
 
+def test_a_repeated_exchange_decides_nothing_more() -> None:
+    """Its first time the budget was enough for one of three decisions; later there is more, and then it is closed."""
+    desk = Desk(small(budget={"usd": "0.2"}))
+    many = ms.Exchange([ms.TellOne(1.0, {"usd": "0.1"}, desk.ask().decision)], 3)
+    caller = Caller("exchange", b"1")
+    first = exchanges.exchange(desk.campaign, many, desk.now, caller)
+    assert [each.reason for each in first.decisions] == [None, "budget", "budget"]
+    desk.do(ms.Grant({"usd": "5"}))
+    number = desk.campaign.book.number
+    assert exchanges.exchange(desk.campaign, many, desk.now, caller) == first
+    desk.do(ms.Patch(state="closed"))
+    assert exchanges.exchange(desk.campaign, many, desk.now, caller) == first
+    assert desk.campaign.book.number == number
+
+
 def writes(live: Live, number: int) -> list[tuple[str, str, Any, Any]]:
     """Method, path, body and another body of every write to a campaign that needs no special state."""
     decision = f"{CHAT}/decisions/{number}"
@@ -169,11 +184,29 @@ def test_keys_are_known_after_a_crash_and_in_snapshots() -> None:
         replayed.apply(event)
     for campaign in (desk.campaign, replayed, read_snapshot(desk.campaign.config, write_snapshot(desk.campaign))):
         assert campaign.book.keys == desk.campaign.book.keys
-        assert campaign.book.writes == desk.campaign.book.writes == ["grant", "extend", "forfeit"]
+        assert campaign.book.writes == desk.campaign.book.writes == ["extend", "forfeit"]
+        assert campaign.book.changes == desk.campaign.book.changes == ["grant"]
         assert campaign.handle(ms.Grant({"usd": "5"}), desk.now, grant) == granted
         assert campaign.handle(ms.Tell(1.0, {"usd": "0.02"}), desk.now, tell, number) == told
         assert campaign.handle(ms.Extend(500), desk.now, Caller("extend", b"3"), number).state == "pending"
         assert campaign.book.account.granted == desk.campaign.book.account.granted
+
+
+def test_frequent_writes_do_not_displace_the_key_of_a_grant() -> None:
+    """Otherwise a grant that is repeated after some seconds of extensions, each with its key, is granted twice."""
+    desk = Desk()
+    number, grant = desk.ask().decision, Caller("grant", b"1")
+    granted = desk.do(ms.Grant({"usd": "5"}), caller=grant)
+    for k in range(2 * REMEMBERED):
+        desk.do(ms.Extend(500), number, Caller(f"e{k}", b""))
+    book = desk.campaign.book
+    assert desk.do(ms.Grant({"usd": "5"}), caller=grant) == granted
+    assert desk.budget().granted == "6"
+    assert len(book.keys) <= len(book.writes) + 1 <= REMEMBERED + FORGOTTEN
+    for k in range(2 * REMEMBERED):
+        desk.do(ms.Patch(state="active"), caller=Caller(f"p{k}", b""))
+    assert "grant" not in book.keys  # they are limited too
+    assert len(book.keys) <= len(book.writes) + len(book.changes) <= 2 * (REMEMBERED + FORGOTTEN)
 
 
 def test_books_differ_by_what_they_say_but_not_by_keys() -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from driftsack.game.amounts import MOST_UNITS
 from driftsack.service.journal import START, Delta, Segment, chained, verify
+from driftsack.service.plans import MOST_OVERRUN
 from driftsack.service.store import open_store
 from driftsack.service.store.interface import (
     AuditRow,
@@ -103,6 +105,15 @@ class TestContract:
         assert store.budgets("chat")[0, 0] == (100, 0, 0, 0)
         store.append([after(first, Delta(0, 0, False, 0, 0, 120, 20))])  # an overrun is charged
 
+    def test_the_database_adds_the_largest_amounts(self, store: Store) -> None:
+        first = after(None, Delta(0, 0, True, MOST_UNITS, 0, 0, 0))
+        store.create(first, b"", ME)
+        second = after(first, Delta(0, 0, False, 0, MOST_UNITS, MOST_OVERRUN, MOST_OVERRUN))
+        store.append([second])
+        assert store.budgets("chat")[0, 0] == (MOST_UNITS, MOST_UNITS, MOST_OVERRUN, MOST_OVERRUN)
+        with pytest.raises(OverspentError):
+            store.append([after(second, Delta(0, 0, False, 0, 1, 0, 0))])
+
     def test_several_campaigns_are_committed_wholly_or_not_at_all(self, store: Store) -> None:
         one, two = opened("one"), opened("two")
         store.create(one, b"", ME)
@@ -147,10 +158,19 @@ class TestContract:
         assert store.keys() == [key]
         assert store.remove_key("abc")
         assert not store.remove_key("abc")
-        entries = [AuditRow(at, "abc", "grant", None, "{}") for at in range(3)]
+
+    def test_the_audit_is_read_from_its_end_and_on_from_any_entry(self, store: Store) -> None:
+        entries = [AuditRow(at, "abc", "grant", None, "{}") for at in (7, 5, 5, 5, 9)]  # times need not grow
         for entry in entries:
             store.add_audit(entry)
-        assert store.audit(2) == [entries[2], entries[1]]
+        latest = store.audit(2)
+        assert [entry for _, entry in latest] == [entries[4], entries[3]]
+        store.add_audit(AuditRow(11, "abc", "grant", "chat", "{}"))
+        rest = store.audit(9, before=latest[-1][0])
+        assert [entry for _, entry in rest] == [entries[2], entries[1], entries[0]]
+        numbers = [number for number, _ in (*latest, *rest)]
+        assert numbers == sorted(set(numbers), reverse=True)
+        assert store.audit(9, before=rest[-1][0]) == []
 
     def test_it_is_still_there_when_it_is_opened_again(self, store: Store, store_address: str) -> None:
         store.create(opened(), b"", ME)

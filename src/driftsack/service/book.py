@@ -127,7 +127,8 @@ class Book(msgspec.Struct, eq=False):
         open: Decisions that are pending or expired, by number, oldest first.
         settled: The latest settled decisions, by number.
         keys: Writes by idempotency key.
-        writes: The keys of writes other than decisions and their outcomes, oldest first.
+        writes: The keys of frequent writes other than decisions and their outcomes, oldest first.
+        changes: The keys of grants and other changes by operators, which are rare, oldest first.
         tellers: The keys of outcomes and cancellations, by decision; they are remembered as long as the decision.
         retired: The arms that are not offered.
         pending: The number of pending decisions.
@@ -162,6 +163,7 @@ class Book(msgspec.Struct, eq=False):
     observed: int = 0
     unlearnt: list[Seen] = []
     tellers: dict[int, str] = {}
+    changes: list[str] = []
 
     def __eq__(self, other: object) -> bool:
         """Whether another book says the same of decisions and budgets."""
@@ -249,22 +251,23 @@ class Book(msgspec.Struct, eq=False):
                 self.keys.pop(self.settled.pop(oldest).key, None)
                 self.keys.pop(self.tellers.pop(oldest, ""), None)
 
-    def remember(self, key: str, write: Write) -> None:
-        """Remember the answer to a write."""
+    def remember(self, key: str, write: Write, frequent: bool = True) -> None:
+        """Remember the answer to a write; frequent ones do not displace others."""
         if not key:
             return
         self.keys[key] = write
         if write.told:
             self.tellers[write.number] = key
         elif not write.number:
-            self.writes.append(key)
-            if len(self.writes) >= REMEMBERED + FORGOTTEN:
-                for oldest in self.writes[:FORGOTTEN]:
+            kept = self.writes if frequent else self.changes
+            kept.append(key)
+            if len(kept) >= REMEMBERED + FORGOTTEN:
+                for oldest in kept[:FORGOTTEN]:
                     self.keys.pop(oldest, None)
-                del self.writes[:FORGOTTEN]
+                del kept[:FORGOTTEN]
 
 
-COMPARED: Final = tuple(name for name in Book.__struct_fields__ if name not in ("keys", "writes", "tellers"))
+COMPARED: Final = tuple(name for name in Book.__struct_fields__ if name not in ("keys", "writes", "changes", "tellers"))
 
 
 def deltas(before: dict[int, Account], after: dict[int, Account]) -> tuple[Delta, ...]:

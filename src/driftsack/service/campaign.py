@@ -19,7 +19,7 @@ import msgspec
 from driftsack.core.decision import SKIP, Decision
 from driftsack.core.errors import BudgetExhaustedError, DriftsackError, HorizonReachedError, OverrunWarning
 from driftsack.core.problem import Problem
-from driftsack.game.amounts import cost_units, grid_factors, whole_units
+from driftsack.game.amounts import MOST_UNITS, cost_units, grid_factors, whole_units
 from driftsack.game.ledger import grid_exponents
 from driftsack.numerics.compiled import source
 from driftsack.policies.learner import Learner
@@ -27,13 +27,14 @@ from driftsack.service import apprentice, journal, plans, views
 from driftsack.service import messages as ms
 from driftsack.service.book import Account, Book, Record, Seen, Write
 from driftsack.service.calendar import next_refill, seconds_between
-from driftsack.service.config import Config
+from driftsack.service.config import Config, Refill
 from driftsack.service.plans import SECOND
 from driftsack.service.refusals import Refusal
 
 MOST_EXPIRED: Final = 5_000  # a learner keeps 10,000 decisions that it was told to forfeit
 DROPPED_AT_ONCE: Final = 500
 KEPT_DUE: Final = 1_000  # ends of settled decisions that may be kept
+FINEST_SHARE: Final = 10**6  # as the shares in a configuration have at most six digits
 
 _exact_units = lru_cache(maxsize=4096)(source(cost_units))
 
@@ -131,7 +132,9 @@ class Campaign:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about settings, which the caller cannot see
-                learner = policy.start(problem, seed=config.seed, safe=True)
+                started = policy.start(problem, seed=config.seed, safe=True)
+            # Read from bytes, as after a snapshot: the budget in units of cost_max may differ in its last bit.
+            learner = Learner.from_bytes(started.to_bytes())
         except (DriftsackError, TypeError, ValueError, OverflowError) as error:
             raise Refusal.invalid(str(error)) from error
         pairs = zip(problem.budget, grid_exponents(problem), strict=True)
@@ -231,13 +234,15 @@ class Campaign:
             dropped: list[int] = []
             while self._due and self._due[0][0] <= now.tick and len(expired) + len(dropped) < DROPPED_AT_ONCE:
                 end, number = heapq.heappop(self._due)
+                if self._due and self._due[0] == (end, number):  # extended to the same end again
+                    continue
                 record = book.open.get(number)
                 if record is not None and self._end(record) == end:
                     (expired if record.kind == "pending" else dropped).append(number)
+            if dropped:  # first: when others expire, the oldest may be dropped to keep to the limit
+                self.happen(journal.Dropped(numbers=dropped, **common(now, NOBODY)))
             if expired:
                 self.happen(journal.Expired(numbers=expired, **common(now, NOBODY)))
-            if dropped:
-                self.happen(journal.Dropped(numbers=dropped, **common(now, NOBODY)))
 
     def _refill(self, now: Now) -> None:
         """Begin the season that the present time belongs to; seasons without requests are left out."""
@@ -246,11 +251,24 @@ class Campaign:
             return
         following = next_refill(now.at, refill.every, self.config.zone())
         season = self.book.season + 1
-        rollover = 0.0 if self.book.state == "watching" else float(refill.rollover)  # nothing could be spent
+        rollover = 0.0 if self.book.state == "watching" else self._rollover(refill)  # nothing could be spent
         paced = self.config.period is not None and self.book.state != "watching"
         period = seconds_between(now.at, following) if paced else None
         times: dict[str, Any] = {"following": following, "period": period}
         self.happen(journal.Renewed(season=season, rollover=rollover, **times, **common(now, NOBODY)))
+
+    def _rollover(self, refill: Refill) -> float:
+        """The share of what is left that is added to the new budgets: no more than a ledger can hold."""
+        shares = [float(refill.rollover)]
+        for j, budget in enumerate(self._budget_units()):
+            room, free = MOST_UNITS - budget, self.book.account.free(j)
+            if free > room:
+                shares.append(room * FINEST_SHARE // free / FINEST_SHARE)
+        return min(shares)
+
+    def _budget_units(self) -> list[int]:
+        """(d,) the budgets of a new season, in grid units."""
+        return [whole_units(amount, k, up=False) for amount, k in zip(self.problem.budget, self.exponents, strict=True)]
 
     def next_due(self) -> int | None:
         """The tick at which the next lease or late window ends."""
@@ -333,7 +351,8 @@ class Campaign:
         if type(event) in (journal.Told, journal.Cancelled):
             self.book.remember(event.key, Write(event.digest, number=event.number, told=True))
         else:
-            self.book.remember(event.key, Write(event.digest, msgspec.msgpack.encode(answer)))
+            frequent = isinstance(event, (journal.Extended, journal.Expired, journal.Observed))
+            self.book.remember(event.key, Write(event.digest, msgspec.msgpack.encode(answer)), frequent)
 
     def _opened(self, event: journal.Opened) -> ms.Done:
         refill = event.config.refill
@@ -506,8 +525,7 @@ class Campaign:
         at = event.at / SECOND if self.problem.period is not None else None
         period = None if event.period is None else timedelta(seconds=event.period)
         self.learner.renew(rollover=event.rollover, at=at, period=period)
-        pairs = zip(self.problem.budget, self.exponents, strict=True)
-        self.book.begin_season([whole_units(amount, k, up=False) for amount, k in pairs], event.rollover)
+        self.book.begin_season(self._budget_units(), event.rollover)
         self.book.following = event.following
 
     def _arm_added(self, event: journal.ArmAdded) -> ms.Arms:

@@ -26,7 +26,8 @@ def exchange(campaign: Campaign, many: ms.Exchange, now: Now, caller: Caller) ->
     campaign.pass_time(now)
     again = campaign.seen(caller) is not None
     askers = [caller._replace(key=f"{caller.key}#{k}") if caller.key else caller for k in range(many.ask)]
-    new = sum(campaign.seen(each) is None for each in askers)
+    known = [campaign.seen(each) is not None for each in askers]
+    new = 0 if again else known.count(False)
     terms = many.terms or ms.Ask()
     if new and campaign.book.state not in ("paused", "watching"):
         plans.checked_terms(campaign, terms, new - _settled_by(campaign, many, now, new))
@@ -34,7 +35,11 @@ def exchange(campaign: Campaign, many: ms.Exchange, now: Now, caller: Caller) ->
     for outcome in many.tells:
         fresh = not again and caller.key not in campaign.book.keys  # the first one that happens keeps the key
         told.append(_tell(campaign, outcome, now, caller if fresh else Caller(who=caller.who)))
-    return ms.Exchanged(told, [campaign.handle(terms, now, each) for each in askers])
+    decisions = [
+        campaign.handle(terms, now, each) if found or not again else plans.skipped("budget")  # as it was then
+        for each, found in zip(askers, known, strict=True)
+    ]
+    return ms.Exchanged(told, decisions)
 
 
 def _tell(campaign: Campaign, outcome: ms.TellOne, now: Now, caller: Caller) -> ms.ToldOne:

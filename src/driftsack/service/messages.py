@@ -480,7 +480,7 @@ class Page(Answer):
     """Some decisions, oldest first.
 
     Attributes:
-        decisions: The decisions.
+        decisions: The decisions: at most 100, and fewer if some outcomes came so late that they take long to find.
         cursor: Pass it to get the next ones; None at the end.
     """
 
@@ -545,13 +545,15 @@ class AuditEntry(Answer):
 
 
 class Audit(Answer):
-    """The latest changes by operators and administrators.
+    """Some changes by operators and administrators.
 
     Attributes:
         entries: Newest first.
+        cursor: Pass it to get older ones; None at the end.
     """
 
     entries: list[AuditEntry]
+    cursor: str | None
 
 
 class Done(Answer):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -25,7 +25,7 @@ from driftsack.service.exchanges import exchange
 from driftsack.service.journal import START, JournalError, Segment
 from driftsack.service.owned import GRACE, Owned, ServiceClock
 from driftsack.service.plans import again
-from driftsack.service.recall import recall
+from driftsack.service.recall import recall_some
 from driftsack.service.recovery import encode_config, rebuild, rehearse, snapshot_of
 from driftsack.service.refusals import Refusal
 from driftsack.service.store.interface import (
@@ -89,12 +89,14 @@ class Keeper:
         self.clock = clock or ServiceClock()
         self._snapshot_every, self._grace = snapshot_every, grace
         self._recovering: set[str] = set()
+        self._arriving: set[str] = set()  # campaigns that are opened or taken over, and not in memory yet
         self._dirty = asyncio.Event()
         self._closing = False
         self._latest = 0  # events in the last commit
         self._commits = ThreadPoolExecutor(1, "commit")
         self._leases = ThreadPoolExecutor(1, "lease")  # of campaigns: nothing that takes long may delay them
         self._rebuilds = ThreadPoolExecutor(2, "rebuild")
+        self._readers = ThreadPoolExecutor(4, "journal")
         self._others = ThreadPoolExecutor(2, "store")
         self._forwards = ThreadPoolExecutor(32, "forward")
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -103,10 +105,11 @@ class Keeper:
 
     async def start(self) -> None:
         """Take over the campaigns that have no owner, and begin to commit."""
-        for row in await self._call(self._leases, self.store.campaigns):
-            await self._take_over(row)
+        rows = await self._call(self._leases, self.store.campaigns)
+        taken = [await self._take_over(row) for row in rows]
         for work in (self._commit_loop, self._expiry_loop, self._lease_renewal_loop):
             self.spawn(work())
+        await asyncio.gather(*(task for task in taken if task is not None))
 
     async def stop(self) -> None:
         """Commit what waits, keep a snapshot of each campaign, and let others take over."""
@@ -126,19 +129,24 @@ class Keeper:
             await self._call(self._leases, self.store.release, list(self.owned), self.owner)
         except StoreError as error:
             log.warning("no last snapshot was kept: %s", error)
-        for pool in (self._commits, self._leases, self._rebuilds, self._others):
+        for pool in (self._commits, self._leases, self._rebuilds, self._readers, self._others):
             pool.shutdown()
         self._forwards.shutdown(wait=False, cancel_futures=True)
 
-    def spawn(self, work: Any) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Let a task run until it is done, or the service stops."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call the store for a request, without blocking the loop. It may take long, as ``why`` and exports do."""
+        """Call the store for a request, without blocking the loop."""
         return await self._call(self._others, function, *arguments)
+
+    async def read_journal(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call what may read a whole journal, as ``why`` and exports do, in threads that nothing else waits for."""
+        return await self._call(self._readers, function, *arguments)
 
     async def _call(self, pool: ThreadPoolExecutor, function: Callable[..., Result], *arguments: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
@@ -193,9 +201,17 @@ class Keeper:
         owned = self.find(name)
         try:
             return owned, owned.campaign.handle(command, owned.now(), caller, number)
+        except Exception as error:
+            self._doubt(owned, error)
+            raise
         finally:
             if owned.campaign.events:
                 self._dirty.set()
+
+    def _doubt(self, owned: Owned, error: Exception) -> None:
+        """Forget a campaign after an error that may have changed it halfway; a refusal changes nothing."""
+        if not isinstance(error, Refusal):
+            self._drop(owned, error)
 
     async def submit(self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0) -> Any:
         """Carry out a command, and return its answer when it is durable; see :meth:`carry_out`."""
@@ -203,32 +219,35 @@ class Keeper:
         await self.settled(owned)
         return answer
 
-    async def recall(self, name: str, number: int) -> Record:
-        """Read from the journal what became of a decision that was settled too long ago to be in memory.
+    async def recall(self, name: str, numbers: Sequence[int]) -> dict[int, Record]:
+        """Read from the journal what became of decisions that were settled too long ago to be in memory.
 
         Args:
             name: The campaign.
-            number: The number of the decision.
+            numbers: The numbers of the decisions, in ascending order.
 
         Returns:
-            The decision.
+            The decisions by number: the first, and those that are found with it; see
+            :func:`driftsack.service.recall.recall_some`.
 
         Raises:
-            Refusal: The campaign did not make it, or the store does not answer.
+            Refusal: The journal does not have the first decision, or the store does not answer.
         """
-        durable = self.find(name).durable
+        owned = self.find(name)
+        await self.settled(owned)  # or the journal would not say yet that they are settled
+        late = owned.campaign.config.late
         try:
-            record = await self.in_thread(recall, self.store, name, number, durable)
+            found = await self.read_journal(recall_some, self.store, name, numbers, owned.durable, late)
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
-        if record is None:
-            raise Refusal("unknown-decision", f"the journal has no decision {number}.")
-        return record
+        if numbers[0] not in found:
+            raise Refusal("unknown-decision", f"the journal has no decision {numbers[0]}.")
+        return found
 
     async def settle_again(self, name: str, command: Any, number: int) -> ms.Settled:
         """Answer a command that was refused as ``forgotten``, as :func:`driftsack.service.plans.again` does."""
-        record = await self.recall(name, number)
-        return again(self.find(name).campaign, command, number, record)
+        found = await self.recall(name, [number])
+        return again(self.find(name).campaign, command, number, found[number])
 
     async def exchange(self, name: str, many: ms.Exchange, caller: Caller = NOBODY) -> ms.Exchanged:
         """Tell many outcomes and ask for many decisions, in one commit.
@@ -244,6 +263,9 @@ class Keeper:
         owned = self.find(name)
         try:
             answer = exchange(owned.campaign, many, owned.now(), caller)
+        except Exception as error:
+            self._doubt(owned, error)
+            raise
         finally:
             if owned.campaign.events:
                 self._dirty.set()
@@ -287,12 +309,15 @@ class Keeper:
         body = journal.encode(campaign.take())
         chain = journal.chained(START, body)
         segment = Segment(name, 1, 1, campaign.book.at, 1, deltas({}, campaign.book.accounts), body, chain)
+        self._arriving.add(name)
         try:
             await self.in_thread(self.store.create, segment, encode_config(config), self.owner)
         except NameTakenError as error:
             raise Refusal("name-taken", f"there is a campaign {name!r:.60} with other settings.") from error
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
+        finally:
+            self._arriving.discard(name)
         self.owned[name] = Owned(name, 1, campaign, chain, self.clock, grace=0)
         return campaign
 
@@ -375,9 +400,12 @@ class Keeper:
         while True:
             await asyncio.sleep(wait if fenced else 0)
             try:
-                if not await self._claim(name):  # another owner has it
+                row = await self._claim(name)
+                if row is None:  # another owner has it
                     self.foreign.setdefault(name, "")
                     self._recovering.discard(name)
+                else:
+                    await self._rebuild(row)
             except (StoreError, OSError) as error:
                 log.warning("campaign %s cannot be rebuilt yet: %s", name, error)
             else:
@@ -385,11 +413,13 @@ class Keeper:
             await asyncio.sleep(wait)
             wait = min(2 * wait, LONGEST_WAIT)
 
-    async def _claim(self, name: str) -> bool:
-        """Become the owner of a campaign and rebuild it; return whether it is done, or cannot be."""
-        row = await self._call(self._leases, self.store.claim, name, self.owner)
-        if row is None:
-            return False
+    async def _claim(self, name: str) -> CampaignRow | None:
+        """Become the owner of a campaign; None if it has another one."""
+        return await self._call(self._leases, self.store.claim, name, self.owner)
+
+    async def _rebuild(self, row: CampaignRow) -> None:
+        """Rebuild a campaign that was claimed, unless it is damaged."""
+        name = row.name
         try:
             campaign, snapshot_at = await self._call(self._rebuilds, rebuild, self.store, row)
             await self._call(self._rebuilds, rehearse, campaign)
@@ -397,31 +427,52 @@ class Keeper:
             log.error("campaign %s is damaged: %s", name, error)  # noqa: TRY400  (one line, without a traceback)
             self.damaged[name] = str(error)
             self._recovering.discard(name)
-            return True
+            return
         self.counts["recoveries"] += 1
         self.counts["divergences"] += campaign.book.divergences
         self.owned[name] = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, snapshot_at)
         self.foreign.pop(name, None)
         self._recovering.discard(name)
-        return True
 
-    async def _take_over(self, row: CampaignRow) -> None:
-        """Become the owner of a campaign if it has none; otherwise remember where its owner answers."""
+    async def _take_over(self, row: CampaignRow) -> asyncio.Task[None] | None:
+        """Become the owner of a campaign if it has none; otherwise remember where its owner answers.
+
+        Args:
+            row: The campaign.
+
+        Returns:
+            The task that rebuilds it, so that nobody has to wait for that; None if it has another owner.
+        """
         self.foreign[row.name] = row.owner_url
-        await self._claim(row.name)
+        claimed = await self._claim(row.name)
+        if claimed is None:
+            return None
+        self._arriving.add(row.name)
+        return self.spawn(self._arrive(claimed))
+
+    async def _arrive(self, row: CampaignRow) -> None:
+        """Rebuild a campaign that was taken over."""
+        try:
+            await self._rebuild(row)
+        except (StoreError, OSError) as error:
+            log.warning("campaign %s cannot be rebuilt yet: %s", row.name, error)
+            self._recovering.add(row.name)
+            self.spawn(self._recovery_loop(row.name))
+        finally:
+            self._arriving.discard(row.name)
 
     async def _lease_renewal_loop(self) -> None:
-        """Renew the leases of owned campaigns and take over campaigns without an owner."""
+        """Renew the leases of campaigns that are here or on their way, and take over campaigns without an owner."""
         while True:
             await asyncio.sleep(self.owner.lease / 5)
             try:
-                names = list(self.owned)
-                kept = set(await self._call(self._leases, self.store.extend, names, self.owner))
-                for name in set(names) - kept:
-                    if name in self.owned:
-                        self._drop(self.owned[name], FencedError("another process owns it now."))
+                here = dict(self.owned)
+                names = [*here, *self._arriving, *self._recovering]
+                kept = await self._call(self._leases, self.store.extend, names, self.owner)
+                for name in here.keys() - set(kept):
+                    self._drop(here[name], FencedError("another process owns it now."))
                 for row in await self._call(self._leases, self.store.campaigns):
-                    if row.name not in self.owned | self.damaged and row.name not in self._recovering:
+                    if row.name not in {*self.owned, *self.damaged, *self._arriving, *self._recovering}:
                         await self._take_over(row)
             except (StoreError, OSError) as error:
                 log.warning("ownership could not be extended: %s", error)
@@ -432,5 +483,9 @@ class Keeper:
             await asyncio.sleep(CHECK_DUE)
             for owned in list(self.owned.values()):
                 if owned.is_due():
-                    owned.campaign.pass_time(owned.now())
+                    try:
+                        owned.campaign.pass_time(owned.now())
+                    except Exception as error:  # of one campaign, which must not stop the others
+                        log.exception("the leases of campaign %s could not end", owned.name)
+                        self._doubt(owned, error)
                     self._dirty.set()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from driftsack.service.campaign import Campaign
 
 MOST_PENDING: Final = 100_000
+MOST_OVERRUN: Final = MOST_UNITS // 8  # grid units in a season: with the largest budget, a sum that the database holds
 SECOND: Final = 1000
 
 
@@ -80,17 +81,19 @@ def _any_fits(campaign: Campaign, offered: list[int] | None, caps: list[float | 
 
 def _tell(campaign: Campaign, command: ms.Tell, common: dict[str, Any], number: int) -> Any:
     costs = _costs(campaign, command)
-    if number not in campaign.book.open:
+    record = campaign.book.open.get(number)
+    if record is None:
         return again(campaign, command, number, campaign.record(number))
-    _check_size(campaign, costs)
+    _check_size(campaign, costs, record.reserved, record.season)
     return journal.Told(number=number, reward=command.reward, costs=costs, **common)
 
 
 def _cancel(campaign: Campaign, command: ms.Cancel, common: dict[str, Any], number: int) -> Any:
     costs = _costs(campaign, command)
-    if number not in campaign.book.open:
+    record = campaign.book.open.get(number)
+    if record is None:
         return again(campaign, command, number, campaign.record(number))
-    _check_size(campaign, costs)
+    _check_size(campaign, costs, record.reserved, record.season)
     return journal.Cancelled(number=number, costs=costs, **common)
 
 
@@ -114,7 +117,7 @@ def _observe(campaign: Campaign, command: ms.Observe, common: dict[str, Any], _:
             f"the campaign is {campaign.book.state}; observations are for campaigns that watch, ask for decisions.",
         )
     arm, costs = campaign.arm_number(command.arm), _amounts(campaign, command.costs, "costs")
-    _check_size(campaign, costs)
+    _check_size(campaign, costs, [0] * len(costs), campaign.book.season)
     return journal.Observed(arm=arm, reward=command.reward, costs=costs, probability=command.probability, **common)
 
 
@@ -197,12 +200,11 @@ def _amounts(campaign: Campaign, given: dict[str, Any], what: str, partial: bool
     return [amount_of(given[name], f"{what} of {name}") if name in given else None for name in campaign.resources]
 
 
-def _check_size(campaign: Campaign, costs: list[float]) -> None:
-    """Refuse costs that the ledger cannot hold."""
-    account = campaign.book.account
-    for j, (cost, (fine, coarse)) in enumerate(zip(costs, campaign.factors, strict=True)):
-        held = max(season.spent[j] + season.reserved[j] for season in campaign.book.accounts.values())
-        if cost * fine / coarse + held + account.granted[j] > MOST_UNITS / 4:
+def _check_size(campaign: Campaign, costs: list[float], reserved: list[int], season: int) -> None:
+    """Refuse costs so far above what was reserved that the ledger and the database could not hold the excess."""
+    overrun = campaign.book.accounts[season].overrun
+    for cost, kept, beyond, (fine, coarse) in zip(costs, reserved, overrun, campaign.factors, strict=True):
+        if cost * fine / coarse - kept + beyond > MOST_OVERRUN:
             raise Refusal.invalid("costs must be amounts that the ledger can hold; are they in other units?")
 
 

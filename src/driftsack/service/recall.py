@@ -1,63 +1,152 @@
-"""Recall: what became of a decision that is no longer in memory, from the journal.
+"""Recall: what became of decisions that are no longer in memory, from the journal.
 
-Decisions are numbered in the order of their events, so a binary search in the journal finds the event that made the
-decision. What became of it follows soon after.
+Decisions are numbered in the order of their events, so a binary search in the journal finds the event that made a
+decision. What became of it usually follows soon after. Where an outcome never came, another search finds the end of the
+late window, since the clock of leases never goes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from driftsack.core.decision import SKIP
 from driftsack.service import journal
 from driftsack.service.book import Record
+from driftsack.service.campaign import MOST_EXPIRED
+from driftsack.service.plans import SECOND
 from driftsack.service.store.interface import Store
 
 NEAR: Final = 2000
 """The number of events below which the journal is scanned instead of bisected."""
+FAR: Final = 50_000
+"""The number of events after which a scan goes on for the first decision only."""
 
 
-def recall(store: Store, name: str, number: int, last: int) -> Record | None:
-    """Find what became of a decision.
+def recall_some(store: Store, name: str, numbers: Sequence[int], last: int, late: int) -> dict[int, Record]:
+    """Find what became of decisions that are settled.
+
+    An outcome that came long after its decision takes many events to find. So after ``FAR`` events the scan goes on for
+    the first decision only, at most to the end of its late window, and others that were not found are left out.
 
     Args:
         store: The store.
         name: The campaign.
-        number: The number of the decision.
-        last: The number of the last event to look at.
+        numbers: The numbers of the decisions, in ascending order.
+        last: The number of the last event to look for the first decision.
+        late: Seconds after the end of its lease during which the campaign accepts an outcome.
 
     Returns:
-        The decision as it was settled, without its season and round; None if it was never made.
+        The decisions as they were settled, without their season and round, by number; without those that were never
+        made.
     """
-    record = None
-    for event in events_near(store, name, number, last):
-        if isinstance(event, journal.Asked) and event.number == number:
-            record = Record(
-                arm=-1 if event.arm is None else event.arm,
-                probability=event.probability,
-                reserved=event.reserved,
-                until=event.until,
-                lease=(event.until - event.tick) // 1000,
-                season=0,
-                round=0,
-                key=event.key,
-            )
-            if record.arm < 0:
-                record.kind = "skipped"
-                return record
-        elif isinstance(event, (journal.Told, journal.Cancelled)) and event.number == number and record is not None:
+    search = _Search(numbers, late * SECOND)
+    for count, event in enumerate(events_near(store, name, numbers[0], last), start=1):
+        search.take(event)
+        if count == FAR:
+            _take_drops(store, name, search, last)
+        if len(search.settled) == len(numbers) or (count >= FAR and numbers[0] in search.settled):
+            return search.settled
+    search.drop(list(search.waiting))  # many expired at once, so that the oldest were dropped
+    return search.settled
+
+
+class _Search:
+    """Decisions that are looked for.
+
+    Args:
+        numbers: Their numbers, in ascending order.
+        late: Milliseconds after the end of its lease during which an outcome is accepted.
+
+    Attributes:
+        waiting: Those that were made, and are not settled as far as the journal was read.
+        settled: Those that are settled.
+    """
+
+    def __init__(self, numbers: Sequence[int], late: int) -> None:
+        self._wanted, self._first, self._last, self._late = set(numbers), numbers[0], numbers[-1], late
+        self._expired: set[int] = set()  # later decisions that expired and may still be told
+        self.waiting: dict[int, Record] = {}
+        self.settled: dict[int, Record] = {}
+
+    def end(self, number: int) -> int:
+        """The tick at which an outcome is no longer accepted."""
+        return self.waiting[number].until + self._late
+
+    def take(self, event: Any) -> None:
+        """Take in an event."""
+        if isinstance(event, journal.Asked):
+            if event.number in self._wanted:
+                self._ask(event)
+        elif isinstance(event, journal.Expired):
+            self._expire(event)
+        elif isinstance(event, journal.Dropped):
+            self._expired.difference_update(event.numbers)
+            self.drop(event.numbers)
+        elif isinstance(event, (journal.Told, journal.Cancelled)):
+            self._settle(event)
+        elif isinstance(event, journal.Extended) and event.number in self.waiting:
+            self.waiting[event.number].until = event.until
+        if self._first in self.waiting and event.tick >= self.end(self._first):
+            self.drop([self._first])
+
+    def _ask(self, event: journal.Asked) -> None:
+        record = Record(
+            arm=SKIP if event.arm is None else event.arm,
+            probability=event.probability,
+            reserved=event.reserved,
+            until=event.until,
+            lease=(event.until - event.tick) // SECOND,
+            season=0,
+            round=0,
+            key=event.key,
+        )
+        if record.arm == SKIP:
+            record.kind = "skipped"
+            self.settled[event.number] = record
+        else:
+            self.waiting[event.number] = record
+
+    def _expire(self, event: journal.Expired) -> None:
+        for number in event.numbers:
+            record = self.waiting.get(number)
+            if record is not None:
+                record.kind, record.until = "expired", min(record.until, event.tick)
+            elif number > self._last:
+                self._expired.add(number)
+        if len(self._expired) >= MOST_EXPIRED:  # a campaign keeps no more, and drops the oldest
+            self.drop([number for number, record in self.waiting.items() if record.kind == "expired"])
+
+    def _settle(self, event: journal.Told | journal.Cancelled) -> None:
+        self._expired.discard(event.number)
+        record = self.waiting.pop(event.number, None)
+        if record is not None:
             record.late = record.kind == "expired"
             record.kind = "told" if isinstance(event, journal.Told) else "cancelled"
             record.reward = event.reward if isinstance(event, journal.Told) else None
             record.costs = event.costs
-            return record
-        elif isinstance(event, (journal.Expired, journal.Dropped)) and number in event.numbers and record is not None:
-            record.kind = "expired" if isinstance(event, journal.Expired) else "dropped"
-            if record.kind == "dropped":
-                return record
-    if record is not None:  # many expired at once, so that the oldest were dropped
-        record.kind = "dropped"
-    return record
+            self.settled[event.number] = record
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        """Settle those of some decisions that wait: they can no longer be told."""
+        for number in numbers:
+            if number in self.waiting:
+                self.settled[number] = self.waiting.pop(number)
+                self.settled[number].kind = "dropped"
+
+
+def _take_drops(store: Store, name: str, search: _Search, last: int) -> None:
+    """Drop expired decisions whose late windows ended without an outcome: the journal says so at their ends."""
+    ends = [search.end(number) for number, record in search.waiting.items() if record.kind == "expired"]
+    if not ends:
+        return
+    after = _bisected(
+        store, name, last, lambda events: any(event.tick < min(ends) for event in itertools.islice(events, 1))
+    )
+    for event in itertools.islice(_events(store, name, after), FAR):
+        if isinstance(event, journal.Dropped):
+            search.drop(event.numbers)
 
 
 def events_near(store: Store, name: str, number: int, last: int) -> Iterator[Any]:
@@ -77,11 +166,20 @@ def events_near(store: Store, name: str, number: int, last: int) -> Iterator[Any
 
 def _before(store: Store, name: str, number: int, last: int) -> int:
     """An event before the one that made the decision, in an earlier segment, and not far before it."""
+
+    def is_before(events: Iterator[Any]) -> bool:
+        found = next((event for event in events if isinstance(event, journal.Asked)), None)
+        return found is not None and found.number <= number
+
+    return _bisected(store, name, last, is_before)
+
+
+def _bisected(store: Store, name: str, last: int, is_before: Callable[[Iterator[Any]], bool]) -> int:
+    """An event not far before what is looked for; ``is_before`` says whether that is among the events after a place."""
     before, after = 0, last
     while after - before > NEAR:
         middle = (before + after) // 2
-        found = next((event for event in _events(store, name, middle) if isinstance(event, journal.Asked)), None)
-        if found is not None and found.number <= number:
+        if is_before(_events(store, name, middle)):
             before = middle
         else:
             after = middle

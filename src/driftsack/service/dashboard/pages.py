@@ -111,9 +111,8 @@ class Pages:
         visit.principal.check("read", name)
         track, _ = await self._watcher.track(name)
         context = self._context(visit, f"/v1/campaigns/{name}/decisions/{number}/why", "GET", None)
-        store = self._service.keeper.store
-        found = await context.store(explain.why, store, name, context.number())
-        facts = await context.store(chosen, store, name, context.number(), track.resources)
+        found = await context.read_journal(explain.why, name, context.number())
+        facts = await context.read_journal(chosen, name, context.number(), track.resources)
         return page(
             "decision.html",
             c={"name": name, "last": track.number},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -96,7 +97,20 @@ class Context(NamedTuple):
 
     async def store(self, function: Any, *arguments: Any) -> Any:
         """Call the store."""
-        try:
-            return await self.keeper.in_thread(function, *arguments)
-        except StoreError as error:
-            raise Refusal.unavailable(str(error)) from error
+        return await _available(self.keeper.in_thread(function, *arguments))
+
+    async def read_journal(self, function: Any, *arguments: Any) -> Any:
+        """Call what may read a whole journal of the store."""
+        return await _available(self.keeper.read_journal(function, self.keeper.store, *arguments))
+
+
+async def _available(call: Awaitable[Any]) -> Any:
+    """What a call to the store returns.
+
+    Raises:
+        Refusal: The store does not answer.
+    """
+    try:
+        return await call
+    except StoreError as error:
+        raise Refusal.unavailable(str(error)) from error

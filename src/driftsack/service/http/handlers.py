@@ -15,10 +15,11 @@ from driftsack.service.http.keyring import is_last_admin, key_for
 from driftsack.service.metrics import exposition
 from driftsack.service.owned import Owned
 from driftsack.service.refusals import Refusal
-from driftsack.service.store.interface import KeyRow
+from driftsack.service.store.interface import LAST_ENTRY, KeyRow
 
 PAGE: Final = 100
 MOST_ENTRIES: Final = 1000  # of the audit
+LONGEST_NUMBER: Final = 15  # digits
 
 
 async def list_campaigns(context: Context) -> ms.Campaigns:
@@ -91,31 +92,39 @@ async def read_apprentice(context: Context) -> ms.Apprentice:
 
 
 async def list_decisions(context: Context) -> ms.Page:
-    """The decisions that are remembered: all that wait, and the latest that are settled."""
-    after = read_cursor(context.query.get("cursor", ""))
+    """Every decision, oldest first, a page at a time; old ones are read from the journal."""
+    after = read_cursor(context, "after", 0)
     campaign = (await context.owned()).campaign
-    known = {**campaign.book.settled, **campaign.book.open}
-    numbers = sorted(number for number in known if number > after)
-    shown = [views.decision(campaign, number, known[number]) for number in numbers[:PAGE]]
-    return ms.Page(shown, write_cursor(numbers[PAGE - 1]) if len(numbers) > PAGE else None)
+    book, most = campaign.book, campaign.book.number
+    numbers = range(after + 1, min(after + PAGE, most) + 1)
+    known = {number: record for number in numbers if (record := book.open.get(number) or book.settled.get(number))}
+    shown = {number: views.decision(campaign, number, record) for number, record in known.items()}
+    missing = [number for number in numbers if number not in known]
+    if missing:
+        found = await context.keeper.recall(context.campaign, missing)
+        shown |= {number: views.decision(campaign, number, record) for number, record in found.items()}
+        numbers = range(after + 1, next((number for number in missing if number not in found), numbers[-1] + 1))
+    decisions = [shown[number] for number in numbers]
+    return ms.Page(decisions, write_cursor(numbers[-1], "after") if numbers and numbers[-1] < most else None)
 
 
-def write_cursor(number: int) -> str:
-    """A place in a list, as clients see it."""
-    return base64.urlsafe_b64encode(f"after {number}".encode()).decode()
+def write_cursor(number: int, word: str) -> str:
+    """A place in a list, as clients see it: after or before a number."""
+    return base64.urlsafe_b64encode(f"{word} {number}".encode()).decode()
 
 
-def read_cursor(text: str) -> int:
-    """What :func:`write_cursor` wrote; 0 for nothing."""
+def read_cursor(context: Context, word: str, start: int) -> int:
+    """The number that :func:`write_cursor` wrote with the same word; where the list begins without a cursor."""
+    text = context.query.get("cursor", "")
     if not text:
-        return 0
+        return start
     try:
-        word, number = base64.urlsafe_b64decode(text.encode()).decode().split()
-        if word == "after" and number.isdigit() and len(number) < PAGE:
+        found, number = base64.urlsafe_b64decode(text.encode()).decode().split()
+        if found == word and number.isascii() and number.isdigit() and len(number) <= LONGEST_NUMBER:
             return int(number)
     except (ValueError, binascii.Error, UnicodeError):
         pass
-    raise Refusal.invalid(f"cursor must be one that a page returned, got {text!r:.60}.")
+    raise Refusal.invalid(f"cursor must be one that a page of this list returned, got {text!r:.60}.")
 
 
 async def read_decision(context: Context) -> ms.DecisionView:
@@ -126,7 +135,7 @@ async def read_decision(context: Context) -> ms.DecisionView:
     except Refusal as refusal:
         if refusal.kind != "forgotten":
             raise
-        record = await context.keeper.recall(context.campaign, number)
+        record = (await context.keeper.recall(context.campaign, [number]))[number]
     return views.decision(campaign, number, record)
 
 
@@ -134,7 +143,7 @@ async def why(context: Context) -> explain.Why:
     """How a decision was made, recomputed from the journal."""
     number = context.number()
     await context.owned()
-    return await context.store(explain.why, context.keeper.store, context.campaign, number)  # type: ignore[no-any-return]
+    return await context.read_journal(explain.why, context.campaign, number)  # type: ignore[no-any-return]
 
 
 async def read_budgets(context: Context) -> ms.Budgets:
@@ -158,7 +167,7 @@ async def offer_arm(context: Context) -> Any:
 async def export_log(context: Context) -> str:
     """The journal as a log that ``driftsack advise`` reads."""
     await context.owned()
-    return await context.store(export.as_csv, context.keeper.store, context.campaign)  # type: ignore[no-any-return]
+    return await context.read_journal(export.as_csv, context.campaign)  # type: ignore[no-any-return]
 
 
 def key_view(row: KeyRow) -> ms.KeyView:
@@ -197,12 +206,15 @@ async def remove_key(context: Context) -> ms.Done:
 
 
 async def read_audit(context: Context) -> ms.Audit:
-    """The latest changes by operators and administrators."""
+    """The changes by operators and administrators, newest first, a page at a time."""
     text = context.query.get("limit", str(PAGE))
     if not (text.isascii() and text.isdigit() and len(text) < PAGE and 1 <= int(text) <= MOST_ENTRIES):
         raise Refusal.invalid(f"limit must lie in [1, {MOST_ENTRIES}], got {text!r:.40}.")
-    rows = await context.store(context.keeper.store.audit, int(text))
-    return ms.Audit([ms.AuditEntry(*row) for row in rows])
+    before = read_cursor(context, "before", LAST_ENTRY)
+    rows = await context.store(context.keeper.store.audit, int(text) + 1, before)
+    shown = rows[: int(text)]
+    cursor = write_cursor(shown[-1][0], "before") if len(rows) > len(shown) else None
+    return ms.Audit([ms.AuditEntry(*entry) for _, entry in shown], cursor)
 
 
 async def metrics(context: Context) -> str:

@@ -72,7 +72,7 @@ ROUTES: Final = (
     Route("GET", "/v1/keys", "admin", handlers.list_keys, ms.Keys),
     Route("POST", "/v1/keys", "admin", handlers.create_key, ms.CreatedKey, ms.NewKey, 201),
     Route("DELETE", "/v1/keys/{key}", "admin", handlers.remove_key, ms.Done),
-    Route("GET", "/v1/audit", "admin", handlers.read_audit, ms.Audit, query=("limit",)),
+    Route("GET", "/v1/audit", "admin", handlers.read_audit, ms.Audit, query=("limit", "cursor")),
     Route("GET", "/metrics", "read", handlers.metrics, str),
 )
 

@@ -13,6 +13,7 @@ from driftsack.core.errors import DriftsackError
 from driftsack.service.journal import Delta, Segment
 
 KEPT_SNAPSHOTS: Final = 3
+LAST_ENTRY: Final = 2**63 - 1  # above the number of every entry of the audit
 Amounts = tuple[int, int, int, int]
 
 
@@ -202,8 +203,8 @@ class Store(abc.ABC):
         """Note who changed what."""
 
     @abc.abstractmethod
-    def audit(self, limit: int) -> list[AuditRow]:
-        """The latest entries, newest first."""
+    def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
+        """The latest entries before one, newest first, with their numbers, which grow."""
 
     @abc.abstractmethod
     def backup(self, path: Path) -> None:

@@ -18,6 +18,7 @@ from driftsack.service.journal import START, Segment
 from driftsack.service.store import interface as base
 from driftsack.service.store.interface import (
     KEPT_SNAPSHOTS,
+    LAST_ENTRY,
     Amounts,
     AuditRow,
     CampaignRow,
@@ -220,10 +221,10 @@ class PostgresStore(Store):
         """Note who changed what."""
         self._run("INSERT INTO audit (at, who, action, campaign, detail) VALUES (%s, %s, %s, %s, %s)", *entry)
 
-    def audit(self, limit: int) -> list[AuditRow]:
-        """The latest entries, newest first."""
-        query = "SELECT at, who, action, campaign, detail FROM audit ORDER BY id DESC LIMIT %s"
-        return [AuditRow(*row) for row in self._rows(query, limit)]
+    def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
+        """The latest entries before one, newest first, with their numbers."""
+        query = "SELECT id, at, who, action, campaign, detail FROM audit WHERE id < %s ORDER BY id DESC LIMIT %s"
+        return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
 
     def backup(self, path: Path) -> None:
         """Refuse: PostgreSQL has tools for this."""

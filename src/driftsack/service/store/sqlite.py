@@ -18,6 +18,7 @@ from driftsack.service.journal import START, Segment
 from driftsack.service.store import interface as base
 from driftsack.service.store.interface import (
     KEPT_SNAPSHOTS,
+    LAST_ENTRY,
     Amounts,
     AuditRow,
     CampaignRow,
@@ -196,10 +197,10 @@ class SQLiteStore(Store):
         with self._changing() as run:
             run("INSERT INTO audit (at, who, action, campaign, detail) VALUES (?, ?, ?, ?, ?)", entry)
 
-    def audit(self, limit: int) -> list[AuditRow]:
-        """The latest entries, newest first."""
-        query = "SELECT at, who, action, campaign, detail FROM audit ORDER BY id DESC LIMIT ?"
-        return [AuditRow(*row) for row in self._rows(query, limit)]
+    def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
+        """The latest entries before one, newest first, with their numbers."""
+        query = "SELECT id, at, who, action, campaign, detail FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
+        return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
 
     def backup(self, path: Path) -> None:
         """Copy the database page by page; writers may go on meanwhile."""
