@@ -16,7 +16,7 @@ reproduce: .venv/installed  ## run the paper's experiments; figures and tables g
 test: check  ## check the code and run every test
 	@left_out=; tools/system_packages.sh $(BIN) || { left_out="--ignore tests/test_browser.py --ignore tests/test_browser_attacks.py --ignore tests/test_alerts.py"; \
 	  echo "WITHOUT CHROMIUM AND PROMTOOL: tests/test_browser*.py and tests/test_alerts.py are left out" >&2; }; \
-	$(BIN)/python -m pytest -n auto --dist worksteal $$left_out
+	$(BIN)/python -m tools.compile_kernels && $(BIN)/python -m pytest -n auto --dist worksteal $$left_out
 
 check: .venv/tools  ## style, types, layers
 	$(BIN)/ruff check .

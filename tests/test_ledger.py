@@ -61,6 +61,20 @@ def test_amounts_survive_the_way_to_the_grid_and_back() -> None:
         assert in_units_of_problem(whole_units(amount, exponent, up=False), exponent) == amount
 
 
+def test_a_budget_is_planned_with_as_after_a_file() -> None:
+    """Bit for bit; the quotient of the floats, which 0.7 / 0.1 shows, would differ in about a third of the cases."""
+    rng, differing = np.random.default_rng(8), 0
+    for _ in range(200):
+        cost, rounds = float(rng.choice([0.1, 0.3, 0.07, 1e-6, 3e9])), int(rng.integers(1, 1_000))
+        problem = ds.Problem(horizon=1_000, arms=2, budget=float(Decimal(repr(cost)) * rounds), cost_max=cost)
+        started = ds.policies.UniformRandom().start(problem)
+        read = ds.Learner.from_bytes(started.to_bytes())
+        budgets = [learner._engine.ledger.budget[0] for learner in (started, read)]
+        assert budgets[0] == budgets[1]
+        differing += budgets[0] != problem.unit_budget[0]
+    assert differing > 20
+
+
 def test_the_grid_has_limits() -> None:
     assert grid_exponent(0.0, 1e-30) == 22
     assert grid_exponent(1e39, 1.0) == -21

@@ -30,8 +30,9 @@ def compile_policy(name: str) -> tuple[str, float]:
     single = name == "Exp3BwK"
     problem = ds.Problem(horizon=ROUNDS, arms=2, budget=10.0, cost_max=1.0) if single else PROBLEM
     policy = variants()[name](problem)
-    plain = ds.Instance(problem, [[0.5, 0.4]], np.full((1, problem.resources, 2), 0.3), np.zeros(ROUNDS, dtype=np.int32))
-    rewards, costs = (np.repeat(means[:, None], 2, axis=1) for means in (plain.rewards, plain.costs))
+    means = np.full((1, 2), 0.5), np.full((1, problem.resources, 2), 0.3)
+    plain = ds.Instance(problem, *means, np.zeros(ROUNDS, dtype=np.int32))
+    rewards, costs = (np.repeat(part[:, None], 2, axis=1) for part in means)
     order = np.arange(ROUNDS, dtype=np.int32) % 2
     featured = replace(problem, features=2)
     ds.simulate(ds.ContextualInstance(featured, np.eye(2), rewards, costs, plain.phase, order=order), policy, trials=1)

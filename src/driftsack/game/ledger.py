@@ -58,19 +58,20 @@ def open_ledger(problem: Problem) -> Ledger:
     """A ledger without spending and reservations."""
     exponents = grid_exponents(problem)
     factors = np.array([grid_factors(k) for k in exponents])
-    granted = [whole_units(amount, k, up=False) for amount, k in zip(problem.budget, exponents, strict=True)]
+    units = [whole_units(amount, k, up=False) for amount, k in zip(problem.budget, exponents, strict=True)]
+    granted, per_cost = np.array(units, dtype=np.int64), factors[:, 0] / factors[:, 1] * problem.cost_max
     charged, reserved = np.zeros((2, problem.resources), dtype=np.int64)
     return Ledger(
-        budget=problem.unit_budget,
+        budget=granted / per_cost,
         spent=np.zeros(problem.resources),
-        granted=np.array(granted, dtype=np.int64),
+        granted=granted,
         charged=charged.copy(),
         reserved=reserved.copy(),
         most=frozen(worst_units(problem).max(axis=1)),
         cost_max=frozen(np.array(problem.cost_max)),
         fine=frozen(factors[:, 0]),
         coarse=frozen(factors[:, 1]),
-        per_cost=frozen(factors[:, 0] / factors[:, 1] * problem.cost_max),
+        per_cost=frozen(per_cost),
     )
 
 

@@ -132,9 +132,7 @@ class Campaign:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about settings, which the caller cannot see
-                started = policy.start(problem, seed=config.seed, safe=True)
-            # Read from bytes, as after a snapshot: the budget in units of cost_max may differ in its last bit.
-            learner = Learner.from_bytes(started.to_bytes())
+                learner = policy.start(problem, seed=config.seed, safe=True)
         except (DriftsackError, TypeError, ValueError, OverflowError) as error:
             raise Refusal.invalid(str(error)) from error
         pairs = zip(problem.budget, grid_exponents(problem), strict=True)
