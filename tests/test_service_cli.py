@@ -220,10 +220,13 @@ def test_a_backup_into_a_folder_that_does_not_exist_is_one_line(store: str, tmp_
         opened.backup(tmp_path / "nowhere" / "b.db")
 
 
-def test_compile() -> None:
-    found = CliRunner().invoke(app, ["compile", "UniformRandom"])
-    assert found.exit_code == 0
-    assert "UniformRandom" in found.stdout
+def test_the_image_compiles_policies_with_and_without_default_settings() -> None:
+    """The command of the Dockerfile, which failed on a policy that needs settings."""
+    lines = (Path(__file__).parent.parent / "Dockerfile").read_text().splitlines()
+    words = next(line.split() for line in lines if line.startswith("RUN driftsack compile"))
+    found = CliRunner().invoke(app, words[2:])
+    assert found.exit_code == 0, found.output
+    assert [line.partition(":")[0] for line in found.stdout.splitlines()] == words[3:] == ["Adaptive", "SlidingWindowUCB"]
 
 
 def test_the_tables_of_trials() -> None:

@@ -196,17 +196,23 @@ def compile_kernels(
 ) -> None:
     """Compile the kernels of policies into the cache, so that the service is ready in a few seconds.
 
+    Machine code does not depend on the settings of a policy, so they are not given here.
+
     Example: driftsack compile Adaptive SlidingWindowUCB
     """
+    from driftsack.bench.soak.worlds import variants  # noqa: PLC0415
+    from driftsack.core.checks import one_of  # noqa: PLC0415
     from driftsack.core.problem import Problem  # noqa: PLC0415
-    from driftsack.policies.policy import from_spec  # noqa: PLC0415
 
     with plain_errors():
-        for name in policy or ["Adaptive"]:
+        chosen, known = policy or ["Adaptive"], variants()
+        for name in chosen:
+            one_of(name, "policy", tuple(known))
+        for name in chosen:
             start = time.perf_counter()
-            problem = Problem(horizon=100, arms=2, budget={"usd": 1.0}, cost_max={"usd": 0.01})
+            problem = Problem(horizon=100, arms=2, budget={"usd": 1.0}, cost_max={"usd": 0.01}, features=1)
             with messages.status(f"compiling {name}"):
-                learner = from_spec({"policy": name}).start(problem, seed=0, safe=True)
-                learner.tell(learner.ask(), 0.0, [0.0])
-                type(learner).from_bytes(learner.to_bytes()).ask()
+                learner = known[name](problem).start(problem, seed=0, safe=True)
+                learner.tell(learner.ask(context=[1.0]), 0.0, [0.0])
+                type(learner).from_bytes(learner.to_bytes()).ask(context=[1.0])
             results.print(f"{name}: {time.perf_counter() - start:.1f} seconds")
