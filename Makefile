@@ -4,8 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+MAKEFLAGS += --jobs=2  # checks and kernels beside each other
 
-.PHONY: help reproduce test check bench docs browse litellm release-check clean
+.PHONY: help reproduce test check kernels bench docs browse litellm release-check clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -13,10 +14,13 @@ help:  ## show this list
 reproduce: .venv/installed  ## run the paper's experiments; figures and tables go to out/
 	$(BIN)/driftsack reproduce --out out
 
-test: check  ## check the code and run every test
+test: check kernels  ## check the code and run every test
 	@left_out=; tools/system_packages.sh $(BIN) || { left_out="--ignore tests/test_browser.py --ignore tests/test_browser_attacks.py --ignore tests/test_alerts.py"; \
 	  echo "WITHOUT CHROMIUM AND PROMTOOL: tests/test_browser*.py and tests/test_alerts.py are left out" >&2; }; \
-	$(BIN)/python -m tools.compile_kernels && $(BIN)/python -m pytest -n auto --dist worksteal $$left_out
+	$(BIN)/python -m pytest -n auto --dist worksteal $$left_out
+
+kernels: .venv/tools  ## compile every policy once, before several processes of the tests would
+	$(BIN)/python -m tools.compile_kernels
 
 check: .venv/tools  ## style, types, layers
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import signal
 import subprocess
@@ -22,6 +23,13 @@ from driftsack.sweeps.ray_engine import RayEngine
 from driftsack.sweeps.store import Store
 from driftsack.sweeps.sweep import SweepProgress
 from tests.sweeps import CELLS, SMALL, names, same_bits
+
+
+@pytest.fixture(autouse=True)
+def own_print(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put the built-in ``print`` back, which Ray replaces for good; Numba does not know its replacement."""
+    monkeypatch.setattr(builtins, "print", print)
+
 
 LONGER = {**SMALL, "trials": 24, "instances": [{"instance": "example_1", "horizon": 100_000}]}  # 72 cells
 LONGEST = {**LONGER, "trials": 48}  # 144 cells, more than twenty killed runs complete
