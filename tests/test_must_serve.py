@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.test_policy_contract import LEARNERS, Recipe, built
 MOST = {"usd": {"small": 0.1, "large": 1.0}}
 
 
-def problem(horizon: int = 300, budget: float = 60.0, **settings: Any) -> ds.Problem:
+def problem(horizon: int | None = 300, budget: float = 60.0, **settings: Any) -> ds.Problem:
     return ds.Problem(
         horizon=horizon, arms=["small", "large"], budget={"usd": budget}, cost_max=MOST, fallback="small", **settings
     )
@@ -60,6 +61,15 @@ def test_a_budget_that_cannot_pay_for_the_fallback_is_refused_with_the_number_th
         ds.Adaptive().start(problem(budget=29.0), safe=True)
     ds.Adaptive().start(problem(budget=30.0), safe=True)
     ds.Adaptive().start(problem(budget=29.0))  # without safe nothing is promised
+    month = timedelta(days=30)
+    with pytest.raises(InfeasibleError, match=r"answering 10,000 requests by 'small' may cost 1000 of 'usd'"):
+        ds.Adaptive().start(problem(horizon=10_000, period=month), safe=True)  # also the number that is guessed if ...
+    unknown = problem(horizon=None, period=month)  # ... nothing is known of the number of requests
+    assert (unknown.guessed, unknown.horizon) == (True, 10_000)
+    for same in (ds.Problem.from_dict(unknown.to_dict()), dataclasses.replace(unknown, slots=3)):
+        assert same.guessed
+        ds.Adaptive().start(same, safe=True)
+    assert not dataclasses.replace(unknown, horizon=9_999).guessed
     learner = ds.Adaptive().start(problem(), safe=True)
     before = learner.state_hash()
     with pytest.raises(InfeasibleError, match="answering 700 requests by 'small' may cost 70 of 'usd', got"):

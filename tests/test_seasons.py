@@ -69,6 +69,24 @@ def test_a_new_season_keeps_what_was_learnt_and_charges_late_outcomes_to_the_old
     assert restored.state_hash() == learner.state_hash()
 
 
+@pytest.mark.filterwarnings("ignore::driftsack.core.errors.OverrunWarning")
+@pytest.mark.parametrize(("promised", "cost", "budget"), [(10, 0.0, 5.0), (4, 2.5, 2.5), (4, 4.5, 1.0)])
+def test_what_a_season_never_had_does_not_roll_over(promised: int, cost: float, budget: float) -> None:
+    """A season of 4 in which more was promised, or one outcome cost more than its reservation of 1, and a season of 1.
+
+    Adding what each decision did not use would give 11, and 4 in the other cases.
+    """
+    problem = ds.Problem(horizon=100, arms=1, budget=4.0, cost_max=1.0)
+    learner = ds.policies.AlwaysArm(0).start(problem)
+    waiting = [learner.ask() for _ in range(promised)]
+    learner.renew(budget=1.0, rollover=1.0)
+    learner.tell(waiting.pop(), 0.5, cost)
+    for decision in waiting:
+        learner.cancel(decision)
+    assert learner.budget.tolist() == [budget]
+    assert learner.remaining.tolist() == [budget]
+
+
 def test_rollover_never_makes_money() -> None:
     """Exact for amounts at which floats have gaps of thousands; rounding to the nearest would add some."""
     rng = np.random.default_rng(0)

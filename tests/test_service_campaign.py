@@ -407,6 +407,17 @@ def test_what_rolls_over_stops_growing_where_a_ledger_ends() -> None:
     assert again.book == desk.campaign.book
 
 
+def test_what_an_overrun_used_up_does_not_roll_over() -> None:
+    desk = Desk(small(refill=Refill("day", "UTC", "1"), lease=100_000))
+    numbers = [desk.ask().decision for _ in range(10)]
+    desk.wait(86_400)
+    desk.tell(numbers.pop(), "0.85")
+    for number in numbers:
+        desk.do(ms.Cancel(), number)
+    assert desk.budget().granted == "1.15"  # 1 + 10 * 0.1 - 0.85; adding what each did not use gives 1.9
+    assert desk.campaign.learner.budget.tolist() == [1.15]
+
+
 def test_a_decision_that_was_extended_twice_to_the_same_end_expires_once() -> None:
     """As clients do in the seconds after a recovery, in which the clock of leases stands still."""
     desk = Desk(small(late=60))

@@ -64,6 +64,7 @@ class Problem:
         features: The number n of features of each request, which ``ask(context=...)`` is given; 0 without contexts. As
             an argument, also their names, or an :class:`Encoder` of numbers, categories and embeddings.
         encoder: How features that have names become numbers; None if they have none.
+        guessed: Whether no horizon was given with the ``period``, so that nothing is known of the number of rounds.
 
     Raises:
         NamesError: Names are repeated or empty, or ``cost_max`` has other names than ``budget``.
@@ -95,6 +96,7 @@ class Problem:
     bounded: bool
     features: int
     encoder: Encoder | None
+    guessed: bool
 
     def __init__(
         self,
@@ -112,6 +114,7 @@ class Problem:
         bounded: bool = True,
         features: int | Sequence[str] | Encoder = 0,
         encoder: Encoder | None = None,
+        guessed: bool = False,
     ) -> None:
         count, arm_labels = _count_and_names(arms, arm_names)
         if isinstance(budget, Mapping):
@@ -147,6 +150,7 @@ class Problem:
             "bounded": known,
             "features": count_of_features,
             "encoder": coding,
+            "guessed": horizon is None or (bool(guessed) and period is not None and horizon == FIRST_GUESS),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -158,8 +162,8 @@ class Problem:
     def __repr__(self) -> str:
         """Show names where they were given, in the form in which they may be passed, and only what was given."""
         arms = list(self.arm_names) if self.named_arms else self.arms
-        shown = {"horizon": self.horizon, "arms": arms, "budget": self._labelled(self.budget)}
-        shown |= {"reward_max": self.reward_max}
+        shown: dict[str, Any] = {} if self.guessed else {"horizon": self.horizon}
+        shown |= {"arms": arms, "budget": self._labelled(self.budget), "reward_max": self.reward_max}
         if self.bounded:
             shown["cost_max"] = self._labelled(self.cost_max if self.arm_cost_max is None else self.arm_cost_max)
         if self.fallback is not None:
@@ -211,12 +215,8 @@ class Problem:
         Returns:
             The arguments of the constructor; those that were not given are left out.
         """
-        found: dict[str, Any] = {
-            "horizon": self.horizon,
-            "arms": self.arms,
-            "budget": list(self.budget),
-            "reward_max": self.reward_max,
-        }
+        found: dict[str, Any] = {} if self.guessed else {"horizon": self.horizon}
+        found |= {"arms": self.arms, "budget": list(self.budget), "reward_max": self.reward_max}
         if self.arm_cost_max is not None:
             found["cost_max"] = [list(row) for row in self.arm_cost_max]
         elif self.bounded:

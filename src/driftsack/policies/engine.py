@@ -18,7 +18,7 @@ from numpy.random import Generator
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.checks import LARGEST_OUTCOME, frozen
 from driftsack.core.errors import InfeasibleError, OutOfRangeError, SettingError, TooLargeError
-from driftsack.core.problem import FIRST_GUESS, Problem
+from driftsack.core.problem import Problem
 from driftsack.game import steps
 from driftsack.game.amounts import MOST_UNITS, in_units_of_problem, whole_units
 from driftsack.game.desk import FREE, new_desk, with_capacity
@@ -158,14 +158,14 @@ class Engine:
         self._drop_past()
 
     def _settle_in_past(self, slot: int, reward: float, told: bool) -> int:
-        """Charge a decision to the season that reserved for it; what it did not use rolls over like the rest did."""
+        """Charge a decision to the season that reserved for it; what becomes free rolls over like the rest did."""
         awaited = self.desk.awaited
         number, reserved = int(awaited.season[slot]), np.maximum(awaited.reserved[slot], 0)
         season = self.past[number]
-        before = season.ledger.reserved + season.ledger.charged
+        before = free_units(season.ledger)
         status: int = season.settle(slot, reward, told)
         if status <= steps.OVERRAN:
-            unused = np.clip(before - season.ledger.reserved - season.ledger.charged, 0, reserved)
+            unused = np.clip(free_units(season.ledger) - before, 0, reserved)
             moved = np.minimum(share_of(unused, season.rollover), MOST_UNITS - self.ledger.granted)
             season.ledger.granted[:] -= moved
             self._add(moved)
@@ -216,8 +216,7 @@ class Engine:
     def renew(self, amounts: Floats, rollover: float) -> None:
         """Begin a season with new budgets, plus a share of what is left of the old ones."""
         old = self.ledger
-        free = np.maximum(old.granted - old.charged - old.reserved, 0)
-        moved = share_of(free, rollover)
+        moved = share_of(free_units(old), rollover)
         self._check_sum(self.units(amounts), moved)
         new = old._replace(**{name: getattr(old, name).copy() for name in ("budget", "spent", "granted", "charged")})
         new = new._replace(reserved=np.zeros_like(old.reserved))
@@ -249,8 +248,8 @@ class Engine:
             raise SettingError(
                 "safe=True with a fallback keeps in reserve what it may cost, which is not known; set cost_max."
             )
-        if problem.period is not None and problem.horizon == FIRST_GUESS:
-            return  # nothing is known of the number of requests
+        if problem.guessed:
+            return
         needed = [worst * rounds for worst in self.terms.fallback_worst.tolist()]
         for j, (most, available) in enumerate(zip(needed, units.tolist(), strict=True)):
             if most <= available:
@@ -330,6 +329,12 @@ class Engine:
             if teach(arm, probability, reward) == STUCK:
                 self._solve()
                 teach(arm, probability, reward)
+
+
+def free_units(ledger: Ledger) -> Ints:
+    """(d,) what is neither spent nor reserved, in grid units; 0 where more was promised than there is."""
+    free: Ints = np.maximum(ledger.granted - ledger.charged - ledger.reserved, 0)
+    return free
 
 
 def share_of(units: Ints, share: float) -> Ints:

@@ -25,7 +25,7 @@ from driftsack.core.names import (
     position,
     positions,
 )
-from driftsack.core.problem import FIRST_GUESS, Problem
+from driftsack.core.problem import Problem
 from driftsack.game import steps
 from driftsack.game.admission import admit
 from driftsack.game.amounts import MOST_UNITS, whole_units
@@ -86,7 +86,7 @@ class Clock:
 
     def __init__(self, problem: Problem) -> None:
         self._period = None if problem.period is None else problem.period.total_seconds()
-        self._expected = None if problem.horizon == FIRST_GUESS else float(problem.horizon)
+        self._expected = None if problem.guessed else float(problem.horizon)
         self.arrivals: Arrivals | None = None
         self.start = 0.0  # of the period
         self.latest = -np.inf

@@ -195,6 +195,7 @@ class Book(msgspec.Struct, eq=False):
             Whether it cost more than was reserved.
         """
         account, overran = self.accounts[record.season], False
+        before = [account.free(j) for j in range(len(units))] if record.season != self.season else None
         for j, (kept, cost) in enumerate(zip(record.reserved, units, strict=True)):
             if record.kind == "pending":
                 account.reserved[j] -= kept
@@ -204,14 +205,15 @@ class Book(msgspec.Struct, eq=False):
             if cost > kept:
                 overran = True
                 account.overrun[j] += cost - kept
-        if record.season != self.season:
-            self._roll_over(account, record, units)
+        if before is not None:
+            self._roll_over(account, record, before)
         return overran
 
-    def _roll_over(self, past: Account, record: Record, units: list[int]) -> None:
-        """Move what a decision of a past season did not use to the present one, at that season's share."""
-        pairs = zip(record.reserved, units, strict=True)
-        unused = np.array([min(max(kept - cost, 0), kept) for kept, cost in pairs], dtype=np.int64)
+    def _roll_over(self, past: Account, record: Record, before: list[int]) -> None:
+        """Move what became free when a decision of a past season was settled, at that season's share."""
+        gained = [max(past.free(j), 0) - max(free, 0) for j, free in enumerate(before)]
+        pairs = zip(record.reserved, gained, strict=True)
+        unused = np.array([min(max(amount, 0), kept) for kept, amount in pairs], dtype=np.int64)
         for j, share in enumerate(share_of(unused, past.rollover).tolist()):
             moved = min(share, MOST_UNITS - self.account.granted[j])
             past.granted[j] -= moved

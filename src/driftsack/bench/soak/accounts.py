@@ -67,9 +67,9 @@ class Accounts:
         """The floats nearest to numbers of grid units."""
         return [float(number / scale) for number, scale in zip(units, self.scale, strict=True)]
 
-    def room(self) -> Units:
-        """What the budgets have left after all reservations."""
-        books = self.now
+    def room(self, books: Season | None = None) -> Units:
+        """What the budgets of a season, the present one if omitted, have left after all reservations."""
+        books = books or self.now
         return [books.granted[j] - books.charged[j] - books.reserved[j] for j in range(len(self.scale))]
 
     def reserve(self, units: Units) -> None:
@@ -79,13 +79,15 @@ class Accounts:
     def settle(self, season: int, reserved: Units, costs: Units, forfeited: bool = False) -> None:
         """Replace the reservation of a decision, or its charge if it was forfeited, by its costs."""
         books = self.seasons[season]
+        before = self.room(books)
         if forfeited:
             books.charged = list(map(sub, books.charged, reserved))
         else:
             books.reserved = list(map(sub, books.reserved, reserved))
         books.charged = list(map(add, books.charged, costs))
-        if season < self.number:  # what it did not use rolls over, as the rest of its season did
-            moved = [math.floor(books.rollover * max(kept, 0)) for kept in map(sub, reserved, costs)]
+        if season < self.number:  # what becomes free rolls over, as the rest of its season did
+            gained = [max(now, 0) - max(then, 0) for now, then in zip(self.room(books), before, strict=True)]
+            moved = [math.floor(books.rollover * max(amount, 0)) for amount in gained]
             books.granted = list(map(sub, books.granted, moved))
             self.now.granted = list(map(add, self.now.granted, moved))
 
