@@ -491,6 +491,25 @@ def test_a_campaign_that_takes_long_to_rebuild_does_not_delay_the_renewal_of_lea
     assert run(play()) == ({"chat", "long"} if waits else set())
 
 
+def test_opening_a_campaign_that_is_being_taken_over_does_not_begin_that_again(tmp_path: Path) -> None:
+    """A refused opening removed the mark, so that the campaign was claimed and rebuilt once more."""
+
+    async def play() -> set[str]:
+        with closing(open_store(str(tmp_path / "s.db"))) as store:
+            async with keeping(store, ME) as keeper:
+                await keeper.create("chat", small())
+                owned = keeper.owned.pop("chat")  # as it is until it was rebuilt
+                keeper._arriving.add("chat")
+                with pytest.raises(Refusal, match="there is a campaign"):
+                    await keeper.create("chat", small(budget={"usd": "2"}))
+                left = set(keeper._arriving)
+                keeper.owned["chat"] = owned
+                keeper._arriving.clear()
+                return left
+
+    assert run(play()) == {"chat"}
+
+
 def fail_halfway(owned: Owned, happens: str) -> None:
     """Plant a fault: when something happens to a campaign, its budget changes, and then an error is raised."""
 

@@ -36,7 +36,7 @@ def exchange(campaign: Campaign, many: ms.Exchange, now: Now, caller: Caller) ->
         fresh = not again and caller.key not in campaign.book.keys  # the first one that happens keeps the key
         told.append(_tell(campaign, outcome, now, caller if fresh else Caller(who=caller.who)))
     decisions = [
-        campaign.handle(terms, now, each) if found or not again else plans.skipped("budget")  # as it was then
+        campaign.handle(terms, now, each) if found or not again else plans.skipped("budget")  # its reason is not kept
         for each, found in zip(askers, known, strict=True)
     ]
     return ms.Exchanged(told, decisions)

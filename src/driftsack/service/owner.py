@@ -309,6 +309,7 @@ class Keeper:
         body = journal.encode(campaign.take())
         chain = journal.chained(START, body)
         segment = Segment(name, 1, 1, campaign.book.at, 1, deltas({}, campaign.book.accounts), body, chain)
+        new = name not in self._arriving  # otherwise one of this name is being taken over, which goes on
         self._arriving.add(name)
         try:
             await self.in_thread(self.store.create, segment, encode_config(config), self.owner)
@@ -317,7 +318,8 @@ class Keeper:
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
         finally:
-            self._arriving.discard(name)
+            if new:
+                self._arriving.discard(name)
         self.owned[name] = Owned(name, 1, campaign, chain, self.clock, grace=0)
         return campaign
 
