@@ -330,6 +330,30 @@ def test_batches_in_a_period_are_as_many_arrivals(size: int, minutes: int, monke
     assert batch_differs_in_a_period(size, minutes)
 
 
+@pytest.mark.parametrize("cost", [7.9993e12, 8e12])
+def test_a_cost_near_the_end_of_the_ledger_is_refused_with_its_whole_batch(cost: float) -> None:
+    """It would fit if the reservations of later decisions were released first; half of the batch was told."""
+    problem = ds.Problem(horizon=10**6, arms=2, budget=[1.0], cost_max=[1e6])
+    learner = ds.policies.UniformRandom().start(problem)
+    batch, costs = learner.ask_many(1_000), np.zeros(1_000)
+    costs[500] = cost
+    before = learner.state_hash()
+    with pytest.raises(ds.errors.OutOfRangeError, match="amounts that the ledger can hold"):
+        learner.tell_many(batch, np.zeros(1_000), costs)
+    assert learner.state_hash() == before
+    learner.tell_many(batch, np.zeros(1_000), np.zeros(1_000))
+    assert not learner.pending
+
+
+@pytest.mark.parametrize(("reward", "cost"), [(10**400, 0.1), (0.5, 10**400)])
+def test_numbers_that_no_float_can_hold_are_refused_by_name(reward: float, cost: float) -> None:
+    learner = started()
+    decision = learner.ask()
+    with pytest.raises(ShapeError):
+        learner.tell(decision, reward, [cost, 0.1])
+    learner.tell(decision, 0.5, [0.1, 0.1])
+
+
 def test_batches_are_told_wholly_or_not_at_all() -> None:
     learner = started()
     batch = learner.ask_many(6)

@@ -51,7 +51,7 @@ def begin(
         rounds: The number of rounds that are expected from this one on; NaN if that is as before.
 
     Returns:
-        The arm, ``SKIP``, or one of ``STUCK``, ``NO_SUCH_ARM``, ``HORIZON`` and ``EXHAUSTED``, which change nothing.
+        The arm, ``SKIP``, or one of ``STUCK``, ``NO_SUCH_ARM``, ``HORIZON`` and ``EXHAUSTED``; then no round begins.
     """
     if desk.last[0] >= 0 and desk.begun[0] >= desk.last[0]:
         return HORIZON

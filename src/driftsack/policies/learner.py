@@ -467,6 +467,8 @@ class Learner:
                 self._raise_invalid(reward, costs)
             register.slots.pop(number, None)
             register.issued.pop(number, None)
+        except OverflowError:  # a whole number that no float can hold; nothing has changed
+            self._raise_invalid(reward, costs)
         except BaseException:
             self._register.find_slots()
             raise

@@ -376,8 +376,8 @@ def settle_batch(engine: Engine, slots: Ints, rewards: Floats, costs: Floats) ->
     desk, ledger = engine.desk, engine.ledger
     ledgers = [ledger, *(season.ledger for season in engine.past.values())]
     held = np.max([np.add(one.charged, one.reserved, dtype=np.float64) for one in ledgers], axis=0)
-    kept = np.maximum(desk.awaited.reserved[slots], 0).sum(axis=0, dtype=np.float64)
-    largest = np.maximum(costs.sum(axis=0) * ledger.fine / ledger.coarse - kept, 0.0) + held
+    kept = np.maximum(desk.awaited.reserved[slots], 0)
+    largest = np.maximum(costs * ledger.fine / ledger.coarse - kept, 0.0).sum(axis=0) + held  # in whatever order
     if (largest > MOST_UNITS).any():
         raise OutOfRangeError(
             "costs must be amounts that the ledger can hold; are they in other units than the budget?"
