@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 from datetime import timedelta
 from typing import Any
 
@@ -69,6 +70,10 @@ def test_a_budget_that_cannot_pay_for_the_fallback_is_refused_with_the_number_th
     for same in (ds.Problem.from_dict(unknown.to_dict()), dataclasses.replace(unknown, slots=3)):
         assert same.guessed
         ds.Adaptive().start(same, safe=True)
+    given = problem(horizon=10_000, period=month)
+    for same in (ds.Problem.from_dict(given.to_dict()), pickle.loads(pickle.dumps(given))):  # noqa: S301
+        assert same == given != unknown
+    assert "guessed" not in unknown.to_dict()  # so that files of the previous layout are read as they were meant
     assert not dataclasses.replace(unknown, horizon=9_999).guessed
     learner = ds.Adaptive().start(problem(), safe=True)
     before = learner.state_hash()

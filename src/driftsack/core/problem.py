@@ -215,8 +215,12 @@ class Problem:
         Returns:
             The arguments of the constructor; those that were not given are left out.
         """
-        found: dict[str, Any] = {} if self.guessed else {"horizon": self.horizon}
-        found |= {"arms": self.arms, "budget": list(self.budget), "reward_max": self.reward_max}
+        found: dict[str, Any] = {
+            "horizon": self.horizon,
+            "arms": self.arms,
+            "budget": list(self.budget),
+            "reward_max": self.reward_max,
+        }
         if self.arm_cost_max is not None:
             found["cost_max"] = [list(row) for row in self.arm_cost_max]
         elif self.bounded:
@@ -225,6 +229,8 @@ class Problem:
         found |= {"resource_names": list(self.resource_names)} if self.named_resources else {}
         found |= {"fallback": self.fallback} if self.fallback is not None else {}
         found |= {"period": self.period.total_seconds()} if self.period is not None else {}
+        if self.period is not None and self.horizon == FIRST_GUESS and not self.guessed:
+            found["guessed"] = False
         found |= {"slots": self.slots} if self.slots > self.arms else {}
         if self.features:
             found["features"] = self.features if self.encoder is None else self.encoder.to_dict()
@@ -240,7 +246,7 @@ class Problem:
         Returns:
             The problem.
         """
-        arguments = dict(data)
+        arguments = {"guessed": True, **data}  # as in files of earlier releases, if the horizon is the usual guess
         if "period" in arguments:
             seconds = above_zero(arguments["period"], "period")
             arguments["period"] = timedelta(seconds=min(seconds, timedelta.max.total_seconds() / 2))
