@@ -14,7 +14,7 @@ arms were chosen by context. So besides the checks of :mod:`driftsack.logs.prope
 must add up for every feature.
 
 A learner is a rule too, as it is now: it is asked at each context and goes back to where it was
-(:mod:`driftsack.policies.bookmark`), so it neither learns nor spends. Each row is drawn anew. A policy that plays the
+(:mod:`driftsack.policies.bookmark`), so it neither learns nor spends. Each row is drawn again. A policy that plays the
 best arm of a draw, such as ``LinearBwK``, has :math:`\pi_i(x_t)` of 0 or 1 there; their means are its probabilities, so
 the estimate stays unbiased.
 """

@@ -13,7 +13,7 @@ the last tenth of the log is accepted 12% less often than its share at :math:`h 
 A game may then end with the log, on average 1.7% and 0.4% of its rounds early, and its rewards are divided by the
 number of accepted rounds.
 
-A policy that decides by the context is asked anew for each row, with its context, and goes back to where it was if the
+A policy that decides by the context is asked again for each row, with its context, and goes back to where it was if the
 row is rejected. That a row is accepted depends neither on its context nor on what the policy has drawn, so the accepted
 rows are requests as the log has them.
 

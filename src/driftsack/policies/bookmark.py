@@ -43,7 +43,7 @@ class Bookmark:
         """Undo everything since the bookmark was made. Decisions for an arm that were made since cannot be told.
 
         Args:
-            redraw: Whether the learner's randomness goes on, so that the next decision is drawn anew.
+            redraw: Whether the learner's randomness goes on, so that the next decision is drawn again.
 
         Raises:
             SettingError: The learner has other arrays now: an arm was added, a season began, or many decisions wait.

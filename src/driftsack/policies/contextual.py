@@ -53,7 +53,7 @@ class ContextualPolicy(Policy):
             )
 
     def announce(self, state: Any, arm: int, cost_factors: Floats) -> None:
-        """Multiply what is believed about the costs of an arm, and let prices be solved anew.
+        """Multiply what is believed about the costs of an arm, and let prices be solved again.
 
         Args:
             state: The state; changed in place.

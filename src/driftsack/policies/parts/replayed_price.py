@@ -9,7 +9,7 @@ contexts are computed, the noise is added, and the prices take some steps of
 where the spending is what the policy would spend on those rounds at the prices q. The step :math:`\eta_j` grows
 while the price moves on and halves when it turns back, since spending jumps at the price of an arm that is alone. A
 price that is solved without the noise spends too much, because noise makes arms look better than they are whose costs
-look small. After an announced change of costs the prices are solved anew before each of the next decisions: at the old
+look small. After an announced change of costs the prices are solved again before each of the next decisions: at the old
 ones a cheap arm that becomes expensive could use up the budget within a few rounds.
 """
 
@@ -56,7 +56,7 @@ class ReplayedPrice(NamedTuple):
     held: Ints  # (1,) rounds so far
     price: Floats  # (d,) reward per budget rate; 0 before the first
     step: Floats  # (d,) the size of the next step; negative if the last one lowered the price
-    announced: Ints  # (1,) rounds left in which the prices are solved anew, after costs were announced
+    announced: Ints  # (1,) rounds left in which the prices are solved again, after costs were announced
     used: Floats  # (d,) scratch: spending over the kept rounds
     unit: Floats  # (d,) the budget rate
 
@@ -165,7 +165,7 @@ def move_price(replayed: ReplayedPrice, round: Round, reward: float) -> None:
 
 
 def announce_costs(replayed: ReplayedPrice, arm: int, factors: Floats) -> None:
-    """Let the prices be solved anew, since the costs of an arm change.
+    """Let the prices be solved again, since the costs of an arm change.
 
     Args:
         replayed: The rounds and prices; changed in place.
