@@ -181,3 +181,18 @@ def test_trailers_have_a_largest_size(live: Live, monkeypatch: pytest.MonkeyPatc
     with connect(live) as connection:
         connection.sendall(chunked + b"y\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_trailers_are_not_headers(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that follows the body comes too late; as headers, trailers would change a request that was checked."""
+    key = f"Authorization: Bearer {live.key}\r\n".encode()
+    chunked = head(live).replace(b"Content-Length: 2", b"Transfer-Encoding: chunked")
+    late = chunked.replace(key, b"") + b"2\r\n{}\r\n0\r\n" + key + b"\r\n"
+    assert key in chunked
+    with connect(live) as connection:
+        connection.sendall(late)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 401")
+    monkeypatch.setattr(limits.LimitedProtocol, "on_headers_complete", HttpToolsProtocol.on_headers_complete)
+    with connect(live) as connection:
+        connection.sendall(late)
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")  # with trailers among the headers

@@ -7,7 +7,8 @@ recomputed.
 - ``journal``: events, segments and the chain of their hashes.
 - ``campaign``: what a command does to a campaign, without a server or a store.
 - ``store``: where journals are kept, SQLite or PostgreSQL.
-- ``owner``: group commit, snapshots, recovery, leases and failover.
+- ``commits``: group commit and snapshots.
+- ``owner``: recovery, leases, expiry and failover.
 - ``http``: the API.
 
 Needs the extra: ``pip install 'driftsack[service]'``.

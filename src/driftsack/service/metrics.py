@@ -81,7 +81,7 @@ def exposition(keeper: Keeper, tracks: dict[str, Track]) -> str:
         add_track(found, name, track)
     registry = CollectorRegistry()
     registry.register(found)
-    registry.register(keeper.commit_seconds)
+    registry.register(keeper.commits.seconds)
     return generate_latest(registry).decode()
 
 

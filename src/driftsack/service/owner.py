@@ -1,8 +1,8 @@
 """``Keeper``: owns campaigns, and answers a request only when what it changed is durable.
 
-While a commit is under way, requests accumulate, and the next commit takes them all (*group commit*). If a commit
-fails, or its result is not known, the campaign is dropped from memory and rebuilt from the store under a new epoch, for
-as long as it takes; until then its requests are refused and may be tried again.
+What requests changed is written in batches (:mod:`driftsack.service.commits`). If a commit fails, or its result is not
+known, the campaign is dropped from memory and rebuilt from the store under a new epoch, for as long as it takes; until
+then its requests are refused and may be tried again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from prometheus_client import Histogram
-
 from driftsack.service import journal
 from driftsack.service import messages as ms
 from driftsack.service.book import Record, deltas
 from driftsack.service.campaign import NOBODY, Caller, Campaign, Now
+from driftsack.service.commits import GroupCommit
 from driftsack.service.config import Config
 from driftsack.service.exchanges import exchange
 from driftsack.service.journal import START, JournalError, Segment
@@ -33,18 +32,14 @@ from driftsack.service.store.interface import (
     FencedError,
     NameTakenError,
     Owner,
-    SnapshotRow,
     Store,
     StoreError,
 )
 from driftsack.service.views import problem
 
 Result = TypeVar("Result")
-Batch = list[tuple[Owned, Segment, SnapshotRow | None]]
 SNAPSHOT_EVERY: Final = 10_000
-GATHER: Final = 0.001  # seconds in which requests may join a commit
 CHECK_DUE: Final = 0.25  # seconds between looks at the leases
-COMMIT_SECONDS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover
 log = logging.getLogger("driftsack.service")
 
@@ -66,7 +61,7 @@ class Keeper:
         foreign: Where the owners of other campaigns answer.
         damaged: Campaigns that cannot be rebuilt, and why.
         counts: What has happened, for the metrics.
-        commit_seconds: How long commits take, for the metrics.
+        commits: What writes their changes.
         clock: The time.
     """
 
@@ -83,17 +78,12 @@ class Keeper:
         self.foreign: dict[str, str] = {}
         self.damaged: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
-        self.commit_seconds = Histogram(
-            "driftsack_commit_seconds", "How long commits take.", registry=None, buckets=COMMIT_SECONDS
-        )
+        self.commits = GroupCommit(store, self.owned, self.counts, snapshot_every, self._drop)
         self.clock = clock or ServiceClock()
-        self._snapshot_every, self._grace = snapshot_every, grace
+        self._grace = grace
         self._recovering: set[str] = set()
         self._arriving: set[str] = set()  # campaigns that are opened or taken over, and not in memory yet
-        self._dirty = asyncio.Event()
         self._closing = False
-        self._latest = 0  # events in the last commit
-        self._commits = ThreadPoolExecutor(1, "commit")
         self._leases = ThreadPoolExecutor(1, "lease")  # of campaigns: nothing that takes long may delay them
         self._rebuilds = ThreadPoolExecutor(2, "rebuild")
         self._readers = ThreadPoolExecutor(4, "journal")
@@ -107,7 +97,7 @@ class Keeper:
         """Take over the campaigns that have no owner, and begin to commit."""
         rows = await self._call(self._leases, self.store.campaigns)
         taken = [await self._take_over(row) for row in rows]
-        for work in (self._commit_loop, self._expiry_loop, self._lease_renewal_loop):
+        for work in (self.commits.run, self._expiry_loop, self._lease_renewal_loop):
             self.spawn(work())
         await asyncio.gather(*(task for task in taken if task is not None))
 
@@ -116,7 +106,6 @@ class Keeper:
         self._closing = True
         for owned in list(self.owned.values()):
             if not owned.is_durable:
-                self._dirty.set()
                 await asyncio.wait([owned.until_durable()], timeout=LONGEST_WAIT)
         for task in self._tasks:
             task.cancel()
@@ -129,7 +118,8 @@ class Keeper:
             await self._call(self._leases, self.store.release, list(self.owned), self.owner)
         except StoreError as error:
             log.warning("no last snapshot was kept: %s", error)
-        for pool in (self._commits, self._leases, self._rebuilds, self._readers, self._others):
+        self.commits.close()
+        for pool in (self._leases, self._rebuilds, self._readers, self._others):
             pool.shutdown()
         self._forwards.shutdown(wait=False, cancel_futures=True)
 
@@ -206,7 +196,7 @@ class Keeper:
             raise
         finally:
             if owned.campaign.events:
-                self._dirty.set()
+                self.commits.changed(owned)
 
     def _doubt(self, owned: Owned, error: Exception) -> None:
         """Forget a campaign after an error that may have changed it halfway; a refusal changes nothing."""
@@ -268,7 +258,7 @@ class Keeper:
             raise
         finally:
             if owned.campaign.events:
-                self._dirty.set()
+                self.commits.changed(owned)
         await self.settled(owned)
         for k, one in enumerate(answer.told):
             if one.problem is not None and one.problem.type.endswith(":forgotten"):
@@ -322,66 +312,6 @@ class Keeper:
                 self._arriving.discard(name)
         self.owned[name] = Owned(name, 1, campaign, chain, self.clock, grace=0)
         return campaign
-
-    # Commits
-
-    async def _commit_loop(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await self._dirty.wait()
-            await self._gather()
-            self._dirty.clear()
-            batch: Batch = [
-                (owned, *owned.collect(self._snapshot_every)) for owned in self.owned.values() if owned.campaign.events
-            ]
-            if batch:
-                self._latest = sum(segment.last - segment.first + 1 for _, segment, _ in batch)
-                await loop.run_in_executor(self._commits, self._append, batch, loop)
-
-    async def _gather(self) -> None:
-        """Let requests that have arrived already join the commit: a commit of one costs as much as one of many.
-
-        Half as many events as in the last commit are enough. Then the other half is handled while this one is written;
-        otherwise all clients would wait for one commit, and the service for all clients.
-        """
-        loop, before, waiting = asyncio.get_running_loop(), -1, 0
-        end = loop.time() + GATHER
-        while waiting != before and 2 * waiting < self._latest and loop.time() < end:
-            before = waiting
-            await asyncio.sleep(0)  # their bytes are read
-            await asyncio.sleep(0)  # and they are handled
-            waiting = sum(len(owned.campaign.events) for owned in self.owned.values())
-
-    def _append(self, batch: Batch, loop: asyncio.AbstractEventLoop) -> None:
-        """Commit a batch, in a thread; if that fails, each campaign by itself, so that one cannot stop the others."""
-        try:
-            with self.commit_seconds.time():
-                self.store.append([segment for _, segment, _ in batch])
-        except Exception as error:
-            if len(batch) == 1 or not isinstance(error, StoreError):
-                for owned, _, _ in batch:
-                    loop.call_soon_threadsafe(self._drop, owned, error)
-                return
-            for one in batch:
-                self._append([one], loop)
-            return
-        loop.call_soon_threadsafe(self._committed, batch)
-        for owned, _, snapshot in batch:
-            if snapshot is not None:
-                self._keep_snapshot(owned.name, snapshot)
-
-    def _keep_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
-        try:
-            self.store.save_snapshot(name, snapshot)
-            self.counts["snapshots"] += 1
-        except StoreError as error:
-            log.warning("no snapshot of %s was kept: %s", name, error)
-
-    def _committed(self, batch: Batch) -> None:
-        self.counts["commits"] += 1
-        for owned, segment, _ in batch:
-            self.counts["events"] += segment.last - segment.first + 1
-            owned.done(segment)
 
     def _drop(self, owned: Owned, error: Exception) -> None:
         """Forget a campaign whose state is not known to be durable, and rebuild it."""
@@ -490,4 +420,5 @@ class Keeper:
                     except Exception as error:  # of one campaign, which must not stop the others
                         log.exception("the leases of campaign %s could not end", owned.name)
                         self._doubt(owned, error)
-                    self._dirty.set()
+                    if owned.campaign.events:
+                        self.commits.changed(owned)

@@ -14,6 +14,7 @@ JSON: Final = b"application/json"
 TEXT: Final = b"text/plain; charset=utf-8"
 PROBLEM: Final = b"application/problem+json"
 SAFE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+CLOSE: Final = (b"connection", b"close")
 UNAUTHENTICATED: Final = 401
 LAST: Final = ("too-slow", "too-large", "head-too-large")
 """Problems after which the connection is closed."""
@@ -54,5 +55,5 @@ def refused(error: Exception) -> Answer:
     if error.status == UNAUTHENTICATED:
         answer.headers.append((b"www-authenticate", b"Bearer"))
     if error.kind in LAST:
-        answer.headers.append((b"connection", b"close"))
+        answer.headers.append(CLOSE)
     return answer

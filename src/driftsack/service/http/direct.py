@@ -12,7 +12,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from driftsack.service.http.answers import Answer
+from driftsack.service.http.answers import CLOSE, Answer
 from driftsack.service.http.app import Application, Place
 from driftsack.service.http.limits import LimitedProtocol
 
@@ -56,7 +56,7 @@ class DirectProtocol(LimitedProtocol):
         """Write an answer, and go on as after any other."""
         if cycle.disconnected or self.transport.is_closing():  # a closed transport raises, and others wait too
             return
-        if any(name == b"connection" for name, _ in answer.headers):
+        if CLOSE in answer.headers:
             cycle.keep_alive = False
         cycle.response_started = cycle.response_complete = True
         self.transport.write(self._written(answer, cycle.keep_alive))

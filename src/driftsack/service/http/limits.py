@@ -13,7 +13,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from driftsack.service import asgi
-from driftsack.service.http.answers import Answer, refused
+from driftsack.service.http.answers import CLOSE, Answer, refused
 from driftsack.service.refusals import Refusal
 
 LARGEST_HEAD: Final = 64 * 1024
@@ -34,7 +34,9 @@ class LimitedProtocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self._in_head = False
-        self._bytes = 0  # of the present message, without the part in which it began
+        self._part = 0  # bytes that were read last
+        self._first = 0  # bytes of the part in which the present message began
+        self._bytes = 0  # of the present message, without that part
         self._too_large = False
         self._deadline: asyncio.TimerHandle | None = None
 
@@ -50,7 +52,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read, and limit the time until the next header is complete."""
-        self._bytes += len(data)
+        self._part = len(data)
+        self._bytes += self._part
         super().data_received(data)
         if self._in_head or (self.timeout_keep_alive_task is None and self._all_answered()):
             self._await_head()
@@ -61,23 +64,21 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Begin to read a header."""
-        self._in_head, self._bytes = True, 0
+        self._in_head, self._first, self._bytes = True, self._part, 0
         super().on_message_begin()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; trailers, which follow a body, are ignored."""
-        if self._in_head:
-            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Go on with the body."""
         self._in_head = False
         self._cancel_deadline()
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if size > LARGEST_HEAD:
+        if self._first + self._bytes > LARGEST_HEAD and self._head_size() > LARGEST_HEAD:
             self._too_large = True
             raise HeadTooLargeError  # the parser gives up, and uvicorn calls send_400_response
         super().on_headers_complete()
+        self.headers = [*self.headers]  # trailers, which follow a body, do not reach the request
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def send_400_response(self, msg: str) -> None:
         """Answer a request that cannot be parsed, or whose header is too large."""
@@ -119,7 +120,7 @@ class LimitedProtocol(HttpToolsProtocol):
         content = [STATUS_LINE[answer.status]]
         for name, value in (*self.server_state.default_headers, *answer.headers):
             content += (name, b": ", value, b"\r\n")
-        if not keep_alive and (b"connection", b"close") not in answer.headers:
+        if not keep_alive and CLOSE not in answer.headers:
             content.append(b"connection: close\r\n")
         return b"".join((*content, b"\r\n", answer.body))
 
