@@ -510,6 +510,36 @@ def test_opening_a_campaign_that_is_being_taken_over_does_not_begin_that_again(t
     assert run(play()) == {"chat"}
 
 
+def test_a_replica_that_stops_lets_go_of_a_campaign_that_it_was_rebuilding(
+    postgres: LocalPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has to wait until its lease has ended, which is long here."""
+    address, begun, done = postgres.new_database(), threading.Event(), threading.Event()
+
+    def long_rebuild(store: Store, row: CampaignRow) -> Rebuilt:
+        begun.set()
+        done.wait(30)
+        return rebuild(store, row)
+
+    async def play() -> tuple[bool, bool]:
+        with closing(open_store(address)) as mine, closing(open_store(address)) as theirs:
+            async with keeping(theirs, Owner("other", "", 60.0)) as before:
+                await before.create("chat", small())
+            monkeypatch.setattr("driftsack.service.owner.rebuild", long_rebuild)
+            keeper = Keeper(mine, Owner("me", "", 60.0))
+            started = asyncio.ensure_future(keeper.start())
+            await until(begun.is_set)
+            during = theirs.claim("chat", Owner("other")) is not None
+            stopped = asyncio.ensure_future(keeper.stop())
+            await asyncio.sleep(0.2)
+            done.set()
+            await stopped
+            started.cancel()
+            return during, theirs.claim("chat", Owner("other")) is not None
+
+    assert run(play()) == (False, True)
+
+
 def fail_halfway(owned: Owned, happens: str) -> None:
     """Plant a fault: when something happens to a campaign, its budget changes, and then an error is raised."""
 

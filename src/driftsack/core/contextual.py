@@ -197,22 +197,24 @@ class ContextualInstance(Sizes):
         return rewards[keys], costs[keys]
 
     def _products(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
-        """Linear or logistic means, a block of one phase at a time."""
-        count, features = len(phase), self.problem.features
-        uses = self.costs.reshape(len(self.costs), -1, features + 1)
-        rewards, costs = np.empty((count, self.arms)), np.empty((count, self.resources * self.arms))
-        most = np.repeat(self.problem.cost_max, self.arms)
-        vectors = np.ones((BLOCK, features + 1))
-        cuts = np.union1d(np.flatnonzero(np.diff(phase, prepend=-1)), np.arange(0, count, BLOCK)).tolist()
-        for begin, end in zip(cuts, [*cuts[1:], count], strict=True):
-            rows, k = vectors[: end - begin], phase[begin]
-            rows[:, :features] = self.contexts[context[begin:end]]
-            self._link(np.matmul(rows, self.rewards[k].T, out=rewards[begin:end]), self.problem.reward_max)
-            self._link(np.matmul(rows, uses[k].T, out=costs[begin:end]), most)
-        return rewards, costs.reshape(count, self.resources, self.arms)
+        """Linear or logistic means, a block of one phase at a time; the arrays of a block are contiguous, for speed."""
+        vectors = np.column_stack([self.contexts, np.ones(len(self.contexts))])
+        cuts = np.union1d(np.flatnonzero(np.diff(phase, prepend=-1)), np.arange(0, len(phase), BLOCK)).tolist()
+        targets = []
+        for coefficients, most in ((self.rewards, [self.problem.reward_max]), (self.costs, self.problem.cost_max)):
+            columns = coefficients.reshape(len(coefficients), -1, vectors.shape[1]).transpose(0, 2, 1).copy()
+            limits: Floats = np.tile(np.repeat(most, self.arms), (BLOCK, 1))
+            targets.append((columns, limits, np.empty((len(phase), columns.shape[2]))))
+        for begin, end in zip(cuts, [*cuts[1:], len(phase)], strict=True):
+            rows = _rows_at(vectors, context[begin:end])
+            for columns, limits, means in targets:
+                values = np.matmul(rows, columns[phase[begin]], out=means[begin:end])
+                self._link(values, limits[: end - begin])
+        (_, _, rewards), (_, _, costs) = targets
+        return rewards, costs.reshape(len(phase), self.resources, self.arms)
 
-    def _link(self, values: Floats, most: Floats | float) -> None:
-        """Turn linear means into means in [0, most], in place."""
+    def _link(self, values: Floats, most: Floats) -> None:
+        """Turn linear values into means in [0, most], in place."""
         if self.means == "linear":
             np.clip(values, 0.0, most, out=values)
             return
@@ -329,6 +331,14 @@ class ContextualInstance(Sizes):
             means=means,
             noise=noise,
         )
+
+
+def _rows_at(table: Floats, places: Ints) -> Floats:
+    """Some rows of a table; not copied if they follow each other."""
+    first, last = int(places[0]), int(places[-1])
+    if last - first == places.size - 1 and (np.diff(places) == 1).all():
+        return table[first : last + 1]
+    return table[places]
 
 
 def _phases(given: Any, name: str, axes: int) -> Floats:

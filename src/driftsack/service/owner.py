@@ -107,6 +107,7 @@ class Keeper:
         for owned in list(self.owned.values()):
             if not owned.is_durable:
                 await asyncio.wait([owned.until_durable()], timeout=LONGEST_WAIT)
+        claimed = [*self.owned, *self._arriving, *self._recovering]
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -115,7 +116,7 @@ class Keeper:
                 if owned.is_durable and owned.snapshot_at < owned.durable:
                     row = snapshot_of(owned.campaign, owned.chain)
                     await self._call(self._leases, self.store.save_snapshot, owned.name, row)
-            await self._call(self._leases, self.store.release, list(self.owned), self.owner)
+            await self._call(self._leases, self.store.release, claimed, self.owner)
         except StoreError as error:
             log.warning("no last snapshot was kept: %s", error)
         self.commits.close()
