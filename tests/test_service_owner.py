@@ -530,10 +530,8 @@ def test_a_replica_that_stops_lets_go_of_a_campaign_that_it_was_rebuilding(
             started = asyncio.ensure_future(keeper.start())
             await until(begun.is_set)
             during = theirs.claim("chat", Owner("other")) is not None
-            stopped = asyncio.ensure_future(keeper.stop())
-            await asyncio.sleep(0.2)
-            done.set()
-            await stopped
+            threading.Timer(0.3, done.set).start()  # stopping waits for the thread
+            await keeper.stop()
             started.cancel()
             return during, theirs.claim("chat", Owner("other")) is not None
 
