@@ -17,6 +17,7 @@ import pytest
 
 from driftsack.service import messages as ms
 from driftsack.service.campaign import Caller, Campaign
+from driftsack.service.commits import GroupCommit
 from driftsack.service.explain import replay
 from driftsack.service.journal import JournalError, Renewed, Segment, decode, verify
 from driftsack.service.owned import Owned, ServiceClock
@@ -608,3 +609,44 @@ def test_a_campaign_that_fails_does_not_stop_the_expiry_of_others(tmp_path: Path
                 await until(lambda: keeper.owned["chat"].campaign.book.expired == 2)
 
     run(play())
+
+
+def trusting_collect(commits: GroupCommit) -> Any:
+    """The planted fault: it expects that no campaign fails."""
+    changed, commits._changed = commits._changed, {}
+    commits._some.clear()
+    return [(owned, *owned.collect(10_000)) for owned in changed.values() if owned.campaign.events]
+
+
+@pytest.mark.parametrize("trusting", [False, True])
+def test_a_campaign_whose_events_cannot_be_taken_does_not_stop_the_commits_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusting: bool
+) -> None:
+    if trusting:
+        monkeypatch.setattr(GroupCommit, "_collect", trusting_collect)
+
+    def fail(_: int) -> Any:
+        raise RuntimeError("no snapshot")
+
+    async def answered(keeper: Keeper, name: str) -> str:
+        try:
+            await asyncio.wait_for(ask(keeper, name=name), 2.0)
+        except TimeoutError:
+            return "nothing"
+        except Refusal as refusal:
+            return refusal.kind
+        return "a decision"
+
+    async def play() -> list[str]:
+        with closing(SQLiteStore(tmp_path / "s.db")) as store:
+            async with keeping(store, grace=0) as keeper:
+                for name in ("broken", "chat"):
+                    await keeper.create(name, small())
+                monkeypatch.setattr(keeper.owned["broken"], "collect", fail)
+                found = [await answered(keeper, "broken"), await answered(keeper, "chat")]
+                if not trusting:
+                    await until(lambda: "broken" in keeper.owned)
+                    found.append(await answered(keeper, "broken"))
+                return found
+
+    assert run(play()) == (["nothing", "nothing"] if trusting else ["unavailable", "a decision", "a decision"])

@@ -92,10 +92,16 @@ class GroupCommit:
 
     def _collect(self) -> Batch:
         """Take what has happened to campaigns that are still in memory."""
-        changed = [owned for name, owned in self._changed.items() if self._owned.get(name) is owned]
-        self._changed.clear()
+        changed, self._changed = self._changed, {}
         self._some.clear()
-        batch = [(owned, *owned.collect(self._snapshot_every)) for owned in changed if owned.campaign.events]
+        batch: Batch = []
+        for name, owned in changed.items():
+            if self._owned.get(name) is owned and owned.campaign.events:
+                try:
+                    batch.append((owned, *owned.collect(self._snapshot_every)))
+                except Exception as error:  # of one campaign, which must not stop the others
+                    log.exception("the events of campaign %s could not be taken", name)
+                    self._drop(owned, error)
         self._latest = sum(segment.last - segment.first + 1 for _, segment, _ in batch)
         return batch
 
