@@ -624,13 +624,14 @@ def test_a_campaign_whose_events_cannot_be_taken_does_not_stop_the_commits_of_ot
 ) -> None:
     if trusting:
         monkeypatch.setattr(GroupCommit, "_collect", trusting_collect)
+        monkeypatch.setattr("driftsack.service.owner.LONGEST_WAIT", 0.2)
 
     def fail(_: int) -> Any:
         raise RuntimeError("no snapshot")
 
     async def answered(keeper: Keeper, name: str) -> str:
         try:
-            await asyncio.wait_for(ask(keeper, name=name), 2.0)
+            await asyncio.wait_for(ask(keeper, name=name), 0.5)
         except TimeoutError:
             return "nothing"
         except Refusal as refusal:
