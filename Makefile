@@ -5,7 +5,6 @@ BIN := .venv/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 MAKEFLAGS += --jobs=2  # checks and kernels beside each other
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)# of the tests: one more than processors, since many of them wait
 
 .PHONY: help reproduce test check kernels bench docs browse litellm release-check clean
 
@@ -18,7 +17,7 @@ reproduce: .venv/installed  ## run the paper's experiments; figures and tables g
 test: check kernels  ## check the code and run every test
 	@left_out=; tools/system_packages.sh $(BIN) || { left_out="--ignore tests/test_browser.py --ignore tests/test_browser_attacks.py --ignore tests/test_alerts.py"; \
 	  echo "WITHOUT CHROMIUM AND PROMTOOL: tests/test_browser*.py and tests/test_alerts.py are left out" >&2; }; \
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $$left_out
+	$(BIN)/python -m pytest -n auto --dist worksteal $$left_out
 
 kernels: .venv/tools  ## compile every policy once, before several processes of the tests would
 	$(BIN)/python -m tools.compile_kernels
