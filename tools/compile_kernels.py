@@ -20,6 +20,7 @@ from driftsack.bench.soak.worlds import variants
 
 ROUNDS = 20
 FIRST = ("LinearBwK", "Adaptive", "Master", "BanditOverBandit", "DetectAndRestart")  # they take longest
+COMPARED = ("Adaptive", "AlwaysArm", "UniformRandom")  # tests simulate them in worlds with contexts, too
 PROBLEM = ds.Problem(horizon=ROUNDS, arms=2, budget=[10.0, 10.0], cost_max=[1.0, 1.0])
 
 
@@ -35,7 +36,9 @@ def compile_policy(name: str) -> tuple[str, float]:
     rewards, costs = (np.repeat(part[:, None], 2, axis=1) for part in means)
     order = np.arange(ROUNDS, dtype=np.int32) % 2
     featured = replace(problem, features=2)
-    ds.simulate(ds.ContextualInstance(featured, np.eye(2), rewards, costs, plain.phase, order=order), policy, trials=1)
+    if policy.needs_context or name in COMPARED:
+        world = ds.ContextualInstance(featured, np.eye(2), rewards, costs, plain.phase, order=order)
+        ds.simulate(world, policy, trials=1)
     if not policy.needs_context:
         ds.simulate(plain, policy, trials=1)
     learner = policy.start(featured if policy.needs_context else problem, safe=True)
