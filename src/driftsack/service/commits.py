@@ -58,9 +58,10 @@ class GroupCommit:
         self._thread = ThreadPoolExecutor(1, "commit")
 
     def changed(self, owned: Owned) -> None:
-        """Write what has happened to a campaign, soon."""
-        self._changed[owned.name] = owned
-        self._some.set()
+        """Write what has happened to a campaign, soon, if anything has."""
+        if owned.campaign.events:
+            self._changed[owned.name] = owned
+            self._some.set()
 
     async def run(self) -> None:
         """Write batches, one after the other."""
@@ -79,8 +80,8 @@ class GroupCommit:
     async def _gather(self) -> None:
         """Let requests that have arrived already join the batch: writing one costs as much as writing many.
 
-        Half as many events as in the last batch are enough. Then the other half is handled while this one is written;
-        otherwise all clients would wait for one batch, and the service for all clients.
+        Half as many events as in the last batch are enough: on a busy machine, requests that arrive later are handled
+        while this batch is written. Those that have arrived at once share it, be they as many as in the last one.
         """
         loop, before, waiting = asyncio.get_running_loop(), -1, 0
         end = loop.time() + GATHER

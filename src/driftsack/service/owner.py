@@ -196,8 +196,7 @@ class Keeper:
             self._doubt(owned, error)
             raise
         finally:
-            if owned.campaign.events:
-                self.commits.changed(owned)
+            self.commits.changed(owned)
 
     def _doubt(self, owned: Owned, error: Exception) -> None:
         """Forget a campaign after an error that may have changed it halfway; a refusal changes nothing."""
@@ -258,8 +257,7 @@ class Keeper:
             self._doubt(owned, error)
             raise
         finally:
-            if owned.campaign.events:
-                self.commits.changed(owned)
+            self.commits.changed(owned)
         await self.settled(owned)
         for k, one in enumerate(answer.told):
             if one.problem is not None and one.problem.type.endswith(":forgotten"):
@@ -421,5 +419,4 @@ class Keeper:
                     except Exception as error:  # of one campaign, which must not stop the others
                         log.exception("the leases of campaign %s could not end", owned.name)
                         self._doubt(owned, error)
-                    if owned.campaign.events:
-                        self.commits.changed(owned)
+                    self.commits.changed(owned)
