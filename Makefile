@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 MAKEFLAGS += --jobs=2  # checks and kernels beside each other
 
-.PHONY: help reproduce test check kernels bench docs browse litellm release-check clean
+.PHONY: help reproduce test quick check kernels bench docs browse litellm release-check clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -15,12 +15,15 @@ reproduce: .venv/installed  ## run the paper's experiments; figures and tables g
 	$(BIN)/driftsack reproduce --out out
 
 test: check kernels  ## check the code and run every test
-	@left_out=; tools/system_packages.sh $(BIN) || { left_out="--ignore tests/test_browser.py --ignore tests/test_browser_attacks.py --ignore tests/test_alerts.py"; \
-	  echo "WITHOUT CHROMIUM AND PROMTOOL: tests/test_browser*.py and tests/test_alerts.py are left out" >&2; }; \
-	$(BIN)/python -m pytest -n auto --dist worksteal $$left_out
+	@selected=; tools/system_packages.sh $(BIN) || { selected="not browser and not promtool"; \
+	  echo "CHROMIUM OR PROMTOOL IS MISSING: the tests marked browser and promtool are left out" >&2; }; \
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "$$selected"
 
-kernels: .venv/tools  ## compile every policy once, before several processes of the tests would
-	$(BIN)/python -m tools.compile_kernels
+quick: .venv/tools  ## run the tests that take seconds and need no PostgreSQL, browser or promtool
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not browser and not promtool and not postgres"
+
+kernels: .venv/tools  ## compile the kernels of every policy, so that the processes of the tests do not each compile them
+	$(BIN)/driftsack compile --all
 
 check: .venv/tools  ## style, types, layers
 	$(BIN)/ruff check .
@@ -29,7 +32,7 @@ check: .venv/tools  ## style, types, layers
 	$(BIN)/lint-imports
 
 bench: .venv/installed  ## measure speed side by side; refreshes docs/benchmarks.md
-	$(BIN)/driftsack bench --markdown docs/benchmarks.md
+	$(BIN)/python -m lab speed --markdown docs/benchmarks.md
 
 docs: .venv/tools  ## build the documentation site; open out/site/index.html, no server needed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -40,14 +43,14 @@ browse: .venv/tools .venv/system  ## look at every page of the dashboard; screen
 litellm:  ## try the plugin and the proxy with the real LiteLLM, in an environment of its own
 	$(PYTHON) -m venv out/litellm
 	PIP_CONSTRAINT= out/litellm/bin/python -m pip install --quiet --editable '.[litellm,service]'
-	out/litellm/bin/python tools/try_litellm.py
+	out/litellm/bin/python -m lab litellm
 
 release-check: .venv/tools  ## go through the checklist of a release; make test comes first
 	$(BIN)/python tools/release.py
 
 clean:  ## forget the environment, the results and every cache
 	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests -name __pycache__ -prune -exec rm -rf {} +
+	find src tests lab -name __pycache__ -prune -exec rm -rf {} +
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,4 +1,4 @@
-"""Make the figures of how-adaptive-decides.md; run it as ``python docs/how_adaptive_decides.py [FOLDER]``."""
+"""Make the figures of how-adaptive-decides.md; run it as ``python docs/how_adaptive_decides.py [DIRECTORY]``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.plot import Pacing, belief_figure, pacing_figure, revisits_figure
 from driftsack.policies.parts.run_length import PRIOR_ROUNDS
 
-FOLDER = Path(__file__).parent / "figures"
-ONE_ARM = (0.25, 0.8, 0.35, 0.85)  # mean rewards of the first world, each for a quarter of the rounds
+DIRECTORY = Path(__file__).parent / "figures"
+ONE_ARM = (0.25, 0.8, 0.35, 0.85)  # mean rewards of the first environment, each for a quarter of the rounds
 BELIEF_SEED, REVISITS_SEED, PACING_SEED = 3, 2, 12
 TRIALS, DPI = 40, 130
 MOST = 0.8
-RICH, POOR = 0.8, 0.4  # mean rewards of the third world
+RICH, POOR = 0.8, 0.4  # mean rewards of the third environment
 
 
 class Trace(NamedTuple):
@@ -26,13 +26,13 @@ class Trace(NamedTuple):
 
     arms: Ints  # (T,) the decisions
     spent: Floats  # (T, d) what was charged in each round
-    remaining: Floats  # (T, d) what is left of each budget
+    remaining: Floats  # (T, d) remaining budgets
     ages: Floats  # (T, m, K) pulls of each run of the belief
     weights: Floats  # (T, m, K) their weights; 0 for a run that is not in use
     estimates: Floats  # (T, m, 1 + d) rewards and costs
     hazard: Floats  # (T,) estimated probability that an arm changes in a round
     long_run: Floats  # (T, d) long-run price: reward per unit of the resource
-    pace: Floats  # (T, d) even pace: what is left of each budget over the rounds left
+    pace: Floats  # (T, d) even pace: remaining budget over remaining rounds
 
 
 def record(world: ds.Instance, policy: ds.Adaptive, seed: int = 0) -> Trace:
@@ -123,7 +123,7 @@ def found_after(arms: Ints, arm: int, change: int) -> int | None:
 
 
 def relative_spending(trace: Trace, world: ds.Instance) -> Floats:
-    """Return what was spent in each of the times of a world, relative to the even pace, (K,)."""
+    """Return the spending in each phase of an environment, relative to the even pace, (K,)."""
     times = [world.phase == k for k in range(len(world.rewards))]
     return np.array([trace.spent[one].sum() / trace.pace[one].sum() for one in times])
 
@@ -135,13 +135,13 @@ def share_of_optimum(world: ds.Instance, policy: ds.Policy) -> float:
     )
 
 
-def main(folder: Path) -> None:
-    """Record a trial on each world, draw it, and print what the page quotes."""
+def main(directory: Path) -> None:
+    """Record a trial in each environment, draw it, and print what the page quotes."""
     world = changing_arm()
     trace = record(world, ds.Adaptive(), seed=BELIEF_SEED)
     truth = world.rewards[world.phase, 0]
     belief = belief_figure(truth, trace.estimates[:, 0, 0], trace.ages[:, 0], trace.weights[:, 0])
-    belief.savefig(folder / "adaptive_belief.png", dpi=DPI)
+    belief.savefig(directory / "adaptive_belief.png", dpi=DPI)
     pulls = ", ".join(str(recognition(trace, change)) for change in (500, 1_000, 1_500))
     print(f"belief: changes recognised after {pulls} pulls")
 
@@ -149,7 +149,7 @@ def main(folder: Path) -> None:
     trace = record(world, ds.Adaptive(), seed=REVISITS_SEED)
     best = world.rewards.argmax(axis=1)[world.phase]
     revisits = revisits_figure(trace.arms, best, np.sqrt(1.0 / trace.hazard), ("arm A", "arm B", "arm C"))
-    revisits.savefig(folder / "adaptive_revisits.png", dpi=DPI)
+    revisits.savefig(directory / "adaptive_revisits.png", dpi=DPI)
     gaps = np.median(np.concatenate([visit_gaps(trace, arm, 100, 3_000) for arm in (1, 2)]))
     print(f"revisits: median gap {gaps:.1f} times the square root of 1/h")
     print(f"revisits: improved arm found after {found_after(trace.arms, 2, 3_000):,} rounds")
@@ -161,7 +161,7 @@ def main(folder: Path) -> None:
     trace = record(world, ds.Adaptive(), seed=PACING_SEED)
     left = trace.remaining[:, 0] / world.problem.budget[0]
     pacing = Pacing(trace.spent[:, 0], trace.pace[:, 0], trace.long_run[:, 0], present_price(trace), left)
-    pacing_figure(pacing, world.phase % 2 == 1).savefig(folder / "adaptive_pacing.png", dpi=DPI)
+    pacing_figure(pacing, world.phase % 2 == 1).savefig(directory / "adaptive_pacing.png", dpi=DPI)
     relative = relative_spending(trace, world)
     for name, first in (("poor", 0), ("rich", 1)):
         print(
@@ -173,4 +173,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else DIRECTORY)

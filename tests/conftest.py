@@ -1,4 +1,4 @@
-"""Settings of all tests: hypothesis draws the same examples in every run, so that failures are reproducible."""
+"""Settings of all tests: reproducible examples of hypothesis, the stores, and markers set from fixtures."""
 
 from __future__ import annotations
 
@@ -9,24 +9,37 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from driftsack.service.trials.local_postgres import LocalPostgres
+from tests.support.local_postgres import LocalPostgres
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
 
 
+@pytest.hookimpl(tryfirst=True)  # before ``-m`` selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start PostgreSQL or drive a browser, by the fixtures that they use."""
+    for item in items:
+        if not isinstance(item, pytest.Function):
+            continue
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        if "postgres" in (*item.fixturenames, parameters.get("store_address")):
+            item.add_marker(pytest.mark.postgres)
+        if "browser" in item.fixturenames:
+            item.add_marker(pytest.mark.browser)
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[LocalPostgres]:
-    """A real PostgreSQL server, from a wheel; not in pytest's folder, which other runs of pytest tidy up."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        server = LocalPostgres(Path(folder))
+    """A PostgreSQL server from a wheel. Its directory is not pytest's, which other runs of pytest clean up."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        server = LocalPostgres(Path(directory))
         yield server
         server.remove()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def store_address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty store, of each kind."""
+    """The address of an empty store, once for each kind of store."""
     if request.param == "sqlite":
         return str(tmp_path / "store.db")
     server: LocalPostgres = request.getfixturevalue("postgres")

@@ -1,1 +1,1 @@
-"""What the documentation site needs besides pages."""
+"""Scripts for the documentation site, the browser checks and the release."""

@@ -2,8 +2,8 @@
 
 ``python tools/browse.py SHOTS`` starts ``driftsack serve`` on a new store and sends most of the demonstration's week of
 requests. It lists every fault: a page that is wider than the screen or painted late, a serious finding of axe, a
-violation of the content security policy, an error of a script, a request to elsewhere. What people do on the pages is
-in tests/test_browser.py.
+violation of the content security policy, a script error, a request to another host. Interactions with the pages are
+tested in tests/service/web/test_browser.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from playwright.sync_api import Page
 from driftsack.client import Client
 from driftsack.service.demo.show import CAMPAIGN, open_campaign
 from driftsack.service.demo.traffic import Week
-from driftsack.service.demo.week import GOOD, answer
+from driftsack.service.demo.week import GOOD, simulate_answer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -45,12 +45,12 @@ WIDER = "() => document.documentElement.scrollWidth - document.documentElement.c
 def watch(url: str, key: str) -> None:
     """Let a campaign watch a rule that mostly uses one model."""
     open_campaign(url, key, REQUESTS, "apprentice", watch=True)
-    rng, (usual, *others) = random.Random(0), list(GOOD)  # noqa: S311
+    rng, (usual, *others) = random.Random(0), list(GOOD)
     with Client(url, key, "apprentice") as client:
         for _ in range(OBSERVATIONS):
-            is_usual = rng.random() < 0.6  # noqa: PLR2004
+            is_usual = rng.random() < 0.6
             arm, probability = (usual, 0.6) if is_usual else (rng.choice(others), 0.4 / len(others))
-            found = answer(arm, 0.0, rng)
+            found = simulate_answer(arm, 0.0, rng)
             client.observe(arm, found.reward, found.costs, probability)
 
 
@@ -61,7 +61,7 @@ def save(page: Page, path: Path, whole: bool = True) -> None:
 
 
 def look(driver: Driver, shots: Path, theme: str, size: tuple[int, int]) -> None:
-    """Save the pages in one theme and at one width, and note what is wrong with them."""
+    """Save the pages in one theme and at one width, and record their faults."""
     with driver.window(theme, size) as page:
         page.goto(f"{driver.url}/login")
         save(page, shots / f"login-{theme}-{size[0]}.png")
@@ -83,17 +83,17 @@ def look(driver: Driver, shots: Path, theme: str, size: tuple[int, int]) -> None
 
 
 def hindrances(page: Page) -> list[str]:
-    """What axe finds that seriously hinders people with a screen reader or without a mouse."""
+    """List the serious accessibility violations that axe finds."""
     found = Axe().run(page).response["violations"]
     return [f"axe: {each['id']} {each['nodes'][0]!s:.200}" for each in found if each["impact"] in SERIOUS]
 
 
 def main(shots: Path) -> int:
-    """Look at everything; return the number of faults."""
+    """Look at every page in both themes and at both widths; return the number of faults."""
     shots.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, browsing() as browser:
-        command = [sys.executable, "-m", "driftsack", "serve", "--store", f"{folder}/s.db", "--port", "0"]
-        service = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
+    with tempfile.TemporaryDirectory() as directory, browsing() as browser:
+        command = [sys.executable, "-m", "driftsack", "serve", "--store", f"{directory}/s.db", "--port", "0"]
+        service = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             key, line = str(service.stdout and service.stdout.readline()).strip(), ""
             while "listening on" not in line:

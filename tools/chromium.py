@@ -1,6 +1,6 @@
-"""The machine's Chromium, driven by Playwright, with windows that note what goes wrong: for the tests and the tools.
+"""The machine's Chromium, driven by Playwright, for the tests and the tools.
 
-Noted are errors and warnings of scripts, violations of the content security policy, dialogs, and requests to elsewhere.
+Script errors and warnings, violations of the content security policy, dialogs and requests to other hosts are recorded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OPTIONS: Final = ("--no-sandbox", "--disable-background-networking", "--enable-p
 
 @contextmanager
 def browsing() -> Iterator[Browser]:
-    """A browser that is closed in the end.
+    """Start a browser, and close it at the end.
 
     Raises:
         FileNotFoundError: The machine has no Chromium.
@@ -33,15 +33,11 @@ def browsing() -> Iterator[Browser]:
 
 
 class Driver:
-    """Opens windows, and notes what goes wrong in them.
-
-    Args:
-        browser: The browser.
-        url: Where the service is.
-        key: The key to log in with.
+    """Opens windows and records their faults.
 
     Attributes:
-        faults: What went wrong.
+        url: The address of the service.
+        faults: Descriptions of what went wrong.
     """
 
     def __init__(self, browser: Browser, url: str, key: str) -> None:
@@ -54,13 +50,13 @@ class Driver:
     def page(
         self, path: str = "/", theme: str = "light", size: tuple[int, int] = (1280, 900), script: str = "", **more: Any
     ) -> Iterator[Page]:
-        """A window of somebody who is logged in, at a page.
+        """Open a page in a window that is logged in.
 
         Args:
             path: The page.
             theme: ``light`` or ``dark``.
-            size: Width and height.
-            script: Runs before those of any page.
+            size: Width and height in pixels.
+            script: A script that runs before those of the page.
             **more: Further options of Playwright's ``new_context``.
         """
         if self._cookies is None:
@@ -78,7 +74,7 @@ class Driver:
     def window(
         self, theme: str = "light", size: tuple[int, int] = (1280, 900), script: str = "", **more: Any
     ) -> Iterator[Page]:
-        """An empty window of nobody in particular; as for :meth:`page`."""
+        """Open an empty window that is not logged in, with the options of :meth:`page`."""
         viewport: Any = {"width": size[0], "height": size[1]}
         scheme: Any = theme
         context = self._browser.new_context(viewport=viewport, color_scheme=scheme, reduced_motion="reduce", **more)

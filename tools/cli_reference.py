@@ -14,7 +14,7 @@ EXAMPLE = "Example: "
 
 
 def cell(text: str) -> str:
-    """A text as the cell of a table.
+    """Format a string as the cell of a table.
 
     >>> cell("a | b")
     'a &#124; b'
@@ -23,7 +23,7 @@ def cell(text: str) -> str:
 
 
 def default(parameter: Any) -> str:
-    """What holds if an option is not given."""
+    """Format the default of an option."""
     if parameter.required:
         return "required"
     if parameter.default is None or parameter.default is False or parameter.default in ((), []):
@@ -32,7 +32,7 @@ def default(parameter: Any) -> str:
 
 
 def row(parameter: Any) -> str:
-    """One parameter as a row of a table."""
+    """Format a parameter as a row of a table."""
     names = " ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
     if parameter.param_type_name == "argument":
         names = f"`{parameter.metavar or parameter.name.upper()}`"
@@ -43,7 +43,7 @@ def row(parameter: Any) -> str:
 
 
 def paragraph(text: str) -> str:
-    """A paragraph of a help text: an example becomes a block, and options in prose become code.
+    """Format a paragraph of a help text: an example becomes a block, and options become code.
 
     >>> paragraph("Not with --oco.")
     'Not with `--oco`.'

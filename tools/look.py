@@ -1,7 +1,7 @@
 """Look at every page of the built site in a browser, at the width of a desktop and of a phone.
 
 ``python tools/look.py SITE SHOTS`` saves a screenshot of each page and lists what does not fit: a page or a table that
-is wider than its column, a picture that is not found, an error of a script, anything fetched from elsewhere.
+is wider than its column, a missing picture, a script error, a request to another host.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FAULTS = """() => {
 
 
 def look_at(page: Any, file: Path, shot: Path) -> list[str]:
-    """Open a page, save a screenshot and return what is wrong with it."""
+    """Open a page, save a screenshot and return its faults."""
     found: list[str] = []
 
     def error(raised: Any) -> None:

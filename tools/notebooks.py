@@ -1,7 +1,7 @@
-"""Notebooks of the tutorials, made from their scripts and pages, which remain the only source.
+"""Generate the notebooks of the tutorials from their scripts and pages, which remain the only source.
 
-``python -m tools.notebooks`` writes docs/tutorials/*.ipynb again; ``python -m tools.notebooks FILE`` runs the cells of
-one of them in the current folder, as Jupyter would. The tests do both.
+``python -m tools.notebooks`` rewrites docs/tutorials/*.ipynb; ``python -m tools.notebooks FILE`` runs the cells of
+one of them in the current directory, as Jupyter would. The tests do both.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 
 TUTORIALS = Path(__file__).parents[1] / "docs" / "tutorials"
 GUARD = 'if __name__ == "__main__":'
-RUN = "main(Path())  # prints what the page quotes, and draws its figure into the current folder"
+RUN = "main(Path())  # prints what the page quotes, and draws its figure into the current directory"
 
 
 def code_cells(source: str) -> list[str]:
     r"""Split a script into cells: imports and constants, each function or class, and a call of ``main``.
 
-    >>> code_cells('"About."\n\nimport sys\n\n\ndef main(folder):\n    pass\n')[:2]
-    ['import sys', 'def main(folder):\n    pass']
+    >>> code_cells('"About."\n\nimport sys\n\n\ndef main(directory):\n    pass\n')[:2]
+    ['import sys', 'def main(directory):\n    pass']
     """
     lines = source.splitlines()
     nodes = ast.parse(source).body
@@ -63,12 +63,12 @@ def run(path: Path) -> None:
             linecache.cache[place] = (len(cell["source"]), None, cell["source"].splitlines(keepends=True), place)
             code = compile(cell["source"], place, "exec", flags, dont_inherit=True)
             flags |= code.co_flags & annotations_flag()
-            exec(code, names)  # noqa: S102  (the cells are ours)
+            exec(code, names)  # the cells are ours
 
 
 def annotations_flag() -> int:
     """The flag of ``from __future__ import annotations``, which holds for all later cells, as in Jupyter."""
-    import __future__  # noqa: PLC0415
+    import __future__
 
     return __future__.annotations.compiler_flag
 

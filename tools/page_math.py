@@ -2,7 +2,7 @@ r"""Formulas of the pages, rendered when the site is built.
 
 ``$x$`` within a sentence and ``$$x$$`` as a paragraph become MathML, which browsers show without a script; GitHub
 renders the same notation. Proofs are written as text with Unicode letters, which is readable as source: there
-``μ_{t,i}``, ``LP_t`` and ``V^⅓`` become real subscripts and superscripts. What is left of either notation in a finished
+``μ_{t,i}``, ``LP_t`` and ``V^⅓`` become real subscripts and superscripts. Unconverted notation in a finished
 page is listed by :func:`unrendered`.
 """
 

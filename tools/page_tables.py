@@ -1,4 +1,4 @@
-"""Tables that fit a phone: every cell is labelled with the title of its column, so that CSS can stack the cells."""
+"""Label every cell of a table with the title of its column, so that CSS can stack the cells on a phone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The checklist of a release, which a script runs: ``make release-check``.
+"""The checklist of a release: ``make release-check``.
 
-It compares the version everywhere, builds the wheel and the sdist, looks into them, installs them into fresh
+It compares all version numbers, builds the wheel and the sdist, checks their contents, installs them into fresh
 environments of every Python from 3.11 to 3.14 that the machine has, and runs tools/smoke.py there. The first item that
 fails ends it. ``make test`` comes before; the tag and the upload come after, by hand.
 """
@@ -25,17 +25,18 @@ IN_SDIST = (
     "CITATION.cff",
     "SECURITY.md",
     "Makefile",
-    "tests/test_readme.py",
+    "tests/docs/test_readme.py",
+    "lab/__main__.py",
     "docs/index.md",
 )
 
 
 class ReleaseError(Exception):
-    """An item of the checklist that fails."""
+    """A failed item of the checklist."""
 
 
 def versions(root: Path = ROOT) -> dict[str, str]:
-    """The version that each place names."""
+    """Read the version from each file that has one."""
     places = {
         "src/driftsack/core/release.py": r'__version__ = "([^"]+)"',
         "CITATION.cff": r"^version: (\S+)$",
@@ -49,7 +50,7 @@ def versions(root: Path = ROOT) -> dict[str, str]:
 
 
 def one_version(root: Path = ROOT) -> str:
-    """The version, if all places agree."""
+    """Return the version if all files agree."""
     found = versions(root)
     if len(set(found.values())) != 1:
         raise ReleaseError(f"all places must name the same version, got {found}; correct the one that is behind")
@@ -57,27 +58,27 @@ def one_version(root: Path = ROOT) -> str:
 
 
 def find_python(version: str) -> str | None:
-    """An interpreter of a version: from the path, or from pyenv."""
-    folders = Path(os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv"))) / "versions"
-    for path in [shutil.which(f"python{version}"), *map(str, sorted(folders.glob(f"{version}.*/bin/python")))]:
+    """Find an interpreter of a version on the path or in pyenv."""
+    directories = Path(os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv"))) / "versions"
+    for path in [shutil.which(f"python{version}"), *map(str, sorted(directories.glob(f"{version}.*/bin/python")))]:
         if path and run([path, "-c", "import venv, ensurepip"], check=False) == 0:
             return path
     return None
 
 
-def run(command: list[str], check: bool = True, folder: Path = ROOT) -> int:
-    """Run a command in a folder without the caller's environment of Python; its output is shown only if it fails."""
+def run(command: list[str], check: bool = True, directory: Path = ROOT) -> int:
+    """Run a command in a directory without the caller's environment of Python; its output is shown only if it fails."""
     clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, env=clean)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory, env=clean)
     if check and done.returncode:
         raise ReleaseError(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}")
     return done.returncode
 
 
-def build(folder: Path, version: str) -> tuple[Path, Path]:
-    """Build the wheel and the sdist, and look into both."""
-    run([sys.executable, "-m", "build", "--outdir", str(folder)])
-    wheel, sdist = folder / f"driftsack-{version}-py3-none-any.whl", folder / f"driftsack-{version}.tar.gz"
+def build(directory: Path, version: str) -> tuple[Path, Path]:
+    """Build the wheel and the sdist, and check their contents."""
+    run([sys.executable, "-m", "build", "--outdir", str(directory)])
+    wheel, sdist = directory / f"driftsack-{version}-py3-none-any.whl", directory / f"driftsack-{version}.tar.gz"
     names = zipfile.ZipFile(wheel).namelist()
     foreign = [name for name in names if not name.startswith(("driftsack/", f"driftsack-{version}.dist-info/"))]
     if foreign or "driftsack/py.typed" not in names:
@@ -91,19 +92,19 @@ def build(folder: Path, version: str) -> tuple[Path, Path]:
 
 def smoke(python: str, package: Path, version: str) -> None:
     """Install a package into a fresh environment and run the smoke test there."""
-    with tempfile.TemporaryDirectory() as folder:
-        own = str(Path(folder) / "venv" / "bin" / "python")
-        run([python, "-m", "venv", str(Path(folder) / "venv")])
+    with tempfile.TemporaryDirectory() as directory:
+        own = str(Path(directory) / "venv" / "bin" / "python")
+        run([python, "-m", "venv", str(Path(directory) / "venv")])
         run([own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(package)])
-        run([own, str(ROOT / "tools" / "smoke.py"), version], folder=Path(folder))
+        run([own, str(ROOT / "tools" / "smoke.py"), version], directory=Path(directory))
 
 
 def main() -> None:
-    """Go through the list."""
+    """Run every item of the checklist."""
     version = one_version()
     print(f"[x] version {version} in every place")
-    with tempfile.TemporaryDirectory() as folder:
-        wheel, sdist = build(Path(folder), version)
+    with tempfile.TemporaryDirectory() as directory:
+        wheel, sdist = build(Path(directory), version)
         print(f"[x] {wheel.name} and {sdist.name} are built and complete")
         tried = 0
         for name in PYTHONS:

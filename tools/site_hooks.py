@@ -17,8 +17,8 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tools.page_math import rendered, unrendered  # noqa: E402
-from tools.page_tables import label_cells  # noqa: E402
+from tools.page_math import rendered, unrendered
+from tools.page_tables import label_cells
 
 log = logging.getLogger("mkdocs.hooks.site")
 FROM_ROOT = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "security.md": "SECURITY.md"}
@@ -28,8 +28,8 @@ LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)]+)\)")
 def relink(text: str) -> str:
     """Let the links of a page from the root lead to pages of the site; files that are not part of it are only named.
 
-    >>> relink("[FAQ](docs/faq.md), [a policy](tests/in_turn.py)")
-    '[FAQ](faq.md), a policy (`tests/in_turn.py`)'
+    >>> relink("[FAQ](docs/faq.md), [a policy](tests/support/in_turn.py)")
+    '[FAQ](faq.md), a policy (`tests/support/in_turn.py`)'
     """
     names = {name: page for page, name in FROM_ROOT.items()}
 
@@ -45,8 +45,8 @@ def relink(text: str) -> str:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are not files of the folder docs/."""
-    from tools.cli_reference import reference  # noqa: PLC0415  (it imports the library, which takes a second)
+    """Add the pages that are not files of the directory docs/."""
+    from tools.cli_reference import reference
 
     for page, name in FROM_ROOT.items():
         files.append(File.generated(config, page, content=relink((ROOT / name).read_text(encoding="utf-8"))))

@@ -11,7 +11,7 @@ import driftsack as ds
 
 
 def main(expected: str) -> None:
-    """Play the quick start, a simulation and the command line; fail loudly if anything is not as it should be."""
+    """Run the quick start, a simulation and the command line; exit with a message if a check fails."""
     check(ds.__version__ == expected, f"version {expected}, got {ds.__version__}")
     check((Path(ds.__file__).parent / "py.typed").exists(), "the marker py.typed")
     problem = ds.Problem(horizon=200, arms=["small", "large"], budget={"usd": 1}, cost_max={"usd": 0.05})
@@ -22,16 +22,16 @@ def main(expected: str) -> None:
             large = decision.name == "large"
             learner.tell(decision, reward=0.9 if large else 0.5, costs={"usd": 0.02 if large else 0.002})
     check(bool((learner.remaining >= 0).all()), "a budget that is not overspent")
-    with tempfile.TemporaryDirectory() as folder:
-        learner.save(Path(folder) / "learner")
-        again = ds.Learner.load(Path(folder) / "learner", read_only=True)
+    with tempfile.TemporaryDirectory() as directory:
+        learner.save(Path(directory) / "learner")
+        again = ds.Learner.load(Path(directory) / "learner", read_only=True)
         check(again.state_hash() == learner.state_hash(), "a learner that is the same after save and load")
     world = ds.instances.example_2(horizon=500)
     run = ds.simulate(world, ds.Adaptive(), trials=4, seed=0)
     best = ds.benchmarks.lp_dynamic(world)
     check(0.5 * best.value < run.reward.mean() < 1.1 * best.value, f"a simulation near {best.value}, got {run.reward}")
     command = [sys.executable, "-m", "driftsack", "--version"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     check(done.stdout.strip() == expected, f"the command to print {expected}, got {done.stdout}")
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install what the tests need beside Python packages: Chromium, in which they drive the dashboard, and promtool, with
-# which they check the alerts. Does nothing where both are there. promtool is only unpacked, into the folder that is
+# which they check the alerts. Does nothing where both are there. promtool is only unpacked, into the directory that is
 # given: Debian's package of Prometheus would start a server.
 set -eu
 bin=$1
@@ -15,10 +15,10 @@ root=
 $root apt-get -qq update
 for name in $missing; do
   if [ "$name" = promtool ]; then
-    folder=$(mktemp -d)
-    (cd "$folder" && apt-get -qq -o APT::Sandbox::User= download prometheus && dpkg-deb --extract prometheus_*.deb .)
-    cp "$folder/usr/bin/promtool" "$bin/promtool"
-    rm -r "$folder"
+    directory=$(mktemp -d)
+    (cd "$directory" && apt-get -qq -o APT::Sandbox::User= download prometheus && dpkg-deb --extract prometheus_*.deb .)
+    cp "$directory/usr/bin/promtool" "$bin/promtool"
+    rm -r "$directory"
   else
     DEBIAN_FRONTEND=noninteractive $root apt-get -qq install --yes --no-install-recommends "$name" > /dev/null
   fi

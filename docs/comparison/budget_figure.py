@@ -1,6 +1,6 @@
 """Draw the README's picture: one budget, spent by Adaptive, by a bandit that ignores it, and by the cheapest model.
 
-``python docs/comparison/budget_figure.py [FOLDER]`` writes budget.png, by default to docs/figures/.
+``python docs/comparison/budget_figure.py [DIRECTORY]`` writes budget.png, by default to docs/figures/.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
-from rivals import Always, Driftsack
-from routing_world import CHANGES, MODELS, REQUESTS, Budgets, Router, Stream, play
+from routing_world import CHANGES, MODELS, REQUESTS, Budgets, Stream, play
+from setups import driftsack_router
 
 import driftsack as ds
 from driftsack.plot.style import BLUE, GREEN, GREY, ORANGE, THOUSANDS, new_figure
+from lab.rivals import Always, Router
 
 SEED = 0
 LABELS = {
@@ -40,9 +41,9 @@ class QualityGreedy:
 
     def choose(self) -> int:
         """A random model in one of ten rounds, otherwise the one with the best recent quality."""
-        return int(self.rng.integers(len(MODELS)) if self.rng.random() < 0.1 else np.argmax(self.means))  # noqa: PLR2004
+        return int(self.rng.integers(len(MODELS)) if self.rng.random() < 0.1 else np.argmax(self.means))
 
-    def learn(self, arm: int, reward: float, costs: NDArray[np.float64]) -> None:  # noqa: ARG002
+    def learn(self, arm: int, reward: float, _: NDArray[np.float64]) -> None:
         """Move the mean towards the outcome."""
         self.means[arm] += 0.02 * (reward - self.means[arm])
 
@@ -57,13 +58,13 @@ def mark_changes(axes: Axes) -> None:
         )  # fmt: skip
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Play one stream with three routers and draw what is left and what was earned."""
     budgets = Budgets()
     routers: list[tuple[str, str, str, Router]] = [
-        ("Adaptive", BLUE, "-", Driftsack(ds.Adaptive(), SEED, budgets)),
+        ("Adaptive", BLUE, "-", driftsack_router(ds.Adaptive(), SEED, budgets)),
         ("ε-greedy on quality", ORANGE, "--", QualityGreedy(SEED)),
-        ("always small", GREEN, "-.", Always(0, SEED)),
+        ("always small", GREEN, "-.", Always(0)),
     ]
     figure = new_figure(8.4, 3.3)
     money, answers = figure.subplots(1, 2)
@@ -91,7 +92,7 @@ def main(folder: Path) -> None:
         axes.set(xlabel="request", xlim=(0, REQUESTS))
         axes.xaxis.set_major_formatter(THOUSANDS)
         axes.yaxis.set_major_formatter(THOUSANDS)
-    figure.savefig(folder / "budget.png", dpi=150)
+    figure.savefig(directory / "budget.png", dpi=150)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from rivals import Always, Driftsack, MabWiser, ParetoBandit, Prices, River, VowpalWabbit
-from routing_world import MODELS, Budgets, Router, optimum, play
+from routing_world import MODELS, Budgets, optimum, play
+from setups import driftsack_router, pareto_router
 
 import driftsack as ds
+from lab.rivals import Always, MabWiser, Prices, River, Router, VowpalWabbit
 
 Maker = Callable[[int], Router]
 Library = type[River] | type[MabWiser] | type[VowpalWabbit]  # one that knows no budgets
@@ -36,16 +37,16 @@ def best_prices(make: Library, budgets: Budgets) -> Prices:
     """The prices with which a library without budgets earns most: they are searched with knowledge of the world."""
     seconds = SECOND_PRICES if budgets.seconds is not None else (0.0,)
     grid = itertools.product(USD_PRICES, seconds)
-    return max(grid, key=lambda prices: mean_share(partial(make, prices=prices), budgets))
+    return max(grid, key=lambda prices: mean_share(partial(make, len(MODELS), prices=prices), budgets))
 
 
 def routers(budgets: Budgets) -> dict[str, Maker]:
     """Every router by its name in the table."""
-    pareto = partial(ParetoBandit, budgets=budgets)
+    pareto = partial(pareto_router, budgets=budgets)
     alpha = max(EXPLORATION, key=lambda alpha: mean_share(partial(pareto, alpha=alpha), budgets))
     found: dict[str, Maker] = {
-        "driftsack, `Adaptive()`": partial(Driftsack, ds.Adaptive(), budgets=budgets),
-        "hand-written ε-greedy with pacing": partial(Driftsack, ds.policies.EpsilonGreedy(), budgets=budgets),
+        "driftsack, `Adaptive()`": partial(driftsack_router, ds.Adaptive(), budgets=budgets),
+        "hand-written ε-greedy with pacing": partial(driftsack_router, ds.policies.EpsilonGreedy(), budgets=budgets),
         "ParetoBandit, cold start": partial(pareto, alpha=EXPLORATION[0]),
         f"ParetoBandit, best exploration ({alpha:g})": partial(pareto, alpha=alpha),
     }
@@ -53,9 +54,9 @@ def routers(budgets: Budgets) -> dict[str, Maker]:
     for name, make in libraries.items():
         prices = best_prices(make, budgets)
         label = " and ".join(f"{price:g}" for price in prices[: len(budgets.amounts())])
-        found[f"{name}, quality only"] = partial(make, prices=(0.0, 0.0))
-        found[f"{name}, best fixed prices ({label})"] = partial(make, prices=prices)
-    return found | {f"always {name}": partial(Always, arm) for arm, name in enumerate(MODELS)}
+        found[f"{name}, quality only"] = partial(make, len(MODELS), prices=(0.0, 0.0))
+        found[f"{name}, best fixed prices ({label})"] = partial(make, len(MODELS), prices=prices)
+    return found | {f"always {name}": lambda _, arm=arm: Always(arm) for arm, name in enumerate(MODELS)}
 
 
 def main(streams: int) -> None:

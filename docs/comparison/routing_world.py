@@ -7,13 +7,19 @@ is exhausted ends the stream: the requests that are left get no answer.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 import driftsack as ds
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from lab.rivals import Router
 
 REQUESTS: Final = 10_000
 MODELS: Final = ("small", "medium", "large")
@@ -34,18 +40,6 @@ class Budgets:
     def amounts(self) -> NDArray[np.float64]:
         """The budgets as an array."""
         return np.array([self.usd] if self.seconds is None else [self.usd, self.seconds])
-
-
-class Router(Protocol):
-    """What every library is wrapped in: choose a model, then learn from the answer."""
-
-    def choose(self) -> int:
-        """The model for the next request, or -1 to leave it unanswered."""
-        ...
-
-    def learn(self, arm: int, reward: float, costs: NDArray[np.float64]) -> None:
-        """Learn from an answer."""
-        ...
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Make the figure and the tables of flights.md; run it as ``python docs/gallery/flights.py [FOLDER [TRIALS]]``."""
+"""Make the figure and the tables of flights.md; run it as ``python docs/gallery/flights.py [DIRECTORY [TRIALS]]``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from driftsack.advice.time_windows import merge_blocks
 from driftsack.paper import flights
 from driftsack.plot import flights_figure
 
-FOLDER = Path(__file__).parent.parent / "figures"
+DIRECTORY = Path(__file__).parent.parent / "figures"
 
 
 def measured() -> tuple[Drift, Drift]:
@@ -20,7 +20,7 @@ def measured() -> tuple[Drift, Drift]:
     return detect_drift(rows, windows=52), detect_drift(merge_blocks(rows, 26), windows=52)
 
 
-def main(folder: Path, trials: int) -> None:
+def main(directory: Path, trials: int) -> None:
     """Print the figures that the page quotes, and draw its figure."""
     by_round, by_day = measured()
     for name, one in (("rounds", by_round), ("days", by_day)):
@@ -35,9 +35,9 @@ def main(folder: Path, trials: int) -> None:
     titles = {"LP-Static": "best fixed mix", "single steps": "even spending", "LP-Dynamic": "best weekly plan"}
     lines = {title: optima[name] for name, title in titles.items()}
     figure = flights_figure(by_round.measures["v1"].value, floors, rows, lines)
-    figure.savefig(folder / "flights.png", dpi=130)
+    figure.savefig(directory / "flights.png", dpi=130)
 
 
 if __name__ == "__main__":
     given = dict(enumerate(sys.argv))
-    main(Path(given.get(1, FOLDER)), int(given.get(2, 40)))
+    main(Path(given.get(1, DIRECTORY)), int(given.get(2, 40)))

@@ -1,4 +1,4 @@
-"""Make the figure and the tables of real_prompts.md: ``python docs/gallery/real_prompts.py [FOLDER [quick]]``."""
+"""Make the figure and the tables of real_prompts.md: ``python docs/gallery/real_prompts.py [DIRECTORY [quick]]``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from driftsack.bench.routers import BUDGETS, DRIFTS
-from driftsack.bench.routing import routing_rows
 from driftsack.plot.style import BLUE, GREY, ORANGE, new_figure
 
-FOLDER = Path(__file__).parent.parent / "figures"
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from lab.routing.routers import BUDGETS, DRIFTS
+from lab.routing.routing import routing_rows
+
+DIRECTORY = Path(__file__).parent.parent / "figures"
 TITLES = {"none": "no drift", "price": "price drop", "quality": "worse answers"}
 SHOWN = (
     "DisjointBwK by source",
@@ -68,15 +71,15 @@ def report(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
-def main(folder: Path, quick: bool) -> None:
+def main(directory: Path, quick: bool) -> None:
     """Print the tables that the page quotes, and draw its figure."""
     rows = routing_rows(quick, 0, report)
     for start in ("cold", "warm"):
         for budget in dict.fromkeys(row["budget"] for row in rows):
             sys.stdout.write("\n".join([f"{start}, {budget} dollars a request", *table(rows, start, budget), ""]))
-    draw(rows, folder / "routing.png")
+    draw(rows, directory / "routing.png")
 
 
 if __name__ == "__main__":
     given = dict(enumerate(sys.argv))
-    main(Path(given.get(1, FOLDER)), len(sys.argv) > 2)  # noqa: PLR2004
+    main(Path(given.get(1, DIRECTORY)), len(sys.argv) > 2)

@@ -38,7 +38,7 @@ def hourly_spending(instance: ds.Instance) -> Floats:
     return spending
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Simulate 100 trials of each policy on today's demand and plot the results."""
     rng = np.random.default_rng(3)
     yesterday, today = world(day(rng)), world(day(rng))
@@ -63,7 +63,7 @@ def main(folder: Path) -> None:
         right.plot(run.times / SLOTS, run.curve.mean(axis=0), dash, color=colour, label=name)
     right.set(xlabel="hour", title="cumulative conversions, mean of 100 trials", xlim=(0, 24), xticks=range(0, 25, 6))
     right.legend(loc="upper left", fontsize=8)
-    figure.savefig(folder / "ad_pacing.png", dpi=130)
+    figure.savefig(directory / "ad_pacing.png", dpi=130)
 
 
 if __name__ == "__main__":

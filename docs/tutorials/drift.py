@@ -47,7 +47,7 @@ def draw_measures(place: Axes, advice: ds.Advice) -> None:
     place.set(ylim=(0, 7), ylabel="relative to the 95% quantile")
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Analyse three logs with randomly chosen arms and plot the results."""
     worlds = {
         "no drift": ds.Instance.stationary([0.4, 0.5], [[0.5, 0.5]], ROUNDS, budget=ROUNDS / 2),
@@ -65,7 +65,7 @@ def main(folder: Path) -> None:
         top.set_title(name)
     panels[0, 0].legend(fontsize=8, loc="lower left")
     panels[1, 0].legend(fontsize=8, loc="upper left")
-    figure.savefig(folder / "drift.png", dpi=130)
+    figure.savefig(directory / "drift.png", dpi=130)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class State(NamedTuple):
 
 
 @kernel
-def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Skip if spending is ahead of the pace; otherwise play the best arm, or explore."""
     mix[:] = 0.0
     for j in range(round.rate.size):
@@ -81,7 +81,7 @@ class Greedy(ds.Policy):
         return State(arms.copy(), arms.copy(), np.zeros((problem.resources, problem.arms)), self.keep, self.explore)
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Compare the policy with two policies of the library on Example 1, then use it with ask and tell."""
     world = ds.instances.example_1(horizon=4_000)
     optimum = ds.benchmarks.lp_dynamic(world)
@@ -97,7 +97,7 @@ def main(folder: Path) -> None:
     axes.xaxis.set_major_formatter(THOUSANDS)
     axes.yaxis.set_major_formatter(THOUSANDS)
     axes.legend(loc="upper left")
-    figure.savefig(folder / "own_policy.png", dpi=130)
+    figure.savefig(directory / "own_policy.png", dpi=130)
 
     learner = Greedy().start(world.problem, seed=0, safe=True)
     decision = learner.ask()

@@ -23,7 +23,7 @@ def policies(world: ds.Instance) -> dict[str, ds.Policy]:
     }
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Simulate Example 2 over time, and Example 3 for five positions of its change."""
     world = ds.instances.example_2(HORIZON)
     drift, best = ds.variation(world), ds.benchmarks.lp_dynamic(world)
@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
     for axes in (left, right):
         axes.yaxis.set_major_formatter(THOUSANDS)
         axes.legend(fontsize=8)
-    figure.savefig(folder / "paper.png", dpi=130)
+    figure.savefig(directory / "paper.png", dpi=130)
 
 
 if __name__ == "__main__":

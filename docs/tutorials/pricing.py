@@ -24,7 +24,7 @@ def season(stock: float) -> ds.Instance:
     )
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Print the value of stock, simulate five policies and plot the results."""
     world = season(STOCK)
     best = ds.benchmarks.lp_dynamic(world)
@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
     axes.set(xlabel="week", ylabel="cumulative revenue in dollars", xlim=(0, WEEKS), ylim=(0, None))
     axes.yaxis.set_major_formatter(THOUSANDS)
     axes.legend(loc="upper left")
-    figure.savefig(folder / "pricing.png", dpi=130)
+    figure.savefig(directory / "pricing.png", dpi=130)
 
 
 def last_year(world: ds.Instance) -> Floats:

@@ -20,7 +20,7 @@ def windowed(weeks: int) -> ds.SlidingWindowUCB:
     return ds.SlidingWindowUCB(windows=(weeks * WEEK, weeks * WEEK), scale=0.05, budget_rule="remaining")
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Print the optima, simulate five policies on the real rows and plot the results."""
     table = ds.datasets.flights()
     budget = np.array([0.08, 0.05]) * len(table)
@@ -57,7 +57,7 @@ def main(folder: Path) -> None:
     used.set(xlabel="week of 2013", ylabel="lateness per round", xlim=(0, 52), ylim=(0, None))
     earned.legend(fontsize=8, loc="upper left")
     used.legend(fontsize=8)
-    figure.savefig(folder / "replay_flights.png", dpi=130)
+    figure.savefig(directory / "replay_flights.png", dpi=130)
 
 
 if __name__ == "__main__":

@@ -50,9 +50,9 @@ def route(learner: ds.Learner, delay: int = 20) -> tuple[ds.Learner, list[int], 
 
 def restarted(learner: ds.Learner) -> ds.Learner:
     """Save and load the learner, as after a restart of the process; pending decisions are kept."""
-    with tempfile.TemporaryDirectory() as folder:
-        learner.save(Path(folder) / "router.npz")
-        return ds.Learner.load(Path(folder) / "router.npz")
+    with tempfile.TemporaryDirectory() as directory:
+        learner.save(Path(directory) / "router.npz")
+        return ds.Learner.load(Path(directory) / "router.npz")
 
 
 def draw(sent: list[int], path: Path) -> None:
@@ -72,7 +72,7 @@ def draw(sent: list[int], path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Route the requests with seven policies and plot the decisions of the first."""
     problem = ds.Problem(REQUESTS, arms=3, budget=[DOLLARS, SECONDS], cost_max=[0.06, 6.0])
     policies: dict[str, ds.Policy] = {
@@ -91,7 +91,7 @@ def main(folder: Path) -> None:
         left = ", ".join(f"{amount:,.2f}" for amount in learner.remaining)
         print(f"{name}: {good:,.0f} good answers, {sent.count(ds.SKIP):,} skipped, remaining [{left}]")
         if policy == ds.Adaptive():
-            draw(sent, folder / "routing.png")
+            draw(sent, directory / "routing.png")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Route requests of three kinds to three models: what it is worth to look at a request before choosing."""
+"""Route requests of three kinds to three models, with and without their features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Request = dict[str, float | str]
 
 
 def requests() -> list[Request]:
-    """The requests as they come in: a kind and a length."""
+    """Return requests with a kind and a length."""
     rng = np.random.default_rng(1)
     kinds = rng.choice(KINDS, REQUESTS, p=SHARES)
     tokens = rng.lognormal(6.0, 0.5, REQUESTS).clip(50, 2_000)
@@ -70,7 +70,7 @@ def draw(sent: dict[str, np.ndarray], path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def main(folder: Path) -> None:
+def main(directory: Path) -> None:
     """Route the requests with five policies and draw where those of the first two go."""
     policies: dict[str, ds.Policy] = {
         "LinearBwK": ds.LinearBwK(),
@@ -83,7 +83,7 @@ def main(folder: Path) -> None:
     for name, policy in policies.items():
         good, left, sent[name] = route(policy)
         print(f"{name}: {good:,.0f} good answers, {sent[name][:, -1].sum():,} skipped, {left:.2f} dollars left")
-    draw({name: sent[name] for name in list(policies)[:2]}, folder / "routing_by_kind.png")
+    draw({name: sent[name] for name in list(policies)[:2]}, directory / "routing_by_kind.png")
 
 
 if __name__ == "__main__":

@@ -1,17 +1,16 @@
 """driftsack: budget-constrained bandits for non-stationary environments (bandits with knapsacks under drift).
 
 The names below are the ones that most programs need. Every policy is in ``driftsack.policies``, every error in
-``driftsack.errors``, and all that the author of a policy imports in ``driftsack.authoring``. The modules ``oco``,
-``plot``, ``gym``, ``sweeps``, ``paper``, ``verify`` and ``bench`` are loaded when they are first used.
+``driftsack.errors``, and everything that the author of a policy imports in ``driftsack.authoring``. The modules
+``oco``, ``plot``, ``gym``, ``sweeps``, ``paper`` and ``verify`` are imported on first use.
 """
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from driftsack import policies  # isort: skip  (before authoring, which a policy may import)
 from driftsack import authoring, benchmarks, datasets, instances, logs, lp, measures, theory
-from driftsack.advice import Advice, advise
+from driftsack.advice import Advice, AdviseSettings, advise
 from driftsack.core import SKIP, ContextualInstance, Decision, Encoder, Instance, Problem, errors
 from driftsack.core.errors import DriftsackError
 from driftsack.core.release import __version__
@@ -32,12 +31,13 @@ from driftsack.policies import (
 from driftsack.simulation import Run, gather, simulate
 
 if TYPE_CHECKING:
-    from driftsack import bench, gym, oco, paper, plot, sweeps, verify
+    from driftsack import gym, oco, paper, plot, sweeps, verify
 
 __all__ = [
     "SKIP",
     "Adaptive",
     "Advice",
+    "AdviseSettings",
     "ContextualInstance",
     "Decision",
     "DetectAndRestart",
@@ -58,7 +58,6 @@ __all__ = [
     "__version__",
     "advise",
     "authoring",
-    "bench",
     "benchmarks",
     "datasets",
     "errors",
@@ -79,38 +78,14 @@ __all__ = [
     "verify",
 ]
 
-_LAZY = ("bench", "gym", "oco", "paper", "plot", "sweeps", "verify")
-"""Modules that most programs do not use; each is imported when it is first asked for."""
-_MOVED = dict.fromkeys(
-    (
-        "AlwaysArm",
-        "BanditOverBandit",
-        "DiscountedUCB",
-        "DualDescent",
-        "DynamicOracle",
-        "Exp3BwK",
-        "LagrangeBwK",
-        "Master",
-        "PrimalDualBwK",
-        "StaticOracle",
-        "UCBBwK",
-        "UniformRandom",
-    ),
-    "policies",
-)
-"""Names of earlier releases, and the module that has them now."""
+_LAZY = ("gym", "oco", "paper", "plot", "sweeps", "verify")
+"""Modules that most programs do not use; each is imported on first use."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load a lazy module, or find a name of an earlier release with a warning."""
+    """Import a lazy module on first use."""
     if name in _LAZY:
         return import_module(f"driftsack.{name}")
-    if name in _MOVED:
-        place = f"driftsack.{_MOVED[name]}"
-        warnings.warn(
-            f"driftsack.{name} is now {place}.{name}; the old name will be removed.", DeprecationWarning, stacklevel=2
-        )
-        return getattr(import_module(place), name)
     raise AttributeError(f"module 'driftsack' has no attribute {name!r}")
 
 

@@ -1,6 +1,6 @@
-"""All that the author of a policy imports.
+"""Everything that a policy file imports.
 
-A policy file holds a ``NamedTuple`` state, the kernels ``choose(state, round, rng, mix, prices)`` and
+A policy file contains a ``NamedTuple`` state, the kernels ``choose(state, round, rng, mix, prices)`` and
 ``learn(state, outcome)``, and a frozen dataclass of settings that subclasses ``Policy``:
 
 >>> import numpy as np
@@ -8,12 +8,13 @@ A policy file holds a ``NamedTuple`` state, the kernels ``choose(state, round, r
 >>> from typing import NamedTuple
 >>> from driftsack.authoring import SKIP, Floats, Generator, Ints, Outcome, Policy, Problem, Round, kernel
 
-``CONTRIBUTING.md`` shows the smallest whole policy; ``policies/sliding_window_ucb.py`` is one with a linear program.
+``CONTRIBUTING.md`` shows the smallest complete policy; ``policies/sliding_window_ucb.py`` uses a linear program.
 """
 
 from numpy.random import Generator
 
 from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.bounds import Counts, RoundNumbers, index_of, within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.ledger import Ledger, can_pay
@@ -23,6 +24,7 @@ from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
+from driftsack.policies.parts.estimates import Estimates, discounted_estimates, planned_values, windowed_estimates
 from driftsack.policies.parts.means import (
     DiscountedMeans,
     WindowedMeans,
@@ -42,7 +44,9 @@ __all__ = [
     "SKIP",
     "STUCK",
     "Bools",
+    "Counts",
     "DiscountedMeans",
+    "Estimates",
     "Floats",
     "Generator",
     "Ints",
@@ -53,15 +57,18 @@ __all__ = [
     "Problem",
     "Radius",
     "Round",
+    "RoundNumbers",
     "Simplex",
     "WindowedMeans",
     "can_pay",
     "choose",
     "column_changed",
     "discount_arm",
+    "discounted_estimates",
     "discounted_means",
     "draw",
     "draw_from",
+    "index_of",
     "kernel",
     "learn",
     "lower_bound",
@@ -72,10 +79,13 @@ __all__ = [
     "observe",
     "observe_discounted",
     "pace",
+    "planned_values",
     "solve",
     "upper_bound",
+    "windowed_estimates",
     "windowed_means",
     "with_account",
     "with_rate",
     "with_time",
+    "within",
 ]

@@ -2,5 +2,6 @@
 
 from driftsack.advice.advice import Advice
 from driftsack.advice.advise import advise
+from driftsack.advice.settings import AdviseSettings
 
-__all__ = ["Advice", "advise"]
+__all__ = ["Advice", "AdviseSettings", "advise"]

@@ -41,7 +41,7 @@ class Advice:
         world: The instance fitted to the log, with the requested budget and horizon.
         windows: Means in windows of time, with 95% intervals.
         kind: What drift changes: ``stationary``, ``harmless``, ``which`` (V-type) or ``when`` (W-type).
-        floor: What planning and tracking seem to gain by noise alone; a gain below it is not reported.
+        floor: Apparent gains of planning and tracking that come from noise alone; smaller gains are not reported.
         worth: Optima of the fitted instance, prices, and the value of 10% more or less budget.
         ranges: 95% intervals of the optimum and of the value of budget.
         standings: Simulated performance of every candidate: Adaptive, then from simple to involved.
@@ -51,7 +51,7 @@ class Advice:
         periods: The number of whole horizons that the log covers; plans take part if there are at least two.
         overshoots: Whether single costs are so large that policies earn more than LP-Dynamic; the optimum is then that
             of a budget that is larger by the largest cost.
-        context: What the contexts of the log are worth; None without contexts. If they pay, :attr:`policy` decides by
+        context: The value of the contexts of the log; None without contexts. If they pay, :attr:`policy` decides by
             them, and ``recommended`` is the best candidate without them.
     """
 
@@ -123,7 +123,7 @@ class Advice:
 
     @property
     def notes(self) -> str:
-        """What was taken from the log, and what in it is unusual; empty if there is nothing to say."""
+        """The maxima taken from the log, lost outcomes and repeated rows; empty if there are none."""
         return report_text.log_notes(self)
 
     @property
@@ -172,7 +172,7 @@ class Advice:
         }
 
     def reward(self, standing: Standing) -> float:
-        """Return what a candidate earns on average: its share of the optimum that the advice states.
+        """Return the mean reward of a candidate: its share of the optimum that the advice states.
 
         Args:
             standing: One of ``standings``.
@@ -194,7 +194,7 @@ class Advice:
         Returns:
             The HTML document.
         """
-        from driftsack.advice.html_report import html_report  # noqa: PLC0415  (loads Matplotlib)
+        from driftsack.advice.html_report import html_report
 
         return html_report(self, os.fspath(learner))
 

@@ -1,21 +1,22 @@
-"""``advise``: test a log for drift, recommend a policy for a budget, and say what the budget is worth."""
+"""``advise``: test a log for drift, recommend a policy for a budget, and compute the value of the budget."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from driftsack.advice.advice import Advice
 from driftsack.advice.budget_value import budget_value, with_last_cost
 from driftsack.advice.candidates import ADAPTS, FAMILIES, PLANS, REMEMBERS
 from driftsack.advice.context_advice import context_advice
-from driftsack.advice.drift_detection import LEVEL, SHUFFLES, Drift, detect_drift
+from driftsack.advice.drift_detection import Drift, detect_drift
 from driftsack.advice.fit import bootstrap_means, fit, fitted_instance, widened
 from driftsack.advice.intervals import bootstrap_intervals, window_intervals
 from driftsack.advice.judging import Course, Judged, judged_instances, past_of
 from driftsack.advice.noise import error_factors, kind_above_noise, noise_floor
+from driftsack.advice.settings import AdviseKeywords, AdviseSettings, with_changes
 from driftsack.advice.standings import (
     Standing,
     first_near_best,
@@ -24,16 +25,14 @@ from driftsack.advice.standings import (
 )
 from driftsack.advice.time_windows import merge_blocks
 from driftsack.benchmarks import lp_dynamic
-from driftsack.core.checks import flag, vector, whole
-from driftsack.core.encoder import Encoder
+from driftsack.core.checks import vector, whole
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.names import Amounts
 from driftsack.core.seeding import generator
-from driftsack.logs import Log, Survey, read, survey
-from driftsack.logs.contexts import checked_features
-from driftsack.logs.layout import ReadOptions, one_per_resource
-from driftsack.logs.stream import Stream
+from driftsack.logs import Log, ReadOptions, Survey, read, survey
+from driftsack.logs.layout import one_per_resource
+from driftsack.logs.stream import LogStream
 
 MAX_ROUNDS: Final = 2 * 10**8  # of all bootstrapped instances together: about 2 GB
 
@@ -42,56 +41,25 @@ def advise(
     source: Any,
     budget: Amounts,
     horizon: int | None = None,
-    resources: Sequence[str] | None = None,
-    arms: Sequence[str] | None = None,
-    reward_max: float | None = None,
-    cost_max: Amounts | None = None,
-    separator: str = ",",
-    columns: Mapping[str, str] | None = None,
-    lost: bool = False,
-    drop_duplicates: bool = False,
-    block: int = 1,
-    windows: int | None = None,
-    plans: bool = True,
-    worlds: int = 20,
-    trials: int = 4,
-    level: float = LEVEL,
-    shuffles: int = SHUFFLES,
-    seed: int = 0,
-    features: Encoder | None = None,
+    *,
+    options: ReadOptions | None = None,
+    settings: AdviseSettings | None = None,
     progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None,
+    **changes: Unpack[AdviseKeywords],
 ) -> Advice:
-    """Test a log for drift, recommend a policy for a budget, and compute what the budget is worth.
+    """Test a log for drift, recommend a policy for a budget, and compute the value of the budget.
 
     Args:
-        source: A ``Log``, a .csv or .parquet file, or a Polars DataFrame (see :mod:`driftsack.logs`).
+        source: A ``Log``, a .csv or .parquet file, or a Polars DataFrame (see :mod:`driftsack.logs`). A log with
+            contexts is kept in memory.
         budget: Budget for ``horizon`` rounds, one number for all resources or one for each, in the order of the log's
             resources or by name.
         horizon: Rounds that the budget is for; the course of the log is scaled to them. Default: those of the log.
-        resources: Columns of the resources. Default: those whose names begin with ``cost``.
-        arms: Names of all arms that may occur. Default: those that do.
-        reward_max: Largest possible reward of a round. Default: the largest in the log.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name. Default:
-            the largest in the log.
-        separator: Character that separates the columns of a CSV file.
-        columns: The log's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, such as
-            ``{"time": "ts", "arm": "model"}``.
-        lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
-            nothing is learnt from it. Otherwise an empty reward is an error.
-        drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
-        block: Rounds that are correlated without any drift, such as those of a day; they count as one outcome in the
-            test for drift, and widen intervals.
-        windows: Number of windows of time that drift is measured in. Default: chosen by the length of the log.
-        plans: Whether to include policies that assume that the timing of the log repeats; they take part only if the
-            log covers at least two horizons, so that its timing can be seen to recur.
-        worlds: Number of instances resampled from the log and from later parts of it that candidates are simulated on.
-        trials: Trials of each candidate on each instance.
-        level: Level of the test for drift.
-        shuffles: Number of shuffled orders of the test for drift.
-        seed: Seed; the same seed gives the same advice.
-        features: How the columns ``context_NAME`` become numbers; others are left out. Default: all of them, those with
-            texts as categories. A log with contexts is kept in memory.
+        options: How to read the log; only for a file or a DataFrame.
+        settings: Settings of the test for drift and of the comparison of candidates.
         progress: Called with the current step, how much of it is done, and of how much.
+        **changes: Options and settings by name, such as ``resources=["usd"]`` or ``worlds=50``; see
+            :class:`~driftsack.logs.ReadOptions` and :class:`~driftsack.advice.AdviseSettings`.
 
     Returns:
         The advice. Its instance and its policy know the names of the log, so the policy may be started on any problem
@@ -108,30 +76,39 @@ def advise(
     >>> str(advice.kind), advice.fit.changes.size, advice.summary[:28]
     ('which', 1, 'Drift detected around round ')
     """
-    flag(plans, "plans")
+    reading, chosen = with_changes(options, settings, changes)
+    block, worlds, trials, seed = chosen.block, chosen.worlds, chosen.trials, chosen.seed
     if isinstance(source, Log):
-        given: dict[str, Any] = {"resources": resources, "arms": arms, "reward_max": reward_max, "cost_max": cost_max}
-        given |= {"columns": columns, "lost": lost, "drop_duplicates": drop_duplicates, "features": features}
-        _check_not_given_twice(given)
+        _check_not_given_twice(reading.given)
+
+    # Read the log and test it for drift.
     progress("reading the log", 0, 1)
-    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates, features)
-    rows = _log_with_contexts(source, options, separator)
-    log = survey(source if rows is None else rows, *options[:4], separator, columns, lost, drop_duplicates)
-    merged = merge_blocks(log, whole(block, "block", at_least=1))
+    rows = _log_with_contexts(source, reading)
+    log = survey(source if rows is None else rows, reading)
+    merged = merge_blocks(log, block)
     amounts, rounds = _checked_budget_and_horizon(merged, budget, horizon, worlds)
     progress("testing for drift", 0, 1)
-    drift = detect_drift(merged, windows, level, shuffles, seed)
+    drift = detect_drift(merged, chosen.windows, chosen.level, chosen.shuffles, seed)
+
+    # Fit an instance to the log, and resample instances from it.
     course = _course(log, drift, block, amounts, rounds, seed)
     instance = fitted_instance(course.fit, log, amounts, rounds)
     rng = generator(seed)
     means = [bootstrap_means(log, course.fit, rng) for _ in range(worlds)]
     wide = [widened(course.fit, one, course.factors) for one in means]
     bootstrapped = [fitted_instance(course.fit, log, amounts, rounds, one) for one in wide]
-    judged, past = judged_instances(course, bootstrapped, rng), past_of(course) if plans and drift.found else None
+
+    # Compare the candidates.
+    judged, past = (
+        judged_instances(course, bootstrapped, rng),
+        past_of(course) if chosen.plans and drift.found else None,
+    )
     standings = simulate_candidates(
         judged, past, trials, seed, lambda name, done: progress(name, done, len(bootstrapped))
     )
     recommended, steady = _choose(standings.of, drift)
+
+    # Compute the value of budget, and how far it and the effect of drift are above noise.
     progress("computing the value of budget", 0, 1)
     reached = with_last_cost if standings.overshoots else _as_is
     value = budget_value(reached(instance))
@@ -163,14 +140,11 @@ def advise(
     return advice
 
 
-def _log_with_contexts(source: Any, options: ReadOptions, separator: str) -> Log | None:
+def _log_with_contexts(source: Any, options: ReadOptions) -> Log | None:
     """Return the log with all rows in memory if it has contexts; otherwise None."""
-    checked_features(options.features)
-    if not isinstance(source, Log):
-        has_contexts = bool(Stream(source, options, separator).reader.features)
-        before, after = options[:4], options[4:]
-        return read(source, *before, separator, *after) if has_contexts else None
-    return source if source.contexts is not None else None
+    if isinstance(source, Log):
+        return source if source.contexts is not None else None
+    return read(source, options) if LogStream(source, options).reader.features else None
 
 
 def _course(log: Survey, drift: Drift, block: int, budget: Sequence[float], horizon: int, seed: int) -> Course:
@@ -186,9 +160,8 @@ def _as_is(instance: Instance) -> Instance:
     return instance
 
 
-def _check_not_given_twice(settings: Mapping[str, Any]) -> None:
-    """Raise if any setting that a ``Log`` was read with is given again."""
-    given = [name for name, value in settings.items() if value not in (None, False)]
+def _check_not_given_twice(given: Sequence[str]) -> None:
+    """Raise if any option that a ``Log`` was read with is given again."""
     if given:
         names = " and ".join(given)
         raise SettingError(
@@ -204,13 +177,13 @@ def _checked_budget_and_horizon(
     names = summary.resources
     amounts: list[float] = vector(one_per_resource(budget, "budget", names), "budget", len(names)).tolist()
     rounds = summary.rows if horizon is None else whole(horizon, "horizon", at_least=2)
-    if rounds * whole(worlds, "worlds", at_least=1) > MAX_ROUNDS:
+    if rounds * worlds > MAX_ROUNDS:
         raise SettingError(
             f"horizon times worlds must be at most {MAX_ROUNDS:,}, because every round of every bootstrapped instance "
             f"is kept in memory, got {rounds:,} times {worlds:,}; pass a shorter horizon with the budget for it, or "
             "fewer worlds."
         )
-    if summary.rows < 2 or max(len(one.values) for one in summary.series) < 2:  # noqa: PLR2004
+    if summary.rows < 2 or max(len(one.values) for one in summary.series) < 2:
         raise SettingError(
             f"advice needs a log in which some arm was played at least twice, got {summary.rows} rounds; pass a longer "
             "log."

@@ -1,9 +1,9 @@
-"""What the contexts of a log are worth, and whether a policy that decides by them pays off over the horizon.
+"""The value of the contexts of a log, and whether a policy that decides by them pays off over the horizon.
 
-Two things must hold before such a policy is recommended: the 95% interval of what a plan gains by seeing the contexts
+Two things must hold before such a policy is recommended: the 95% interval of the gain of a plan that sees the contexts
 is above 0, on rows of the log that it was not made from; and the policy, which has to learn first, earned more than the
 best policy without contexts in simulations on an instance fitted to the log. That instance does not drift, so if a plan
-is the best policy without contexts, what it gains by its timing is added to what must be exceeded.
+is the best policy without contexts, its gain by timing is added to the reward that must be exceeded.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ MAX_CONTEXTS: Final = 4_096  # rows of the log that the fitted instance draws co
 
 
 class ContextAdvice(NamedTuple):
-    """What is known about the contexts of a log.
+    """The findings about the contexts of a log.
 
     Attributes:
         features: Names of the features.
-        worth: What they are worth over the horizon; None if the log cannot tell.
-        reason: Why the log cannot tell; empty if it can.
-        ratio: What the contextual policy earned in simulations, over what the best one without contexts and plans
-            earned; 1 if it was not simulated, because contexts are not worth anything.
-        needed: What the ratio must exceed: the share of the optimum that the best policy without contexts earned, over
-            that of the best one without plans.
+        worth: Their value over the horizon; None if the log does not suffice to estimate it.
+        reason: Why it does not suffice; empty if it does.
+        ratio: Simulated reward of the contextual policy over that of the best one without contexts and plans; 1 if it
+            was not simulated, because contexts have no value.
+        needed: The ratio that must be exceeded: the share of the optimum that the best policy without contexts earned,
+            over that of the best one without plans.
         policy: The contextual policy.
         problem: The problem with its features.
     """
@@ -79,7 +79,7 @@ def context_advice(
     trials: int,
     seed: int,
 ) -> ContextAdvice | None:
-    """Estimate what the contexts of a log are worth and, if anything, simulate a policy that uses them.
+    """Estimate the value of the contexts of a log and, if it is positive, simulate a policy that uses them.
 
     Args:
         log: The log.

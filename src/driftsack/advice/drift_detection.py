@@ -106,6 +106,8 @@ def detect_drift(
             f"got {count:,}."
         )
     _check_level(level, shuffles)
+
+    # Score each arm and quantity in the order of the log and in shuffled orders.
     names = ("reward", *survey.resources)
     scores, labels, means = [], [], []
     for arm, sums in zip(survey.arms, shuffled_sums(survey, shuffles, generator(seed)), strict=True):
@@ -113,6 +115,8 @@ def detect_drift(
             scores.append(score)
             labels.append((arm, quantity))
         means.append(window_means(sums, count))
+
+    # Compare the largest score of the log with those of the shuffled orders.
     largest = np.stack(scores).max(axis=1)  # (m (1 + d), 1 + N): over the scales
     p_value = float((largest.max(axis=0) >= largest[:, 0].max()).mean())
     return Drift(

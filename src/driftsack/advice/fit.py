@@ -84,7 +84,7 @@ def fit(survey: Survey, drifts: bool, at_least_one: bool = True) -> Fit:
 
 def change_points(survey: Survey, at_least_one: bool = True) -> Ints:
     """Return the rounds of the log at which a new phase begins."""
-    import ruptures  # noqa: PLC0415  (loads SciPy)
+    import ruptures
 
     breaks: list[int] = []
     windows = min_size = 1
@@ -133,7 +133,7 @@ def _standardised_means(one: Series, rows: int, windows: int) -> Floats:
 
 def cell_variance(one: Series) -> Floats:
     """(1 + d,) Noise variance of a cell: half the mean squared difference of successive cells, robust to drift."""
-    if len(one.values) < 2:  # noqa: PLR2004
+    if len(one.values) < 2:
         return np.zeros(one.values.shape[1])
     variance: Floats = (np.diff(one.values, axis=0) ** 2).mean(axis=0) / 2.0
     return variance

@@ -108,7 +108,7 @@ def _candidates(advice: Advice) -> list[str]:
 
 
 def _use(advice: Advice, learner: str) -> list[str]:
-    """How to use the recommended policy."""
+    """A program that uses the recommended policy."""
     settings = advice.recommended.to_dict()["policy"] if advice.by_context is None else advice.policy.to_spec()
     spec = "\n".join(f"{name} = {value!r}" for name, value in settings.items())
     text = (

@@ -1,4 +1,4 @@
-"""95% intervals of what advice reports: means in windows of time, and the value of the budget."""
+"""95% intervals of the reported quantities: means in windows of time, and the value of the budget."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ a later third, scaled to the horizon: there, changes are slower.
 
 *A log of at least two horizons* is divided into periods of one horizon each, counted from its end. Each instance
 follows one of the last periods in its own time, and the plans that are judged on it are made from all periods before it
-(rolling origin). A plan is therefore recommended only if what was planned from earlier periods worked in later ones.
+(rolling origin). A plan is therefore recommended only if plans from earlier periods worked in later ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MIN_CELLS: Final = 2  # of every arm in a part, below which nothing can be resam
 
 
 class Course(NamedTuple):
-    """The course of a log, and what it is to be repeated with.
+    """The course of a log, with the budget and the horizon for which it is repeated.
 
     Attributes:
         survey: Summary of the log.
@@ -135,7 +135,7 @@ def folded(survey: Survey, first: int, last: int, period: int) -> Survey:
 
 
 def _later_periods(course: Course) -> list[Part]:
-    """The last periods of the log with what came before them; none if the log covers less than two horizons."""
+    """The last periods of the log, each with the periods before it; none if the log covers less than two horizons."""
     rows, length, count = course.survey.rows, course.horizon, course.periods
     found = []
     for number in range(max(count - MAX_PERIODS, 1), count):

@@ -25,11 +25,11 @@ Z: Final = 2.33  # standard deviations below which 99% of a normal distribution 
 
 
 class NoiseFloor(NamedTuple):
-    """What planning and tracking seem to gain by noise alone, as 99% quantiles of shares of the optimum.
+    """Apparent gains of planning and tracking by noise alone, as 99% quantiles of shares of the optimum.
 
     Attributes:
-        timing: Of what only planning when to spend can gain.
-        tracking: Of what only tracking the changes can gain.
+        timing: Quantile of the gain by planning when to spend.
+        tracking: Quantile of the gain by tracking the changes.
     """
 
     timing: float
@@ -63,7 +63,7 @@ def _error_factor(one: Series, changes: Ints, per_block: int) -> Floats:
 
 
 def noise_floor(fitted: Fit, survey: Survey, resampled: Sequence[Floats], instance: Instance) -> NoiseFloor:
-    """Return what planning and tracking seem to gain on instances whose phases differ by noise alone.
+    """Compute the apparent gains of planning and tracking on instances whose phases differ by noise alone.
 
     Args:
         fitted: The fit to the log.

@@ -43,7 +43,7 @@ def kind_text(advice: Advice) -> str:
     optima = advice.worth.optima
     if advice.kind == DriftKind.HARMLESS and max(optima.timing, optima.tracking) >= NEGLIGIBLE:
         return (
-            "What following the drift would gain with this budget cannot be told from noise: estimates of "
+            "The gain from following the drift with this budget cannot be told from noise: estimates of "
             f"{percent(max(optima.tracking, 0.0))} of the optimum by tracking the changes and "
             f"{percent(max(optima.timing, 0.0))} by planning when to spend would also come from noise alone."
         )
@@ -74,7 +74,7 @@ def p_text(p_value: float) -> str:
     >>> p_text(0.005), p_text(0.4)
     ('p < 0.01', 'p = 0.40')
     """
-    return "p < 0.01" if p_value < 0.01 else f"p = {p_value:.2f}"  # noqa: PLR2004
+    return "p < 0.01" if p_value < 0.01 else f"p = {p_value:.2f}"
 
 
 def enumeration(items: Sequence[str]) -> str:
@@ -92,7 +92,7 @@ def recommendation_text(advice: Advice) -> str:
     low, high = advice.ranges.best
     remembering = max(one.share for one in advice.standings if one.candidate.family == REMEMBERS)
     others = f"; the best policy that never forgets earned {percent(remembering)}" if best.share > remembering else ""
-    basis = "the last periods of the log" if advice.periods >= 2 else "the log and its later parts"  # noqa: PLR2004
+    basis = "the last periods of the log" if advice.periods >= 2 else "the log and its later parts"
     title = "Recommended policy" if advice.by_context is None else "Best policy without contexts"
     course = "the log" if horizon == rows else f"the log's {rows:,} rounds, scaled to this length"
     return (
@@ -105,7 +105,7 @@ def recommendation_text(advice: Advice) -> str:
 
 
 def context_text(advice: Advice) -> str:
-    """Say what contexts are worth and whether to use them; empty without contexts."""
+    """State the value of contexts and whether to use them; empty without contexts."""
     found = advice.context
     if found is None:
         return ""
@@ -137,7 +137,7 @@ def context_text(advice: Advice) -> str:
 
 
 def budget_text(advice: Advice) -> str:
-    """Say which resource is the scarcest and what more or less of it is worth."""
+    """Name the scarcest resource and the effect of more or less of it."""
     value, names = advice.worth, advice.survey.resources
     j = int(np.argmax(value.more))
     if value.more[j] < 1e-4 * value.best:
@@ -146,7 +146,8 @@ def budget_text(advice: Advice) -> str:
     return (
         f"The scarcest resource is {names[j]}: 10% more of it would increase the reward by {amount(value.more[j])} "
         f"({percent(value.more[j] / value.best)}; 95% interval {amount(low)} to {amount(high)}), 10% less would "
-        f"decrease it by {amount(-value.less[j])}; one more unit is worth {amount(value.prices[j])}."
+        f"decrease it by {amount(-value.less[j])}; one more unit would earn about "
+        f"{amount(value.prices[j])}."
     )
 
 
@@ -160,7 +161,7 @@ def zero_optimum_text(advice: Advice) -> str:
 
 
 def log_notes(advice: Advice) -> str:
-    """Say what was taken from the log, and what in it is unusual; empty if there is nothing to say."""
+    """State the maxima taken from the log, lost outcomes and repeated rows; empty if there are none."""
     texts = (maxima_note(advice.survey), lost_note(advice.survey), repeated_note(advice.survey))
     return " ".join(text for text in texts if text)
 
@@ -224,7 +225,7 @@ def timing_caution(advice: Advice) -> str:
 
 def unseen_timing_caution(advice: Advice) -> str:
     """Say why no plan was considered although planning would pay, if the log covers too few horizons."""
-    if advice.kind != DriftKind.WHEN or advice.periods >= 2:  # noqa: PLR2004
+    if advice.kind != DriftKind.WHEN or advice.periods >= 2:
         return ""
     rows, horizon = advice.survey.rows, advice.world.horizon
     return (
@@ -275,7 +276,7 @@ def overshoot_caution(advice: Advice) -> str:
 
 
 def amount(value: float) -> str:
-    """Format a number for the text, with three significant digits; what is below any precision is 0.
+    """Format a number for the text, with three significant digits; values below the precision of the solver are 0.
 
     >>> amount(-7.28e-12), amount(14.93)
     ('0', '14.9')

@@ -100,7 +100,7 @@ def _shares(rewards: Floats, instances: Sequence[Instance]) -> Floats:
 
 
 def _standing(candidate: Candidate, shares: Floats) -> Standing:
-    """Summarise a candidate's shares of the optimum; what is above 1 is chance, and counts as 1."""
+    """Summarise a candidate's shares of the optimum; shares above 1 are due to chance and count as 1."""
     low, high = np.quantile(shares, [0.025, 0.975])
     return Standing(candidate, *(min(float(part), 1.0) for part in (shares.mean(), low, high)))
 

@@ -1,4 +1,4 @@
-"""The optimum in each definition of the paper, with a certificate.
+"""Optima under each definition of the paper, with certificates.
 
 LP-Static <= OPT_FD (fluid) <= LP-Dynamic, and OPT_FD (hard) <= OPT_DP <= LP-Dynamic with budgets larger by the costs of
 one round. The paper's appendix on benchmarks states this chain slightly differently (docs/errata.md).

@@ -1,4 +1,4 @@
-"""``Benchmark``: the result that every benchmark returns."""
+"""``Benchmark``, the result type of every benchmark, and helpers."""
 
 from __future__ import annotations
 
@@ -13,16 +13,11 @@ from driftsack.core.contextual import ContextualInstance
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 
-SMALLEST_VALUE: Final = 1e-6  # per round: gaps of smaller values are relative to this one
+SMALLEST_VALUE: Final = 1e-6  # per round: the smallest denominator of a relative gap
 
 
 def check_instance(instance: object, benchmark: str) -> None:
-    """Raise unless an instance is one without contexts.
-
-    Args:
-        instance: What a benchmark was given.
-        benchmark: The name of the benchmark.
-    """
+    """Raise unless ``instance`` is an instance without contexts."""
     if isinstance(instance, ContextualInstance):
         raise SettingError(
             f"{benchmark} is for instances without contexts, got a ContextualInstance; use "
@@ -33,29 +28,12 @@ def check_instance(instance: object, benchmark: str) -> None:
 
 
 def relative_gap(upper: float, lower: float, rounds: float) -> float:
-    """Compute (upper - lower) / upper, with the denominator kept at or above a millionth per round.
-
-    Args:
-        upper: The upper bound, for rewards in [0, 1].
-        lower: The lower bound, for rewards in [0, 1].
-        rounds: The number of rounds that the bounds are sums over.
-
-    Returns:
-        The relative gap, 0 or more.
-    """
+    """Compute (upper - lower) / upper for sums over ``rounds``, with a denominator of at least 1e-6 per round."""
     return max(upper - lower, 0.0) / max(upper, SMALLEST_VALUE * rounds)
 
 
 def plan_spending(costs: Floats, plan: Floats) -> Floats:
-    """Compute what a plan spends in a round of each distinct row.
-
-    Args:
-        costs: (K, d, m) mean costs.
-        plan: (K, m) the mix of each row.
-
-    Returns:
-        (K, d) expected costs of a round.
-    """
+    """Return the expected costs (K, d) of a round of each row under a plan (K, m), given mean costs (K, d, m)."""
     spending: Floats = np.einsum("kji,ki->kj", costs, plan)
     return spending
 

@@ -1,4 +1,4 @@
-r"""OPT_DP: the expected reward of the best adaptive policy that knows all distributions, under the hard stop rule.
+r"""OPT_DP: expected reward of the best adaptive policy that knows all distributions, under the hard stop rule.
 
 Backward induction over rounds and remaining budgets s on a grid,
 
@@ -26,26 +26,26 @@ from driftsack.core.instance import Instance
 from driftsack.numerics.compiled import kernel
 
 MOST_RESOURCES: Final = 2
-ROUNDING: Final = 1e-12  # relative, of the product of a budget and the steps of the grid
+ROUNDING: Final = 1e-12  # relative tolerance of a budget in grid steps
 LARGEST_DENOMINATOR: Final = 10_000  # of the grid of deterministic costs
 DEFAULT_MEMORY: Final = 2**31  # bytes
-NO_COST, FIRST_ONLY, SECOND_ONLY, BOTH = range(4)  # patterns: bit j is set where resource j is used
+NO_COST, FIRST_ONLY, SECOND_ONLY, BOTH = range(4)  # patterns: bit j is set if resource j is used
 
 
 @kernel
 def backward_step(
     rewards: Floats, probability: Floats, steps: Ints, later: Floats, now: Floats, rows: int, columns: int
 ) -> None:
-    """Compute the values of one round from those of the next.
+    """Compute the values of one round from the values of the next round.
 
     Args:
         rewards: (m,) mean rewards of the round.
         probability: (m, 4) probability of each pattern of used resources.
-        steps: (m, 2) grid steps that each resource costs when it is used.
+        steps: (m, 2) cost of each resource in grid steps, if it is used.
         later: (rows, columns) values of the next round by remaining budgets.
-        now: (rows, columns) values of this round, written.
-        rows: Grid points of the first resource.
-        columns: Grid points of the second resource.
+        now: (rows, columns) output: values of this round.
+        rows: Number of grid points of the first resource.
+        columns: Number of grid points of the second resource.
     """
     for a in range(rows):
         for b in range(columns):
@@ -67,7 +67,7 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
 
     Args:
         instance: The instance, with at most 2 resources and noise ``"bernoulli"`` or ``"deterministic"``.
-        memory: The largest number of bytes that the tables may take.
+        memory: The maximum size of the tables in bytes.
 
     Returns:
         The benchmark, without prices and plan.
@@ -82,6 +82,7 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
     2.0
     """
     check_instance(instance, "dynamic_program")
+    # Check the size of the two tables.
     rows, columns, cost_patterns = budget_grid(instance)
     needed = 2 * 8 * rows * columns
     if needed > memory:
@@ -89,6 +90,7 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
             f"the dynamic program needs {needed:,} bytes for two tables of {rows:,} x {columns:,} states, but "
             f"{memory:,} are allowed; shorten the horizon, round the costs to a coarser grid, or pass memory={needed}."
         )
+    # Backward induction from the last round.
     rewards = instance.unit_rewards
     later, now = np.zeros((rows, columns)), np.zeros((rows, columns))
     for t in range(instance.horizon - 1, -1, -1):
@@ -106,7 +108,7 @@ class BudgetGrid(NamedTuple):
         rows: Grid points of the first resource.
         columns: Grid points of the second resource; 1 if there is none.
         patterns: For each distinct row of the instance, the probabilities (m, 4) of the patterns of used resources and
-            the grid steps (m, 2) that each resource costs when it is used.
+            the cost (m, 2) of each resource in grid steps, if it is used.
     """
 
     rows: int
@@ -115,7 +117,7 @@ class BudgetGrid(NamedTuple):
 
 
 def budget_grid(instance: Instance) -> BudgetGrid:
-    """The grid of remaining budgets of an instance.
+    """Return the grid of remaining budgets of an instance.
 
     Args:
         instance: The instance, with at most 2 resources and noise ``"bernoulli"`` or ``"deterministic"``.
@@ -130,6 +132,7 @@ def budget_grid(instance: Instance) -> BudgetGrid:
             "bound of OPT_DP for any number of resources."
         )
     grid, cost_patterns = _grid(instance)
+    # The budgets in grid steps, at most what the horizon can use.
     levels = [
         math.floor(budget * steps * (1 + ROUNDING))
         for budget, steps in zip(instance.problem.unit_budget, grid, strict=True)
@@ -140,7 +143,7 @@ def budget_grid(instance: Instance) -> BudgetGrid:
 
 
 def _grid(instance: Instance) -> tuple[list[int], list[tuple[Floats, Ints]]]:
-    """Grid steps per unit of each resource, and for each row the probabilities of cost patterns and their steps."""
+    """Return the grid steps per unit of each resource, and the cost patterns of each row."""
     costs = instance.unit_costs
     if instance.noise == "bernoulli":
         return [1] * instance.resources, [_bernoulli(row) for row in costs]
@@ -153,11 +156,11 @@ def _grid(instance: Instance) -> tuple[list[int], list[tuple[Floats, Ints]]]:
 
 
 def _denominator(costs: Floats) -> int:
-    """The smallest number of grid steps per unit that puts every cost on the grid."""
+    """Return the smallest number of grid steps per unit that puts every cost on the grid."""
     fractions = [Fraction(float(cost)).limit_denominator(LARGEST_DENOMINATOR) for cost in np.unique(costs)]
     steps = math.lcm(*(fraction.denominator for fraction in fractions))
     error = max(abs(float(fraction) - cost) for fraction, cost in zip(fractions, np.unique(costs), strict=True))
-    if steps > LARGEST_DENOMINATOR or error > 1e-12:  # noqa: PLR2004
+    if steps > LARGEST_DENOMINATOR or error > 1e-12:
         raise SettingError(
             f"deterministic costs must be fractions with a common denominator of at most {LARGEST_DENOMINATOR:,}, "
             f"got {np.unique(costs)[:5]}...; round them first."
@@ -166,7 +169,7 @@ def _denominator(costs: Floats) -> int:
 
 
 def _bernoulli(costs: Floats) -> tuple[Floats, Ints]:
-    """Probabilities (m, 4) of the patterns of used resources, and their costs (m, 2): one step each."""
+    """Return the probabilities (m, 4) of the cost patterns, and the costs (m, 2), one step each."""
     first = costs[0]
     second = costs[1] if len(costs) > 1 else np.zeros(first.size)
     probability = np.zeros((first.size, 4))
@@ -178,7 +181,7 @@ def _bernoulli(costs: Floats) -> tuple[Floats, Ints]:
 
 
 def _deterministic(costs: Floats, grid: list[int]) -> tuple[Floats, Ints]:
-    """One pattern with probability 1, and its costs (m, 2) in grid steps."""
+    """Return one pattern with probability 1, and its costs (m, 2) in grid steps."""
     steps = np.zeros((costs.shape[1], 2), dtype=np.int64)
     for j, unit in enumerate(grid):
         steps[:, j] = np.rint(costs[j] * unit)

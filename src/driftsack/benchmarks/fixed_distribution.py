@@ -5,10 +5,10 @@ r"""OPT_FD: the best fixed mix, played from the first round until the budget is 
 
 .. math:: \mathrm{OPT_{FD}} = \max_\tau \max_{x \in \Delta_m} \; M_\tau^\top x \quad \text{s.t. } U_\tau x \le B .
 
-Stopping early can be better: a mix may spend the whole budget while rewards are high. The value is therefore *at least*
-LP-Static, which is the case τ = T; the paper's chain states the opposite (see docs/errata.md). Every τ is considered:
-as the sums only grow, :math:`\max\{M_b^\top x : U_a x \le B\}` is an upper bound for all τ in (a, b]. A block of rounds
-whose bound does not exceed the best value known is skipped; in all other blocks each τ is solved.
+Stopping early can be better, because a mix may spend the whole budget while rewards are high. The value is *at least*
+LP-Static, the case τ = T; the paper's chain states the opposite (see docs/errata.md). Every τ is considered: since the
+sums only grow, :math:`\max\{M_b^\top x : U_a x \le B\}` is an upper bound for all τ in (a, b]. A block of rounds whose
+bound does not exceed the best known value is skipped; in all other blocks each τ is solved.
 
 *Hard*: the expected reward of that mix when outcomes are random and the round that breaks a budget ends the game,
 estimated by simulation.
@@ -33,7 +33,7 @@ from driftsack.lp.step import LOOSE, certificate, new_step_lp, step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
 
-BLOCK: Final = 256  # rounds that are skipped or solved together
+BLOCK: Final = 256  # rounds that are bounded together
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +74,14 @@ class Sums(NamedTuple):
 
 
 def new_sums(arms: int, resources: int) -> Sums:
-    """Sums over no rounds."""
+    """Create sums over no rounds."""
     shape = (resources, arms)
     return Sums(np.zeros(arms), np.zeros(shape), np.zeros(arms), np.zeros(shape))
 
 
 @kernel
 def static_value(lp: Simplex, rewards: Floats, costs: Floats, rounds: float, budget: Floats) -> float:
-    """The value of the best mix for sums over ``rounds`` rounds; NaN if the LP could not be certified."""
+    """Return the value of the best mix for sums over ``rounds`` rounds; NaN if the LP could not be certified."""
     for i in range(rewards.size):
         lp.objective[i] = rewards[i] / rounds
         for j in range(costs.shape[0]):
@@ -125,17 +125,18 @@ def best_stop(
         costs: (K, d, m) mean costs of the distinct rows.
         phase: (T,) the row of each round.
         budget: (d,) the budgets.
-        sums: The sums over the first ``start`` rounds, updated.
-        start: The rounds that have been considered already.
+        sums: The sums over the first ``start`` rounds; updated.
+        start: The number of rounds already considered.
         known: The best value known.
 
     Returns:
-        The best value, at least ``known``; the stopping time at which it is attained, or 0 if it is ``known``; and the
-        number of rounds considered. These are all, unless an LP cannot be certified: then the sums end at that round,
-        and the caller solves it otherwise and continues from there.
+        The best value, at least ``known``; its stopping time, or 0 if the value is ``known``; and the number of rounds
+        considered. If an LP cannot be certified, the search ends at its round, and so do the sums: the caller solves
+        that LP with HiGHS and continues from there.
     """
     best, stop = known, 0
     for begin in range(start, phase.size, BLOCK):
+        # Sums of the block: rewards M_b up to its end, costs of the block alone.
         end = min(begin + BLOCK, phase.size)
         sums.block_rewards[:] = 0.0
         sums.block_costs[:] = 0.0
@@ -143,6 +144,7 @@ def best_stop(
             add_row(rewards, costs, phase[t], sums.block_rewards, sums.block_costs)
         for i in range(sums.rewards.size):
             sums.block_rewards[i] += sums.rewards[i]  # M_b; the costs stay U_a
+        # Solve every τ of the block unless its upper bound, from M_b and U_a, does not exceed the best value.
         if begin == start or not static_value(lp, sums.block_rewards, sums.costs, float(end), budget) <= best:
             for t in range(begin, end):
                 add_row(rewards, costs, phase[t], sums.rewards, sums.costs)
@@ -152,6 +154,7 @@ def best_stop(
                 if value > best:
                     best, stop = value, t + 1
         else:
+            # Otherwise add the whole block to the sums.
             for i in range(sums.rewards.size):
                 sums.rewards[i] = sums.block_rewards[i]
                 for j in range(sums.costs.shape[0]):
@@ -163,7 +166,7 @@ def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> Fi
     """Compute the fluid OPT_FD and, if requested, simulate its mix under the hard stop rule.
 
     Args:
-        instance: The instance.
+        instance: The instance, without contexts.
         trials: The number of simulated trials of the mix; 0 for none.
         seed: The seed of the trials. Trial k depends on ``(seed, k)`` only.
 
@@ -180,16 +183,19 @@ def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> Fi
     problem = instance.problem
     budget = problem.unit_budget
     rewards, costs = instance.unit_rewards, instance.unit_costs
+    # Start from the value at τ = T, which is LP-Static.
     whole_horizon = step_lp(*sums_until(instance, problem.horizon), budget)
     lp = new_step_lp(problem.arms, problem.rate)
     sums = new_sums(problem.arms, problem.resources)
-    value = whole_horizon.value * (1 + 1e-12)  # τ = T unless another τ is better by more than rounding
+    value = whole_horizon.value * (1 + 1e-12)  # prefer τ = T unless another τ is better by more than rounding
     stop, reached = problem.horizon, 0
+    # Search all τ; an LP that the kernel cannot certify is solved by HiGHS.
     while reached < problem.horizon:
         value, better, reached = best_stop(lp, rewards, costs, instance.phase, budget, sums, reached, value)
         stop = better or stop
         if reached < problem.horizon and (fallback := step_lp(sums.rewards, sums.costs, budget).value) > value:
             value, stop = fallback, reached
+    # Solve the LP at the best τ with a certificate, and simulate its mix.
     reward_sums, cost_sums = sums_until(instance, stop)
     best = step_lp(reward_sums, cost_sums, budget)
     proof = certificate(reward_sums, cost_sums, budget, best.mix, best.prices)
@@ -208,6 +214,6 @@ def fixed_distribution(instance: Instance, trials: int = 0, seed: int = 0) -> Fi
 
 
 def sums_until(instance: Instance, stop: int) -> tuple[Floats, Floats]:
-    """The sums of mean rewards (m,) and mean costs (d, m) over the first ``stop`` rounds, normalised to [0, 1]."""
+    """Return the sums of normalised mean rewards (m,) and mean costs (d, m) over the first ``stop`` rounds."""
     count = np.bincount(instance.phase[:stop], minlength=len(instance.rewards)).astype(np.float64)
     return count @ instance.unit_rewards, np.tensordot(count, instance.unit_costs, axes=1)

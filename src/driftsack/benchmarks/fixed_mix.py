@@ -1,4 +1,4 @@
-"""A fixed mix under the hard stop rule: what it earns in one simulated trial."""
+"""Simulation of a fixed mix under the hard stop rule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.game.ledger import open_ledger
 from driftsack.game.records import Outcome, Round, new_terms
-from driftsack.game.trial import new_tally, run_trial
+from driftsack.game.trial import Randomness, new_tally, run_trial
 from driftsack.game.world import world_of
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
@@ -25,8 +25,8 @@ class State(NamedTuple):
 
 
 @kernel
-def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Draw from the mix."""
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """Draw an arm from the mix."""
     for i in range(mix.size):
         mix[i] = state.mix[i]
     return draw(mix, rng.random())
@@ -34,12 +34,12 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Nothing is learnt."""
+    """Learn nothing."""
 
 
 def hard_reward(instance: Instance, mix: Floats, seed: int, trial: int) -> float:
-    """The normalised reward of one trial of the mix; it depends on ``(seed, trial)`` alone."""
+    """Return the normalised reward of one trial of the mix, which depends only on ``(seed, trial)``."""
     problem, rng = instance.problem, generator(trial_seeds(seed, trial)[0])
     tally = new_tally(problem, np.zeros(0, dtype=np.int64), np.zeros(0))
-    run_trial(State(mix), open_ledger(problem), new_terms(problem), world_of(instance), tally, rng, rng)
+    run_trial(State(mix), open_ledger(problem), new_terms(problem), world_of(instance), tally, Randomness(rng, rng))
     return float(tally.reward[0])

@@ -1,12 +1,12 @@
-r"""OPT_FD under the hard stop rule: the expected reward of the best fixed mix, for instances of a few rounds.
+r"""OPT_FD under the hard stop rule: expected reward of the best fixed mix, for instances with few rounds.
 
-For a mix x the expected reward f(x) follows from the distribution of the remaining budgets, which is carried forward
+The expected reward f(x) of a mix x follows from the distribution of the remaining budgets, which is propagated
 round by round on the grid of :mod:`driftsack.benchmarks.dynamic_program`. f is a polynomial in x and in general not
 concave, so it is maximised by branch and bound over the simplex: by the performance-difference identity,
 
 .. math:: |f(x) - f(y)| \le \|x - y\|_1 \sum_t R_t, \qquad R_t = \sum_{s \ge t} \max_i \mu_{s,i},
 
-since what is still to be earned from round t on lies between 0 and :math:`R_t`. A box whose bound does not exceed the
+since the reward from round t on lies between 0 and :math:`R_t`. A box whose bound does not exceed the
 best value known is dropped. The fluid OPT_FD (:mod:`driftsack.benchmarks.fixed_distribution`) plans with expected costs
 and is neither an upper nor a lower bound of this value.
 """
@@ -27,7 +27,7 @@ from driftsack.core.instance import Instance
 
 MOST_ARMS: Final = 3
 MOST_STATES: Final = 10_000  # rounds times grid points
-MOST_BOXES: Final = 200_000  # on one level
+MOST_BOXES: Final = 200_000  # per level of the search
 
 
 def hard_reward_of_mixes(instance: Instance, mixes: Floats) -> Floats:
@@ -46,12 +46,13 @@ def hard_reward_of_mixes(instance: Instance, mixes: Floats) -> Floats:
     [1.0, 0.875]
     """
     grid = budget_grid(instance)
-    chance = np.zeros((len(mixes), grid.rows, grid.columns))  # of the remaining budgets, while the game lasts
+    chance = np.zeros((len(mixes), grid.rows, grid.columns))  # P(remaining budgets, game not ended)
     chance[:, -1, -1] = 1.0
     skip = 1.0 - mixes.sum(axis=1)
     total = np.zeros(len(mixes))
     for row in instance.phase:
         probability, steps = grid.patterns[row]
+        # Skipping keeps the budgets; each arm and cost pattern moves probability to smaller budgets.
         following = skip[:, None, None] * chance
         for i, pattern in product(range(instance.arms), range(4)):
             p = probability[i, pattern]
@@ -94,6 +95,7 @@ def hard_fixed_distribution(instance: Instance, tolerance: float = 5e-3) -> Benc
             f"the exact OPT_FD is for at most {MOST_ARMS} arms and {MOST_STATES:,} rounds times grid points, got "
             f"{instance.arms} arms and {states:,}; use fixed_distribution(instance, trials=...) instead."
         )
+    # Start with one box, the unit cube, and the best single arm.
     slope = _slope(instance)
     centres, width = np.full((1, instance.arms), 0.5), 0.5
     single_arms = np.eye(instance.arms)
@@ -101,11 +103,13 @@ def hard_fixed_distribution(instance: Instance, tolerance: float = 5e-3) -> Benc
     best, mix = float(values.max()), single_arms[values.argmax()]
     upper, passes = best, 1
     while len(centres):
+        # Evaluate each box at its centre, scaled into the simplex if it lies outside.
         points = centres / np.maximum(centres.sum(axis=1, keepdims=True), 1.0)
         values = hard_reward_of_mixes(instance, points)
         passes += 1
         if values.max() > best:
             best, mix = float(values.max()), points[values.argmax()]
+        # Drop the boxes whose Lipschitz bound does not exceed the best value, and split the others.
         bounds = values + slope * (np.abs(centres - points).sum(axis=1) + instance.arms * width)
         open_boxes = bounds > best * (1 + tolerance)
         upper = max(best, float(bounds[open_boxes].max(initial=0.0)))
@@ -119,7 +123,7 @@ def hard_fixed_distribution(instance: Instance, tolerance: float = 5e-3) -> Benc
 
 
 def _slope(instance: Instance) -> float:
-    """The sum over t of the most that can be earned from round t on."""
+    """Return the Lipschitz constant, the sum of R_t over t."""
     largest = instance.unit_rewards.max(axis=1)[instance.phase]
     return float(np.cumsum(largest[::-1]).sum()) * instance.problem.reward_max
 

@@ -1,13 +1,13 @@
-r"""The fluid optimum with contexts: the reward of the best plan that knows all means at every context.
+r"""The fluid optimum with contexts: reward of the best plan that knows all means at every context.
 
 .. math:: \max_x \sum_{k,c} n_{kc}\, \mu_{kc}^\top x_{kc} \quad
           \text{s.t. } \sum_{k,c} n_{kc}\, C_{kc} x_{kc} \le B,\; x_{kc} \in \Delta_m,
 
-with :math:`n_{kc}` expected rounds of phase k at context c. Its dual is that of the horizon LP, a row for each pair,
+with :math:`n_{kc}` expected rounds of phase k at context c. Its dual is the dual of LP-Dynamic with a row per pair,
 
 .. math:: \phi(q) = B^\top q + \sum_{k,c} n_{kc} \max\bigl(0, \max_i \, \mu_{kc,i} - q^\top C_{kc,\cdot,i}\bigr),
 
-again over d prices only, and is solved in the same way (:mod:`driftsack.benchmarks.lp_dynamic`).
+and is solved in the same way, over d prices only (:mod:`driftsack.benchmarks.lp_dynamic`).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Value_co = TypeVar("Value_co", covariant=True)
 
 
 class RecordedContexts(Protocol[Value_co]):
-    """What has contexts without means, and estimates what they are worth: a log."""
+    """A log with contexts, which estimates the value of context."""
 
     def value_of_context(self, budget: Amounts) -> Value_co:
-        """Return the estimate for a budget."""
+        """Return the estimated value of context for a budget."""
 
 
 class PairRows(NamedTuple):
@@ -53,11 +53,11 @@ class PairRows(NamedTuple):
 
 
 class ContextValue(NamedTuple):
-    """What contexts are worth.
+    """The value of context: the optimum with and without it.
 
     Attributes:
-        with_context: The optimum of a plan that sees the contexts.
-        without: That of a plan that does not, and knows the drift all the same.
+        with_context: The optimum of plans that see the contexts.
+        without: The optimum of plans that know the drift but do not see the contexts.
     """
 
     with_context: Benchmark
@@ -65,12 +65,12 @@ class ContextValue(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """The difference of the two, in the problem's units."""
+        """The difference of the two optima, in the problem's units."""
         return self.with_context.value - self.without.value
 
     @property
     def ratio(self) -> float:
-        """The optimum with contexts over that without; 1 if both are 0."""
+        """The ratio of the optimum with contexts to the optimum without; 1 if the latter is 0."""
         return self.with_context.value / self.without.value if self.without.value > 0.0 else 1.0
 
     def __str__(self) -> str:
@@ -84,9 +84,9 @@ def lp_contextual(instance: ContextualInstance, tolerance: float = 1e-9, most_pa
     """Solve the fluid problem with contexts to a certified relative gap.
 
     Args:
-        instance: The instance. If its contexts are drawn, the value is that of their distribution.
+        instance: The instance. If its contexts are drawn, the value is for their distribution.
         tolerance: The relative gap at which to stop.
-        most_passes: The largest number of passes over the rows.
+        most_passes: The maximum number of passes over the rows.
 
     Returns:
         The benchmark, with prices and plan; the rows of the plan are those of ``instance.pairs()``.
@@ -115,16 +115,16 @@ def value_of_context(instance: RecordedContexts[Value_co], *, budget: Amounts) -
 def value_of_context(
     instance: ContextualInstance | RecordedContexts[Value_co], tolerance: float = 1e-9, budget: Amounts | None = None
 ) -> ContextValue | Value_co:
-    """Compute what contexts are worth: the optimum with them and without them.
+    """Compute the value of context: the optimum with contexts and the optimum without.
 
     Args:
-        instance: The instance, or a log with contexts, for which the values are estimates.
+        instance: The instance, or a log with contexts, for which the values are estimated.
         tolerance: The relative gap of both programs; unused for a log.
-        budget: The budget for as many rounds as the log has; an instance has its own.
+        budget: The budget for the rounds of a log; omit it for an instance, which has its own.
 
     Returns:
-        Both benchmarks, and what lies between them. For a log, what :meth:`driftsack.logs.Log.value_of_context`
-        returns: both estimates and a 95% interval of what lies between them.
+        Both benchmarks and their difference. For a log, the result of :meth:`driftsack.logs.Log.value_of_context`: both
+        estimates and a 95% interval of their difference.
 
     >>> import driftsack as ds
     >>> world = ds.ContextualInstance.by_table(
@@ -137,12 +137,11 @@ def value_of_context(
         if not hasattr(instance, "value_of_context"):
             raise SettingError(f"instance must be a ContextualInstance or a log with contexts, got {instance!r:.80}.")
         if budget is None:
-            raise SettingError("a log has no budget of its own; pass budget=..., for as many rounds as it has.")
+            raise SettingError("a log has no budget; pass budget=... for the rounds of the log.")
         return instance.value_of_context(budget)
     if budget is not None:
-        raise SettingError(
-            "a ContextualInstance has a budget of its own; leave out budget=..., or replace its problem."
-        )
+        raise SettingError("a ContextualInstance has its own budget; omit budget=..., or replace its problem.")
+    # The same program with a row per (phase, context) pair, and with a row per phase.
     phase, context, rounds = instance.pairs()
     rows = _rows(instance, phase, context, rounds)
     found = solve_rows(rows, "LP-Contextual", tolerance, 1000)
@@ -150,14 +149,14 @@ def value_of_context(
 
 
 def _rows(instance: ContextualInstance, phase: Ints, context: Ints, rounds: Floats) -> PairRows:
-    """The rows of pairs of phase and context."""
+    """Return the rows of (phase, context) pairs."""
     problem = instance.problem
     rewards, costs = instance.means_at(phase, context)
     return PairRows(problem, in_units(problem, rewards), costs_in_units(problem, costs), rounds)
 
 
 def _averaged(rows: PairRows, phase: Ints) -> PairRows:
-    """The rows of the phases, whose means are averages over contexts; ``phase`` is sorted."""
+    """Return one row per phase, with means averaged over contexts; ``phase`` is sorted."""
     first = np.concatenate([[0], 1 + np.flatnonzero(np.diff(phase))])
     rounds = np.add.reduceat(rows.rounds, first)
     rewards = np.add.reduceat(rows.unit_rewards * rows.rounds[:, None], first) / rounds[:, None]

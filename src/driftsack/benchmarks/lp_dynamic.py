@@ -1,4 +1,4 @@
-r"""OPT_LP-Dynamic: the reward of the best plan that knows all means and meets the budgets in expectation.
+r"""OPT_LP-Dynamic: reward of the best plan that knows all means and meets the budgets in expectation.
 
 .. math:: \mathrm{LP}(\{\mu_t\}, \{C_t\}, T) = \max_{x_1, \dots, x_T} \sum_t \mu_t^\top x_t
           \quad \text{s.t. } \sum_t C_t x_t \le B,\; x_t \in \Delta_m \qquad \text{(paper, section 2.2)}
@@ -34,7 +34,7 @@ GROUPS_PER_RESOURCE: Final = 4
 
 
 class Rows(Protocol):
-    """The rows of a linear program over a horizon; an instance has them."""
+    """The rows of a linear program over a horizon; :class:`Instance` is one implementation."""
 
     @property
     def problem(self) -> Problem:
@@ -55,7 +55,7 @@ class Rows(Protocol):
 
 @kernel
 def best_response(rewards: Floats, costs: Floats, k: int, prices: Floats, scores: Floats) -> int:
-    """The arm of row ``k`` with the largest reward net of prices, or -1 if none is positive; writes ``scores (m,)``."""
+    """Return the arm of row ``k`` with the largest score mu - q C, or -1 if none is positive; write ``scores`` (m,)."""
     resources, arms = costs.shape[1], costs.shape[2]
     for i in range(arms):
         scores[i] = rewards[k, i]
@@ -76,16 +76,16 @@ def best_response(rewards: Floats, costs: Floats, k: int, prices: Floats, scores
 def evaluate_responses(
     rewards: Floats, costs: Floats, rounds: Ints | Floats, prices: Floats, scores: Floats, values: Floats, usage: Floats
 ) -> None:
-    """Write each group's sum of n_k max(0, best score) and the resources that its best responses use.
+    """Write the sum of n_k max(0, best score) of each group, and the resource usage of its best responses.
 
     Args:
         rewards: (K, m) mean rewards of the distinct rows.
         costs: (K, d, m) mean costs of the distinct rows.
         rounds: (K,) rounds of each row.
         prices: (d,) prices q.
-        scores: (m,) scratch.
-        values: (G,) written: the sum of each group of neighbouring rows.
-        usage: (G, d) written: the resources that each group uses.
+        scores: (m,) scratch space.
+        values: (G,) output: the sum of each group of neighbouring rows.
+        usage: (G, d) output: the resource usage of each group.
     """
     groups, rows = values.size, rounds.size
     for g in range(groups):
@@ -116,7 +116,7 @@ def lp_dynamic(instance: Instance, tolerance: float = 1e-9, most_passes: int = 1
     """Solve LP({mu_t}, {C_t}, T) to a certified relative gap.
 
     Args:
-        instance: The instance.
+        instance: The instance, without contexts.
         tolerance: The relative gap at which to stop.
         most_passes: The largest number of passes over the rows.
 
@@ -133,33 +133,27 @@ def lp_dynamic(instance: Instance, tolerance: float = 1e-9, most_passes: int = 1
 
 
 def solve_rows(rows: Rows, name: str, tolerance: float, most_passes: int) -> Benchmark:
-    """Solve the linear program over some rows.
-
-    Args:
-        rows: The rows.
-        name: The name of the benchmark.
-        tolerance: The relative gap at which to stop.
-        most_passes: The largest number of passes over the rows.
-
-    Returns:
-        The benchmark, with prices and the plan of each row.
-    """
+    """Solve the linear program over ``rows`` to a relative gap; return its value, prices and plan."""
     at_least_zero(tolerance, "tolerance")
     whole(most_passes, "most_passes", at_least=1)
     problem = rows.problem
+    # Remove resources without budget: arms that use them are never played.
     budget = problem.unit_budget
     positive = budget > 0
     rate = budget[positive] / problem.horizon
     costs = rows.unit_costs
     rewards = exclude_unaffordable(rows.unit_rewards, costs, ~positive)
+    # Minimise the dual, and translate z = q b back to prices.
     minimum = _minimise_dual(rewards, costs, rows.rounds, rate, positive, tolerance, most_passes)
     prices = np.zeros(problem.resources)
     prices[positive] = minimum.point / rate
     prices[~positive] = exclusion_prices(rows.unit_rewards, costs[:, ~positive])
+    # Recover the plan, and scale it down until it is feasible.
     plan = _plan(rewards, costs, minimum, rate, positive)
     reward, spent = plan_totals(rows, plan)
     feasible_share = min(1.0, float(np.min(budget[positive] / np.maximum(spent[positive], 1e-300), initial=1.0)))
     plan *= feasible_share
+    # Certify: the dual value bounds every plan from above.
     value = dual_value(rows, prices)
     return Benchmark(
         name,
@@ -199,7 +193,7 @@ def _minimise_dual(
 
 
 def _plan(rewards: Floats, costs: Floats, minimum: Minimum, rate: Floats, positive: Bools) -> Floats:
-    """(K, m) the mixture of best responses that attains the lower bound."""
+    """Return the plan (K, m): the mixture of best responses that attains the lower bound."""
     rows, arms = rewards.shape
     groups = group_count(rows, rate.size)
     plan, scores, prices = np.zeros((rows, arms)), np.zeros(arms), np.zeros(positive.size)
@@ -211,32 +205,32 @@ def _plan(rewards: Floats, costs: Floats, minimum: Minimum, rate: Floats, positi
 
 
 def group_count(rows: int, resources: int) -> int:
-    """The number of groups of rows, each with its own response."""
+    """Return the number of groups of rows, each with its own cut."""
     return min(rows, GROUPS_PER_RESOURCE * max(resources, 1))
 
 
 def exclude_unaffordable(rewards: Floats, costs: Floats, without_budget: Bools) -> Floats:
-    """(K, m) the rewards, set to -1 for every arm that uses a resource without budget, so that it is never played."""
+    """Return the rewards (K, m) with -1 for arms that use a resource without budget, so that they are never played."""
     if not without_budget.any():
         return rewards
     return np.where((costs[:, without_budget] > 0).any(axis=1), -1.0, rewards)
 
 
 def exclusion_prices(rewards: Floats, costs: Floats) -> Floats:
-    """For resources without budget, the smallest prices at which no arm that uses them has a positive net reward."""
+    """Return the smallest prices at which no arm that uses a resource without budget has a positive score."""
     ratio = np.divide(rewards[:, None], costs, out=np.zeros(costs.shape), where=costs > 0)
     smallest: Floats = ratio.max(axis=(0, 2), initial=0.0)
     return smallest
 
 
 def plan_totals(rows: Rows, plan: Floats) -> tuple[float, Floats]:
-    """The reward and the costs (d,) of a plan (K, m) over the horizon, normalised to [0, 1]."""
+    """Return the normalised reward and costs (d,) of a plan (K, m) over the horizon."""
     weighted = plan * rows.rounds[:, None]
     return float(np.einsum("ki,ki->", rows.unit_rewards, weighted)), np.einsum("kji,ki->j", rows.unit_costs, weighted)
 
 
 def dual_value(rows: Rows, prices: Floats) -> float:
-    """phi(q), an upper bound of the reward of every plan for any prices q >= 0, normalised to [0, 1]."""
+    """Return phi(q), which bounds the normalised reward of every plan from above for any prices q >= 0."""
     values, usage = np.zeros(1), np.zeros((1, prices.size))
     rewards, costs = rows.unit_rewards, rows.unit_costs
     evaluate_responses(rewards, costs, rows.rounds, prices, np.zeros(rewards.shape[1]), values, usage)

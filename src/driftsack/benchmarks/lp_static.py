@@ -17,16 +17,16 @@ from driftsack.lp.step import certificate, step_lp
 
 
 def mean_rows(instance: Instance) -> tuple[Floats, Floats]:
-    """Mean rewards (m,) and mean costs (d, m) over the horizon, normalised to [0, 1]."""
+    """Return the normalised mean rewards (m,) and mean costs (d, m) over the horizon."""
     share = instance.rounds / instance.horizon
     return share @ instance.unit_rewards, np.tensordot(share, instance.unit_costs, axes=1)
 
 
 def lp_static(instance: Instance) -> Benchmark:
-    """Compute the best single mix.
+    """Compute LP-Static, the value of the best single mix.
 
     Args:
-        instance: The instance.
+        instance: The instance, without contexts.
 
     Returns:
         The benchmark. Its plan has the same mix in every row.

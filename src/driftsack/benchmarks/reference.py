@@ -1,6 +1,6 @@
 """Reference implementations of the LP benchmarks: each written out in full and solved by HiGHS.
 
-They are independent of the compiled ones and serve to check them. They are slow for more than a few thousand rows.
+They are independent of the compiled implementations and check them. They are slow beyond a few thousand rows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,7 @@ from driftsack.core.instance import Instance
 
 
 def lp_dynamic(instance: Instance) -> float:
-    """Solve LP({mu_t}, {C_t}, T) with one mix for each distinct row.
-
-    Args:
-        instance: The instance.
-
-    Returns:
-        The value in the problem's units.
-    """
+    """Solve LP({mu_t}, {C_t}, T) with one mix for each distinct row; return the value in the problem's units."""
     rows, arms = instance.rewards.shape
     rounds = instance.rounds.astype(np.float64)
     objective = (instance.rewards * rounds[:, None]).ravel()
@@ -34,14 +27,7 @@ def lp_dynamic(instance: Instance) -> float:
 
 
 def lp_static(instance: Instance) -> float:
-    """Solve for the best single mix over the horizon.
-
-    Args:
-        instance: The instance.
-
-    Returns:
-        The value in the problem's units.
-    """
+    """Solve for the best single mix over the horizon; return the value in the problem's units."""
     rewards, costs = mean_rows(instance)
     problem = instance.problem
     value = _maximise(rewards, np.vstack([costs, np.ones(problem.arms)]), np.append(problem.rate, 1.0))
@@ -49,14 +35,7 @@ def lp_static(instance: Instance) -> float:
 
 
 def single_step(instance: Instance) -> float:
-    """Sum the step LPs LP(mu_t, C_t) over the rounds.
-
-    Args:
-        instance: The instance.
-
-    Returns:
-        The value in the problem's units.
-    """
+    """Return the sum of the step LPs LP(mu_t, C_t) over the rounds, in the problem's units."""
     problem = instance.problem
     limits = np.append(problem.rate, 1.0)
     ones = np.ones(problem.arms)
@@ -68,7 +47,7 @@ def single_step(instance: Instance) -> float:
 
 
 def _maximise(objective: Floats, matrix: Floats, limits: Floats) -> float:
-    """The largest ``objective @ x`` over x >= 0 with ``matrix @ x <= limits``."""
+    """Return the maximum of ``objective @ x`` over x >= 0 with ``matrix @ x <= limits``."""
     result = linprog(-objective, A_ub=matrix, b_ub=limits, method="highs")
     if result.status != 0:
         raise DriftsackError(f"HiGHS must solve the linear program, but reports: {result.message}")

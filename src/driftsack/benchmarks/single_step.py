@@ -1,6 +1,6 @@
 r"""Even allocation: every round solves its own step LP at the rate b, :math:`\sum_t \mathrm{LP}(\mu_t, C_t)`.
 
-By Proposition 1 this is at most LP-Dynamic, and the difference is at most what uneven spending can gain. The prices
+By Proposition 1 this is at most LP-Dynamic, and the difference bounds the gain from uneven spending. The prices
 :math:`q_t^*` of the step LPs enter :math:`\bar q`.
 """
 
@@ -26,7 +26,7 @@ class SingleStep(Benchmark):
         name: The name of the benchmark.
         value: The sum over all rounds of the values of their step LPs.
         gap: The certified relative gap.
-        prices: None: the prices differ between rows, see ``row_prices``.
+        prices: None, because the prices differ between rows; see ``row_prices``.
         plan: (K, m) the mix of each distinct row.
         passes: The number of passes over the rows.
         values: (K,) the value LP(mu_k, C_k) of one round of each distinct row.
@@ -51,7 +51,7 @@ def load_row(lp: Simplex, rewards: Floats, costs: Floats, k: int) -> None:
 def solve_rows(
     lp: Simplex, rewards: Floats, costs: Floats, first: int, plan: Floats, prices: Floats, values: Floats, gaps: Floats
 ) -> int:
-    """Solve the rows from ``first`` on; return the first row that could not be certified, or K."""
+    """Solve the rows from ``first`` on; return the first row that cannot be certified, or K."""
     resources, arms = costs.shape[1], costs.shape[2]
     for k in range(first, len(rewards)):
         load_row(lp, rewards, costs, k)
@@ -68,6 +68,7 @@ def record_row(
     """Write a row's mix, prices, value and duality gap, computed from the data."""
     value = 0.0
     margin = 0.0
+    # Primal value, and alpha = max(0, max_i mu_i - q C_i) for the dual value.
     for i in range(arms):
         plan[k, i] = lp.solution[i]
         value += lp.objective[i] * lp.solution[i]
@@ -87,7 +88,7 @@ def single_step(instance: Instance) -> SingleStep:
     """Solve the step LP of every distinct row at the rate b, and sum their values over the rounds.
 
     Args:
-        instance: The instance.
+        instance: The instance, without contexts.
 
     Returns:
         The benchmark, with the value and the prices of every row.
@@ -103,12 +104,14 @@ def single_step(instance: Instance) -> SingleStep:
     rewards, costs = instance.unit_rewards, instance.unit_costs
     plan, prices = np.zeros((rows, arms)), np.zeros((rows, resources))
     values, gaps = np.zeros(rows), np.zeros(rows)
+    # Solve all rows in the kernel; HiGHS solves those that it cannot certify.
     lp = new_step_lp(arms, problem.rate)
     done = 0
     while (done := int(solve_rows(lp, rewards, costs, done, plan, prices, values, gaps))) < rows:
         rescue_failed(lp)
         record_row(lp, done, plan, prices, values, gaps, arms, resources)
         done += 1
+    # Sum over the rounds and convert to the problem's units.
     total = float(instance.rounds @ values)
     scale = problem.reward_max / np.asarray(problem.cost_max)
     return SingleStep(

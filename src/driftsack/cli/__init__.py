@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from driftsack.cli.advise import advise
-from driftsack.cli.bench import bench
 from driftsack.cli.campaign import campaign
 from driftsack.cli.console import CommandLine
 from driftsack.cli.demo import demo
@@ -35,7 +34,6 @@ app.command()(report)
 app.command()(league)
 app.command()(measure)
 app.command()(advise)
-app.command()(bench)
 app.command()(serve)
 app.command()(demo)
 app.command()(proxy)
@@ -50,7 +48,7 @@ app.add_typer(keys, name="keys")
 def print_version(wanted: bool) -> None:
     """Print the version and exit."""
     if wanted:
-        from driftsack import __version__  # noqa: PLC0415  (the package imports before its command line)
+        from driftsack import __version__
 
         typer.echo(__version__)
         raise typer.Exit

@@ -31,6 +31,7 @@ from driftsack.cli.console import (
 from driftsack.core.errors import LogError, SettingError
 from driftsack.core.names import Amounts
 from driftsack.core.text import percent
+from driftsack.logs import ReadOptions
 from driftsack.logs.stream import PARQUET
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ STANDINGS: Final = (
 HorizonOption = Annotated[
     int | None,
     typer.Option(
-        min=2, help="Rounds that the budget is for; the log is stretched to them. Default: the rows of the log."
+        min=2, help="Rounds that the budget is for; the log is scaled to this length. Default: the rows of the log."
     ),
 ]
 CostOption = Annotated[
@@ -60,7 +61,7 @@ CostOption = Annotated[
     ),
 ]
 KnownArmOption = Annotated[
-    list[str] | None, typer.Option(help="An arm that may occur; repeat for each. Default: those that do.")
+    list[str] | None, typer.Option(help="An arm that may occur; repeat for each. Default: the arms in the log.")
 ]
 LostOption = Annotated[
     bool,
@@ -72,12 +73,12 @@ DropOption = Annotated[
 
 
 def column_option(role: str) -> Any:
-    """An option that names the column of a role."""
+    """Make an option that names the column of a role."""
     return typer.Option(metavar="COLUMN", help=f"Column of the {role}.")
 
 
 def amount(text: str) -> tuple[str, float]:
-    """A number with the name of a resource before it, which may be empty."""
+    """Parse a number with an optional name of a resource, such as 500 or usd=500."""
     name, _, value = text.rpartition("=")
     try:
         return name, float(value)
@@ -98,7 +99,7 @@ CostMaxOption = Annotated[
     typer.Option(
         parser=amount,
         metavar="[NAME=]NUMBER",
-        help="The largest cost of a round; repeat for each resource, in their order or as NAME=NUMBER. Default: the "
+        help="The maximum cost of a round; repeat for each resource, in their order or as NAME=NUMBER. Default: the "
         "largest in the log.",
     ),
 ]
@@ -122,7 +123,7 @@ def advise(
     propensity: Annotated[str, column_option("propensity")] = "propensity",
     known_arm: KnownArmOption = None,
     reward_max: Annotated[
-        float | None, typer.Option(help="The largest reward of a round. Default: the largest in the log.")
+        float | None, typer.Option(help="The maximum reward of a round. Default: the largest in the log.")
     ] = None,
     cost_max: CostMaxOption = None,
     lost: LostOption = False,
@@ -144,20 +145,22 @@ def advise(
     bad_rows: Annotated[Path | None, typer.Option(help="Where to write the invalid rows of the log, as CSV.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Analyse a log: whether it drifts, whether that matters, which policy to use, and what more budget is worth.
+    """Analyse a log: is there drift, does it matter, which policy should be used, and what would more budget earn?
 
     The log has one row per round, in any units. Its columns are time, arm (empty if skipped), reward, one for each
-    resource and, if known, propensity; name them if they are called otherwise. Features of requests are in columns
-    that begin with context_.
+    resource and, if known, propensity; options name columns that are called otherwise. Features of requests are in
+    columns that begin with context_.
 
     Example: driftsack advise log.csv --budget 500 --budget 800 --horizon 10000
 
     Example: driftsack advise log.csv --time ts --arm model --reward ok --cost usd --cost seconds
     --budget usd=20 --budget seconds=50000
     """
-    from driftsack.advice import advise as compute  # noqa: PLC0415  (kernels load only where used)
-    from driftsack.advice.advice import check_not_begun  # noqa: PLC0415
+    from driftsack.advice import AdviseSettings
+    from driftsack.advice import advise as compute
+    from driftsack.advice.advice import check_not_begun
 
+    # Check the files to be written before the long computation.
     policy = out.with_suffix(".learner") if learner is None else learner
     is_parquet = log.suffix.lower() in PARQUET
     with plain_errors():
@@ -167,26 +170,25 @@ def advise(
         check_not_begun(policy)
         if world is not None:
             check_file(world, "--world")
+
+    # Compute the advice, and write the page, the policy and the fitted instance.
     quiet = native_messages_dropped() if is_parquet else contextlib.nullcontext()
     with plain_errors(), quiet, bad_rows_saved(bad_rows), progress_bar() as bar:
         advice = compute(
             log,
             in_order_or_by_name(budget, "--budget"),
             horizon,
-            resources=cost,
-            arms=known_arm,
-            reward_max=reward_max,
-            cost_max=in_order_or_by_name(cost_max, "--cost-max") if cost_max else None,
-            separator="," if separator is None else separator,
-            columns={"time": time, "arm": arm, "reward": reward, "propensity": propensity},
-            lost=lost,
-            drop_duplicates=drop_duplicates,
-            block=block,
-            windows=windows,
-            plans=plans,
-            worlds=worlds,
-            trials=trials,
-            seed=seed,
+            options=ReadOptions(
+                resources=cost,
+                arms=known_arm,
+                reward_max=reward_max,
+                cost_max=in_order_or_by_name(cost_max, "--cost-max") if cost_max else None,
+                separator="," if separator is None else separator,
+                columns={"time": time, "arm": arm, "reward": reward, "propensity": propensity},
+                lost=lost,
+                drop_duplicates=drop_duplicates,
+            ),
+            settings=AdviseSettings(block=block, windows=windows, plans=plans, worlds=worlds, trials=trials, seed=seed),
             progress=line_per_task(bar),
         )
         bar.stop()
@@ -202,7 +204,7 @@ def advise(
 
 
 def in_order_or_by_name(amounts: list[tuple[str, float]], option: str) -> Amounts:
-    """The amounts as a list, or by name if every one has a name of its own."""
+    """Return the amounts as a list, or by name if all have distinct names."""
     named = dict(amounts)
     if set(named) == {""}:
         return [value for _, value in amounts]
@@ -222,7 +224,7 @@ def print_advice(advice: Advice, title: str) -> None:
 
 @contextlib.contextmanager
 def bad_rows_saved(path: Path | None) -> Iterator[None]:
-    """If a log has invalid rows, write them to a file, if one is named."""
+    """If a log has invalid rows and a path is given, write them to it."""
     try:
         yield
     except LogError as error:
@@ -232,7 +234,7 @@ def bad_rows_saved(path: Path | None) -> Iterator[None]:
 
 
 def save_bad_rows(error: LogError, path: Path) -> str:
-    """Write the invalid rows; returns where they are, or why they could not be written."""
+    """Write the invalid rows; return where they are, or why they could not be written."""
     try:
         pl.DataFrame([row._asdict() for row in error.bad]).write_csv(path)
     except OSError as failure:

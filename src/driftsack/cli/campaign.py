@@ -1,4 +1,4 @@
-"""``driftsack campaign``: questions about campaigns of the service."""
+"""``driftsack campaign``: analyse campaigns of the service."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Annotated
 
 import typer
 
-from driftsack.cli.console import JsonOption, messages, plain_errors, print_json, results
+from driftsack.cli.console import Commands, JsonOption, messages, plain_errors, print_json, results
 from driftsack.cli.extras import service_extra
 from driftsack.cli.serve import StoreOption, store_address
 
-campaign = typer.Typer(no_args_is_help=True, help="Questions about campaigns of the service.")
+campaign = Commands(no_args_is_help=True, help="Analyse campaigns of the service.")
 
 
 @campaign.callback()
 def group() -> None:
-    """Questions about campaigns of the service."""
+    """Analyse campaigns of the service."""
 
 
 @campaign.command("what-if")
 def what_if(
     name: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign.")],
-    policy: Annotated[str, typer.Option(help="The name of the other policy, with its default settings.")],
-    trials: Annotated[int, typer.Option(min=2, help="Number of games on the journal.")] = 20,
+    policy: Annotated[str, typer.Option(help="Name of the other policy; it has its default settings.")],
+    trials: Annotated[int, typer.Option(min=2, help="Number of replays of the journal.")] = 20,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -35,8 +35,8 @@ def what_if(
     Example: driftsack campaign what-if chat --policy UniformRandom
     """
     with plain_errors(), service_extra():
-        from driftsack.service.store import open_store  # noqa: PLC0415
-        from driftsack.service.what_if import what_if as estimate  # noqa: PLC0415
+        from driftsack.service.projections.what_if import what_if as estimate
+        from driftsack.service.store import open_store
 
         with closing(open_store(store_address(store), read_only=True)) as opened, messages.status("replaying"):
             found, own = estimate(opened, name, {"policy": policy}, trials)

@@ -1,16 +1,18 @@
-"""What commands share: results on stdout, progress and messages on stderr, tables, and errors in one line."""
+"""Parts shared by the commands: results on stdout, progress and messages on stderr, tables, and errors in one line."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import inspect
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 from rich import box
@@ -34,7 +36,9 @@ from driftsack.core.errors import DriftsackError, SettingError
 from driftsack.core.text import number
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
-SeedOption = Annotated[int, typer.Option(min=0, help="The seed; the same seed gives the same results.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed; the same seed gives the same results.")]
+
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 
 MARGIN = 2  # characters between two columns of a table
 BETWEEN_LINES = 30.0  # seconds between two lines of progress in a log
@@ -43,8 +47,31 @@ messages = Console(stderr=True, markup=False, emoji=False)  # names may contain 
 results = Console(markup=False, emoji=False)
 
 
-class CommandLine(typer.Typer):
-    """The commands; output that cannot be written ends in one line instead of a traceback."""
+def unwrapped(text: str) -> str:
+    r"""Join the lines of each paragraph of a docstring, so that a terminal wraps them once; examples stay apart.
+
+    >>> unwrapped("One line\n    and its end.\n\n    Example: one\n    Example: two")
+    'One line and its end.\n\nExample: one\n\nExample: two'
+    """
+    paragraphs = re.split(r"\n\s*\n|\n(?=Example:)", inspect.cleandoc(text))
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+class Commands(typer.Typer):
+    """A group of commands whose docstrings are their help texts."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[AnyCommand], AnyCommand]:
+        """Register a function as a command."""
+
+        def register(function: AnyCommand) -> AnyCommand:
+            texts = {"help": unwrapped(function.__doc__ or "")} | settings
+            return super(Commands, self).command(name, **texts)(function)
+
+        return register
+
+
+class CommandLine(Commands):
+    """The commands; a failed write to stdout ends in one line instead of a traceback."""
 
     def __call__(self, *arguments: Any, **settings: Any) -> Any:
         """Run the command that the arguments name."""
@@ -54,7 +81,9 @@ class CommandLine(typer.Typer):
             finally:
                 sys.stdout.flush()
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to be written at exit
+            os.dup2(
+                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+            )  # so that the interpreter does not fail to flush at exit
             closed = error.errno == errno.EPIPE
             reason = "it was closed before its end" if closed else error.strerror or str(error)
             messages.print(Text.assemble(("error", "bold red"), f" the output could not be written: {reason}."))
@@ -100,7 +129,7 @@ class LoggedProgress(Progress):
 
 @contextlib.contextmanager
 def status_line(text: str) -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says what is being done, and can be changed; lines where stderr is not a terminal."""
+    """Show the current step in a line on stderr that can be changed; print lines where stderr is not a terminal."""
     lines = LogLines()
     with messages.status(text) as status:
 
@@ -150,7 +179,7 @@ def single_line(bar: Progress) -> Callable[[str, int, int], None]:
 
 @contextlib.contextmanager
 def native_messages_dropped() -> Iterator[None]:
-    """Drop what compiled libraries write to stderr themselves, such as the panics of Polars on a damaged file."""
+    """Drop the output of compiled libraries to stderr, such as panics of Polars on a corrupted file."""
     own, python_stderr = os.dup(2), sys.stderr
     if python_stderr is sys.__stderr__:
         sys.stderr = os.fdopen(os.dup(own), "w", buffering=1, encoding="utf-8", errors="replace")
@@ -167,8 +196,8 @@ def refuse_needless(given: Mapping[str, Any], why: str) -> None:
     """Raise an error for options that were given and would be ignored.
 
     Args:
-        given: The value of each option; None or False if it was not given.
-        why: When it is ignored, such as "with --example 1".
+        given: The values of the options; None or False if not given.
+        why: When they are ignored, such as "with --example 1".
     """
     needless = [option for option, value in given.items() if value is not None and value is not False]
     if needless:
@@ -210,21 +239,15 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 class Column(NamedTuple):
-    """A column of a printed table.
-
-    Attributes:
-        title: Its title.
-        cell: Formats the cell of a row.
-        numeric: Whether it is aligned to the right and never wrapped.
-    """
+    """A column of a printed table."""
 
     title: str
-    cell: Callable[[Mapping[str, Any]], str]
-    numeric: bool = False
+    cell: Callable[[Mapping[str, Any]], str]  # formats the cell of a row
+    numeric: bool = False  # whether it is aligned to the right and never wrapped
 
 
 def text_column(name: str, title: str | None = None) -> Column:
-    """A column with the text under ``name``."""
+    """A column with the string under ``name``."""
     return Column(title or name, lambda row: "" if row[name] is None else str(row[name]))
 
 
@@ -262,17 +285,7 @@ def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], ca
 
 
 def rich_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], caption: str, width: int = 80) -> Group:
-    """A table below its caption, in which no word is broken.
-
-    Args:
-        rows: The rows.
-        columns: The columns.
-        caption: A sentence.
-        width: Characters of the terminal; a table with longer words is wider.
-
-    Returns:
-        The caption and the table.
-    """
+    """A table below its caption, in which no word is broken; long words make it wider than ``width``."""
     cells = [[column.cell(row) for column in columns] for row in rows]
     texts = [[column.title, *(row[k] for row in cells)] for k, column in enumerate(columns)]
     least = [

@@ -1,4 +1,4 @@
-"""Commands whose packages are optional."""
+"""Errors of commands whose packages are optional."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from driftsack.core.errors import MissingExtraError
 
 @contextlib.contextmanager
 def service_extra() -> Iterator[None]:
-    """Name the extra of the service if a package of it is missing."""
+    """If a package of the service is missing, name the extra that installs it."""
     try:
         yield
     except ModuleNotFoundError as error:

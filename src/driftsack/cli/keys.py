@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from driftsack.cli.console import JsonOption, note, plain_errors, print_json, print_table, results, text_column
+from driftsack.cli.console import (
+    Commands,
+    JsonOption,
+    note,
+    plain_errors,
+    print_json,
+    print_table,
+    results,
+    text_column,
+)
 from driftsack.cli.extras import service_extra
 from driftsack.cli.serve import StoreOption, store_address
 from driftsack.core.errors import SettingError
@@ -19,27 +28,27 @@ if TYPE_CHECKING:
     from driftsack.service.store.interface import KeyRow, Store
 
 COLUMNS: Final = ("prefix", "scopes", "campaigns", "expires", "note")
-keys = typer.Typer(no_args_is_help=True, help="The API keys of the service, in its store.")
+keys = Commands(no_args_is_help=True, help="Manage the API keys of the service in its store.")
 
 
 @keys.callback()
 def group() -> None:
-    """The API keys of the service, in its store. Whoever can write to the store needs no key."""
+    """Manage the API keys of the service in its store. The command needs no key, only write access to the store."""
 
 
 @contextmanager
 def opened(address: str | None, read_only: bool = False) -> Iterator[Store]:
-    """A store that a service may be using."""
+    """Open a store that a running service may use at the same time."""
     with plain_errors(), service_extra():
-        from driftsack.service.store import open_store  # noqa: PLC0415  (an optional package)
+        from driftsack.service.store import open_store
 
         with closing(open_store(store_address(address), read_only=read_only, shared=not read_only)) as store:
             yield store
 
 
 def audit(store: Store, action: str, detail: str) -> None:
-    """Note who changed what."""
-    from driftsack.service.store.interface import AuditRow  # noqa: PLC0415
+    """Record a change in the audit log."""
+    from driftsack.service.store.interface import AuditRow
 
     store.add_audit(AuditRow(int(1000 * time.time()), "shell", action, None, detail))
 
@@ -60,7 +69,7 @@ def list_keys(store: StoreOption = None, as_json: JsonOption = False) -> None:
 
 
 def shown(row: KeyRow) -> dict[str, str | None]:
-    """A key without its secret."""
+    """Describe a key without its secret."""
     expires = None if row.expires is None else datetime.fromtimestamp(row.expires / 1000, UTC).isoformat()
     campaigns = "all" if row.campaigns is None else " ".join(row.campaigns)
     return dict(zip(COLUMNS, (row.prefix, " ".join(row.scopes), campaigns, expires, row.note), strict=True))
@@ -68,26 +77,28 @@ def shown(row: KeyRow) -> dict[str, str | None]:
 
 @keys.command()
 def create(
-    scope: Annotated[list[str], typer.Option(help="What it allows: decide, read, operate or admin; repeatable.")],
+    scope: Annotated[
+        list[str], typer.Option(help="Permission of the key: decide, read, operate or admin; repeat for several.")
+    ],
     campaign: Annotated[
-        list[str] | None, typer.Option(help="A campaign that it is limited to; repeatable. Default: all.")
+        list[str] | None, typer.Option(help="A campaign to which the key is limited; repeat for several. Default: all.")
     ] = None,
-    days: Annotated[int | None, typer.Option(min=1, help="Days after which it expires. Default: never.")] = None,
-    text: Annotated[str, typer.Option("--note", help="What it is for.")] = "",
+    days: Annotated[int | None, typer.Option(min=1, help="Days until the key expires. Default: never.")] = None,
+    text: Annotated[str, typer.Option("--note", help="Purpose of the key.")] = "",
     store: StoreOption = None,
 ) -> None:
-    """Create a key and print it once. A service that runs knows it within five seconds.
+    """Create a key and print it once. A running service accepts it within five seconds.
 
-    An administrator's key that was lost is replaced like this.
+    Use this to replace a lost administrator's key.
 
     Example: driftsack keys create --scope admin
     Example: driftsack keys create --scope decide --campaign chat --days 90 --note "the chat workers"
     """
     with opened(store) as found:
-        import msgspec  # noqa: PLC0415
+        import msgspec
 
-        from driftsack.service import messages as ms  # noqa: PLC0415
-        from driftsack.service.http.keyring import key_for  # noqa: PLC0415
+        from driftsack.service.domain import messages as ms
+        from driftsack.service.web.api.keyring import key_for
 
         given = {"scopes": scope, "campaigns": campaign or None, "days": days, "note": text}
         try:
@@ -103,10 +114,10 @@ def create(
 
 @keys.command()
 def revoke(
-    prefix: Annotated[str, typer.Argument(help="How the key begins, as keys list shows it.")],
+    prefix: Annotated[str, typer.Argument(help="Prefix of the key, as shown by keys list.")],
     store: StoreOption = None,
 ) -> None:
-    """Remove a key. A service that runs refuses it within five seconds.
+    """Remove a key. A running service refuses it within five seconds.
 
     Example: driftsack keys revoke 0123456789ab
     """

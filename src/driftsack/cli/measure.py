@@ -35,21 +35,21 @@ def measure(
     ] = None,
     periods: Annotated[int | None, typer.Option(min=1, help="Periods of Example 4. Default: 10.")] = None,
     horizon: Annotated[int | None, typer.Option(min=2, help="Rounds of an example. Default: 10,000.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the figure.")] = Path("out"),
+    out: Annotated[Path, typer.Option(help="Directory for the figure.")] = Path("out"),
     as_json: JsonOption = False,
 ) -> None:
-    """Measure an instance: its drift, its benchmarks, the bounds of the theory, and what they mean.
+    """Measure an instance: its drift, its benchmarks and the bounds of the theory, with an interpretation.
 
     Writes drift.png, .svg and .pdf to --out: mean rewards and costs over time, and the mix of the best plan.
 
     Example: driftsack measure --example 3 --alpha 0.6
     """
-    from driftsack.measures.overview import measure as compute  # noqa: PLC0415  (loads SciPy and HiGHS)
-    from driftsack.plot import drift_figure, write_figure  # noqa: PLC0415
-    from driftsack.plot.style import make_folder  # noqa: PLC0415
+    from driftsack.measures.overview import measure as compute
+    from driftsack.plot import drift_figure, write_figure
+    from driftsack.plot.style import make_directory
 
     with plain_errors():
-        make_folder(out)
+        make_directory(out)
         instance = named_instance(file, example, alpha, periods, horizon)
         with status_line("measuring") as show:
             page = compute(instance, lambda text: show(f"measuring: {text}"))
@@ -70,21 +70,21 @@ def measure(
 def named_instance(
     file: Path | None, example: int | None, alpha: float | None, periods: int | None, horizon: int | None
 ) -> Instance:
-    """The instance that the options name."""
-    from driftsack import instances  # noqa: PLC0415
+    """Build or load the instance that the options name."""
+    from driftsack import instances
 
     if (file is None) == (example is None):
         raise SettingError("name one instance: a file that Instance.save wrote, or --example 1, 2, 3 or 4.")
     if file is not None:
         refuse_needless({"--alpha": alpha, "--periods": periods, "--horizon": horizon}, "on an instance from a file")
         return Instance.load(file)
-    ignored = {"--alpha": alpha} if example != 3 else {}  # noqa: PLR2004
-    ignored |= {"--periods": periods} if example != 4 else {}  # noqa: PLR2004
+    ignored = {"--alpha": alpha} if example != 3 else {}
+    ignored |= {"--periods": periods} if example != 4 else {}
     refuse_needless(ignored, f"with --example {example}")
     rounds = 10_000 if horizon is None else horizon
-    if example == 3:  # noqa: PLR2004
+    if example == 3:
         return instances.example_3(0.5 if alpha is None else alpha, rounds)
-    if example == 4:  # noqa: PLR2004
+    if example == 4:
         return instances.example_4(10 if periods is None else periods, rounds)
     return instances.example_1(rounds) if example == 1 else instances.example_2(rounds)
 
@@ -152,5 +152,5 @@ def side_by_side(bounds: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
 
 
 def rounded(value: float | None) -> str:
-    """A whole number, or nothing for a term that a bound does not have."""
+    """Round to an integer; empty for a term that a bound does not have."""
     return "" if value is None else f"{value:,.0f}"

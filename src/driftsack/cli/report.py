@@ -12,8 +12,8 @@ from driftsack.cli.run import print_summary
 
 
 def report(
-    store: Annotated[Path, typer.Argument(metavar="STORE", help="A folder that driftsack run filled.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for the report. Default: STORE/report.")] = None,
+    store: Annotated[Path, typer.Argument(metavar="STORE", help="A directory that driftsack run filled.")],
+    out: Annotated[Path | None, typer.Option(help="Directory for the report. Default: STORE/report.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Report on a store: a table, figures and one HTML page that needs no network.
@@ -23,7 +23,7 @@ def report(
 
     Example: driftsack report results
     """
-    from driftsack.sweeps.store_report import report_store  # noqa: PLC0415  (loads Polars and Matplotlib)
+    from driftsack.sweeps.store_report import report_store
 
     with plain_errors(), messages.status("drawing"):
         found = report_store(store, out)
@@ -31,5 +31,5 @@ def report(
         print_json(found.to_dict())
         return
     print_summary(found.table)
-    unfinished = f"{found.missing} cells are missing; run the sweep again to play them.   " if found.missing else ""
+    unfinished = f"{found.missing} cells are missing; run the sweep again to simulate them.   " if found.missing else ""
     messages.print(f"{unfinished}Report: {found.page}   Figures: {len(found.figures)}")

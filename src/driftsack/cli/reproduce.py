@@ -42,11 +42,11 @@ def reproduce(
         int | None,
         typer.Option(
             min=0,
-            help="The seed; the same seed gives the same results. By default 1, or with --calibrate 0, on which the "
+            help="Seed; the same seed gives the same results. Default: 1, or 0 with --calibrate, the seed on which the "
             "calibrated setting was selected.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for figures, tables, the report and the trials.")] = Path("out"),
+    out: Annotated[Path, typer.Option(help="Directory for figures, tables, the report and the trials.")] = Path("out"),
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Count the claims that hold on a grid of settings instead.")
     ] = False,
@@ -60,15 +60,15 @@ def reproduce(
     The printed setting uses the constants of the paper. The calibrated setting was selected, once for the whole paper,
     as the one under which most claims hold with seed 0, and is judged with another seed. Writes figure_1a to figure_3
     as .png, .svg and .pdf, claims.csv, table.csv and report.html, a page that needs no network. Trials are kept in
-    store/, and running the command again plays only what is missing.
+    store/, and running the command again simulates only the missing ones.
 
-    With --calibrate, the grid from which the calibrated setting was chosen is played, and calibration.csv is written.
-    With --oco, oco.csv and oco.png, .svg and .pdf are written.
+    With --calibrate, the grid from which the calibrated setting was chosen is simulated, and calibration.csv is
+    written. With --oco, oco.csv and oco.png, .svg and .pdf are written.
 
     Example: driftsack reproduce --trials 20 --out quick
     """
-    from driftsack import paper  # noqa: PLC0415  (Polars and Matplotlib load only where they are used)
-    from driftsack.paper.experiments import HELD_OUT_SEED, SELECTION_SEED  # noqa: PLC0415
+    from driftsack import paper
+    from driftsack.paper.experiments import HELD_OUT_SEED, SELECTION_SEED
 
     with plain_errors():
         if oco:
@@ -98,8 +98,8 @@ def reproduce(
 
 
 def selected_on(setting: str, seed: int) -> str:
-    """How the calibrated setting was selected, and whether the seed is a held-out one."""
-    from driftsack.paper.experiments import CALIBRATED, SELECTION_SEED  # noqa: PLC0415
+    """Say on which seed the calibrated setting was selected and judged; empty for other settings."""
+    from driftsack.paper.experiments import CALIBRATED, SELECTION_SEED
 
     if setting != CALIBRATED.name:
         return ""

@@ -38,7 +38,9 @@ def run(
     file: Annotated[
         Path, typer.Argument(metavar="SPEC.toml", help="The specification of the sweep.", exists=True, dir_okay=False)
     ],
-    store: Annotated[Path, typer.Option(help="Folder for the results; cells that it holds are not played again.")],
+    store: Annotated[
+        Path, typer.Option(help="Directory for the results; cells that it holds are not simulated again.")
+    ],
     engine: EngineOption = "local",
     workers: WorkersOption = None,
     address: AddressOption = None,
@@ -51,8 +53,8 @@ def run(
 
     Example: driftsack run sweep.toml --store results
     """
-    from driftsack import sweeps  # noqa: PLC0415  (Polars and SciPy load only where they are used)
-    from driftsack.sweeps.engines import make_engine  # noqa: PLC0415
+    from driftsack import sweeps
+    from driftsack.sweeps.engines import make_engine
 
     with plain_errors():
         refuse_needless({"--address": address if engine == "local" else None}, "without --engine ray")
@@ -68,7 +70,7 @@ def run(
         print_json({**swept.to_dict(), "store": str(store), "table": table.to_dicts()})
     else:
         print_summary(table)
-        counts = f"{len(swept.played)} cells played, {swept.kept} kept, {len(swept.failed)} failed"
+        counts = f"{len(swept.played)} cells simulated, {swept.kept} kept, {len(swept.failed)} failed"
         messages.print(f"{counts}   Store: {store}   {swept.seconds:.1f} s   Next: driftsack report {store}")
     if swept.failed:
         raise typer.Exit(code=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -26,7 +25,7 @@ from driftsack.cli.serve_settings import merged
 from driftsack.core.errors import SettingError
 
 if TYPE_CHECKING:
-    from driftsack.service.explain import ArmWhy
+    from driftsack.service.projections.explain import ArmWhy
 
 STORE: Final = "driftsack.db"
 StoreOption = Annotated[
@@ -39,14 +38,14 @@ StoreOption = Annotated[
 
 def serve(
     store: StoreOption = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen on. Default: 127.0.0.1.")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port; 0 for any. Default: 8787.")] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with these settings under [serve].")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; 0 for any free one. Default: 8787.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with these settings in its table serve.")] = None,
     url: Annotated[
-        str | None, typer.Option(help="Where other replicas reach this one. Default: its host and port.")
+        str | None, typer.Option(help="URL at which other replicas reach this one. Default: its host and port.")
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(min=0, help="Requests a second that each key may send; 0 for no limit.")
+        float | None, typer.Option(min=0, help="Maximum requests per second of each key; 0 for no limit.")
     ] = None,
     proxies: Annotated[
         str | None, typer.Option(help="Comma-separated proxies whose X-Forwarded-* headers are trusted.")
@@ -54,16 +53,16 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP: durable, shared by all workers, with budgets that are never overspent.
 
-    Without any setting everything is kept in one SQLite file, driftsack.db. The first administrator's key is printed
-    once, when the store is empty. With a PostgreSQL address several replicas share the work and take over from each
+    By default everything is kept in one SQLite file, driftsack.db. The first administrator's key is printed once,
+    when the store is empty. With a PostgreSQL address several replicas share the work and take over from each
     other. Settings come from options, then DRIFTSACK_STORE, DRIFTSACK_PORT, ..., then the TOML file.
 
     Example: driftsack serve
     Example: driftsack serve --store postgresql://driftsack@db/driftsack --host 0.0.0.0
     """
     with plain_errors(), service_extra():
-        from driftsack.service.server import Settings  # noqa: PLC0415  (an optional package)
-        from driftsack.service.server import serve as run  # noqa: PLC0415
+        from driftsack.service.web.server import Settings
+        from driftsack.service.web.server import serve as run
 
         given = {"store": store, "host": host, "port": port, "url": url, "rate": rate, "proxies": proxies}
         settings = Settings(**merged(given, config, Settings._fields))
@@ -77,7 +76,7 @@ def show_key(key: str) -> None:
 
 
 def store_address(given: str | None) -> str:
-    """The store that a command looks at."""
+    """Return the address of the store that a command reads."""
     address = given or os.environ.get("DRIFTSACK_STORE") or STORE
     if not address.startswith("postgres") and not Path(address).is_file():
         raise SettingError(f"the store {address} does not exist; name it with --store.")
@@ -92,15 +91,15 @@ def why(
 ) -> None:
     """Show why a decision was made: open arms, probabilities, prices and estimates, recomputed from the journal.
 
-    The store may be in use meanwhile.
+    A service may be using the store at the same time.
 
     Example: driftsack why chat 1234
     """
     with plain_errors(), service_extra():
-        import msgspec  # noqa: PLC0415
+        import msgspec
 
-        from driftsack.service.explain import why as explain  # noqa: PLC0415
-        from driftsack.service.store import open_store  # noqa: PLC0415
+        from driftsack.service.projections.explain import why as explain
+        from driftsack.service.store import open_store
 
         with closing(open_store(store_address(store), read_only=True)) as opened:
             found = explain(opened, campaign, decision)
@@ -122,7 +121,7 @@ def why(
 
 
 def arm_row(arm: ArmWhy, resources: list[str], planned_with: str | None) -> dict[str, str]:
-    """What was known about an arm, as a row of a table: estimates, and bounds or draws in parentheses."""
+    """Format an arm as a row of a table: estimates, with bounds or draws in parentheses."""
     row = {
         "arm": arm.arm,
         "open": f"no: {arm.closed}" if arm.closed else "yes",
@@ -138,7 +137,7 @@ def arm_row(arm: ArmWhy, resources: list[str], planned_with: str | None) -> dict
 
 
 def shown(value: float | None) -> str:
-    """A number, or a dash if there is none."""
+    """Format a number; a dash if there is none."""
     return "-" if value is None else f"{value:.4g}"
 
 
@@ -147,15 +146,15 @@ def replay(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rebuild a campaign from its first event, and compare it bit for bit with its snapshot, chain and budgets.
+    """Rebuild a campaign from its first event, and compare it bit for bit with its snapshot, hash chain and budgets.
 
     Example: driftsack replay chat
     """
     with plain_errors(), service_extra():
-        import msgspec  # noqa: PLC0415
+        import msgspec
 
-        from driftsack.service.explain import replay as rebuild  # noqa: PLC0415
-        from driftsack.service.store import open_store  # noqa: PLC0415
+        from driftsack.service.projections.explain import replay as rebuild
+        from driftsack.service.store import open_store
 
         with closing(open_store(store_address(store), read_only=True)) as opened:
             found = rebuild(opened, campaign)
@@ -163,8 +162,9 @@ def replay(
         print_json(msgspec.to_builtins(found))
     else:
         results.print(
-            f"{found.events:,} events, {found.decisions:,} decisions, {found.divergences:,} came out differently; the "
-            f"journal is whole, the budgets match it, and the state is {'the same' if found.same else 'DIFFERENT'}."
+            f"{found.events:,} events, {found.decisions:,} decisions, {found.divergences:,} differ from the recorded "
+            "ones; the journal is complete, the budgets match it, and the state is "
+            f"{'the same' if found.same else 'DIFFERENT'}."
         )
     if not found.same or found.divergences:
         raise typer.Exit(1)
@@ -181,7 +181,7 @@ def backup(
     Example: driftsack backup /backups/driftsack-monday.db
     """
     with plain_errors(), service_extra():
-        from driftsack.service.store import open_store  # noqa: PLC0415
+        from driftsack.service.store import open_store
 
         if target.exists():
             raise SettingError(f"{target} exists; name another file.")
@@ -192,27 +192,35 @@ def backup(
 
 
 def compile_kernels(
-    policy: Annotated[list[str] | None, typer.Argument(help="Names of policies. Default: Adaptive.")] = None,
+    policy: Annotated[
+        list[str] | None, typer.Argument(help="Names of policies. Default: Adaptive; with --all, every policy.")
+    ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Also compile simulations, batches and learning from logs, on all cores."),
+    ] = False,
 ) -> None:
     """Compile the kernels of policies into the cache, so that the service is ready in a few seconds.
 
     Machine code does not depend on the settings of a policy, so they are not given here.
 
     Example: driftsack compile Adaptive SlidingWindowUCB
+    Example: driftsack compile --all
     """
-    from driftsack.bench.soak.worlds import variants  # noqa: PLC0415
-    from driftsack.core.checks import one_of  # noqa: PLC0415
-    from driftsack.core.problem import Problem  # noqa: PLC0415
+    from driftsack.core.checks import one_of
+    from driftsack.simulation.precompile import compile_decisions, compile_in_processes, variants
+    from driftsack.simulation.simulate import cores
 
     with plain_errors():
-        chosen, known = policy or ["Adaptive"], variants()
+        known = tuple(variants())
+        chosen = policy or (known if everything else ["Adaptive"])
         for name in chosen:
-            one_of(name, "policy", tuple(known))
-        for name in chosen:
-            start = time.perf_counter()
-            problem = Problem(horizon=100, arms=2, budget={"usd": 1.0}, cost_max={"usd": 0.01}, features=1)
-            with messages.status(f"compiling {name}"):
-                learner = known[name](problem).start(problem, seed=0, safe=True)
-                learner.tell(learner.ask(context=[1.0]), 0.0, [0.0])
-                type(learner).from_bytes(learner.to_bytes()).ask(context=[1.0])
-            results.print(f"{name}: {time.perf_counter() - start:.1f} seconds")
+            one_of(name, "policy", known)
+        with messages.status("compiling") as status:
+            if everything:
+                compiled = compile_in_processes(chosen, cores())
+            else:
+                compiled = ((name, compile_decisions(name)) for name in chosen)
+            for name, seconds in compiled:
+                status.update(f"compiled {name}")
+                results.print(f"{name}: {seconds:.1f} seconds")

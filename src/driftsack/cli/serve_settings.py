@@ -15,39 +15,21 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 class Rule(NamedTuple):
-    """What a setting may be.
+    """A rule for the values of a setting."""
 
-    Attributes:
-        expected: In words.
-        read: Its value from a text of the environment or a value of a TOML file; raises ValueError.
-    """
-
-    expected: str
-    read: Callable[[Any], Any]
+    expected: str  # the accepted values in words
+    read: Callable[[Any], Any]  # converts a string of the environment or a value of a TOML file; raises ValueError
 
 
 class Given(NamedTuple):
-    """A setting that was given.
+    """A setting that was given."""
 
-    Attributes:
-        place: Its name where it was given.
-        value: Its value, not checked yet.
-    """
-
-    place: str
-    value: Any
+    place: str  # its name where it was given
+    value: Any  # not checked yet
 
 
 def merged(given: dict[str, Any], config: Path | None, names: Iterable[str]) -> dict[str, Any]:
-    """Settings from options, the environment and a file, in this order.
-
-    Args:
-        given: The options by name; None for those that were not given.
-        config: The TOML file.
-        names: The names of all settings.
-
-    Returns:
-        The settings that were given, checked.
+    """Return the checked settings: options (None if not given) first, then the environment, then the TOML file.
 
     Raises:
         SettingError: A setting is unknown or cannot be used.
@@ -119,11 +101,11 @@ def _real(fits: Callable[[float], bool]) -> Callable[[Any], float]:
     return read
 
 
-TEXT: Final = Rule("text", _text)
+TEXT: Final = Rule("a string", _text)
 RULES: Final = {
-    "port": Rule("a whole number from 0 to 65535", _whole(0, 65535)),
+    "port": Rule("an integer from 0 to 65535", _whole(0, 65535)),
     "lease": Rule("a number of seconds above 0", _real(lambda seconds: seconds > 0)),
     "rate": Rule("a number of requests a second, or 0 for no limit", _real(lambda rate: rate >= 0)),
-    "snapshot_every": Rule("a whole number of events, at least 1", _whole(1)),
+    "snapshot_every": Rule("an integer of at least 1", _whole(1)),
     "log_level": Rule(f"one of {', '.join(LEVELS)}", _level),
 }

@@ -27,14 +27,14 @@ def verify(
     quick: Annotated[
         bool, typer.Option("--quick", help="Fewer instances and trials: seconds instead of minutes.")
     ] = False,
-    only: Annotated[str | None, typer.Option(help="Check only statements whose name contains this text.")] = None,
+    only: Annotated[str | None, typer.Option(help="Check only statements whose name contains this string.")] = None,
     seed: SeedOption = 0,
     figure: Annotated[
         Path | None, typer.Option(help="Draw margins and fitted rates to this file (.png, .svg, .pdf).")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the theory: every statement of the paper, and on Adaptive, is tried on instances that could violate it.
+    """Check the theory: try every statement of the paper, and those about Adaptive, on instances that could violate it.
 
     Prints one row per statement: its verdict, how many cases were tried, and the worst margin. Where a statement is
     false as printed, a counterexample is shown and the corrected statement is checked. Each check is also applied to a
@@ -43,15 +43,15 @@ def verify(
 
     Example: driftsack verify --quick --only proposition
     """
-    from driftsack.verify import verify as check  # noqa: PLC0415  (SciPy loads only where it is used)
-    from driftsack.verify.statement import Effort  # noqa: PLC0415
+    from driftsack.verify import verify as check
+    from driftsack.verify.statement import Effort
 
     begun = time.perf_counter()
     with plain_errors():
         with progress_bar() as bar:
             rows = check(Effort(quick, seed), only, single_line(bar))
         if figure is not None:
-            from driftsack.plot import theory_figure  # noqa: PLC0415
+            from driftsack.plot import theory_figure
 
             theory_figure(rows).savefig(figure, dpi=130)
     if as_json:
@@ -66,7 +66,7 @@ def verify(
 
 
 def _table(rows: list[dict[str, Any]]) -> Group:
-    """The verdicts, one statement after the other, since sentences do not fit into the columns of a table."""
+    """Format the verdicts as paragraphs, since sentences do not fit into the columns of a table."""
     parts = []
     for row in rows:
         colour = "green" if row["as_documented"] else "red"
@@ -74,4 +74,4 @@ def _table(rows: list[dict[str, Any]]) -> Group:
         title = ((row["name"], "bold"), f" ({row['source']}): ", (row["verdict"], colour))
         rejected = f"rejected too: {row['competitor']}"
         parts.append(Text.assemble(*title, f"\n  {row['says']}\n  {counts}\n  {rejected}\n"))
-    return Group(Text("Statements of the paper and on Adaptive.\n", style="bold"), *parts)
+    return Group(Text("Statements of the paper and about Adaptive.\n", style="bold"), *parts)

@@ -1,13 +1,12 @@
-"""``Client``: the ``ask`` and ``tell`` of a learner, against a service that several processes share.
+"""``Client``: ``ask`` and ``tell`` as with a learner, for a campaign of a service that several processes share.
 
-Needs nothing but the standard library. Each call is repeated with the same idempotency key until it is answered or the
-patience ends, so a lost answer is never a second decision. What to do when the service cannot be reached is the
-caller's choice:
+Each call is retried with the same idempotency key until it is answered or ``patience`` seconds have passed, so a lost
+response never causes a second decision. ``offline`` selects the behaviour while the service cannot be reached:
 
-- ``offline="closed"``: raise :class:`ServiceUnavailableError`. Nothing is spent.
-- ``offline="open"``: use the default arm without a decision. Nothing is reserved, so a budget may be overspent.
-- ``offline="stock"``: use one of a few decisions that were asked for in advance, whose worst case is reserved. The
-  budgets hold; outcomes are kept and told when the service is back.
+- ``"closed"``: raise :class:`ServiceUnavailableError`. Nothing is spent.
+- ``"open"``: use the default arm without a decision. Nothing is reserved, so a budget may be overspent.
+- ``"stock"``: use one of a few decisions that were made in advance and whose worst case is reserved. The budgets hold;
+  outcomes are kept and told when the service is back.
 """
 
 from driftsack.client.async_client import AsyncClient

@@ -1,4 +1,4 @@
-"""``AsyncClient``: a campaign of a service, for ``asyncio``."""
+"""``AsyncClient``: a client for ``asyncio``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from driftsack.client.messages import Amount, RemoteDecision
 
 
 class AsyncClient:
-    """The same for ``asyncio``: each call waits in a thread, so the loop goes on.
+    """A campaign of a service, for ``asyncio``: each call runs in a thread, so that the event loop is not blocked.
 
     Args:
-        url: Where the service is.
+        url: The address of the service.
         key: An API key with the scope ``decide``.
         campaign: The campaign.
-        **settings: As for :class:`Client`.
+        **settings: Further settings of :class:`Client`.
     """
 
     def __init__(self, url: str, key: str, campaign: str, **settings: Any) -> None:
@@ -42,7 +42,7 @@ class AsyncClient:
 
         Args:
             open: The arms that this request may use; None for all.
-            caps: The most that this request may cost, by resource.
+            caps: The request's maximum cost, by resource.
             lease: Seconds within which the outcome will be told.
 
         Returns:
@@ -54,21 +54,21 @@ class AsyncClient:
         """Tell the outcome of a decision; see :meth:`Client.tell`.
 
         Args:
-            decision: What ``ask`` returned.
-            reward: What it earned.
-            costs: What it used of each resource.
+            decision: The result of ``ask``.
+            reward: The reward.
+            costs: The cost in each resource.
         """
         await asyncio.to_thread(self._client.tell, decision, reward, costs)
 
     async def observe(
         self, arm: str, reward: float, costs: Mapping[str, Amount], probability: float | None = None
     ) -> None:
-        """Say what the caller's own rule did; see :meth:`Client.observe`.
+        """Record what the caller's own rule did; see :meth:`Client.observe`.
 
         Args:
             arm: The arm that the rule chose.
-            reward: What it earned.
-            costs: What it used of each resource.
+            reward: The reward.
+            costs: The cost in each resource.
             probability: The probability with which the rule chose the arm; None if it is not known.
         """
         await asyncio.to_thread(self._client.observe, arm, reward, costs, probability)
@@ -77,7 +77,7 @@ class AsyncClient:
         """Give up a decision whose costs are not known; see :meth:`Client.forfeit`.
 
         Args:
-            decision: What ``ask`` returned.
+            decision: The result of ``ask``.
         """
         await asyncio.to_thread(self._client.forfeit, decision)
 
@@ -85,22 +85,22 @@ class AsyncClient:
         """Give up a decision whose costs are known; see :meth:`Client.cancel`.
 
         Args:
-            decision: What ``ask`` returned.
-            costs: What it used of each resource; nothing if omitted.
+            decision: The result of ``ask``.
+            costs: The cost in each resource; zero if omitted.
         """
         await asyncio.to_thread(self._client.cancel, decision, costs)
 
     async def extend(self, decision: RemoteDecision, lease: int) -> None:
-        """Let a decision wait longer; see :meth:`Client.extend`.
+        """Extend the lease of a decision; see :meth:`Client.extend`.
 
         Args:
-            decision: What ``ask`` returned.
+            decision: The result of ``ask``.
             lease: Seconds from now within which the outcome will be told.
         """
         await asyncio.to_thread(self._client.extend, decision, lease)
 
     async def close(self) -> None:
-        """Forfeit what was not told; see :meth:`Client.close`."""
+        """Forfeit decisions that were not told; see :meth:`Client.close`."""
         await asyncio.to_thread(self._client.close)
 
     async def disconnect(self) -> None:

@@ -1,4 +1,4 @@
-"""``Client``: a campaign of a service, for threads and processes."""
+"""``Client``: a campaign of a service, with synchronous calls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Literal
 
@@ -24,25 +24,26 @@ from driftsack.client.transport import Transport
 from driftsack.core.errors import SettingError
 
 Offline = Literal["closed", "open", "stock"]
-MOST_KEPT: Final = 10_000  # outcomes that wait for the service
-WRONG_KEY: Final = (401, 403)  # statuses that refuse the key, whatever the request says
+MOST_KEPT: Final = 10_000  # outcomes kept while the service is away
+WRONG_KEY: Final = (401, 403)  # statuses that refuse the key, not the request
 
 
 class Client:
-    """A campaign of a service. It may be shared by threads.
+    """A campaign of a service. Threads may share a client.
 
-    As a context manager it forfeits, in the end, every decision that was asked for and not told.
+    As a context manager it finally forfeits all decisions that were not told.
 
     Args:
-        url: Where the service is, such as ``http://localhost:8787``.
+        url: The address of the service, such as ``http://localhost:8787``.
         key: An API key with the scope ``decide``.
         campaign: The campaign.
-        offline: What to do when the service cannot be reached.
+        offline: Behaviour while the service cannot be reached.
         default: The arm to use with ``offline="open"``.
-        stock: Decisions to hold in advance with ``offline="stock"``. Calls of ``ask`` extend them when half of their
-            lease has passed, and cancel those whose lease has ended.
-        patience: Seconds for which a call is repeated.
-        timeout: Seconds in which one attempt must be answered.
+        stock: Number of decisions to hold in advance with ``offline="stock"``. Calls of ``ask`` extend them when half
+            of their lease has passed, and cancel those whose lease has ended.
+        patience: Seconds for which a call is retried.
+        timeout: Timeout of one attempt, in seconds.
+        clock: Monotonic clock in seconds, by which the leases of held decisions end.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Client:
         stock: int = 5,
         patience: float = 10.0,
         timeout: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = Transport(url, key, campaign, patience, timeout)
         if offline not in ("closed", "open", "stock"):
@@ -62,10 +64,10 @@ class Client:
         if (offline == "open") != (default is not None):
             raise SettingError("give a default arm with offline='open', and only then.")
         self._offline, self._default = offline, default
-        self._stock = Stock(stock, self._transport)
+        self._stock, self._clock = Stock(stock, self._transport, clock), clock
         self._lock = threading.Lock()
         self._kept: deque[tuple[int, dict[str, Any]]] = deque(maxlen=MOST_KEPT)
-        self._refused: deque[str] = deque()  # of the outcomes that were kept; to be reported once
+        self._refused: deque[str] = deque()  # messages about kept outcomes, to be reported once
         self._open: set[int] = set()
 
     def __enter__(self) -> Client:
@@ -84,14 +86,14 @@ class Client:
 
         Args:
             open: The arms that this request may use; None for all.
-            caps: The most that this request may cost, by resource.
+            caps: The request's maximum cost, by resource.
             lease: Seconds within which the outcome will be told.
 
         Returns:
             The decision.
 
         Raises:
-            ServiceUnavailableError: The service cannot be reached, and there is no other way to decide.
+            ServiceUnavailableError: The service cannot be reached, and ``offline`` offers no other decision.
             ServiceError: The service refused the request.
         """
         terms: dict[str, Any] = {} if open is None else {"open": list(open)}
@@ -99,7 +101,7 @@ class Client:
         terms |= {} if lease is None else {"lease": lease}
         patience = None if terms or self._stock.is_empty() else 0.0
         try:
-            found = decision_of(self._transport.post("/decisions", terms, patience), time.monotonic())
+            found = decision_of(self._transport.post("/decisions", terms, patience), self._clock())
         except ServiceUnavailableError:
             return self._noted(self._decide_offline(terms))
         self._noted(found)
@@ -108,34 +110,33 @@ class Client:
         return found
 
     def _noted(self, decision: RemoteDecision) -> RemoteDecision:
-        """A decision, which is forfeited in the end if it is not told."""
+        """Register a decision to be forfeited on closing unless it is told."""
         if decision.number is not None and not decision.skipped:
             with self._lock:
                 self._open.add(decision.number)
         return decision
 
     def _decide_offline(self, terms: Mapping[str, Any]) -> RemoteDecision:
-        """A decision without the service."""
+        """Return a decision without the service."""
         if self._offline == "open":
             return RemoteDecision(None, self._default, skipped=False)
-        held = None if terms else self._stock.take()  # terms of one's own are not those of the stock
+        held = None if terms else self._stock.take()  # decisions in stock were made without terms
         if held is None:
             what = "the service cannot be reached, and no decision is in stock."
             raise ServiceUnavailableError(503, "unavailable", what)
         return held
 
     def tell(self, decision: RemoteDecision, reward: float, costs: Mapping[str, Amount]) -> None:
-        """Tell the outcome of a decision. The same call again changes nothing.
+        """Tell the outcome of a decision. Repeating the call changes nothing.
 
         Args:
-            decision: What ``ask`` returned.
-            reward: What it earned.
-            costs: What it used of each resource.
+            decision: The result of ``ask``.
+            reward: The reward.
+            costs: The cost in each resource.
 
         Raises:
-            ServiceUnavailableError: The service cannot be reached; with ``offline="stock"`` the outcome is kept
-                instead, and told later. If it is refused then, it is dropped with an
-                :class:`OutcomeRefusedWarning`.
+            ServiceUnavailableError: The service cannot be reached. With ``offline="stock"`` the outcome is kept and
+                told later; if it is refused then, it is dropped with an :class:`OutcomeRefusedWarning`.
             ServiceError: The service refused the outcome.
             SettingError: The costs are not a mapping by resource.
         """
@@ -161,7 +162,7 @@ class Client:
             refusal = self._refusal(f"/decisions/{number}/tell", body)
             with self._lock:
                 if not self._kept or self._kept[0] is not kept:
-                    continue  # another thread has told it too
+                    continue  # another thread has told it
                 self._kept.popleft()
             if refusal is None:
                 self._settled(number)
@@ -169,7 +170,7 @@ class Client:
                 self._refused.append(f"the outcome of decision {number}, which had been kept, was refused: {refusal}")
 
     def _refusal(self, path: str, body: Mapping[str, Any]) -> ServiceError | None:
-        """Send a request; return why it was refused, unless the service is away or refuses the key."""
+        """Send a request, and return its refusal; raise if the service is away or refuses the key."""
         try:
             self._transport.post(path, body)
         except ServiceUnavailableError:
@@ -181,7 +182,7 @@ class Client:
         return None
 
     def _report(self) -> None:
-        """Warn once of each outcome that was kept and then refused."""
+        """Warn once about each kept outcome that was refused."""
         while self._refused:
             warnings.warn(self._refused.popleft(), OutcomeRefusedWarning, stacklevel=3)
 
@@ -190,18 +191,18 @@ class Client:
             self._open.discard(number)
 
     def observe(self, arm: str, reward: float, costs: Mapping[str, Amount], probability: float | None = None) -> None:
-        """Say what the caller's own rule did, to a campaign that watches.
+        """Record what the caller's own rule did, for a campaign that watches.
 
         Args:
             arm: The arm that the rule chose.
-            reward: What it earned.
-            costs: What it used of each resource.
-            probability: The probability with which the rule chose the arm, 1 if it could not have chosen another one;
-                None if it is not known.
+            reward: The reward.
+            costs: The cost in each resource.
+            probability: The probability with which the rule chose the arm, 1 for a deterministic rule; None if it is
+                not known.
 
         Raises:
             ServiceUnavailableError: The service cannot be reached.
-            ServiceError: The service refused the observation, for instance since the campaign was switched on.
+            ServiceError: The service refused the observation, for instance because the campaign was switched on.
         """
         used = amounts_text(costs, "costs")
         self._transport.post(
@@ -212,8 +213,8 @@ class Client:
         """Give up a decision whose costs are known.
 
         Args:
-            decision: What ``ask`` returned.
-            costs: What it used of each resource; nothing if omitted.
+            decision: The result of ``ask``.
+            costs: The cost in each resource; zero if omitted.
         """
         body = {} if costs is None else {"costs": amounts_text(costs, "costs")}
         self._settle(decision, "cancel", body)
@@ -222,15 +223,15 @@ class Client:
         """Give up a decision whose costs are not known: the worst case is charged.
 
         Args:
-            decision: What ``ask`` returned.
+            decision: The result of ``ask``.
         """
         self._settle(decision, "forfeit", {})
 
     def extend(self, decision: RemoteDecision, lease: int) -> None:
-        """Let a decision wait longer.
+        """Extend the lease of a decision.
 
         Args:
-            decision: What ``ask`` returned.
+            decision: The result of ``ask``.
             lease: Seconds from now within which the outcome will be told.
         """
         if decision.number is not None:
@@ -242,9 +243,9 @@ class Client:
             self._settled(decision.number)
 
     def close(self) -> None:
-        """Tell what was kept, cancel what is in stock, forfeit what was not told, and close the connection.
+        """Tell kept outcomes, cancel decisions in stock, forfeit all others that were not told, and disconnect.
 
-        A decision that the service refuses to settle does not keep the others from being settled.
+        If the service refuses to settle a decision, the remaining ones are still settled.
         """
         try:
             self._flush()
@@ -252,12 +253,12 @@ class Client:
             for number in sorted(self._open):
                 self._refusal(f"/decisions/{number}/forfeit", {})
         except ServiceError:
-            pass  # the leases end by themselves, at the worst case
+            pass  # the leases will end, and the worst case is charged
         with self._lock:
             self._open.clear()
         self.disconnect()
         self._report()
 
     def disconnect(self) -> None:
-        """Close the connections; decisions stay as they are, and the next call connects again."""
+        """Close the connections; decisions are not changed, and the next call reconnects."""
         self._transport.disconnect()

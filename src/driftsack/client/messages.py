@@ -1,4 +1,4 @@
-"""What a service answers, as objects of Python."""
+"""Decisions, errors and amounts as Python objects."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class ServiceError(DriftsackError):
     """The service refused a request.
 
     Args:
-        status: The status of the answer.
-        kind: The type of the problem.
-        detail: What was expected, what came and what to do.
+        status: HTTP status of the response.
+        kind: Type of the problem document.
+        detail: What was expected, what was received and what to do.
     """
 
     def __init__(self, status: int, kind: str, detail: str) -> None:
@@ -31,7 +31,7 @@ class ServiceUnavailableError(ServiceError):
 
 
 class OutcomeRefusedWarning(UserWarning):
-    """The service refused an outcome that had been kept while it could not be reached."""
+    """The service refused an outcome that was kept while it could not be reached."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class RemoteDecision:
     """A decision of the service.
 
     Attributes:
-        number: Its number; None for one that was made without the service.
-        name: The name of the arm; None if the request is to be skipped.
-        skipped: Whether the request is to be skipped, which needs no ``tell``.
-        reason: Why it is skipped: ``policy``, ``budget``, ``horizon``, ``paused`` or ``watching``.
-        probability: The probability of the arm when it was drawn.
-        reserved: What is reserved for it, by resource.
-        until: When its lease ends, on this process's monotonic clock.
+        number: Number of the decision; None if it was made without the service.
+        name: Name of the arm; None if the request should be skipped.
+        skipped: Whether the request should be skipped; no ``tell`` is needed then.
+        reason: Reason for skipping: ``policy``, ``budget``, ``horizon``, ``paused`` or ``watching``.
+        probability: Probability of the arm when it was drawn.
+        reserved: Reserved amounts, by resource.
+        until: End of the lease, on this process's monotonic clock.
     """
 
     number: int | None
@@ -58,15 +58,7 @@ class RemoteDecision:
 
 
 def decision_of(answer: Mapping[str, Any], now: float) -> RemoteDecision:
-    """Return the decision of an answer of the service.
-
-    Args:
-        answer: The answer.
-        now: The time on this process's monotonic clock.
-
-    Returns:
-        The decision.
-    """
+    """Return the decision in an answer of the service; ``now`` is the time on the client's monotonic clock."""
     return RemoteDecision(
         number=answer["decision"],
         name=answer["arm"],
@@ -79,13 +71,13 @@ def decision_of(answer: Mapping[str, Any], now: float) -> RemoteDecision:
 
 
 def amount_text(amount: Amount) -> str:
-    """Return an amount as decimal text; a float stands for the decimal number that it is written as.
+    """Return an amount as a decimal string; a float stands for its shortest decimal representation.
 
     Args:
-        amount: The amount.
+        amount: A number or a decimal string.
 
     Returns:
-        Its decimal digits.
+        The decimal digits, without an exponent.
 
     >>> amount_text(0.02), amount_text(1e-7), amount_text(3)
     ('0.02', '0.0000001', '3')
@@ -94,17 +86,10 @@ def amount_text(amount: Amount) -> str:
 
 
 def amounts_text(given: Any, name: str) -> dict[str, str]:
-    """Return amounts by resource as decimal text.
-
-    Args:
-        given: The amounts.
-        name: What they are, for errors.
-
-    Returns:
-        The decimal digits of each.
+    """Return amounts by resource as decimal strings; ``name`` is the argument's name for errors.
 
     Raises:
-        SettingError: They are not a mapping, or one of them is not a number.
+        SettingError: The amounts are not a mapping, or one of them is not a number.
 
     >>> amounts_text({"usd": 0.02}, "costs")
     {'usd': '0.02'}
@@ -114,4 +99,4 @@ def amounts_text(given: Any, name: str) -> dict[str, str]:
     try:
         return {resource: amount_text(amount) for resource, amount in given.items()}
     except InvalidOperation as error:
-        raise SettingError(f"{name} must be numbers or decimal text by resource, got {given!r:.60}.") from error
+        raise SettingError(f"{name} must be numbers or decimal strings by resource, got {given!r:.60}.") from error

@@ -1,10 +1,11 @@
-"""``Stock``: decisions that were asked for in advance, for the time in which the service cannot be reached."""
+"""``Stock``: decisions made in advance, for use while the service cannot be reached."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ class Held(NamedTuple):
 
     Attributes:
         decision: The decision.
-        lease: Seconds that its lease lasts from the moment at which it is made or extended.
+        lease: Duration of its lease in seconds, from the decision or its extension.
     """
 
     decision: RemoteDecision
@@ -27,41 +28,38 @@ class Held(NamedTuple):
 class Stock:
     """Decisions in stock, oldest first. Threads may share it.
 
-    When half of its lease has passed, a decision is extended. One whose lease has ended is cancelled: nothing is
-    charged, and within the campaign's ``late`` seconds the worst case is refunded.
+    A decision is extended when half of its lease has passed, and cancelled when its lease has ended: then nothing is
+    charged, or the worst case is refunded within the campaign's ``late`` seconds.
 
     Args:
-        size: The number of decisions to hold.
-        transport: The way to the service.
+        size: Number of decisions to hold.
+        transport: Sends the requests.
+        clock: Monotonic clock in seconds.
     """
 
-    def __init__(self, size: int, transport: Transport) -> None:
+    def __init__(self, size: int, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
         self._size, self._transport = size, transport
         self._held: deque[Held] = deque()
         self._ended: deque[RemoteDecision] = deque()  # to be cancelled
         self._lock, self._tending = threading.Lock(), threading.Lock()
-        self._clock = time.monotonic
+        self._clock = clock
 
     def is_empty(self) -> bool:
-        """Whether no decision can be used."""
+        """Return whether no decision can be used."""
         with self._lock:
             self._set_aside()
             return not self._held
 
     def take(self) -> RemoteDecision | None:
-        """Take out the oldest decision that can be used; None if there is none."""
+        """Remove and return the oldest usable decision; None if there is none."""
         with self._lock:
             self._set_aside()
             return self._held.popleft().decision if self._held else None
 
     def tend(self, fill: bool) -> None:
-        """Extend, cancel and ask for decisions as it is needed. If the service is away, the next call tries again.
-
-        Args:
-            fill: Whether to ask for those that are missing.
-        """
+        """Extend and cancel decisions as needed; ask for missing ones if ``fill``. The next call retries failures."""
         if not self._tending.acquire(blocking=False):
-            return  # another thread does it
+            return  # another thread is doing it
         try:
             for held in self._ageing():
                 self._extend(held)
@@ -85,13 +83,13 @@ class Stock:
         self._cancel_ended(None)
 
     def _set_aside(self) -> None:
-        """Move the decisions whose lease has ended to those that are to be cancelled."""
+        """Mark the decisions whose lease has ended for cancellation."""
         now = self._clock()
         self._ended.extend(held.decision for held in self._held if held.decision.until <= now)
         self._held = deque(held for held in self._held if held.decision.until > now)
 
     def _ageing(self) -> list[Held]:
-        """Take out the decisions with less than half of their lease left."""
+        """Remove and return the decisions with less than half of their lease left."""
         with self._lock:
             self._set_aside()
             now = self._clock()
@@ -100,7 +98,7 @@ class Stock:
         return found
 
     def _extend(self, held: Held) -> None:
-        """Extend a decision and put it back, unless the service says that its lease has ended."""
+        """Extend a decision and put it back; if the service refuses, mark it for cancellation."""
         until = self._clock() + held.lease
         try:
             self._transport.post(f"/decisions/{held.decision.number}/extend", {"lease": held.lease}, 0.0)
@@ -114,7 +112,7 @@ class Stock:
             self._held.append(Held(replace(held.decision, until=until), held.lease))
 
     def _cancel_ended(self, patience: float | None = 0.0) -> None:
-        """Cancel the decisions that were not used in time; one that the service has settled already stays as it is."""
+        """Cancel the marked decisions, except those that the service has settled already."""
         while self._ended:
             decision = self._ended.popleft()
             try:
@@ -126,7 +124,7 @@ class Stock:
                 pass
 
     def _fill(self) -> None:
-        """Ask for the decisions that are missing."""
+        """Ask for the missing decisions."""
         missing = self._size - len(self._held)
         if missing <= 0:
             return

@@ -1,4 +1,4 @@
-"""Requests that are repeated with the same idempotency key until they are answered, on connections that are kept."""
+"""Requests with retries under one idempotency key, on persistent connections."""
 
 from __future__ import annotations
 
@@ -21,35 +21,32 @@ TRY_AGAIN: Final = (429, 502, 503, 504)
 
 
 class Transport:
-    """Sends requests about one campaign. It may be shared by threads.
+    """Sends requests about one campaign. Threads may share it.
 
     Args:
-        url: Where the service is.
+        url: The address of the service.
         key: The API key.
         campaign: The campaign.
-        patience: Seconds for which a request is repeated.
-        timeout: Seconds in which one attempt must be answered.
+        patience: Seconds for which a request is retried.
+        timeout: Timeout of one attempt, in seconds.
     """
 
     def __init__(self, url: str, key: str, campaign: str, patience: float, timeout: float) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise SettingError(f"url must be such as 'http://localhost:8787', got {url!r:.80}.")
+            raise SettingError(f"url must look like 'http://localhost:8787', got {url!r:.80}.")
         self._parts, self._key, self._patience, self._timeout = parts, key, patience, timeout
         self._base = f"{parts.path.rstrip('/')}/v1/campaigns/{urllib.parse.quote(campaign, safe='')}"
         self._idle: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
 
     def post(self, path: str, body: Mapping[str, Any], patience: float | None = None) -> Any:
-        """Send a request until it is answered, or the patience ends.
+        """Send a request, with retries, and return the answer.
 
         Args:
-            path: The path, below that of the campaign.
+            path: The path after that of the campaign.
             body: The message.
-            patience: Seconds for which it is repeated; None for the usual ones.
-
-        Returns:
-            The answer.
+            patience: Seconds for which it is retried; None for the setting of the transport.
 
         Raises:
             ServiceUnavailableError: The service could not be reached in time.
@@ -59,23 +56,25 @@ class Transport:
         data = json.dumps(body).encode()
         end = time.monotonic() + (self._patience if patience is None else patience)
         while True:
+            # Make an attempt; no response counts as 503.
             try:
-                status, answer = self._send(path, data, once)
+                status, answer = self.send(path, data, once)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 self.disconnect()
                 status, answer = 503, {"type": "urn:driftsack:unavailable", "detail": f"no answer: {error}"}
-            if status < 300:  # noqa: PLR2004
+            # Return, raise, or wait and try again.
+            if status < 300:
                 return answer
             kind, detail = str(answer.get("type", "")).rpartition(":")[2], str(answer.get("detail", ""))
             if status not in TRY_AGAIN:
                 raise ServiceError(status, kind, detail)
             if time.monotonic() + wait > end:
                 raise ServiceUnavailableError(status, kind, detail)
-            time.sleep(wait * (0.5 + random.random()))  # noqa: S311  (clients should not come back all at once)
+            time.sleep(wait * (0.5 + random.random()))  # noqa: S311  (jitter, so that clients do not retry together)
             wait = min(2 * wait, LONGEST_WAIT)
 
-    def _send(self, path: str, data: bytes, once: str) -> tuple[int, Any]:
-        """One attempt, on a connection that no other thread uses meanwhile."""
+    def send(self, path: str, data: bytes, once: str) -> tuple[int, Any]:
+        """Make one attempt, on a connection of its own, and return status and answer."""
         connection = self._connection()
         headers = {
             "Authorization": f"Bearer {self._key}",
@@ -94,7 +93,7 @@ class Transport:
         return found
 
     def _connection(self) -> http.client.HTTPConnection:
-        """An idle connection, or a new one."""
+        """Return an idle connection, or a new one."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
@@ -102,7 +101,7 @@ class Transport:
         return kind(self._parts.hostname or "", self._parts.port, timeout=self._timeout)
 
     def disconnect(self) -> None:
-        """Close the connections; decisions stay as they are, and the next call connects again."""
+        """Close the connections; decisions are not changed, and the next call reconnects."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:

@@ -1,4 +1,4 @@
-"""The nouns of the library, errors, array types, checks, seeding and the file format."""
+"""Problems, instances and decisions; errors, array types, argument checks, seeding and the file format."""
 
 from driftsack.core.contextual import ContextualInstance
 from driftsack.core.decision import SKIP, Decision

@@ -1,4 +1,4 @@
-"""Types of the arrays that the library passes around."""
+"""Array types used throughout the library."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,4 +7,4 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Phase = npt.NDArray[np.int32]
-"""The row of an instance that each round belongs to."""
+"""(T,) for each round, the index of its row in an instance."""

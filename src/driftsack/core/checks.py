@@ -1,4 +1,4 @@
-"""Checks on arguments: arrays become finite ``float64`` of the right shape, or an error says why not."""
+"""Argument checks that convert a value to the expected type, shape and range, or raise an error that says why not."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ import numpy.typing as npt
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import NotFiniteError, OutOfRangeError, SettingError, ShapeError
 
-Ranges = dict[str, tuple[Any, Any] | None]
-"""The lowest and highest values that fields of a state may have, or None for fields that may hold anything."""
-
 LARGEST_INT = 2**60
-LARGEST_SETTING = 1e6  # of a policy's factors on radii, steps and the like
-LARGEST_OUTCOME = 1e9  # in units of ``cost_max`` and ``reward_max``, for policies that are not bounded
+LARGEST_SETTING = 1e6  # for factors on radii, step sizes and similar settings of policies
+LARGEST_OUTCOME = 1e9  # in units of ``cost_max`` and ``reward_max``, for policies that do not need bounded outcomes
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
-ROUNDING = 1e-9  # relative tolerance, so that 0.1 + 0.2 counts as at most 0.3
+ROUNDING = 1e-9  # relative tolerance, so that 0.1 + 0.2 <= 0.3 passes
 
 
 def floats(value: Any, name: str, shape: tuple[int | None, ...]) -> Floats:
@@ -41,7 +38,7 @@ def floats(value: Any, name: str, shape: tuple[int | None, ...]) -> Floats:
 
 
 def vector(value: Any, name: str, length: int | None = None) -> Floats:
-    """Return numbers as a finite array (length,); a single number is repeated ``length`` times."""
+    """Return ``value`` as a finite array (length,); a single number is repeated ``length`` times."""
     array = _as_floats(value, name, (length,))
     if array.ndim == 0:
         array = np.repeat(array, 1 if length is None else length)
@@ -65,14 +62,14 @@ def number(value: Any, name: str) -> float:
 
 
 def whole(value: Any, name: str, at_least: int, at_most: int | None = None) -> int:
-    """Return ``value`` as an ``int`` in ``[at_least, at_most]``; a float such as 10.0 is refused."""
+    """Return ``value`` as an ``int`` in ``[at_least, at_most]``; a float such as 10.0 is rejected."""
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
         result = operator.index(value)
     except TypeError as error:
         hint = f"; write {int(value):_}" if isinstance(value, float) and value.is_integer() else ""
-        raise SettingError(f"{name} must be a whole number, got {value!r:.80}{hint}.") from error
+        raise SettingError(f"{name} must be an integer, got {value!r:.80}{hint}.") from error
     if result < at_least or (at_most is not None and result > at_most):
         upper = "" if at_most is None else f" and at most {at_most}"
         raise OutOfRangeError(f"{name} must be at least {at_least}{upper}, got {result}.")
@@ -92,7 +89,7 @@ def within(array: Floats, low: float, high: Floats | float, name: str, advice: s
 
 
 def flag(value: Any, name: str) -> bool:
-    """Return ``value`` as a ``bool``; values of other types are refused."""
+    """Return ``value`` as a ``bool``; other types are rejected."""
     if not isinstance(value, (bool, np.bool_)):
         raise SettingError(f"{name} must be True or False, got {value!r:.80}.")
     return bool(value)
@@ -129,14 +126,14 @@ def share(value: Any, name: str) -> float:
 
 
 def pair(value: Any, name: str) -> tuple[Any, Any]:
-    """Return ``value``, a pair for rewards and costs, as a tuple."""
-    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:  # noqa: PLR2004
+    """Return a pair of values, one for rewards and one for costs, as a tuple."""
+    if not isinstance(value, (tuple, list, np.ndarray)) or len(value) != 2:
         raise SettingError(f"{name} must be a pair, one value for rewards and one for costs, got {value!r:.80}.")
     return value[0], value[1]
 
 
 def of_type(value: Any, kind: type, name: str) -> None:
-    """Raise unless ``value`` is an instance of ``kind``, which is a type of the library."""
+    """Raise unless ``value`` is an instance of ``kind``, a class of the library."""
     if not isinstance(value, kind):
         raise SettingError(f"{name} must be a driftsack {kind.__name__}, got {value!r:.80}.")
 
@@ -156,6 +153,7 @@ def frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _spell(shape: tuple[int | None, ...]) -> str:
+    """Describe a shape for an error message."""
     if not shape:
         return "one number"
     if all(length is None for length in shape):

@@ -1,4 +1,4 @@
-r"""``ContextualInstance``: a problem whose requests have features, on which the unknown means depend.
+r"""``ContextualInstance``: a problem with contexts, and the unknown means of every arm as functions of the context.
 
 Round t shows the context :math:`x_{c_t}` and has the means of its phase :math:`k_t` at that context,
 
@@ -6,7 +6,7 @@ Round t shows the context :math:`x_{c_t}` and has the means of its phase :math:`
           \max \cdot \sigma(\theta_{k_t,i}^\top (x_{c_t}, 1)) \;\text{(logistic)}, \qquad
           M_{k_t, c_t, i} \;\text{(by table)},
 
-and the same for each cost. Means drift from phase to phase; so does the distribution of contexts, if it is given.
+and likewise for each cost. The means change from phase to phase, and so does the distribution of contexts if given.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ MEANS: Final = ("table", "linear", "logistic")
 TABLE: Final = 0
 LINEAR: Final = 1
 NOISES: Final = ("deterministic", "bernoulli", "uniform", "beta")
-BLOCK: Final = 2_048  # rows of one product of matrices: few enough for the cache, and for one thread of BLAS
+BLOCK: Final = 2_048  # rows per matrix product: fits into the CPU cache and keeps BLAS single-threaded
 Contexts = npt.ArrayLike | Sequence[Mapping[str, Any]] | Callable[[Generator, int], npt.ArrayLike]
-"""(N, n) numbers; one mapping for each context, or a data frame; or a function ``contexts(rng, N)`` that draws them."""
+"""(N, n) numbers, one mapping per context, a data frame, or a function ``contexts(rng, N)`` that draws contexts."""
 
 
 @dataclass(frozen=True, eq=False)
 class ContextualInstance(Sizes):
-    """Contexts, means that depend on them, and the noise.
+    """An environment for simulation: contexts, means that depend on them, and the noise.
 
-    Build one with :meth:`by_table`, as a log with the outcomes of every arm has them, or :meth:`linear`.
+    Build one with :meth:`by_table`, for example from a log with the outcomes of every arm, or with :meth:`linear`.
 
     Attributes:
-        problem: What a learner is given, with its features.
+        problem: The problem that a learner is given; it has features.
         contexts: (N, n) the distinct contexts.
-        rewards: (K, N, m) mean rewards of each phase, context and arm; or (K, m, n + 1) coefficients, constants last.
+        rewards: (K, N, m) mean rewards of each phase, context and arm; or (K, m, n + 1) coefficients, intercepts last.
         costs: (K, N, d, m) mean costs; or (K, d, m, n + 1) coefficients.
         phase: (T,) the phase of each round.
-        order: (T,) the context of each round, the same in every trial; None if each trial draws its own.
-        weights: (K, N) the probabilities with which the rounds of each phase draw contexts; None if they are drawn
+        order: (T,) the context of each round, the same in every trial; None if each trial draws its contexts.
+        weights: (K, N) the probabilities of the contexts in each phase; None if contexts are drawn
             uniformly or come in order.
         means: ``"table"``, ``"linear"`` or ``"logistic"``.
         noise: ``"deterministic"``, ``"bernoulli"``, ``"uniform"`` or ``"beta"``, as in :class:`Instance`.
@@ -79,10 +79,11 @@ class ContextualInstance(Sizes):
         of_type(self.problem, Problem, "problem")
         if not self.problem.features:
             raise SettingError(
-                "the problem of an instance with contexts needs features; declare Problem(features=...)."
+                "an instance with contexts needs a problem with features; declare Problem(features=...)."
             )
         one_of(self.means, "means", MEANS)
         one_of(self.noise, "noise", NOISES)
+        # Check the arrays against the problem and against each other.
         contexts = floats(self.contexts, "contexts", (None, self.problem.features))
         contexts = within(contexts, -LARGEST_FEATURE, LARGEST_FEATURE, "contexts", "; use another unit")
         if not contexts.size:
@@ -94,13 +95,14 @@ class ContextualInstance(Sizes):
             object.__setattr__(self, "order", order)
         if self.weights is not None:
             object.__setattr__(self, "weights", self._checked_weights(len(rewards), len(contexts)))
+        # Store read-only copies.
         for name, value in (("contexts", contexts), ("rewards", rewards), ("costs", costs)):
             object.__setattr__(self, name, frozen(value))
         object.__setattr__(self, "phase", phase)
         object.__setattr__(self, "rounds", frozen(np.bincount(phase, minlength=len(rewards))))
 
     def _checked_means(self, count: int) -> tuple[Floats, Floats]:
-        """Means, or coefficients, of the right shapes and in range."""
+        """Return the means or the coefficients after checking their shapes and ranges."""
         arms, resources, features = self.arms, self.resources, self.problem.features
         if self.means != "table":
             rewards = floats(self.rewards, "coefficients of rewards", (None, arms, features + 1))
@@ -110,7 +112,7 @@ class ContextualInstance(Sizes):
         return means_in_range(self.problem, rewards, costs)
 
     def _checked_weights(self, phases: int, count: int) -> Floats:
-        """(K, N) probabilities."""
+        """Return the weights as (K, N) probabilities."""
         if self.order is not None:
             raise SettingError("contexts come in order or are drawn with weights, got both; give one of them.")
         weights = within(floats(self.weights, "weights", (phases, count)), 0.0, np.inf, "weights")
@@ -134,10 +136,10 @@ class ContextualInstance(Sizes):
         """Return the context of each round of a trial.
 
         Args:
-            rng: The randomness of the trial; unused if contexts come in order.
+            rng: The random generator of the trial; unused if contexts come in order.
 
         Returns:
-            (T,) their numbers.
+            (T,) indices of contexts.
         """
         if self.order is not None:
             return self.order
@@ -151,7 +153,7 @@ class ContextualInstance(Sizes):
         return frozen(found)
 
     def pairs(self) -> tuple[Ints, Ints, Floats]:
-        """Return the pairs of phase and context that occur.
+        """Return the (phase, context) pairs that occur.
 
         Returns:
             (R,) the phase, (R,) the context, and (R,) the expected number of rounds of each pair.
@@ -160,7 +162,7 @@ class ContextualInstance(Sizes):
         if self.order is not None:
             keys = self._keys(self.phase, self.order)
             rounds = np.ones(keys.size, dtype=np.int64)
-            if (np.diff(keys) <= 0).any():  # sorting rounds that are in order takes longer than their means
+            if (np.diff(keys) <= 0).any():  # skip the sort if possible: it takes longer than the means
                 keys, rounds = np.unique(keys, return_counts=True)
             return keys // count, keys % count, rounds.astype(np.float64)
         weights = np.full((len(self.rewards), count), 1.0 / count) if self.weights is None else self.weights
@@ -169,15 +171,15 @@ class ContextualInstance(Sizes):
         return places // count, places % count, expected[places]
 
     def _keys(self, phase: npt.NDArray[Any], context: npt.NDArray[Any]) -> Ints:
-        """The place of each pair of phase and context among all pairs."""
+        """Return the index of each (phase, context) pair among all K N pairs."""
         keys: Ints = phase.astype(np.int64) * len(self.contexts) + context
         return keys
 
     def means_at(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
-        """Compute the means of pairs of phase and context.
+        """Compute the means of given (phase, context) pairs.
 
         Args:
-            phase: (R,) phases; fastest if they are in order, as those of :meth:`pairs` are.
+            phase: (R,) phases; fastest if sorted, as returned by :meth:`pairs`.
             context: (R,) contexts.
 
         Returns:
@@ -189,7 +191,7 @@ class ContextualInstance(Sizes):
         return rewards, costs
 
     def _entries(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
-        """Means by table; not copied if these are all pairs in order."""
+        """Look up means in the tables; returns views if all pairs are requested in order."""
         rewards, costs = (table.reshape(-1, *table.shape[2:]) for table in (self.rewards, self.costs))
         keys = self._keys(phase, context)
         if keys.size == len(rewards) and (np.diff(keys) == 1).all():
@@ -197,14 +199,17 @@ class ContextualInstance(Sizes):
         return rewards[keys], costs[keys]
 
     def _products(self, phase: Ints, context: Ints) -> tuple[Floats, Floats]:
-        """Linear or logistic means, a block of one phase at a time; the arrays of a block are contiguous, for speed."""
+        """Compute linear or logistic means in contiguous blocks, each within one phase."""
+        # Append the intercept, and cut the pairs into blocks of at most BLOCK rows within one phase.
         vectors = np.column_stack([self.contexts, np.ones(len(self.contexts))])
         cuts = np.union1d(np.flatnonzero(np.diff(phase, prepend=-1)), np.arange(0, len(phase), BLOCK)).tolist()
+        # For rewards and for costs: coefficients as (K, n + 1, outputs), the upper limits, and the array to fill.
         targets = []
         for coefficients, most in ((self.rewards, [self.problem.reward_max]), (self.costs, self.problem.cost_max)):
             columns = coefficients.reshape(len(coefficients), -1, vectors.shape[1]).transpose(0, 2, 1).copy()
             limits: Floats = np.tile(np.repeat(most, self.arms), (BLOCK, 1))
             targets.append((columns, limits, np.empty((len(phase), columns.shape[2]))))
+        # One matrix product per block, then the link function, both written in place.
         for begin, end in zip(cuts, [*cuts[1:], len(phase)], strict=True):
             rows = _rows_at(vectors, context[begin:end])
             for columns, limits, means in targets:
@@ -214,7 +219,7 @@ class ContextualInstance(Sizes):
         return rewards, costs.reshape(len(phase), self.resources, self.arms)
 
     def _link(self, values: Floats, most: Floats) -> None:
-        """Turn linear values into means in [0, most], in place."""
+        """Apply the link function in place: clip to [0, most], or most / (1 + exp(-values))."""
         if self.means == "linear":
             np.clip(values, 0.0, most, out=values)
             return
@@ -233,15 +238,15 @@ class ContextualInstance(Sizes):
         horizon: int | None = None,
         **settings: Any,
     ) -> ContextualInstance:
-        """Build an instance from the means of every arm at every context, as a full-information log has them.
+        """Build an instance from the means of every arm at every context, for example from a full-information log.
 
         Args:
-            contexts: (N, n) numbers; N mappings, or a Polars data frame, with ``features``, names or an ``Encoder``; or
+            contexts: (N, n) numbers; N mappings or a Polars data frame, which also need ``features``; or
                 a function that draws them.
             rewards: (N, m) mean rewards, or (K, N, m) for each phase.
             costs: (N, d, m) mean costs, or (K, N, d, m) for each phase.
-            budget: The budget of each resource, by name or in order; one number for all of them.
-            horizon: The number of rounds, each of which draws a context. None if the contexts come in their order.
+            budget: The budget of each resource, by name or in order; a single number applies to all of them.
+            horizon: The number of rounds, each of which draws a context. None to use every context once, in order.
             **settings: As in :meth:`linear`.
 
         Returns:
@@ -261,19 +266,19 @@ class ContextualInstance(Sizes):
         logistic: bool = False,
         **settings: Any,
     ) -> ContextualInstance:
-        """Build an instance whose means are linear in the context, or logistic.
+        """Build an instance whose means are linear or logistic in the context.
 
         Args:
             contexts: As in :meth:`by_table`.
-            rewards: (m, n + 1) coefficients of each arm, the constant last, or (K, m, n + 1) for each phase.
+            rewards: (m, n + 1) coefficients of each arm, intercept last, or (K, m, n + 1) for each phase.
             costs: (d, m, n + 1) coefficients, or (K, d, m, n + 1).
             budget: As in :meth:`by_table`.
             horizon: As in :meth:`by_table`.
             logistic: Whether the means are logistic in the context; otherwise they are linear and clipped.
-            **settings: ``lengths`` (K,) of the phases, equal if omitted; ``weights`` (K, N) or (N,) with which contexts
-                are drawn; ``noise``; ``reward_max``, ``cost_max``, ``arm_names`` and ``resource_names`` of the problem;
-                ``features``, names or an :class:`Encoder`; ``pool``, the number of contexts that a function draws,
-                and its ``seed``.
+            **settings: ``lengths`` (K,), the rounds of each phase (default: equal); ``weights`` (K, N) or (N,), the
+                probabilities of the contexts; ``noise``; ``reward_max``, ``cost_max``, ``arm_names`` and
+                ``resource_names`` as in :class:`Problem`; ``features``, names or an :class:`Encoder`; ``pool`` and
+                ``seed``, the number and the seed of contexts that a function draws.
 
         Returns:
             The instance.
@@ -302,8 +307,10 @@ class ContextualInstance(Sizes):
         pool: int = 4096,
         seed: int = 0,
     ) -> ContextualInstance:
+        # The contexts as numbers; without a horizon each occurs once, in order.
         table = _table(contexts, features, pool, seed)
         rounds = len(table) if horizon is None else whole(horizon, "horizon", at_least=1)
+        # The number of arms and of resources follow from the shapes.
         table_means = means == "table"
         arms, resources = rewards.shape[2 if table_means else 1], costs.shape[2 if table_means else 1]
         amounts = budget if isinstance(budget, Mapping) else vector(budget, "budget", resources)
@@ -317,6 +324,7 @@ class ContextualInstance(Sizes):
             resource_names=resource_names,
             features=table.shape[1] if features is None else features,
         )
+        # Weights of a single phase apply to all phases.
         shares = None if weights is None else _phases(weights, "weights", 1)
         if shares is not None and len(shares) == 1:
             shares = np.tile(shares, (len(rewards), 1))
@@ -334,7 +342,7 @@ class ContextualInstance(Sizes):
 
 
 def _rows_at(table: Floats, places: Ints) -> Floats:
-    """Some rows of a table; not copied if they follow each other."""
+    """Return rows of a table, as a view if they are consecutive."""
     first, last = int(places[0]), int(places[-1])
     if last - first == places.size - 1 and (np.diff(places) == 1).all():
         return table[first : last + 1]
@@ -342,32 +350,32 @@ def _rows_at(table: Floats, places: Ints) -> Floats:
 
 
 def _phases(given: Any, name: str, axes: int) -> Floats:
-    """Numbers of each phase; those of a single phase get a first axis."""
+    """Return an array with phases on the first axis, which is added if there is only one phase."""
     with suppress(ShapeError):
         return floats(given, name, (None,) * (axes + 1))
     return floats(given, name, (None,) * axes)[None]
 
 
 def _table(contexts: Any, features: Any, pool: int, seed: int) -> Floats:
-    """(N, n) the contexts."""
+    """Return the contexts as an (N, n) array."""
     if callable(contexts):
         contexts = contexts(generator(seed), whole(pool, "pool", at_least=1))
     encoder = None if features is None else features_of(features)[1]
-    if encoder is not None and hasattr(contexts, "to_dicts"):  # a data frame, whose columns may have another order
+    if encoder is not None and hasattr(contexts, "to_dicts"):  # a data frame; its columns may be in another order
         contexts = contexts.to_dicts()
     if isinstance(contexts, Sequence) and contexts and isinstance(contexts[0], Mapping):
         if encoder is None:
-            raise SettingError("contexts that are mappings need features=ds.Encoder(...), which encodes them.")
+            raise SettingError("contexts given as mappings need an encoder; pass features=ds.Encoder(...).")
         return np.array([checked_context(encoder, encoder.size, context) for context in contexts])
     return floats(contexts, "contexts", (None, None))
 
 
 def _phase(rounds: int, phases: int, lengths: Sequence[int] | None) -> Phase:
-    """(T,) the phase of each round."""
+    """Return the phase of each round (T,)."""
     if lengths is None:
         return (np.arange(rounds) * phases // rounds).astype(np.int32)
     listed = isinstance(lengths, (Sequence, np.ndarray))
     counts = [whole(length, "each length", at_least=0) for length in lengths] if listed else []
     if len(counts) != phases or sum(counts) != rounds:
-        raise ShapeError(f"lengths must be {phases} numbers that sum to {rounds}, got {lengths!r:.80}.")
+        raise ShapeError(f"lengths must be {phases} integers that sum to {rounds}, got {lengths!r:.80}.")
     return np.repeat(np.arange(phases, dtype=np.int32), counts)

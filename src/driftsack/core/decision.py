@@ -1,4 +1,4 @@
-"""``Decision``, which ``ask`` returns and ``tell`` takes, and ``SKIP``, the arm that does nothing."""
+"""``Decision``, the result of ``ask`` and the first argument of ``tell``, and ``SKIP``, the null arm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SKIP: Final = -1
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Decision:
-    """The choice of one round, with all that identifies it, so that feedback may arrive late and out of order.
+    """The choice made in one round. It identifies itself, so feedback may arrive late and out of order.
 
     A decision is immutable, and so are its arrays.
 
@@ -28,10 +28,10 @@ class Decision:
         arm: The arm, from 0 to m - 1, or ``SKIP``.
         mix: (m,) probabilities of the arms; ``SKIP`` has the remaining probability.
         prices: (d,) dual prices: reward per unit of each resource, in the problem's units.
-        name: The name of the arm, its number as text if the arms have no names; None for ``SKIP``.
-        source: Which learner made the decision, and in which of its lives: a learner that is loaded, copied or forked
-            begins a new one, so that decisions made after a snapshot are not confused with those made after loading it.
-        reserved: (d,) what is reserved for the decision, the most that it may cost; NaN where that is not known.
+        name: The name of the arm, or its number as a string if the arms have no names; None for ``SKIP``.
+        source: Identifies the learner and its epoch. Loading, copying or forking a learner starts a new epoch, so that
+            decisions made after a snapshot are not confused with those made after loading it.
+        reserved: (d,) the amount reserved for the decision, its maximum cost; NaN where that is unknown.
         context: (n,) the features of the request as numbers; None if the problem has none.
     """
 
@@ -50,25 +50,25 @@ class Decision:
 
     @property
     def skipped(self) -> bool:
-        """Whether the round is spent on ``SKIP``, which needs no ``tell``."""
+        """Whether the round was skipped; a skipped round needs no ``tell``."""
         return self.arm == SKIP
 
     @property
     def id(self) -> str:
-        """A text that identifies the decision among those of all learners."""
+        """A globally unique id of the decision."""
         return f"{self.source}-{self.round}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Decisions(Sequence[Decision]):
-    """The decisions of ``ask_many``, in arrays; indexing gives single decisions, and a mask or a slice some of them.
+    """The decisions of ``ask_many`` as arrays; an index selects one :class:`Decision`, a slice or mask several.
 
     Attributes:
         rounds: (n,) the rounds, from 1.
         arms: (n,) the arms, ``SKIP`` where a round is skipped.
         mixes: (n, m) probabilities of the arms.
         prices: (n, d) dual prices, in the problem's units.
-        reserved: (n, d) what is reserved for each decision.
+        reserved: (n, d) the amounts reserved for each decision.
         arm_names: The names of the arms.
         source: As in :class:`Decision`.
         contexts: (n, f) the features of the requests; None if the problem has none.
@@ -89,12 +89,12 @@ class Decisions(Sequence[Decision]):
 
     @property
     def skipped(self) -> Bools:
-        """(n,) whether each round is skipped, which needs no ``tell``."""
+        """(n,) whether each round was skipped; skipped rounds need no ``tell``."""
         return np.equal(self.arms, SKIP)
 
     @property
     def names(self) -> tuple[str | None, ...]:
-        """The names of the arms that were chosen; None where a round is skipped."""
+        """The names of the chosen arms; None for skipped rounds."""
         by_arm = (*self.arm_names, None)
         return tuple(by_arm[arm] for arm in self.arms.tolist())
 
@@ -111,7 +111,7 @@ class Decisions(Sequence[Decision]):
     def __getitem__(self, index: slice | Ints | Bools) -> Decisions: ...
 
     def __getitem__(self, index: int | slice | Ints | Bools) -> Decision | Decisions:
-        """One decision, or those of a slice, a mask (n,) or positions."""
+        """Return one decision, or the decisions selected by a slice, a mask (n,) or positions."""
         if isinstance(index, (int, np.integer)):
             arm = int(self.arms[index])
             name = None if arm == SKIP else self.arm_names[arm]
@@ -131,7 +131,7 @@ class Decisions(Sequence[Decision]):
 
 
 def _decision(*parts: Any) -> Decision:
-    """A decision from its parts, if it is possible; ``ask``, which makes no other, need not check."""
+    """Build a decision from untrusted fields, after checking them; ``ask`` skips these checks."""
     given = Decision(*parts)
     mix = _mixes(given.mix, (None,))
     return Decision(
@@ -147,7 +147,7 @@ def _decision(*parts: Any) -> Decision:
 
 
 def _decisions(*parts: Any) -> Decisions:
-    """Decisions from their parts, if they are possible."""
+    """Build decisions from untrusted fields, after checking them."""
     given = Decisions(*parts)
     mixes = _mixes(given.mixes, (None, None))
     count, arms = mixes.shape
@@ -165,12 +165,12 @@ def _decisions(*parts: Any) -> Decisions:
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise SettingError(f"{name} must be a text, got {value!r:.80}.")
+        raise SettingError(f"{name} must be a string, got {value!r:.80}.")
     return value
 
 
 def _mixes(mixes: Any, shape: tuple[None, ...]) -> Floats:
-    """Probabilities, exactly as they are, since a learner compares them; arms are on the last axis."""
+    """Check probabilities (..., m) without clipping them, because a learner compares them exactly."""
     found = frozen(floats(mixes, "mix", shape))
     within(found, 0.0, 1.0, "mix")
     within(found.sum(axis=-1), 0.0, 1.0, "the sum of a mix")
@@ -178,7 +178,7 @@ def _mixes(mixes: Any, shape: tuple[None, ...]) -> Floats:
 
 
 def _reserved(reserved: Any, shape: tuple[int | None, ...]) -> Floats:
-    """Amounts of 0 or more; NaN where what is reserved is not known."""
+    """Check reserved amounts: 0 or more, or NaN where unknown."""
     given = np.asarray(reserved)
     known = np.where(np.isnan(given), 0.0, given) if given.dtype == np.float64 else reserved
     within(floats(known, "reserved", shape), 0.0, np.inf, "reserved")
@@ -186,16 +186,16 @@ def _reserved(reserved: Any, shape: tuple[int | None, ...]) -> Floats:
 
 
 def _numbers(numbers: Any, name: str, count: int, limits: tuple[int, int]) -> Ints:
-    """(count,) whole numbers within limits."""
+    """Check an array (count,) of integers within limits."""
     found = np.asarray(numbers)
     if found.shape != (count,) or found.dtype != np.int64:
-        raise ShapeError(f"{name} must be {count} whole numbers, got {numbers!r:.80}.")
+        raise ShapeError(f"{name} must be {count} integers, got {numbers!r:.80}.")
     if count and not (limits[0] <= found.min() and found.max() <= limits[1]):
         raise OutOfRangeError(f"{name} must lie in [{limits[0]}, {limits[1]}], got {found.min()} to {found.max()}.")
     return frozen(found)
 
 
 def read_only(array: Any) -> Any:
-    """Return an array after it was made read-only."""
+    """Make an array read-only and return it."""
     array.setflags(write=False)
     return array

@@ -1,4 +1,4 @@
-r"""``Encoder``: the features of a request as a vector of numbers.
+r"""``Encoder``: encodes the features of a request as a vector of numbers.
 
 A request is a mapping such as ``{"kind": "code", "tokens": 812}``. The encoder is declared once and saved with the
 learner. It puts numbers first, then one-hot categories, then embeddings. A category has a slot for each known value and
@@ -27,27 +27,27 @@ from driftsack.core.errors import DriftsackError, NamesError, OutOfRangeError, S
 from driftsack.core.names import by_name, checked_names
 
 Context = npt.ArrayLike | Mapping[str, Any]
-"""The features of one request: numbers in order, or by name if the problem has an encoder."""
+"""The features of one request: numbers in order, or a mapping by name if the problem has an encoder."""
 MOST_FEATURES: Final = 4096
-MOST_SIGNS: Final = 2**22  # of a projection
+MOST_SIGNS: Final = 2**22  # entries of a projection matrix
 LARGEST_FEATURE: Final = 1e9
 WHOLE: Final = (str, int, np.integer)
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """How the features of a request become numbers.
+    """Encodes the features of a request as a vector of numbers.
 
     Attributes:
         numbers: The names of numeric features. Policies standardise them.
-        categories: The known values of each categorical feature: a mapping from its name to them, kept as pairs.
-        embeddings: The length of each feature that is a vector: a mapping from its name to it, kept as pairs.
-        project: The number of dimensions to which each embedding is projected; None keeps them as they are.
-        spare: Slots of each category for values that are not known.
+        categories: A mapping from the name of each categorical feature to its known values; stored as pairs.
+        embeddings: A mapping from the name of each vector feature to its length; stored as pairs.
+        project: The dimension to which each embedding is projected; None for no projection.
+        spare: The number of slots of each category for unknown values.
         seed: The seed of the random signs of the projection.
 
     Raises:
-        NamesError: Names are repeated, or there is no feature.
+        NamesError: Names are repeated, or there are no features.
         OutOfRangeError: There are too many features.
 
     >>> encoder = Encoder(numbers=["tokens"], categories={"kind": ["chat", "code"]})
@@ -65,6 +65,7 @@ class Encoder:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        # Convert the settings to tuples.
         numbers = checked_names(self.numbers, "numbers") if not _is_empty(self.numbers) else ()
         categories = tuple(
             (name, checked_names(_texts(values), f"the values of {name!r}"))
@@ -76,22 +77,23 @@ class Encoder:
         )
         for name, value in (("numbers", numbers), ("categories", categories), ("embeddings", embeddings)):
             object.__setattr__(self, name, value)
+        # Check names and sizes.
         checked_names(self.inputs, "features")
         whole(self.spare, "spare", at_least=0, at_most=MOST_FEATURES)
         whole(self.seed, "seed", at_least=0)
         if self.project is not None:
             if not embeddings:
-                raise SettingError("project is the size of projected embeddings, but there are none; leave it out.")
+                raise SettingError("project needs embeddings, got none; omit project or declare embeddings.")
             whole(self.project, "project", at_least=1, at_most=MOST_FEATURES)
             signs = self.project * sum(length for _, length in embeddings)
             if signs > MOST_SIGNS:
                 raise OutOfRangeError(
-                    f"a projection may have {MOST_SIGNS:,} signs, its dimensions times the length of the embedding, "
+                    f"project times the total length of the embeddings must be at most {MOST_SIGNS:,}, "
                     f"got {signs:,}; project to fewer dimensions."
                 )
         if self.size > MOST_FEATURES:
             raise OutOfRangeError(
-                f"a problem may have {MOST_FEATURES} features, got {self.size}; project embeddings to fewer."
+                f"a problem may have at most {MOST_FEATURES} features, got {self.size}; project embeddings to fewer."
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -100,12 +102,12 @@ class Encoder:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the features as a request has them."""
+        """The names of the features in a request."""
         return (*self.numbers, *(name for name, _ in _pairs(self.categories)), *(n for n, _ in _pairs(self.embeddings)))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the numbers that they become, n of them."""
+        """The names of the n encoded features."""
         found = list(self.numbers)
         for name, values in _pairs(self.categories):
             found += [f"{name}={value}" for value in values]
@@ -116,18 +118,18 @@ class Encoder:
 
     @property
     def size(self) -> int:
-        """The number n of numbers that a request becomes."""
+        """The encoded dimension n."""
         slots = sum(len(values) + self.spare for _, values in _pairs(self.categories))
         return len(self.numbers) + slots + sum(self.project or length for _, length in _pairs(self.embeddings))
 
     def slots(self, category: str) -> tuple[int, int]:
-        """Return where a category is.
+        """Return the slots of a category in the encoded vector.
 
         Args:
-            category: Its name.
+            category: The name of the categorical feature.
 
         Returns:
-            Its first slot, and the number of its slots.
+            The index of its first slot, and the number of its slots.
         """
         first = len(self.numbers)
         for name, values in _pairs(self.categories):
@@ -138,28 +140,30 @@ class Encoder:
         raise NamesError(f"the feature must be one of the categories {known}, got {category!r:.80}.")
 
     def encode(self, context: Mapping[str, Any]) -> Floats:
-        """Turn the features of a request into numbers.
+        """Encode the features of a request.
 
         Args:
             context: One value for each feature, by name.
 
         Returns:
-            (n,) the numbers.
+            (n,) the encoded vector.
 
         Raises:
-            NamesError: A feature is missing, or one is not known.
-            SettingError: A number or an embedding is not numeric, or a category is not a text or a whole number.
+            NamesError: A feature is missing or unknown.
+            SettingError: A number or an embedding is not numeric, or a category is not a string or an integer.
         """
         if not isinstance(context, Mapping):
             raise SettingError(f"context must be a mapping from the features {list(self.inputs)}, got {context!r:.80}.")
         given = by_name(context, self.inputs, "context", "features")
         found, count = np.zeros(self.size), len(self.numbers)
+        # Numeric features come first.
         if count:
             found[:count] = self._checked_numbers(given[:count])
+        # Then one-hot categories; an unknown value is hashed into a spare slot.
         place = count
         for value, (name, known) in zip(given[count:], self._known, strict=False):
             if not isinstance(value, WHOLE):
-                raise SettingError(f"{name!r} must be a text or a whole number, got {value!r:.80}.")
+                raise SettingError(f"{name!r} must be a string or an integer, got {value!r:.80}.")
             text = str(value)
             slot = known.get(text, -1)
             if slot < 0 and self.spare:
@@ -167,6 +171,7 @@ class Encoder:
             if slot >= 0:
                 found[place + slot] = 1.0
             place += len(known) + self.spare
+        # Then embeddings, projected if requested.
         for value, signs, (name, length) in zip(
             given[count + len(self._known) :], self._signs, _pairs(self.embeddings), strict=True
         ):
@@ -177,30 +182,30 @@ class Encoder:
         return found
 
     def _checked_numbers(self, given: list[Any]) -> Floats:
-        """The values of the numeric features; an error names the feature."""
+        """Return the values of the numeric features; an error names the offending feature."""
         try:
             return floats(given, "numbers", (len(given),))
-        except DriftsackError:  # only then one by one, which takes longer
+        except DriftsackError:  # find the offending feature, one by one
             return np.array([number(one, repr(name)) for name, one in zip(self.numbers, given, strict=True)])
 
     @cached_property
     def _known(self) -> list[tuple[str, dict[str, int]]]:
-        """The categories, and the slot of each value."""
+        """The categories, each with the slots of its known values."""
         return [(name, {value: k for k, value in enumerate(values)}) for name, values in _pairs(self.categories)]
 
     @cached_property
     def _signs(self) -> list[Floats | None]:
-        """The projection of each embedding; from a hash, so that it is the same with every version of NumPy."""
+        """The projection of each embedding; its signs come from a hash and do not depend on NumPy's version."""
         return [
             None if self.project is None else _random_signs(f"{self.seed}/{name}", self.project, length)
             for name, length in _pairs(self.embeddings)
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data; :meth:`from_dict` builds an equal encoder from it.
+        """Return the settings as plain data, from which :meth:`from_dict` builds an equal encoder.
 
         Returns:
-            The settings; those that were not given are left out.
+            The settings that differ from their defaults.
         """
         found: dict[str, Any] = {
             "numbers": list(self.numbers),
@@ -214,10 +219,10 @@ class Encoder:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Encoder:
-        """Build an encoder from what :meth:`to_dict` returned.
+        """Build an encoder from the result of :meth:`to_dict`.
 
         Args:
-            data: The settings.
+            data: The result of :meth:`to_dict`.
 
         Returns:
             The encoder.
@@ -226,7 +231,7 @@ class Encoder:
 
 
 def _pairs(given: Any, setting: str = "") -> tuple[tuple[str, Any], ...]:
-    """The entries of a mapping, or of pairs that were made from one."""
+    """Return the items of a mapping, which may already be stored as pairs."""
     if isinstance(given, Mapping):
         return tuple(given.items())
     if not isinstance(given, (tuple, list)) or any(not _is_pair(entry) for entry in given):
@@ -235,11 +240,11 @@ def _pairs(given: Any, setting: str = "") -> tuple[tuple[str, Any], ...]:
 
 
 def _is_pair(given: Any) -> bool:
-    return isinstance(given, (tuple, list)) and len(given) == 2  # noqa: PLR2004
+    return isinstance(given, (tuple, list)) and len(given) == 2
 
 
 def _texts(values: Any) -> Any:
-    """The values of a category as texts, since a request may have whole numbers; what is no list is left as it is."""
+    """Convert the values of a category to strings, because they may be integers; anything but a list is unchanged."""
     listed = isinstance(values, Iterable) and not isinstance(values, (str, bytes, set, frozenset))
     return [str(value) for value in values] if listed else values
 
@@ -249,22 +254,14 @@ def _is_empty(given: Any) -> bool:
 
 
 def _random_signs(seed: str, rows: int, columns: int) -> Floats:
-    """(rows, columns) random signs over the root of ``rows``."""
+    """Return a (rows, columns) matrix of random signs divided by the square root of ``rows``."""
     data = hashlib.shake_256(seed.encode()).digest(-(-rows * columns // 8))
     bits = np.unpackbits(np.frombuffer(data, dtype=np.uint8))[: rows * columns]
     return frozen((2.0 * bits.reshape(rows, columns) - 1.0) / np.sqrt(rows))
 
 
 def checked_context(encoder: Encoder | None, features: int, context: Context) -> Floats:
-    """Return the features of one request as numbers.
-
-    Args:
-        encoder: How they are encoded, if they are given by name.
-        features: The number n of features.
-        context: Numbers in order, or a mapping.
-
-    Returns:
-        (n,) the numbers, within a billion of 0.
+    """Return the features of one request as (n,) numbers, each within ``LARGEST_FEATURE`` of 0.
 
     >>> checked_context(None, 2, [1, 2.5])
     array([1. , 2.5])
@@ -272,7 +269,7 @@ def checked_context(encoder: Encoder | None, features: int, context: Context) ->
     if isinstance(context, Mapping):
         if encoder is None:
             raise NamesError(
-                f"the features of the problem have no names, so a context is {features} numbers in order, got a "
+                f"the features of the problem have no names, so a context must be {features} numbers, got a "
                 "mapping; name them with Problem(features=[...]) or Problem(features=ds.Encoder(...))."
             )
         found = encoder.encode(context)

@@ -1,4 +1,4 @@
-"""Errors: each says what was expected, what was given and what to do, and leaves its object unchanged."""
+"""Errors and warnings. Messages say what was expected, what was received and what to do."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class NotFiniteError(DriftsackError, ValueError):
 
 
 class OutOfRangeError(DriftsackError, ValueError):
-    """A number is finite but outside the range that it must lie in."""
+    """A number is finite but outside its allowed range."""
 
 
 class NegativeBudgetError(OutOfRangeError):
@@ -24,11 +24,11 @@ class NegativeBudgetError(OutOfRangeError):
 
 
 class SettingError(DriftsackError, ValueError):
-    """A policy or a function was given a setting that it does not know or cannot use."""
+    """A setting of a policy or an argument of a function is unknown or invalid."""
 
 
 class CannotPinError(DriftsackError, ValueError):
-    """A kernel or an argument cannot be pinned: calls would need more than addresses, shapes and numbers."""
+    """A kernel or an argument cannot be pinned: a call needs more than addresses, shapes and numbers."""
 
 
 class NamesError(SettingError):
@@ -40,7 +40,7 @@ class OutcomeError(DriftsackError, ValueError):
 
 
 class AlreadyToldError(DriftsackError):
-    """``tell`` or ``cancel`` was called again for a decision, with other content."""
+    """``tell`` or ``cancel`` was called again for a decision, with different content."""
 
 
 class UnknownDecisionError(DriftsackError):
@@ -56,7 +56,7 @@ class BudgetExhaustedError(DriftsackError):
 
 
 class TooLargeError(DriftsackError):
-    """A computation would need more memory or time than is allowed."""
+    """A computation would exceed the allowed memory or time."""
 
 
 class FileFormatError(DriftsackError):
@@ -68,7 +68,7 @@ class FileInUseError(DriftsackError):
 
 
 class ReentrantCallError(DriftsackError):
-    """A signal handler called a method of a learner that it had interrupted."""
+    """A signal handler called a method of the learner that it interrupted."""
 
 
 class EmptyDomainError(DriftsackError, ValueError):
@@ -92,15 +92,15 @@ class OverrunWarning(UserWarning):
 
 
 class LooseCostMaxWarning(UserWarning):
-    """A policy was started on a problem whose ``cost_max`` is so large that its confidence radii say nothing."""
+    """``cost_max`` is so large that the confidence radii of the policy carry no information."""
 
 
 class LogError(DriftsackError, ValueError):
     """A log cannot be read.
 
     Args:
-        message: What is wrong.
-        bad: The bad rows, each with its line and the reason.
+        message: The error message.
+        bad: The invalid rows, each with its line and the reason.
     """
 
     def __init__(self, message: str, bad: tuple[Any, ...] = ()) -> None:
@@ -109,4 +109,4 @@ class LogError(DriftsackError, ValueError):
 
 
 class CannotAnswerError(DriftsackError):
-    """A log lacks the data that are needed to answer the question."""
+    """A log lacks the data needed to answer the question."""

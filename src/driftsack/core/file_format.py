@@ -1,8 +1,8 @@
-"""The file format of saved objects: an ``.npz`` file of arrays with a JSON header.
+"""File format of saved objects: an ``.npz`` file of arrays with a JSON header.
 
-A file is not trusted. Members are stored without compression and each must be exactly as long as its header says, so no
-more memory is allocated than the file is long. The digest in the header detects accidental damage, not
-tampering, so the reader of the content must also check that it is valid.
+Files are untrusted. Members are stored without compression and each must have exactly the length in its header, so
+reading never allocates more memory than the size of the file. The digest in the header detects corruption, not
+tampering, so callers must validate the content as well.
 """
 
 from __future__ import annotations
@@ -29,21 +29,15 @@ from driftsack.core.release import __version__
 _HEADER: Final = "driftsack"
 _MOST_ARRAYS: Final = 10_000
 _MOST_AXES: Final = 8
-_writes = itertools.count()  # a signal handler may write while the same thread does
+_writes = itertools.count()  # a signal handler may write while it interrupts another write
 
 
 @contextlib.contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file that replaces ``path`` once it is written and flushed to disk.
+    """Open a temporary file that replaces ``path`` once it has been written and flushed to disk.
 
     If writing fails at any point, ``path`` keeps its previous content. A symbolic link is followed, so the file that it
     points to is replaced. The permissions of an existing file are kept.
-
-    Args:
-        path: The file to write.
-
-    Yields:
-        The stream to write to.
     """
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.{next(_writes)}.part")
@@ -55,16 +49,16 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(target)
-        _sync_folder(target.parent)
+        _sync_directory(target.parent)
     finally:
-        with contextlib.suppress(OSError):  # the first error is the one to report
+        with contextlib.suppress(OSError):  # report the first error, not this one
             temporary.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Flush a folder to disk, so that a replaced file stays replaced after a power failure."""
-    with contextlib.suppress(OSError):  # some systems and file systems cannot open or flush a folder
-        descriptor = os.open(folder, os.O_RDONLY)
+def _sync_directory(directory: Path) -> None:
+    """Flush a directory to disk, so that a replacement survives a power failure."""
+    with contextlib.suppress(OSError):  # some systems and file systems cannot open or flush a directory
+        descriptor = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
@@ -78,7 +72,7 @@ def write(
     content: dict[str, Any],
     arrays: Mapping[str, npt.NDArray[Any]],
 ) -> None:
-    """Write header and arrays; if that fails, ``path`` keeps its previous content."""
+    """Write header and arrays to ``path``; on failure, ``path`` keeps its previous content."""
     check_target(path)
     data = encode(kind, layout, content, arrays)
     with atomic_write(Path(path)) as stream:
@@ -86,15 +80,16 @@ def write(
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Raise unless ``path`` can be a file: it is not a folder, and its parent folder exists."""
+    """Raise unless ``path`` can be written as a file: it is not a directory, and its parent directory exists."""
     target = Path(path)
     if target.is_dir() or not target.parent.is_dir():
-        problem = "is a folder" if target.is_dir() else f"cannot be written: the folder {target.parent} does not exist"
-        raise FileNotFoundError(f"{target} {problem}; name a file in a folder that exists.")
+        missing = f"cannot be written: the directory {target.parent} does not exist"
+        problem = "is a directory" if target.is_dir() else missing
+        raise FileNotFoundError(f"{target} {problem}; name a file in an existing directory.")
 
 
 def encode(kind: str, layout: int, content: dict[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """Header and arrays as the bytes of a file; equal content gives equal bytes."""
+    """Return header and arrays as the bytes of a file; equal content gives equal bytes."""
     seal = digest(content, arrays)
     header = json.dumps({"kind": kind, "version": layout, "release": __version__, "content": content, "digest": seal})
     stream = io.BytesIO()
@@ -103,55 +98,47 @@ def encode(kind: str, layout: int, content: dict[str, Any], arrays: Mapping[str,
 
 
 def read(path: str | os.PathLike[str], kind: str, layout: int) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Read a file that :func:`write` wrote; raise an error if it is damaged or of another kind or version."""
+    """Read a file that :func:`write` wrote; raise an error if it is corrupted or of another kind or version."""
     return decode(read_bytes(path, kind), kind, layout, str(path))
 
 
 def read_bytes(path: str | os.PathLike[str], kind: str) -> bytes:
-    """The bytes of a file; a missing file or a folder is named with what it should be."""
+    """Return the bytes of a file; the error for a missing file or a directory names the expected kind."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"{path} does not exist; pass a driftsack {kind} file that was written by save."
-        ) from error
+        raise FileNotFoundError(f"{path} does not exist; pass a driftsack {kind} file written by save.") from error
     except IsADirectoryError as error:
-        raise FileFormatError(f"{path} is a folder; pass a driftsack {kind} file that was written by save.") from error
+        raise FileFormatError(f"{path} is a directory; pass a driftsack {kind} file written by save.") from error
 
 
 def decode(data: bytes, kind: str, layout: int, name: str) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Content and arrays of the bytes that :func:`encode` returned; ``name`` is what errors call them."""
-    return decode_any(data, kind, (layout,), name)[1:]
-
-
-def decode_any(
-    data: bytes, kind: str, layouts: tuple[int, ...], name: str
-) -> tuple[int, dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Layout, content and arrays of bytes of one of several layouts; the first is the present one."""
     try:
         arrays = _stored_arrays(data)
         header = json.loads(arrays.pop(_HEADER).item())
         stored_kind, stored_layout, content = header["kind"], header["version"], dict(header["content"])
-        writer, seal = header["release"], header.get("digest")
+        writer, seal = header["release"], header["digest"]
     except Exception as error:  # zipfile, NumPy and json raise errors of many kinds on damaged files
         raise FileFormatError(
             f"{name} is not a complete driftsack {kind} file: it is truncated, or another program wrote it; "
             "save it again or pass another file."
         ) from error
+    # Check kind, version and digest.
     if stored_kind != kind:
         raise FileFormatError(f"{name} must hold a driftsack {kind}, got a file of kind {stored_kind!r:.80}.")
-    if stored_layout not in layouts:
+    if stored_layout != layout:
         raise FileFormatError(
-            f"{name} must be of {kind} version {layouts[0]}, got version {stored_layout!r:.80}; "
+            f"{name} must be of {kind} version {layout}, got version {stored_layout!r:.80}; "
             f"read it with driftsack {writer!s:.80}."
         )
-    if seal is not None and seal != digest(content, arrays):  # files of earlier releases have none
-        raise FileFormatError(f"{name} is not as it was written: its content has changed; save it again.")
-    return stored_layout, content, arrays
+    if seal != digest(content, arrays):
+        raise FileFormatError(f"{name} is corrupted: its content does not match its digest; save it again.")
+    return content, arrays
 
 
 def _stored_arrays(data: bytes) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of an ``.npz`` file by their names."""
+    """Return the arrays of an ``.npz`` file by name."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = archive.infolist()
         if len(members) > _MOST_ARRAYS or sum(member.file_size for member in members) > len(data):
@@ -165,7 +152,7 @@ def _stored_arrays(data: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _stored_array(data: bytes) -> npt.NDArray[Any]:
-    """The array of an ``.npy`` member, whose length must be what its header says."""
+    """Return the array of an ``.npy`` member after checking its length against its header."""
     stream = io.BytesIO(data)
     if np.lib.format.read_magic(stream) == (1, 0):
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
@@ -180,7 +167,7 @@ def _stored_array(data: bytes) -> npt.NDArray[Any]:
 
 
 def digest(content: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> str:
-    """A digest of everything in a file, so that damage is noticed."""
+    """Return a digest of the content and arrays of a file, which detects corruption."""
     found = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

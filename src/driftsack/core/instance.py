@@ -19,7 +19,7 @@ from driftsack.core.problem import Problem
 from driftsack.core.worlds import Sizes, costs_in_units, in_units, means_in_range, positions_of_rounds
 
 NOISES = ("deterministic", "bernoulli", "uniform", "beta", "lognormal")
-MOST_ROUNDS = 2**28  # of an instance that is given by its runs
+MOST_ROUNDS = 2**28  # of an instance that is read by ``from_dict``
 _VERSION = 1
 
 
@@ -36,12 +36,12 @@ class Instance(Sizes):
     - ``"uniform"``: uniform on the widest interval in [0, max] centred at the mean;
     - ``"beta"``: max times Beta(4 mean/max, 4 (1 - mean/max));
     - ``"lognormal"``: rewards as with ``"bernoulli"``; a cost is :math:`\min(\max, s e^Z)`, Z standard normal, with the
-      scale s at which the mean of the capped cost is the given one. Costs are heavy-tailed, like prices and latencies.
+      scale s that gives the capped cost its mean. Costs are heavy-tailed, like prices and latencies.
 
     Build one with :meth:`from_arrays`, :meth:`piecewise`, :meth:`stationary` or :meth:`from_function`.
 
     Attributes:
-        problem: What a learner is given: horizon, arms, budgets and units.
+        problem: The problem that a learner is given: horizon, arms, budgets and units.
         rewards: (K, m) mean rewards of the distinct rows.
         costs: (K, d, m) mean costs of the distinct rows.
         phase: (T,) the row of each round.
@@ -86,7 +86,7 @@ class Instance(Sizes):
         return hash(self._content())
 
     def _content(self) -> tuple[Any, ...]:
-        """The values that equality and hashing compare."""
+        """The values that equality and hashing use."""
         arrays = (self.rewards, self.costs, self.phase)
         return (self.problem, self.noise, *((array.shape, array.tobytes()) for array in arrays))
 
@@ -95,7 +95,7 @@ class Instance(Sizes):
         return type(self), (self.problem, self.rewards, self.costs, self.phase, self.noise)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers that :meth:`from_dict` reads.
+        """Return the instance as plain data for :meth:`from_dict`.
 
         Returns:
             The problem, the distinct rows, the phases as pairs [row, number of rounds], and the noise.
@@ -111,10 +111,10 @@ class Instance(Sizes):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Instance:
-        """Build an instance from plain numbers.
+        """Build an instance from plain data.
 
         Args:
-            content: What :meth:`to_dict` returned.
+            content: The result of :meth:`to_dict`.
 
         Returns:
             The instance.
@@ -125,10 +125,10 @@ class Instance(Sizes):
         pairs = floats(content["runs"], "runs", (None, 2))
         runs = within(pairs, 0.0, 2**31 - 1.0, "runs").astype(np.int32)
         if (runs != pairs).any():
-            raise OutOfRangeError(f"runs must be whole numbers, got {content['runs']!r:.80}.")
+            raise OutOfRangeError(f"runs must be integers, got {content['runs']!r:.80}.")
         problem, rounds = Problem.from_dict(content["problem"]), int(runs[:, 1].sum(dtype=np.int64))
         if rounds != problem.horizon or rounds > MOST_ROUNDS:
-            raise ShapeError(f"runs must be {min(problem.horizon, MOST_ROUNDS)} rounds together, got {rounds}.")
+            raise ShapeError(f"the rounds of all runs must sum to {min(problem.horizon, MOST_ROUNDS)}, got {rounds}.")
         phase = np.repeat(runs[:, 0], runs[:, 1])
         return cls(problem, content["rewards"], content["costs"], phase, content["noise"])
 
@@ -147,18 +147,19 @@ class Instance(Sizes):
 
         Args:
             problem: The problem whose order is used; it may differ in horizon, budget and units.
-            name: What to call this instance in messages.
+            name: The name of this instance in error messages.
 
         Returns:
             The instance with its own horizon, budget and units.
 
         Raises:
-            NamesError: The names are not the same. Without names, arms and resources are matched by their numbers.
+            NamesError: The names differ. Without names, arms and resources are matched by number.
 
         >>> world = Instance.stationary([0.2, 0.8], [[0.1, 0.5]], horizon=9, budget=3, arm_names=["small", "large"])
         >>> world.arranged_for(Problem(horizon=9, arms=["large", "small"], budget=3)).rewards
         array([[0.8, 0.2]])
         """
+        # Match arms and resources by name.
         own = self.problem
         arms, resources = (
             positions(given, wanted, default, f"the {kind} of the {name} and of the problem")
@@ -169,6 +170,7 @@ class Instance(Sizes):
         )
         if arms == sorted(arms) and resources == sorted(resources):
             return self
+        # Permute the problem and the means.
         arranged = replace(
             own,
             budget=tuple(own.budget[j] for j in resources),
@@ -196,11 +198,11 @@ class Instance(Sizes):
         Args:
             rewards: (T, m) mean rewards.
             costs: (T, d, m) mean costs.
-            budget: The budget of each resource, by name or in order; one number for all of them.
-            noise: How outcomes vary around their means; see the class.
-            reward_max: The most that one round can earn.
-            cost_max: The most that one round can use of each resource, by name or in order; one number for all of
-                them.
+            budget: The budget of each resource, by name or in order; a single number applies to all of them.
+            noise: The distribution of outcomes around their means; see the class.
+            reward_max: The maximum reward of a round.
+            cost_max: The maximum cost of a round in each resource, by name or in order; a single number applies to all
+                of them.
             arm_names: The names of the arms, in the order of ``rewards``.
             resource_names: The names of the resources, in the order of ``costs``. Default: the names in ``budget``.
 
@@ -211,6 +213,7 @@ class Instance(Sizes):
         uses = floats(costs, "costs", (len(gains), None, gains.shape[1]))
         if len(gains) == 0:
             raise ShapeError("rewards must hold at least one round, got none.")
+        # Keep the first row of each run of equal rows.
         changed = (gains[1:] != gains[:-1]).any(axis=1) | (uses[1:] != uses[:-1]).any(axis=(1, 2))
         first = np.concatenate([[True], changed])
         return cls._build(
@@ -329,7 +332,7 @@ class Instance(Sizes):
             The instance.
         """
         rows: list[Any] = [function(t) for t in range(1, whole(horizon, "horizon", at_least=1) + 1)]
-        if any(not isinstance(row, tuple) or len(row) != 2 for row in rows):  # noqa: PLR2004
+        if any(not isinstance(row, tuple) or len(row) != 2 for row in rows):
             raise ShapeError(f"function(t) must return a pair (rewards, costs), got {rows[0]!r:.80}.")
         rewards, costs = [row[0] for row in rows], [row[1] for row in rows]
         return cls.from_arrays(rewards, costs, budget, noise, reward_max, cost_max, arm_names, resource_names)
@@ -347,6 +350,7 @@ class Instance(Sizes):
         arm_names: Sequence[str] | None,
         resource_names: Sequence[str] | None,
     ) -> Instance:
+        """Build the problem and the instance from checked arrays."""
         if not isinstance(budget, Mapping):
             budget = vector(budget, "budget", costs.shape[1])  # one number applies to every resource, as in the paper
         problem = Problem(len(phase), rewards.shape[1], budget, reward_max, cost_max, arm_names, resource_names)
@@ -364,10 +368,10 @@ class Instance(Sizes):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Instance:
-        """Read a file that :meth:`save` wrote.
+        """Read an instance from a file written by :meth:`save`.
 
         Args:
-            path: The file.
+            path: The file to read.
 
         Returns:
             The instance.
@@ -375,5 +379,5 @@ class Instance(Sizes):
         content, arrays = file_format.read(path, "instance", _VERSION)
         try:
             return cls(Problem.from_dict(content["problem"]), noise=content["noise"], **arrays)
-        except Exception as error:  # a value of a wrong type raises an error of any kind
-            raise FileFormatError(f"{path} holds an instance that is inconsistent: {error}") from error
+        except Exception as error:  # values of wrong types raise many kinds of errors
+            raise FileFormatError(f"{path} contains an inconsistent instance: {error}") from error

@@ -1,14 +1,14 @@
-"""Locks for threads that survive ``fork``, and a lock beside a file for one process at a time.
+"""Thread locks that survive ``fork``, and lock files that admit one process at a time.
 
 *Threads.* A child of ``fork`` has one thread. A lock that another thread held at that moment would never be released in
-it, and what the lock protects would be half changed. Therefore every lock of :func:`thread_lock` is taken before a fork
-and released after it, in the parent and in the child, as the standard library does for ``logging``. Numba's lock of
-the compiler is treated in the same way. The locks are re-entrant, so that a signal handler does not wait for the
-thread that it interrupted.
+the child, and the data it protects would be inconsistent. Therefore every lock of :func:`thread_lock` is acquired
+before a fork and released after it, in the parent and in the child, as the standard library does for ``logging``.
+Numba's compiler lock is treated in the same way. The locks are re-entrant, so that a signal handler does not wait for
+the thread that it interrupted.
 
-*Files.* :func:`hold` takes an exclusive ``flock`` on ``FILE.lock``, which names the process. The
-system releases it when the process ends, however it ends. Within one process a file may be held several times. A child
-of ``fork`` does not inherit what its parent holds.
+*Files.* :func:`hold` takes an exclusive ``flock`` on ``FILE.lock``, which names the process. The operating system
+releases it when the process ends for any reason. Within one process a file may be held several times. A child of
+``fork`` does not inherit the files that its parent holds.
 """
 
 from __future__ import annotations
@@ -27,24 +27,20 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from driftsack.core.errors import FileInUseError
 
-if sys.platform != "win32":  # where files are not locked
+if sys.platform != "win32":  # files are not locked on Windows
     import fcntl
 
-PATIENCE: Final = 60.0  # seconds that a fork waits for a lock, which may protect a compilation
+PATIENCE: Final = 60.0  # seconds that a fork waits for a lock, which may be held during a compilation
 _NOT_POSSIBLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 _register = threading.RLock()
 _locks: weakref.WeakSet[threading.RLock] = weakref.WeakSet()
-_taken: list[threading.RLock] = []  # by the fork in progress
+_taken: list[threading.RLock] = []  # locks acquired by the fork in progress
 _opening: set[Path] = set()  # files that a thread was locking when a signal handler interrupted it
 
 
 def thread_lock() -> threading.RLock:
-    """Create a re-entrant lock that a fork waits for.
-
-    Returns:
-        The lock.
-    """
+    """Create a re-entrant lock that is safe across ``fork``."""
     lock = threading.RLock()
     with _register:
         _locks.add(lock)
@@ -52,14 +48,7 @@ def thread_lock() -> threading.RLock:
 
 
 def has_taken(lock: threading.RLock) -> bool:
-    """Return whether the current thread has taken a lock.
-
-    Args:
-        lock: The lock.
-
-    Returns:
-        Whether it has; then a signal handler may be running in the middle of what the lock protects.
-    """
+    """Return whether the current thread holds a lock; a signal handler uses this to detect re-entrancy."""
     return bool(lock._is_owned())  # type: ignore[attr-defined]  # noqa: SLF001  (as threading.Condition does)
 
 
@@ -91,10 +80,10 @@ if hasattr(os, "register_at_fork"):
 
 
 class HeldFile:
-    """A file that this process holds for writing; released when the last reference to it is gone.
+    """A file that this process holds for writing, until the last reference to this object is gone.
 
     Args:
-        path: The file, without symbolic links.
+        path: The file, with symbolic links resolved.
 
     Raises:
         FileInUseError: Another process holds the file.
@@ -121,7 +110,7 @@ class HeldFile:
         descriptor = getattr(self, "_descriptor", None)
         if descriptor is not None:
             with contextlib.suppress(OSError):
-                self._beside.unlink(missing_ok=True)  # before it is released: a process that waits looks for a new one
+                self._beside.unlink(missing_ok=True)  # before the release: a waiting process checks the inode
             os.close(descriptor)
 
 
@@ -129,13 +118,13 @@ _held: weakref.WeakValueDictionary[Path, HeldFile] = weakref.WeakValueDictionary
 
 
 def hold(path: str | os.PathLike[str]) -> HeldFile:
-    """Hold a file for writing, which one process can do at a time.
+    """Hold a file for writing; only one process can hold it at a time.
 
     Args:
-        path: The file, which need not exist.
+        path: The file; it need not exist.
 
     Returns:
-        What holds the file, as long as it is kept. In a folder that cannot be written, nothing is locked.
+        A handle that holds the file as long as it is referenced. In a read-only directory nothing is locked.
 
     Raises:
         FileInUseError: Another process holds the file.
@@ -149,23 +138,25 @@ def hold(path: str | os.PathLike[str]) -> HeldFile:
 
 
 def _locked(path: Path, beside: Path) -> int | None:
-    """Open and lock the file beside ``path``; None where locks are not possible."""
+    """Open and lock the lock file of ``path``; return its descriptor, or None where locks are not possible."""
     if sys.platform == "win32" or not path.parent.is_dir():
         return None
     while True:
+        # Open the lock file.
         try:
             descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
             if error.errno in _NOT_POSSIBLE:
                 return None
             raise
+        # Lock it without waiting, and check that it was not removed in between.
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(descriptor).st_ino == _inode(beside):
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"{os.getpid()} on {socket.gethostname()}".encode(), 0)
                 return descriptor
-            os.close(descriptor)  # the one who held it has removed it meanwhile
+            os.close(descriptor)  # the previous holder has removed the file in the meantime: try again
         except BlockingIOError as error:
             owner = os.pread(descriptor, 200, 0).decode(errors="replace") or "unknown"
             os.close(descriptor)

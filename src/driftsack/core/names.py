@@ -1,7 +1,7 @@
-"""Names of arms and resources, by which amounts, tables and forecasts are matched whatever their order.
+"""Names of arms, resources and features, by which amounts, tables and forecasts are matched in any order.
 
 Arms without names are called ``"0"``, ``"1"``, ... and resources without names ``"cost_0"``, ``"cost_1"``, ..., so a
-problem without names and a log that was gathered on it agree.
+problem without names and a log gathered on it agree.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from driftsack.core.checks import floats, vector
 from driftsack.core.errors import NamesError
 
 Amounts = Mapping[str, float] | Sequence[float] | Floats | float
-"""One number for each resource, by name or in order, or one number."""
+"""One number for each resource, by name or in order, or a single number for all of them."""
 ArmAmounts = Amounts | Mapping[str, Mapping[str, float]] | Mapping[str, Sequence[float]] | Sequence[Sequence[float]]
-"""One number for each resource, or for each resource and arm, by name or in order, or one number."""
+"""As ``Amounts``; or one number for each resource and arm, by name or in order."""
 MAX_LISTED: Final = 10  # names in an error message
 
 
 def default_arm_names(count: int) -> tuple[str, ...]:
-    """Return the names of arms that were given no names."""
+    """Return the default names of arms."""
     return tuple(str(i) for i in range(count))
 
 
 def default_resource_names(count: int) -> tuple[str, ...]:
-    """Return the names of resources that were given no names."""
+    """Return the default names of resources."""
     return tuple(f"cost_{j}" for j in range(count))
 
 
 def default_feature_names(count: int) -> tuple[str, ...]:
-    """Return the names that features without names get in a log."""
+    """Return the default names of features in a log."""
     return tuple(str(k) for k in range(count))
 
 
 def checked_names(given: Any, setting: str, count: int | None = None) -> tuple[str, ...]:
-    """Return names as a tuple if they are different, non-empty texts, and ``count`` of them if that is given.
+    """Return names as a tuple after checking that they are distinct, non-empty strings, ``count`` of them if given.
 
     >>> checked_names(["small", "large"], "arms")
     ('small', 'large')
     """
     if isinstance(given, (str, bytes)):
-        raise NamesError(f"{setting} must be a list of names, got the text {given!r}; pass [{given!r}].")
+        raise NamesError(f"{setting} must be a list of names, got the string {given!r}; pass [{given!r}].")
     if not isinstance(given, Iterable) or isinstance(given, (set, frozenset)):
         raise NamesError(f"{setting} must be a list of names, in order, got {given!r:.80}; pass a list.")
     names = tuple(given)
@@ -53,8 +53,7 @@ def checked_names(given: Any, setting: str, count: int | None = None) -> tuple[s
     for name in names:
         if not isinstance(name, str) or not name or name != name.strip():
             raise NamesError(
-                f"{setting} must be texts that are not empty and do not begin or end with spaces, got {name!r:.80}; "
-                "rename it."
+                f"{setting} must be non-empty strings without leading or trailing spaces, got {name!r:.80}; rename it."
             )
     repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if repeated:
@@ -63,11 +62,11 @@ def checked_names(given: Any, setting: str, count: int | None = None) -> tuple[s
         )
     if count is not None and len(names) != count:
         raise NamesError(f"{setting} must be {count} names, got {len(names)}: {_listed(names)}.")
-    return tuple(str(name) for name in names)  # plain text instead of NumPy's
+    return tuple(str(name) for name in names)  # str instead of numpy.str_
 
 
 def by_name(values: Any, names: Sequence[str], setting: str, kind: str = "resources") -> Any:
-    """Return the values of a mapping in the order of ``names``; anything but a mapping is returned as it is.
+    """Return the values of a mapping in the order of ``names``; anything but a mapping is returned unchanged.
 
     >>> by_name({"seconds": 3.5, "usd": 0.02}, ("usd", "seconds"), "costs")
     [0.02, 3.5]
@@ -92,7 +91,7 @@ def by_resource_and_arm(values: Any, resources: Sequence[str], arms: Sequence[st
     array([[0.1, 0.5]])
     """
     rows = by_name(values, resources, setting)
-    if isinstance(rows, np.ndarray) and rows.ndim == 2:  # noqa: PLR2004
+    if isinstance(rows, np.ndarray) and rows.ndim == 2:
         return floats(rows, setting, (len(resources), len(arms)))
     many = (list, tuple, Mapping, np.ndarray)
     if isinstance(rows, (list, tuple)) and len(rows) == len(resources) and any(isinstance(row, many) for row in rows):
@@ -114,18 +113,10 @@ def position(name: str, names: Sequence[str], setting: str) -> int:
 
 
 def positions(given: Sequence[str], wanted: Sequence[str], default: Sequence[str], what: str) -> list[int]:
-    """Return the position in ``given`` of each name in ``wanted``; raise if the two are not the same names.
+    """Return the position in ``given`` of each name in ``wanted``; raise if the two sets of names differ.
 
-    A single name matches any other one if one of the two is the default: there is only one order.
-
-    Args:
-        given: The names of what is arranged.
-        wanted: The names in the order that is needed.
-        default: The names that are used where none were given.
-        what: What is arranged and for what, for messages, such as ``"the arms of the forecast and of the problem"``.
-
-    Returns:
-        The positions.
+    A single name matches any other one if one of the two is the default, because there is only one order.
+    ``what`` is the subject of error messages, such as ``"the arms of the forecast and of the problem"``.
     """
     if set(given) == set(wanted):
         place = {name: k for k, name in enumerate(given)}
@@ -144,7 +135,7 @@ def _described(names: Sequence[str], default: Sequence[str]) -> str:
 
 
 def _listed(names: Iterable[Any]) -> str:
-    """Names in quotes, the first few of many."""
+    """Return the names in quotes, at most ``MAX_LISTED`` of them."""
     quoted = [f"{name!r:.40}" for name in names]
     more = [f"... ({len(quoted)} in all)"] if len(quoted) > MAX_LISTED else []
     return ", ".join(quoted[:MAX_LISTED] + more)

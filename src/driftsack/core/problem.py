@@ -1,4 +1,4 @@
-"""``Problem``: what a learner knows before the first round."""
+"""``Problem``: everything that a learner knows before the first round."""
 
 from __future__ import annotations
 
@@ -25,54 +25,53 @@ from driftsack.core.names import (
     position,
 )
 
-FIRST_GUESS: Final = 10_000  # rounds of a period, if nothing is known
-MOST_ARMS: Final = 10**6  # so that no number in a file makes a computer run out of memory
+FIRST_GUESS: Final = 10_000  # initial estimate of the rounds of a period
+MOST_ARMS: Final = 10**6  # prevents a file from exhausting the memory
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Problem:
-    """Horizon, arms, budgets and units.
+    """The problem that a learner is given: horizon, arms, budgets and units.
 
     Rewards and costs are given in natural units. Internally they are normalised by ``reward_max`` and ``cost_max``.
     Arms and resources may have names: pass ``arms`` as a list of names and ``budget`` as a mapping from names to
-    numbers. What has names is matched by name, whatever its order: costs that are told, logs, forecasts.
+    numbers. Costs, logs and forecasts with names are then matched by name, in any order.
 
     Attributes:
         horizon: The number T of rounds. With ``period``, a first guess of the number of rounds in it, which may be
             omitted.
         arms: The number m of arms; pass their names to name them.
-        budget: The budget of each of d resources; one number for a single resource. Pass a mapping to name them.
-        reward_max: The most that one round can earn.
-        cost_max: The most that one round can use of each resource, in the order of ``budget`` or by name; one number
-            for all of them. Pass (d, m) numbers, or a mapping of mappings by resource and arm, if it differs between
-            arms, with 0 for an arm that uses nothing of a resource; the attribute is the largest of each resource. If
-            it is omitted, costs have no known maximum: then nothing is reserved for a decision, ``safe`` needs ``caps``
-            with every request, and policies that need costs in [0, 1] treat them as if it were 1, with a warning at the
-            first larger cost.
-        arm_names: The names of the arms, ``"0"``, ``"1"``, ... if they were given none. As an argument, the names for a
-            number of ``arms``.
-        resource_names: The names of the resources, ``"cost_0"``, ``"cost_1"``, ... if they were given none. As an
-            argument, the names for a ``budget`` in order.
-        fallback: The arm, by name or number, that answers a request where the policy would skip it, so that no request
-            goes unanswered; None if requests may be skipped. The attribute is its number.
-        period: The length of the time for which the budgets are meant, as a ``timedelta``; None if the horizon is a
-            number of rounds. Pass the time of each request to ``ask(at=...)``.
-        slots: Room for arms, at least their number. Arms that are added later fill free slots; constants that depend on
-            the number of arms use it.
-        arm_cost_max: (d, m) the most that each arm can use, if ``cost_max`` was given by arm; otherwise None.
+        budget: The budgets of d resources; a single number if there is one resource. Pass a mapping to name them.
+        reward_max: The maximum reward of a round.
+        cost_max: The maximum cost of a round in each resource, in the order of ``budget`` or by name; a single number
+            applies to all of them. If it differs between arms, pass (d, m) numbers or nested mappings by resource and
+            arm, with 0 for an arm that never uses a resource; the attribute is the maximum over the arms. If it is
+            omitted, the maximum is unknown: nothing is reserved for a decision, ``safe`` needs ``caps`` with every
+            request, and policies that need costs in [0, 1] assume a maximum of 1 and warn at the first larger cost.
+        arm_names: The names of the arms; by default ``"0"``, ``"1"``, ... As an argument, the names if ``arms`` is a
+            number.
+        resource_names: The names of the resources; by default ``"cost_0"``, ``"cost_1"``, ... As an argument, the names
+            if ``budget`` is not a mapping.
+        fallback: The arm, by name or number, that serves a request which the policy would skip, so that every request
+            is answered; None if requests may be skipped. The attribute is its number.
+        period: The length of the budget period as a ``timedelta``; None if the horizon is a number of rounds. Pass the
+            time of each request to ``ask(at=...)``.
+        slots: The capacity for arms, at least their number. Arms that are added later fill free slots. Constants that
+            depend on the number of arms use this number.
+        arm_cost_max: (d, m) the maximum cost of each arm, if ``cost_max`` was given by arm; otherwise None.
         bounded: Whether ``cost_max`` was given.
-        features: The number n of features of each request, which ``ask(context=...)`` is given; 0 without contexts. As
-            an argument, also their names, or an :class:`Encoder` of numbers, categories and embeddings.
-        encoder: How features that have names become numbers; None if they have none.
-        guessed: Whether no horizon was given with the ``period``, so that nothing is known of the number of rounds.
+        features: The number n of features of each request, passed to ``ask(context=...)``; 0 without contexts. As an
+            argument, also their names, or an :class:`Encoder` of numbers, categories and embeddings.
+        encoder: Encodes features that have names; None if they have no names.
+        guessed: Whether ``period`` was given without a horizon, so that the number of rounds is unknown.
 
     Raises:
-        NamesError: Names are repeated or empty, or ``cost_max`` has other names than ``budget``.
+        NamesError: Names are repeated or empty, or the names in ``cost_max`` and ``budget`` differ.
         NegativeBudgetError: A budget is below 0.
         OutOfRangeError: The horizon, the number of arms, ``reward_max`` or the largest ``cost_max`` of a resource is
             not positive.
         SettingError: Neither a horizon nor a period is given.
-        ShapeError: There are not as many maxima as budgets.
+        ShapeError: ``cost_max`` and ``budget`` have different lengths.
 
     >>> problem = Problem(horizon=10_000, arms=3, budget=[500, 800], cost_max=[1, 0.5])
     >>> problem.resources, problem.rate
@@ -116,6 +115,7 @@ class Problem:
         encoder: Encoder | None = None,
         guessed: bool = False,
     ) -> None:
+        # Arms and budgets, by name or in order.
         count, arm_labels = _count_and_names(arms, arm_names)
         if isinstance(budget, Mapping):
             resource_names = checked_names(budget if resource_names is None else resource_names, "budget")
@@ -125,15 +125,18 @@ class Problem:
             raise OutOfRangeError("budget must have at least one resource, got none.")
         if (amounts < 0).any():
             raise NegativeBudgetError(f"budget must be 0 or more, got {amounts.min():g}.")
+        # Names of the resources.
         if resource_names is None:
             resource_labels = default_resource_names(amounts.size)
         else:
             resource_labels = checked_names(resource_names, "resource_names", amounts.size)
+        # Maximum costs, for each resource or for each resource and arm.
         most, by_arm = _maxima(1.0 if cost_max is None else cost_max, resource_labels, arm_labels)
         known = cost_max is not None and (bool(bounded) or by_arm is not None or set(most) != {1.0})
         if arm_cost_max is not None:  # from dataclasses.replace, which passes every attribute
             largest, finer = _maxima(arm_cost_max, resource_labels, arm_labels)
             by_arm = finer if largest == most else by_arm
+        # Features.
         count_of_features, coding = features_of(features, encoder)
         values = {
             "horizon": _rounds(horizon, period),
@@ -160,7 +163,7 @@ class Problem:
         return _copied, tuple(getattr(self, part.name) for part in fields(self))
 
     def __repr__(self) -> str:
-        """Show names where they were given, in the form in which they may be passed, and only what was given."""
+        """Show only the arguments that were given, in the form in which they can be passed."""
         arms = list(self.arm_names) if self.named_arms else self.arms
         shown: dict[str, Any] = {} if self.guessed else {"horizon": self.horizon}
         shown |= {"arms": arms, "budget": self._labelled(self.budget), "reward_max": self.reward_max}
@@ -205,15 +208,15 @@ class Problem:
 
     @property
     def cost_max_by_arm(self) -> Floats:
-        """(d, m) the most that each arm can use of each resource."""
+        """(d, m) the maximum cost of each arm in each resource."""
         most = np.asarray(self.cost_max)[:, None] if self.arm_cost_max is None else np.asarray(self.arm_cost_max)
         return np.broadcast_to(most, (self.resources, self.arms)).copy()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and names; :meth:`from_dict` builds an equal problem from them.
+        """Return the problem as plain data, from which :meth:`from_dict` builds an equal problem.
 
         Returns:
-            The arguments of the constructor; those that were not given are left out.
+            The arguments that were passed to the constructor.
         """
         found: dict[str, Any] = {
             "horizon": self.horizon,
@@ -238,15 +241,15 @@ class Problem:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Problem:
-        """Build a problem from what :meth:`to_dict` returned.
+        """Build a problem from the result of :meth:`to_dict`.
 
         Args:
-            data: The arguments of the constructor, the period in seconds.
+            data: The arguments of the constructor, with the period in seconds.
 
         Returns:
             The problem.
         """
-        arguments = {"guessed": True, **data}  # as in files of earlier releases, if the horizon is the usual guess
+        arguments = {"guessed": True, **data}  # the default in files of earlier releases
         if "period" in arguments:
             seconds = above_zero(arguments["period"], "period")
             arguments["period"] = timedelta(seconds=min(seconds, timedelta.max.total_seconds() / 2))
@@ -256,7 +259,7 @@ class Problem:
 
 
 def _copied(*values: Any) -> Problem:
-    """Build a problem from all of its attributes, which must be those of the problem that the constructor makes."""
+    """Build a copied problem from its attributes, and check that the constructor reproduces each of them."""
     problem = Problem(*values)
     for part, value in zip(fields(problem), values, strict=True):
         own = getattr(problem, part.name)
@@ -266,7 +269,7 @@ def _copied(*values: Any) -> Problem:
 
 
 def features_of(features: Any, encoder: Encoder | None = None) -> tuple[int, Encoder | None]:
-    """Return the number of features and their encoder, from a number, names or an encoder."""
+    """Return the number of features and their encoder, given a number, names or an encoder."""
     if isinstance(features, Encoder):
         return features.size, features
     if isinstance(features, Mapping):
@@ -282,7 +285,7 @@ def features_of(features: Any, encoder: Encoder | None = None) -> tuple[int, Enc
 
 
 def _count_and_names(arms: Any, arm_names: Any) -> tuple[int, tuple[str, ...]]:
-    """Return the number of arms and their names, from a number or from names."""
+    """Return the number of arms and their names, given a number or names."""
     if isinstance(arms, Iterable) and getattr(arms, "ndim", None) != 0:
         names = checked_names(arms, "arms")
         if arm_names is not None and checked_names(arm_names, "arm_names") != names:
@@ -293,7 +296,7 @@ def _count_and_names(arms: Any, arm_names: Any) -> tuple[int, tuple[str, ...]]:
 
 
 def _rounds(horizon: int | None, period: Any) -> int:
-    """The number of rounds, or a first guess if there is a period."""
+    """Return the number of rounds, or the initial estimate if only a period is given."""
     if period is not None and (not isinstance(period, timedelta) or period <= timedelta(0)):
         raise SettingError(f"period must be a timedelta above 0 such as timedelta(days=30), got {period!r:.80}.")
     if horizon is None:
@@ -308,13 +311,11 @@ def _rounds(horizon: int | None, period: Any) -> int:
 def _maxima(
     given: Any, resources: tuple[str, ...], arms: tuple[str, ...]
 ) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...] | None]:
-    """The largest cost of each resource, and that of each arm if they were given by arm."""
+    """Return the maximum cost of each resource, and of each arm if given by arm."""
     values = by_resource_and_arm(given, resources, arms, "cost_max")
     largest = values if values.ndim == 1 else values.max(axis=1)
     if (largest <= 0).any():
-        raise OutOfRangeError(
-            f"cost_max must be above 0, got {largest.min():g}; only some of the arms may use nothing of a resource."
-        )
+        raise OutOfRangeError(f"cost_max must be above 0 for at least one arm of each resource, got {largest.min():g}.")
     if values.ndim == 1:
         return tuple(values.tolist()), None
     if (values < 0).any():
@@ -323,7 +324,7 @@ def _maxima(
 
 
 def _arm(arm: int | str | None, names: tuple[str, ...]) -> int | None:
-    """The number of the fallback arm."""
+    """Return the number of the fallback arm, or None."""
     if arm is None:
         return None
     return position(arm, names, "fallback") if isinstance(arm, str) else whole(arm, "fallback", 0, len(names) - 1)

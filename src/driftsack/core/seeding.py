@@ -1,4 +1,4 @@
-"""Seeds: for every (seed, trial), one stream for the outcomes and one for the learner."""
+"""Seeding: each (seed, trial) has one random stream for the outcomes and one for the learner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digest of the code that decides results, with which compiled kernels and stored sweeps are stamped.
+"""Digest of the code that determines results; it stamps compiled kernels and stored sweeps.
 
 A kernel on disk and a cell of a sweep are valid only for the code that produced them. Both use the same definition of
 that code, so that editing a report, a figure or a command does not invalidate them.
@@ -13,15 +13,15 @@ from typing import Final
 
 PACKAGE: Final = Path(__file__).resolve().parents[1]
 DECIDING: Final = ("core", "numerics", "lp", "game", "benchmarks", "theory", "policies", "simulation")
-"""The packages whose code decides the results of a trial."""
+"""The packages whose code determines the results of a trial."""
 
 
 @cache
 def code_digest(*more: str) -> str:
-    """Compute a digest of every Python file of the deciding packages.
+    """Compute a digest of every Python file in the packages of ``DECIDING``.
 
     Args:
-        *more: Further packages or files to include, for kernels that live in one of them.
+        *more: Further packages or files to include, for kernels that are defined there.
 
     Returns:
         The digest in hexadecimal.
@@ -36,14 +36,7 @@ def code_digest(*more: str) -> str:
 
 
 def is_covered(module: str, *more: str) -> bool:
-    """Whether the digest covers the file of a module.
-
-    Args:
-        module: The full name of the module.
-        *more: Further packages that the digest includes.
-
-    Returns:
-        Whether a change of the file changes the digest.
+    """Return whether the digest with the packages ``more`` covers the file of a module.
 
     >>> is_covered("driftsack.game.ledger"), is_covered("driftsack.plot.lines"), is_covered("notebook")
     (True, False, False)

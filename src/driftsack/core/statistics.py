@@ -11,10 +11,10 @@ def standard_error(values: Floats | Ints) -> float:
     """Estimate the standard error of the mean of independent values.
 
     Args:
-        values: (n,) the values.
+        values: (n,) independent values.
 
     Returns:
-        The standard error; 0 for a single value, whose spread is unknown.
+        The standard error; 0 for a single value.
 
     >>> standard_error(np.array([1.0, 3.0]))
     1.0
@@ -29,7 +29,7 @@ def standard_errors(values: Floats | Ints) -> Floats:
         values: (n, ...) independent values.
 
     Returns:
-        (...) the standard errors; 0 for a single value, whose spread is unknown.
+        (...) the standard errors; 0 for a single value.
 
     >>> standard_errors(np.array([[1.0, 2.0], [3.0, 2.0]]))
     array([1., 0.])

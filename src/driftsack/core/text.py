@@ -9,8 +9,8 @@ def number(value: float, digits: int = 4) -> str:
     """Format a number to ``digits`` significant digits, without decimals if its integer part has at least that many.
 
     Args:
-        value: The number. A whole number is printed in full.
-        digits: Significant digits.
+        value: The number; an ``int`` is printed in full.
+        digits: The number of significant digits.
 
     Returns:
         The number with commas between thousands.

@@ -1,4 +1,4 @@
-"""What instances with and without contexts have in common: their sizes, and checks of their arrays."""
+"""Code shared by instances with and without contexts: sizes, and checks of arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftsack.core.problem import Problem
 
 
 class Sizes:
-    """The sizes of an instance, which are those of its problem."""
+    """The sizes of an instance, taken from its problem."""
 
     problem: Problem
 
@@ -34,19 +34,17 @@ class Sizes:
 
 
 def positions_of_rounds(given: Any, name: str, horizon: int, count: int) -> Phase:
-    """(T,) whole numbers below ``count``, one for each round; read-only."""
+    """Return a read-only array (T,) of integers in [0, count), one for each round."""
     values = np.asarray(given)
     if values.shape != (horizon,) or values.dtype.kind not in "iu":
-        raise ShapeError(
-            f"{name} must be whole numbers of shape ({horizon},), got {values.dtype} of shape {values.shape}."
-        )
+        raise ShapeError(f"{name} must be integers of shape ({horizon},), got {values.dtype} of shape {values.shape}.")
     if values.min() < 0 or values.max() >= count:
         raise OutOfRangeError(f"{name} must lie in [0, {count - 1}], got [{values.min()}, {values.max()}].")
     return frozen(values.astype(np.int32, copy=False))
 
 
 def means_in_range(problem: Problem, rewards: Floats, costs: Floats) -> tuple[Floats, Floats]:
-    """Mean rewards (..., m) and costs (..., d, m) that the problem allows."""
+    """Return mean rewards (..., m) and costs (..., d, m) after checking them against the problem's maxima."""
     most = np.asarray(problem.cost_max)[:, None]
     return (
         within(rewards, 0.0, problem.reward_max, "mean rewards", "; or set reward_max"),
@@ -55,11 +53,11 @@ def means_in_range(problem: Problem, rewards: Floats, costs: Floats) -> tuple[Fl
 
 
 def in_units(problem: Problem, rewards: Floats) -> Floats:
-    """Rewards (..., m) normalised to [0, 1]; not copied if they are."""
+    """Normalise rewards (..., m) to [0, 1]; not copied if they already are."""
     return rewards if problem.reward_max == 1.0 else rewards / problem.reward_max
 
 
 def costs_in_units(problem: Problem, costs: Floats) -> Floats:
-    """Costs (..., d, m) normalised to [0, 1]; not copied if they are."""
+    """Normalise costs (..., d, m) to [0, 1]; not copied if they already are."""
     most = np.asarray(problem.cost_max)
     return costs if (most == 1.0).all() else costs / most[:, None]

@@ -1,4 +1,4 @@
-"""Real data as full-information tables, each read from a package that must be installed."""
+"""Real data as full-information tables, read from optional packages."""
 
 from driftsack.datasets.flights import flights, flights_world
 

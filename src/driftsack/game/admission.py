@@ -1,11 +1,11 @@
-"""Admission: which arms are open in a round, and what is reserved for the arm that is chosen.
+"""Admission: the arms that are open in a round, and the fallback arm in place of a skip.
 
 An arm is *offered* unless the driver withholds it: it was retired, or the request cannot use it. With ``safe`` an
 offered arm is *open* only if every budget can pay
 
-- what was spent and is reserved,
-- the most that the arm may cost in this round, and
-- if every request must be answered, the most that the fallback arm may cost in each of the rounds after this one,
+- all spending and reservations,
+- the maximum cost of the arm in this round, and
+- if every request must be answered, the maximum cost of the fallback arm in each of the rounds after this one,
   unless it is the fallback arm itself.
 
 Without ``safe`` it is open unless its reservation is larger than a ledger can hold.
@@ -135,7 +135,7 @@ def serve(terms: Terms, arm: int, mix: Floats) -> int:
 
 @kernel
 def skip_probability(mix: Floats) -> float:
-    """What the probabilities of the arms leave to ``SKIP``."""
+    """Return the probability of ``SKIP``: 1 minus the sum of the others."""
     total = 0.0
     for i in range(mix.size):
         total += mix[i]

@@ -1,8 +1,8 @@
-r"""Exact amounts: budgets, costs and reservations as whole numbers of the grid units of their resource.
+r"""Exact amounts: budgets, costs and reservations as integers, in the grid units of their resource.
 
 A grid unit is a power of ten, :math:`10^{-k}` of the problem's unit, chosen once for each resource and so fine that the
-budget has up to :math:`10^{18}` units and the highest cost of a round up to :math:`10^{12}`. Sums of whole numbers have
-no rounding errors, so budgets are compared without a tolerance.
+budget has up to :math:`10^{18}` units and the highest cost of a round up to :math:`10^{12}`. Sums of integers have no
+rounding errors, so budgets are compared without a tolerance.
 
 A float stands for the decimal number that it was written as: 0.1 is one tenth, and three of them are exactly 0.3. A
 number that is not on the grid is rounded up if it is a cost and down if it is a budget, so the ledger never holds less
@@ -17,11 +17,13 @@ grid number. As rounding is monotonic, q < x means that the amount exceeds it, a
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
+from driftsack.core.arrays import Ints
 from driftsack.core.errors import OutOfRangeError
 from driftsack.numerics.compiled import kernel
 
@@ -139,3 +141,20 @@ def in_units_of_problem(units: int, exponent: int) -> float:
         fine, coarse = grid_factors(exponent)
         return units / fine if coarse == 1.0 else units * coarse
     return float(_EXACT.scaleb(Decimal(int(units)), -exponent))
+
+
+def share_of(units: Ints, share: float) -> Ints:
+    """Return a share of amounts in grid units, rounded down; exact, since a rounding error would be money.
+
+    Args:
+        units: (d,) the amounts.
+        share: The share, which stands for the decimal number that it was written as.
+
+    Returns:
+        (d,) the shares in grid units.
+
+    >>> share_of(np.array([30, 7]), 0.1)
+    array([3, 0])
+    """
+    exact = Fraction(repr(float(share)))
+    return np.array([int(exact * amount) for amount in units.tolist()], dtype=np.int64)

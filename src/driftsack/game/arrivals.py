@@ -1,4 +1,4 @@
-"""How many requests are still to come, for a horizon that is a period of time: estimated from the arrivals so far.
+"""The expected number of remaining requests in a period of time, estimated from the arrivals so far.
 
 The rates of the hours of the week are estimated from counts (:mod:`driftsack.game.arrival_rates`) and summed over the
 rest of the period.
@@ -11,15 +11,16 @@ forgotten after a few arrivals; until then spending is paced with care.
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_INT, Ranges, number
+from driftsack.core.bounds import round_from, within
+from driftsack.core.checks import LARGEST_INT, number
 from driftsack.core.errors import OutOfRangeError
 from driftsack.game.arrival_rates import HOUR, SHAPE, WEEK, estimate_rates, hours_between
-from driftsack.game.state_checks import check_array
+from driftsack.game.state_checks import check_state
 
 UNKNOWN: Final = 1e5  # the guess where none was given
 STALE: Final = 1 / 64  # share of new evidence after which the rates are estimated again
@@ -30,7 +31,7 @@ MOST: Final = 1e15  # arrivals
 
 
 class ArrivalArrays(NamedTuple):
-    """Everything that an estimate consists of, as arrays, for files.
+    """The state of an estimate as arrays, for files.
 
     Attributes:
         period: (1,) the length of the period in seconds.
@@ -43,39 +44,20 @@ class ArrivalArrays(NamedTuple):
         past: (7, 24) the seconds watched in earlier periods, at the same lower weight.
     """
 
-    period: Floats
-    phase: Floats
-    guess: Floats
-    times: Floats
-    recent: Ints
-    counts: Floats
-    past: Floats
-
-    def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds.
-
-        Args:
-            rounds: The number of arrivals that have been counted.
-
-        Returns:
-            The lowest and highest value of each field.
-        """
-        return {
-            "period": (SHORTEST, LONGEST),
-            "phase": (0.0, WEEK),
-            "guess": (1.0 / LONGEST, MOST / SHORTEST),
-            "times": (-1.0, self.period[0]),
-            "recent": (0, rounds),
-            "counts": (0.0, float(rounds)),
-            "past": (0.0, 2 * MEMORY),
-        }
+    period: Annotated[Floats, within(SHORTEST, LONGEST)]
+    phase: Annotated[Floats, within(0.0, WEEK)]
+    guess: Annotated[Floats, within(1.0 / LONGEST, MOST / SHORTEST)]
+    times: Annotated[Floats, within(-1.0, LONGEST)]
+    recent: Annotated[Ints, round_from(0)]
+    counts: Annotated[Floats, round_from(0)]
+    past: Annotated[Floats, within(0.0, 2 * MEMORY)]
 
     def check(self) -> None:
         """Raise ``ValueError`` unless the fields fit each other."""
         first, mark, latest = self.times
         unseen = first == mark == latest == -1.0
-        if not (unseen or 0.0 <= first <= mark <= latest):
-            raise ValueError("times must be in order, or all -1")
+        if not (unseen or 0.0 <= first <= mark <= latest <= self.period[0]):
+            raise ValueError("times must be in order and in the period, or all -1")
         if unseen and (self.recent[0] or self.counts.any() or self.past.any()):
             raise ValueError("nothing can have been counted before the first arrival")
         if latest > hour_end(self.phase[0], mark):
@@ -83,7 +65,7 @@ class ArrivalArrays(NamedTuple):
 
 
 class Arrivals:
-    """The arrivals of a period so far, and an estimate of those that are left.
+    """The arrivals of a period so far, and an estimate of the remaining ones.
 
     Times are seconds since the period began. An arrival costs O(1), amortised: the rates are estimated again when an
     hour of the day begins or the evidence has grown by 1/64, in arrivals or in time. Memory is constant.
@@ -175,7 +157,7 @@ class Arrivals:
         return max(float((rates * self._ahead(at)).sum()), 1.0)
 
     def renew(self, start: float, period: float | None = None) -> None:
-        """Begin a new period. What was learnt is kept, with the weight of at most a week.
+        """Begin a new period. The estimates are kept, with the weight of at most a week.
 
         Args:
             start: When the new period begins, in seconds since the current one began. Time between the end of the
@@ -198,7 +180,7 @@ class Arrivals:
         self._estimate()
 
     def to_arrays(self) -> ArrivalArrays:
-        """Return everything that the estimate consists of, as arrays of fixed shapes; :meth:`from_arrays` reads them.
+        """Return the state of the estimate as arrays of fixed shapes; :meth:`from_arrays` reads them.
 
         Returns:
             Copies of the arrays.
@@ -224,19 +206,18 @@ class Arrivals:
             The estimate.
 
         Raises:
-            ValueError: An array has another shape or type, or holds what is not possible.
+            ValueError: An array has another shape or type, or values that are not possible.
         """
         restored = cls(LONGEST)
         for name, array, known in zip(arrays._fields, arrays, restored.to_arrays(), strict=True):
             if (np.shape(array), np.asarray(array).dtype) != (known.shape, known.dtype):
                 raise ValueError(f"{name} must be {known.dtype} of shape {known.shape}, got {array!r:.80}")
-        for name, bounds in arrays.ranges(LARGEST_INT).items():
-            check_array(name, getattr(arrays, name), bounds)
-        arrays.check()
+        arrays = ArrivalArrays._make(map(np.array, arrays))
+        check_state(arrays, restored.to_arrays(), LARGEST_INT)
         restored._period, restored._phase, restored._guess = (float(one[0]) for one in arrays[:3])
         restored._first, restored._mark, restored._latest = arrays.times.tolist()
         restored._recent = int(arrays.recent[0])
-        restored._counts, restored._past = arrays.counts.copy(), arrays.past.copy()
+        restored._counts, restored._past = arrays.counts, arrays.past
         restored._estimate()
         return restored
 

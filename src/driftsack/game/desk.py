@@ -1,7 +1,7 @@
-"""The desk: a table of the decisions that a learner has made, from the moment they are made until they are settled.
+"""The desk: the decisions of a learner from the moment they are made until they are settled.
 
-A decision is *pending* until its outcome is told or it is cancelled. It may be *forfeited*: then what was reserved for
-it counts as spent, and if its outcome arrives after all, the difference is given back and the outcome is learnt.
+A decision is *pending* until its outcome is told or it is cancelled. It may be *forfeited*: then its reservation counts
+as spent, and if its outcome arrives after all, the difference is given back and the outcome is learnt.
 
 Everything is in arrays, from which a learner can be rebuilt at any time. :mod:`driftsack.game.steps` changes them.
 """
@@ -22,12 +22,12 @@ FORFEITED: Final = 2
 TOLD: Final = 1
 CANCELLED: Final = 2
 
-REMEMBERED: Final = 512  # settled decisions whose content is kept, to recognise a repeated tell
+SETTLED_KEPT: Final = 512  # settled decisions whose outcome is kept, to recognise a repeated call
 FIRST_CAPACITY: Final = 16
 MOST_EPOCHS: Final = 2**32
 
 
-class Awaited(NamedTuple):
+class AwaitedTable(NamedTuple):
     """The decisions that are not settled, one in each slot."""
 
     status: Ints  # (n,) FREE, PENDING or FORFEITED
@@ -35,10 +35,10 @@ class Awaited(NamedTuple):
     t: Ints  # (n,) the round on the policy's clock, from 0
     arm: Ints  # (n,)
     season: Ints  # (n,) the season whose budgets the decision is charged to
-    epoch: Ints  # (n,) the life of the learner in which the decision was made
+    epoch: Ints  # (n,) the epoch of the learner in which the decision was made
     probability: Floats  # (n,) of the arm when it was chosen
     at: Floats  # (n,) the time of the request in seconds; NaN if it was not given
-    reserved: Ints  # (n, d) in grid units; -1 where the most that the arm may cost is not known
+    reserved: Ints  # (n, d) in grid units; -1 where the maximum cost is not known
     mixes: Floats  # (n, m)
     prices: Floats  # (n, d) normalised
     contexts: Floats  # (n, f) of the requests
@@ -46,17 +46,17 @@ class Awaited(NamedTuple):
     left: Ints  # (1,) number of free slots
 
 
-class Settled(NamedTuple):
+class SettledTable(NamedTuple):
     """The latest decisions that were settled, to recognise a repeated call."""
 
-    number: Ints  # (REMEMBERED,) 0 where there is none
-    epoch: Ints  # (REMEMBERED,) as in ``Awaited``
-    kind: Ints  # (REMEMBERED,) TOLD or CANCELLED
-    outcome: Floats  # (REMEMBERED, 1 + d) reward and costs as they were given
+    number: Ints  # (SETTLED_KEPT,) 0 where there is none
+    epoch: Ints  # (SETTLED_KEPT,) as in ``AwaitedTable``
+    kind: Ints  # (SETTLED_KEPT,) TOLD or CANCELLED
+    outcome: Floats  # (SETTLED_KEPT, 1 + d) reward and costs as they were given
     total: Ints  # (1,) number of decisions settled so far
 
 
-class Overruns(NamedTuple):
+class OverrunCounts(NamedTuple):
     """Costs above what was reserved, rewards out of range, and costs above what a policy can learn."""
 
     decisions: Ints  # (1,) decisions that cost more than was reserved
@@ -65,13 +65,13 @@ class Overruns(NamedTuple):
     costs: Ints  # (1,) outcomes with a cost that was clipped when it was learnt
 
 
-class Desk(NamedTuple):
-    """All that a learner keeps about its decisions, and the buffers of the kernels."""
+class DecisionDesk(NamedTuple):
+    """The decisions of a learner, and the buffers of the kernels."""
 
     begun: Ints  # (1,) rounds that have begun, and the number of the latest decision
     clock: Ints  # (1,) rounds of the policy's clock; rounds that were taught count too
     season: Ints  # (1,)
-    epoch: Ints  # (1,) the present life of the learner; one that is loaded or forked begins a new life
+    epoch: Ints  # (1,) the present epoch; a learner that is loaded or forked starts a new one
     last: Ints  # (1,) the last round; -1 if there is none
     slot: Ints  # (1,) written: the slot of the latest decision, or an arm that does not exist
     mix: Floats  # (m,) written
@@ -81,18 +81,18 @@ class Desk(NamedTuple):
     learnt: Floats  # (d,) scratch
     cost_unit: Floats  # (d,) the cost that is normalised to 1
     scale: Floats  # (2,) the reward that is normalised to 1; the largest normalised outcome that may be learnt
-    awaited: Awaited
-    settled: Settled
-    overruns: Overruns
+    awaited: AwaitedTable
+    settled: SettledTable
+    overruns: OverrunCounts
 
 
-def new_awaited(capacity: int, arms: int, resources: int, features: int) -> Awaited:
+def new_awaited(capacity: int, arms: int, resources: int, features: int) -> AwaitedTable:
     """A table of free slots."""
 
     def zeros() -> Ints:
         return np.zeros(capacity, dtype=np.int64)
 
-    return Awaited(
+    return AwaitedTable(
         status=zeros(),
         number=zeros(),
         t=zeros(),
@@ -110,20 +110,17 @@ def new_awaited(capacity: int, arms: int, resources: int, features: int) -> Awai
     )
 
 
-def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_CAPACITY) -> Desk:
-    """The desk of a learner before its first round.
+def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_CAPACITY) -> DecisionDesk:
+    """Return the desk of a learner before its first round.
 
     Args:
         problem: The problem.
         arms: The number of slots for arms.
         ceiling: The largest normalised outcome that the policy may learn from.
-        capacity: The number of decisions that it has room for.
-
-    Returns:
-        The desk.
+        capacity: The number of slots for decisions.
     """
     d = problem.resources
-    return Desk(
+    return DecisionDesk(
         begun=np.zeros(1, dtype=np.int64),
         clock=np.zeros(1, dtype=np.int64),
         season=np.zeros(1, dtype=np.int64),
@@ -138,32 +135,23 @@ def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_
         cost_unit=np.array(problem.cost_max),
         scale=np.array([problem.reward_max, ceiling]),
         awaited=new_awaited(capacity, arms, d, problem.features),
-        settled=Settled(
-            number=np.zeros(REMEMBERED, dtype=np.int64),
-            epoch=np.zeros(REMEMBERED, dtype=np.int64),
-            kind=np.zeros(REMEMBERED, dtype=np.int64),
-            outcome=np.zeros((REMEMBERED, 1 + d)),
+        settled=SettledTable(
+            number=np.zeros(SETTLED_KEPT, dtype=np.int64),
+            epoch=np.zeros(SETTLED_KEPT, dtype=np.int64),
+            kind=np.zeros(SETTLED_KEPT, dtype=np.int64),
+            outcome=np.zeros((SETTLED_KEPT, 1 + d)),
             total=np.zeros(1, dtype=np.int64),
         ),
-        overruns=Overruns(*(np.zeros(size, dtype=np.int64) for size in (1, d, 1, 1))),
+        overruns=OverrunCounts(*(np.zeros(size, dtype=np.int64) for size in (1, d, 1, 1))),
     )
 
 
-def with_capacity(desk: Desk, capacity: int, arms: int) -> Desk:
-    """The same desk with room for more decisions, or for decisions between more arms.
-
-    Args:
-        desk: The desk.
-        capacity: The number of decisions, at least as many as before.
-        arms: The number of slots for arms, at least as many as before.
-
-    Returns:
-        The larger desk, in which every decision keeps its slot; arrays whose size does not change are shared.
-    """
+def with_capacity(desk: DecisionDesk, capacity: int, arms: int) -> DecisionDesk:
+    """Return a desk with more slots for decisions or arms; decisions keep their slots, other arrays are shared."""
     old = desk.awaited
     new = new_awaited(capacity, arms, desk.prices.size, old.contexts.shape[1])
     size, free = old.status.size, int(old.left[0])
-    for name in Awaited._fields[:-2]:
+    for name in AwaitedTable._fields[:-2]:
         source, target = getattr(old, name), getattr(new, name)
         target[tuple(slice(length) for length in source.shape)] = source
     new.free[:free] = old.free[:free]

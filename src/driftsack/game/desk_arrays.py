@@ -1,4 +1,4 @@
-"""The desk of a learner as arrays for a file, and back, with checks before a kernel sees them."""
+"""The desk of a learner as arrays for a file, and back, with checks before a kernel uses them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,34 @@ from driftsack.core.arrays import Ints
 from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, ROUNDING
 from driftsack.core.encoder import LARGEST_FEATURE
 from driftsack.game.amounts import MOST_UNITS
-from driftsack.game.desk import FORFEITED, FREE, MOST_EPOCHS, PENDING, REMEMBERED, Awaited, Desk, new_awaited
+from driftsack.game.desk import (
+    FORFEITED,
+    FREE,
+    MOST_EPOCHS,
+    PENDING,
+    SETTLED_KEPT,
+    AwaitedTable,
+    DecisionDesk,
+    new_awaited,
+)
 from driftsack.game.ledger import Ledger
 from driftsack.game.records import Terms
 from driftsack.game.state_checks import check_array
 
 Stored = dict[str, npt.NDArray[Any]]
 DESK: Final = ("begun", "clock", "season", "last")
-TERMS: Final = ("rate", "end", "open", "version")
-ROWS: Final = Awaited._fields[:-3]
+TERMS: Final = ("rate", "end", "open", "version", "delay")
+ROWS: Final = AwaitedTable._fields[:-3]
 CONTEXTS: Final = "contexts"  # kept only if requests have features
 SETTLED: Final = ("number", "epoch", "kind", "outcome")
 LARGEST_RATE: Final = 1e70  # in units of cost_max; the grid of a ledger allows no larger budgets
 OVERRUNS: Final = ("decisions", "excess", "clipped")
-COSTS: Final = "overruns.costs"  # kept only if a cost was clipped, which files of earlier releases do not count
+COSTS: Final = "overruns.costs"  # stored only if it is not 0
 SUMS: Final = 1e-9  # relative error of a sum of floats, over more rounds than are ever played
 
 
-def desk_arrays(desk: Desk, terms: Terms) -> Stored:
-    """Everything about decisions, in an order that does not depend on the slots that they are kept in."""
+def desk_arrays(desk: DecisionDesk, terms: Terms) -> Stored:
+    """Return the arrays of a file; the order of decisions does not depend on their slots."""
     awaited, settled = desk.awaited, desk.settled
     used = np.flatnonzero(awaited.status != FREE)
     used = used[np.argsort(awaited.number[used])]
@@ -45,7 +54,7 @@ def desk_arrays(desk: Desk, terms: Terms) -> Stored:
     return found | ({COSTS: desk.overruns.costs} if desk.overruns.costs[0] else {})
 
 
-def _rows(awaited: Awaited) -> tuple[str, ...]:
+def _rows(awaited: AwaitedTable) -> tuple[str, ...]:
     """The fields that are kept of each decision."""
     return (*ROWS, CONTEXTS) if awaited.contexts.shape[1] else ROWS
 
@@ -63,21 +72,13 @@ def put_back(targets: Mapping[str, npt.NDArray[Any]], stored: Mapping[str, npt.N
             raise ValueError(f"array {name} shares memory with another one that differs")
 
 
-def fill_desk(desk: Desk, terms: Terms, stored: Stored, arms: int) -> Desk:
-    """Fill a new desk and the terms from the arrays of a file.
-
-    Args:
-        desk: The desk of a new learner.
-        terms: Its terms.
-        stored: The arrays of the file.
-        arms: The number of slots for arms.
-
-    Returns:
-        The desk, with room for the decisions in the file.
+def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> DecisionDesk:
+    """Fill the desk and the terms of a new learner from the arrays of a file; return the desk.
 
     Raises:
-        ValueError: An array has another shape or type, or holds what is not possible.
+        ValueError: An array has another shape or type, or values that are not possible.
     """
+    # Counters, terms and overruns
     put_back({f"desk.{name}": getattr(desk, name) for name in DESK}, stored)
     put_back({f"terms.{name}": getattr(terms, name) for name in TERMS}, stored)
     put_back({f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}, stored)
@@ -91,20 +92,25 @@ def fill_desk(desk: Desk, terms: Terms, stored: Stored, arms: int) -> Desk:
     check_array("terms.rate", terms.rate, (0.0, LARGEST_RATE))
     check_array("terms.end", terms.end, (0.0, float(LARGEST_INT)))
     check_array("terms.version", terms.version, (0, LARGEST_INT))
+    check_array("terms.delay", terms.delay, (0.0, float(LARGEST_INT)))
     for name in desk.overruns._fields:
         check_array(f"overruns.{name}", getattr(desk.overruns, name), (0, LARGEST_INT))
     _fill_settled(desk, stored, begun)
-    return desk._replace(awaited=_awaited(stored, arms, desk, begun, clock))
+    awaited = _awaited(stored, arms, desk, begun, clock)
+    # Pending decisions of the present season, by arm
+    present = (awaited.status == PENDING) & (awaited.season == desk.season[0])
+    terms.pending[:] = np.bincount(awaited.arm[present], minlength=arms)
+    return desk._replace(awaited=awaited)
 
 
-def _fill_settled(desk: Desk, stored: Stored, begun: int) -> None:
+def _fill_settled(desk: DecisionDesk, stored: Stored, begun: int) -> None:
     """Fill the record of settled decisions."""
     settled, total = desk.settled, stored["settled.total"]
     put_back({"settled.total": settled.total}, stored)
     check_array("settled.total", total, (0, begun))
-    rows = min(int(total[0]), REMEMBERED)
-    first = int(total[0]) % REMEMBERED if total[0] >= REMEMBERED else 0
-    places = (first + np.arange(rows)) % REMEMBERED
+    rows = min(int(total[0]), SETTLED_KEPT)
+    first = int(total[0]) % SETTLED_KEPT if total[0] >= SETTLED_KEPT else 0
+    places = (first + np.arange(rows)) % SETTLED_KEPT
     for name in SETTLED:
         target, given = getattr(settled, name), stored[f"settled.{name}"]
         if given.shape != (rows, *target.shape[1:]) or given.dtype != target.dtype:
@@ -116,7 +122,7 @@ def _fill_settled(desk: Desk, stored: Stored, begun: int) -> None:
     check_array("settled.outcome", settled.outcome, (-LARGEST_FLOAT, LARGEST_FLOAT))
 
 
-def _awaited(stored: Stored, arms: int, desk: Desk, begun: int, clock: int) -> Awaited:
+def _awaited(stored: Stored, arms: int, desk: DecisionDesk, begun: int, clock: int) -> AwaitedTable:
     """The table of decisions that wait for an outcome."""
     count = len(stored["pending.number"])
     capacity = 16
@@ -129,6 +135,7 @@ def _awaited(stored: Stored, arms: int, desk: Desk, begun: int, clock: int) -> A
             raise ValueError(f"array pending.{name} has another shape or type than this problem needs")
         target[:count] = given
     table.left[0] = capacity - count
+    # Every field must be within its bounds.
     bounds: dict[str, tuple[Any, Any]] = {
         "status": (PENDING, FORFEITED),
         "number": (1, begun),
@@ -145,6 +152,7 @@ def _awaited(stored: Stored, arms: int, desk: Desk, begun: int, clock: int) -> A
     for name, limits in bounds.items():
         check_array(f"pending.{name}", getattr(table, name)[:count], limits)
     check_array("pending.at", np.nan_to_num(table.at[:count], nan=0.0), (-LARGEST_FLOAT, LARGEST_FLOAT))
+    # The decisions must be consistent.
     mixes = table.mixes[:count]
     if (np.diff(table.number[:count]) <= 0).any() or (np.diff(table.t[:count]) <= 0).any():
         raise ValueError("pending decisions must be of different rounds, in order")
@@ -155,13 +163,8 @@ def _awaited(stored: Stored, arms: int, desk: Desk, begun: int, clock: int) -> A
     return table
 
 
-def check_ledgers(desk: Desk, past: Mapping[int, Ledger], ledger: Ledger) -> None:
+def check_ledgers(desk: DecisionDesk, past: Mapping[int, Ledger], ledger: Ledger) -> None:
     """Check the ledgers of all seasons, and derive their reservations from the pending decisions.
-
-    Args:
-        desk: The desk.
-        past: The ledgers of earlier seasons.
-        ledger: That of the present season.
 
     Raises:
         ValueError: A decision belongs to a season without a ledger, or amounts are not possible.
@@ -182,7 +185,7 @@ def check_ledgers(desk: Desk, past: Mapping[int, Ledger], ledger: Ledger) -> Non
 
 
 def _reserved(reserved: Ints) -> list[int]:
-    """What is reserved of each resource."""
+    """Return the reservations of each resource."""
     totals = [sum(row) for row in np.maximum(reserved, 0).T.tolist()]  # in Python, where no sum overflows
     if any(total > MOST_UNITS for total in totals):
         raise ValueError("more is reserved than a ledger can hold")

@@ -1,12 +1,12 @@
 """The ledger: spending and reservations of each budget, when a round may begin, and when the game ends.
 
-Amounts are whole numbers of grid units (:mod:`driftsack.game.amounts`), so sums and comparisons are exact. Policies
+Amounts are integers in grid units (:mod:`driftsack.game.amounts`), so sums and comparisons are exact. Policies
 plan with sums of floats beside them, because the next decision would have to wait for the conversion of an exact sum.
 
 *Stop rule* (the paper's): the round whose costs would exceed a budget is not charged, earns nothing and ends the game.
 
-*Admission* (``safe``): an arm may be chosen only if every budget can pay the most that the arm may cost, and the
-reservations of all decisions whose outcome is still pending. Then no budget is ever overspent.
+*Admission* (``safe``): an arm may be chosen only if every budget covers its maximum cost and the reservations of
+all pending decisions. Then no budget is ever overspent.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Ledger(NamedTuple):
         granted: (d,) the budgets in grid units.
         charged: (d,) the spending in grid units.
         reserved: (d,) the reservations for decisions whose outcome is pending, in grid units.
-        most: (d,) the most that a round may cost, in grid units.
-        cost_max: (d,) the most that a round may cost, in the problem's units.
+        most: (d,) the maximum cost of a round, in grid units.
+        cost_max: (d,) the maximum cost of a round, in the problem's units.
         fine: (d,) see :func:`driftsack.game.amounts.grid_factors`.
         coarse: (d,) see there.
         per_cost: (d,) grid units of ``cost_max``, as a float.
@@ -83,7 +83,7 @@ def grid_exponents(problem: Problem) -> list[int]:
 
 
 def worst_units(problem: Problem) -> Ints:
-    """(d, m) the most that each arm may cost, in grid units; that of ``cost_max`` if it was not given."""
+    """(d, m) the maximum cost of each arm, in grid units; that of ``cost_max`` if it was not given."""
     same = problem.arm_cost_max is None
     most = [[amount] for amount in problem.cost_max] if same else problem.cost_max_by_arm.tolist()
     rows = zip(most, grid_exponents(problem), strict=True)
@@ -193,11 +193,11 @@ def can_pay(ledger: Ledger, rounds: int) -> bool:
 
 @kernel
 def reserve(ledger: Ledger, worst: Ints, arm: int) -> None:
-    """Reserve the most that an arm may cost.
+    """Reserve the maximum cost of an arm.
 
     Args:
         ledger: The ledger.
-        worst: (d, m) the most that each arm may cost, in grid units.
+        worst: (d, m) the maximum cost of each arm, in grid units.
         arm: The arm.
     """
     for j in range(ledger.reserved.size):
@@ -210,7 +210,7 @@ def release(ledger: Ledger, worst: Ints, arm: int) -> None:
 
     Args:
         ledger: The ledger.
-        worst: (d, m) the most that each arm may cost, in grid units.
+        worst: (d, m) the maximum cost of each arm, in grid units.
         arm: The arm.
     """
     for j in range(ledger.reserved.size):

@@ -64,10 +64,10 @@ def draw_outcome(world: Any, t: int, arm: int, costs: Floats, rng: Generator) ->
 
 
 @overload(reveal, strict=False, jit_options=LINKED)  # type: ignore[untyped-decorator]
-def _reveal(world: Any, t: Any, terms: Any) -> Callable[..., Any]:  # noqa: ARG001
+def _reveal(world: Any, t: Any, terms: Any) -> Callable[..., Any]:
     return source(find_kernel(world.instance_class, "reveal"))
 
 
 @overload(draw_outcome, strict=False, jit_options=LINKED)  # type: ignore[untyped-decorator]
-def _draw_outcome(world: Any, t: Any, arm: Any, costs: Any, rng: Any) -> Callable[..., Any]:  # noqa: ARG001
+def _draw_outcome(world: Any, t: Any, arm: Any, costs: Any, rng: Any) -> Callable[..., Any]:
     return source(find_kernel(world.instance_class, "draw_outcome"))

@@ -11,6 +11,10 @@ A policy file holds a ``NamedTuple`` state and two kernels that act on it,
 :func:`choose` and :func:`learn` of this file call those of the file in which the state's class is defined. Inside a
 kernel Numba resolves that when it compiles, by the type of the state, so the game's loop and policies that wrap other
 policies call them by name and stay in the disk cache.
+
+A call from Python needs more care. Numba's dispatcher identifies an argument by a fingerprint, in which a NamedTuple is
+its name and its fields: two classes ``State`` of different modules are the same to it, and it would run the first one's
+machine code for the second. :func:`kernel_for` therefore keeps one copy of a kernel for each combination of classes.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from numba.extending import overload
 from numpy.random import Generator
@@ -27,9 +31,10 @@ from numpy.random import Generator
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
 from driftsack.game.records import Outcome, Round
-from driftsack.game.state_tree import is_packaged
-from driftsack.numerics.compiled import LINKED, source, uncached
+from driftsack.game.state_tree import classes_in, is_packaged
+from driftsack.numerics.compiled import LINKED, copy_of, source
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 STUCK: Final = -2
 """Returned by ``choose``: an LP could not be certified. Call ``solve_stuck`` and choose again."""
 
@@ -60,6 +65,31 @@ def find_kernel(state_class: type, name: str) -> Any:
     return found
 
 
+def refuse_redefined(state: Any) -> None:
+    """Refuse a state whose kernels were defined again without its class: compiled callers have the earlier ones.
+
+    Args:
+        state: A policy's state.
+
+    Raises:
+        SettingError: ``choose`` or ``learn`` of a class is not the one that was found first.
+    """
+    for found in classes_in(state):
+        for name in ("choose", "learn"):
+            now = getattr(sys.modules[found.__module__], name, None)
+            if now is not _first_found(found, name):
+                raise SettingError(
+                    f"{name} of {found.__module__} was defined again after its class {found.__name__} had been used, "
+                    f"and compiled code still has the earlier one; define {found.__name__} again too, for example in "
+                    "the same cell of a notebook."
+                )
+
+
+@cache
+def _first_found(state_class: type, name: str) -> Any:
+    return getattr(sys.modules[state_class.__module__], name, None)
+
+
 def choose(state: Any, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Choose the arm of a round, ``SKIP`` or ``STUCK``, and write ``mix`` and ``prices``.
 
@@ -88,21 +118,40 @@ def learn(state: Any, outcome: Outcome) -> None:
 
 
 @overload(choose, strict=False, jit_options=LINKED)  # type: ignore[untyped-decorator]
-def _choose(state: Any, round: Any, rng: Any, mix: Any, prices: Any) -> Callable[..., Any]:  # noqa: ARG001
+def _choose(state: Any, round: Any, rng: Any, mix: Any, prices: Any) -> Callable[..., Any]:
     return source(find_kernel(state.instance_class, "choose"))
 
 
 @overload(learn, strict=False, jit_options=LINKED)  # type: ignore[untyped-decorator]
-def _learn(state: Any, outcome: Any) -> Callable[..., Any]:  # noqa: ARG001
+def _learn(state: Any, outcome: Any) -> Callable[..., Any]:
     return source(find_kernel(state.instance_class, "learn"))
 
 
 def callable_kernel(state: Any, name: str) -> Any:
-    """The kernel for calls from Python; not cached on disk if the state is defined outside the package."""
-    kernel = find_kernel(type(state), name)
-    return kernel if is_packaged(state) else _uncached(kernel)
+    """The ``choose`` or ``learn`` of a state, for calls from Python."""
+    return kernel_for(state, find_kernel(type(state), name))
+
+
+def kernel_for(state: Any, kernel: Function) -> Function:
+    """The copy of a kernel that may be called from Python with a state, and with no state of other classes.
+
+    Copies for classes that are defined outside the package are not cached on disk.
+
+    Args:
+        state: The state.
+        kernel: A kernel with the state among its arguments.
+
+    Returns:
+        The copy.
+
+    Raises:
+        SettingError: A kernel of the state was defined again without its class.
+    """
+    refuse_redefined(state)
+    copy: Function = _copy_for(classes_in(state), kernel)
+    return copy
 
 
 @cache
-def _uncached(kernel: Callable[..., Any]) -> Any:
-    return uncached(kernel)
+def _copy_for(classes: tuple[type, ...], kernel: Any) -> Any:
+    return copy_of(kernel, cached=is_packaged(classes))

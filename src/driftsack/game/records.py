@@ -20,8 +20,12 @@ MUST_SERVE: Final = 100.0
 """The cost of skipping a round that must be answered: far above every reward, which is at most 1."""
 
 
+DELAYS: Final = 200.0
+"""Outcomes that the running mean of the delays remembers."""
+
+
 class Terms(NamedTuple):
-    """What every round of a game offers, unless a driver changes it.
+    """The terms of every round of a game, unless a driver changes them.
 
     Attributes:
         rate: (d,) average spending allowed per round: b = B/T.
@@ -31,10 +35,12 @@ class Terms(NamedTuple):
         version: (1,) a number that changes whenever ``open`` does.
         skip_cost: (1,) what it costs to skip a round, in normalised reward: 0, or ``MUST_SERVE``.
         fallback: (1,) the arm that answers a request if the policy skips it, or ``SKIP``.
-        fallback_worst: (d,) the most that it may cost in a later round, in grid units; 0 without one.
-        cost_most: (d, m) the most that each arm may cost.
+        fallback_worst: (d,) its maximum cost in a later round, in grid units; 0 without one.
+        cost_most: (d, m) the maximum cost of each arm.
         worst: (d, m) the same in grid units, which is reserved; -1 if it is not known.
         context: (n,) features of the round; empty without contexts.
+        pending: (m,) decisions of the present season for each arm whose outcomes have not arrived.
+        delay: (2,) the running mean of the delays of outcomes, in rounds, and the number of outcomes behind it.
     """
 
     rate: Floats
@@ -48,6 +54,8 @@ class Terms(NamedTuple):
     cost_most: Floats
     worst: Ints
     context: Floats
+    pending: Floats
+    delay: Floats
 
 
 class Round(NamedTuple):
@@ -60,10 +68,12 @@ class Round(NamedTuple):
         rate: (d,) average spending allowed in this round: b = B/T, or the rate of a spending plan.
         open: (m,) arms that may be chosen.
         version: A number that changes whenever ``open`` does, from one round of the learner to the next.
-        skip_cost: What it costs to skip the round, in normalised reward. A policy with a linear program adds it to the
+        skip_cost: The cost of skipping the round, in normalised reward. A policy with a linear program adds it to the
             reward of every arm.
-        cost_most: (d, m) the most that each arm may cost.
+        cost_most: (d, m) the maximum cost of each arm.
         context: (n,) features of the round; empty without contexts.
+        pending: (m,) decisions for each arm whose outcomes have not arrived.
+        delay: The running mean of the delays of outcomes, in rounds.
     """
 
     t: int
@@ -75,6 +85,8 @@ class Round(NamedTuple):
     skip_cost: float
     cost_most: Floats
     context: Floats
+    pending: Floats
+    delay: float
 
 
 class Outcome(NamedTuple):
@@ -113,6 +125,8 @@ def new_terms(problem: Problem) -> Terms:
         cost_most=problem.cost_max_by_arm / np.asarray(problem.cost_max)[:, None],
         worst=worst,
         context=np.zeros(problem.features),
+        pending=np.zeros(arms),
+        delay=np.zeros(2),
     )
 
 
@@ -129,12 +143,44 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
         terms.skip_cost[0],
         terms.cost_most,
         terms.context,
+        terms.pending,
+        terms.delay[0],
     )
 
 
 @kernel
+def note_delay(terms: Terms, rounds: int) -> None:
+    """Update the running mean of the delays with an outcome that arrived ``rounds`` after its decision.
+
+    Args:
+        terms: The terms; ``delay`` is written.
+        rounds: The rounds that began after the decision's own.
+    """
+    terms.delay[1] = min(terms.delay[1] + 1.0, DELAYS)
+    terms.delay[0] += (rounds - terms.delay[0]) / terms.delay[1]
+
+
+@kernel
+def share_to_come(round: Round) -> float:
+    """The share of the pending outcomes that are expected to arrive: less than 1 if some never do.
+
+    With a mean delay D about D outcomes are pending if each round has one, so what exceeds 2 D is taken to be lost.
+
+    Args:
+        round: The round.
+
+    Returns:
+        A factor in [0, 1] on ``round.pending``.
+    """
+    total = 0.0
+    for i in range(round.pending.size):
+        total += round.pending[i]
+    return min(1.0, 2.0 * round.delay / total) if total > 0.0 else 0.0
+
+
+@kernel
 def set_rate(terms: Terms, ledger: Ledger, t: int) -> None:
-    """Spread what is left of the budgets evenly over the rounds that are left before round ``t``.
+    """Spread the remaining budgets evenly over the rounds that remain at round ``t``.
 
     Args:
         terms: The terms; ``rate`` is written.
@@ -180,6 +226,8 @@ def with_rate(round: Round, rate: Floats) -> Round:
         round.skip_cost,
         round.cost_most,
         round.context,
+        round.pending,
+        round.delay,
     )
 
 
@@ -206,6 +254,8 @@ def with_account(round: Round, t: int, rounds_left: float, account: Ledger) -> R
         round.skip_cost,
         round.cost_most,
         round.context,
+        round.pending,
+        round.delay,
     )
 
 

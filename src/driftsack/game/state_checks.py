@@ -1,14 +1,12 @@
-"""Checks on a state that was read from a file, before a kernel sees it.
+"""Checks of a state that was read from a file, before a kernel uses it.
 
-A kernel does not check its indices, so an integer out of range would make it read or write beyond its arrays. The class
-of a state, or of a part of one, may have three methods that say what is possible:
+The bounds of each field are declared beside it (:mod:`driftsack.core.bounds`). In addition, the class of a state, or of
+a part of one, may have two methods:
 
-- ``ranges(rounds)``, called on the *new* state, returns the lowest and highest values of fields after some rounds:
-  numbers or arrays, or None for a field that may hold anything because it is written before it is read. A field
-  without a range may hold any number, but a float must be finite. Every integer that a kernel uses as an index or a
-  size needs a range. A name with dots is that of a field of a part, about which the whole knows more.
-- ``check()`` raises ``ValueError`` if fields within their ranges do not fit each other.
-- ``nested()`` iterates over further states, like the field ``base``, that the part keeps in some other form.
+- ``check()`` raises ``ValueError`` if fields within their bounds do not fit each other.
+- ``nested()`` iterates over further states, like the field ``base``, that the part keeps in another form.
+
+Decision 19 describes the attacks against which the checks protect.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driftsack.core.bounds import Limits, declared
 from driftsack.core.checks import LARGEST_FLOAT
 from driftsack.game.state_tree import parts
 
@@ -31,16 +30,19 @@ def check_state(state: Any, new: Any, rounds: int) -> None:
         rounds: The number of rounds that have begun.
 
     Raises:
-        ValueError: It is not possible.
+        ValueError: A field is out of bounds, or fields do not fit each other.
     """
     pairs = [(path, part, origin) for (path, part), (_, origin) in zip(parts(state), parts(new), strict=True)]
-    ranges: dict[str, Any] = {}
-    for path, _, origin in reversed(pairs):  # what an outer part says about an inner one counts
-        if hasattr(type(origin), "ranges"):
-            ranges |= {f"{path}.{field}": bounds for field, bounds in origin.ranges(rounds).items()}
+    # Every field must be within its bounds.
+    limits: dict[str, Limits] = {}
+    for path, _, origin in pairs:
+        if hasattr(origin, "_fields"):
+            for field, bound in declared(origin.__class__).items():
+                limits[f"{path}.{field}"] = bound.limits(origin, getattr(origin, field), rounds)
     for path, part, _ in pairs:
         if isinstance(part, np.ndarray) and part.flags.writeable:
-            check_array(path, part, ranges.get(path, (-LARGEST_FLOAT, LARGEST_FLOAT)))
+            check_array(path, part, limits.get(path, (-LARGEST_FLOAT, LARGEST_FLOAT)))
+    # Fields must fit each other, also in states that are kept in another form.
     for _, part, origin in pairs:
         if hasattr(type(part), "check"):
             part.check()
@@ -49,19 +51,19 @@ def check_state(state: Any, new: Any, rounds: int) -> None:
                 check_state(inner, origin.base, rounds)
 
 
-def check_array(path: str, array: npt.NDArray[Any], bounds: tuple[Any, Any] | None) -> None:
-    """Raise unless every entry lies within the bounds; NaN never does.
+def check_array(path: str, array: npt.NDArray[Any], limits: Limits) -> None:
+    """Raise unless every entry of an array lies within its limits; NaN never does.
 
     Args:
         path: The name of the array.
         array: The array.
-        bounds: The lowest and the highest value; None for anything.
+        limits: The smallest and the largest value; None for any.
     """
     if array.dtype == np.bool_ and (array.view(np.uint8) > 1).any():
         raise ValueError(f"{path} must be true or false")
-    if bounds is not None and not ((array >= bounds[0]) & (array <= bounds[1])).all():
-        raise ValueError(f"{path} must lie in [{_spell(bounds[0])}, {_spell(bounds[1])}]")
+    if limits is not None and not ((array >= limits[0]) & (array <= limits[1])).all():
+        raise ValueError(f"{path} must lie in [{_spell(limits[0])}, {_spell(limits[1])}]")
 
 
-def _spell(bound: Any) -> str:
-    return np.array2string(np.asarray(bound), precision=17, threshold=10)
+def _spell(limit: Any) -> str:
+    return np.array2string(np.asarray(limit), precision=17, threshold=10)

@@ -1,8 +1,8 @@
-"""A state for more arms with what a smaller one has learnt, when an arm is added to a learner.
+"""Growth of a state when an arm is added to a learner.
 
-The state of the larger problem is made first. What was learnt is copied into it: an array that has grown keeps the old
-entries first, numbers and read-only arrays are constants of the larger problem. The class of a part may have a method
-``grow_from(old)``, called on the new part, if that is not right for it.
+The state of the larger problem is made first. Then the estimates are copied into it: an array that has grown keeps the
+old entries first; numbers and read-only arrays are constants of the larger problem. The class of a part may have a
+method ``grow_from(old)``, called on the new part, if that is not right for it.
 """
 
 from __future__ import annotations

@@ -38,11 +38,15 @@ def programs(state: Any) -> Iterator[Simplex]:
     return (part for _, part in parts(state) if isinstance(part, Simplex))
 
 
-def is_packaged(state: Any) -> bool:
-    """Whether the stamp of the loop's cache covers the files of all classes of the state, and so their kernels."""
-    if hasattr(state, "_fields") and not is_covered(type(state).__module__):
-        return False
-    return all(is_packaged(part) for part in state if isinstance(part, tuple))
+def classes_in(state: Any) -> tuple[type, ...]:
+    """The classes of the NamedTuples in a state, outermost first."""
+    inner = (found for part in state if isinstance(part, tuple) for found in classes_in(part))
+    return (type(state), *inner) if hasattr(state, "_fields") else tuple(inner)
+
+
+def is_packaged(classes: tuple[type, ...]) -> bool:
+    """Whether the stamp of the kernel cache covers the files that define these classes, and so their kernels."""
+    return all(is_covered(found.__module__) for found in classes)
 
 
 def copy_state(state: Any) -> Any:

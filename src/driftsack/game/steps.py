@@ -1,8 +1,8 @@
 """The steps of a decision: a round begins, its outcome is settled, or what was reserved for it is forfeited.
 
 Each step is one kernel. A signal handler runs between two instructions of Python, and a kernel is a single one, so a
-step is taken wholly or not at all: choosing and reserving, or learning, charging and releasing. All that these steps
-change is in the arrays of the desk (:mod:`driftsack.game.desk`), the ledger, the terms and the policy's state.
+step is atomic: choosing and reserving, or learning, charging and releasing. All that these steps change is in the
+arrays of the desk (:mod:`driftsack.game.desk`), the ledger, the terms and the policy's state.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.game.admission import admit, serve, skip_probability
 from driftsack.game.amounts import MOST_UNITS, cost_units
-from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD, Awaited, Desk
+from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD, AwaitedTable, DecisionDesk
 from driftsack.game.ledger import Ledger, add_cost, set_spending
 from driftsack.game.protocol import STUCK, choose, learn
-from driftsack.game.records import Terms, new_outcome, open_round, set_context, set_rate
+from driftsack.game.records import Terms, new_outcome, note_delay, open_round, set_context, set_rate
 from driftsack.numerics.compiled import kernel
 
 CLIPPED: Final = -1  # what ``settle`` returns
@@ -36,9 +36,9 @@ EXHAUSTED: Final = -5
 
 @kernel
 def begin(
-    state: Any, ledger: Ledger, terms: Terms, desk: Desk, rng: Generator, safe: bool, at: float, rounds: float
+    state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, rng: Generator, safe: bool, at: float, rounds: float
 ) -> int:
-    """Begin a round: choose an arm, reserve the most that it may cost, and keep the decision.
+    """Begin a round: choose an arm, reserve its maximum cost, and keep the decision.
 
     Args:
         state: The policy's state.
@@ -48,7 +48,7 @@ def begin(
         rng: The policy's randomness.
         safe: Whether an arm is open only if every budget covers it.
         at: The time of the request, NaN if it is not known.
-        rounds: The number of rounds that are expected from this one on; NaN if that is as before.
+        rounds: Expected remaining rounds, including this one; NaN keeps the previous estimate.
 
     Returns:
         The arm, ``SKIP``, or one of ``STUCK``, ``NO_SUCH_ARM``, ``HORIZON`` and ``EXHAUSTED``; then no round begins.
@@ -58,6 +58,7 @@ def begin(
     for j in range(ledger.granted.size):
         if ledger.charged[j] > ledger.granted[j]:
             return EXHAUSTED
+    # Plan for the expected rounds, and choose.
     t = desk.clock[0]
     if not math.isnan(rounds):
         terms.end[0] = t + rounds
@@ -69,6 +70,7 @@ def begin(
     if arm < SKIP or arm >= desk.mix.size:
         desk.slot[0] = arm  # for the error
         return NO_SUCH_ARM
+    # Count the round and keep the decision; a skip is learnt at once.
     arm = serve(terms, arm, desk.mix)
     desk.begun[0] += 1
     desk.clock[0] = t + 1
@@ -81,8 +83,8 @@ def begin(
 
 
 @kernel
-def keep(ledger: Ledger, terms: Terms, desk: Desk, t: int, arm: int, at: float) -> None:
-    """Put a decision into a free slot and reserve the most that its arm may cost."""
+def keep(ledger: Ledger, terms: Terms, desk: DecisionDesk, t: int, arm: int, at: float) -> None:
+    """Put a decision into a free slot and reserve the maximum cost of its arm."""
     awaited = desk.awaited
     left = awaited.left[0] - 1
     slot = awaited.free[left]
@@ -103,11 +105,12 @@ def keep(ledger: Ledger, terms: Terms, desk: Desk, t: int, arm: int, at: float) 
     for f in range(terms.context.size):
         awaited.contexts[slot, f] = terms.context[f]
     awaited.status[slot] = PENDING
+    terms.pending[arm] += 1.0
     desk.slot[0] = slot
 
 
 @kernel
-def settle(state: Any, ledger: Ledger, terms: Terms, desk: Desk, slot: int, reward: float, told: bool) -> int:
+def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int, reward: float, told: bool) -> int:
     """Settle a decision whose costs are in ``desk.given``: learn, charge and release.
 
     Args:
@@ -125,6 +128,7 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: Desk, slot: int, rewa
     """
     if not math.isfinite(reward):
         return INVALID
+    # Check the costs and convert them.
     beyond, clipped = False, False
     for j in range(desk.given.size):
         cost = desk.given[j]
@@ -136,9 +140,12 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: Desk, slot: int, rewa
         desk.units[j] = cost_units(cost, ledger.fine[j], ledger.coarse[j])
         desk.learnt[j] = min(cost / desk.cost_unit[j], desk.scale[1])
         beyond |= cost / desk.cost_unit[j] > desk.scale[1]
+    # Charge them, and let the policy learn.
     overran = charge_decision(ledger, desk, slot)
     awaited = desk.awaited
+    stop_waiting(terms, desk, slot)
     if told:
+        note_delay(terms, desk.clock[0] - 1 - awaited.t[slot])
         gain = reward / desk.scale[0]
         clipped = gain < 0.0 or gain > 1.0
         desk.overruns.clipped[0] += clipped
@@ -156,7 +163,15 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: Desk, slot: int, rewa
 
 
 @kernel
-def charge_decision(ledger: Ledger, desk: Desk, slot: int) -> bool:
+def stop_waiting(terms: Terms, desk: DecisionDesk, slot: int) -> None:
+    """Count a pending decision of the present season as no longer pending."""
+    awaited = desk.awaited
+    if awaited.status[slot] == PENDING and awaited.season[slot] == desk.season[0]:
+        terms.pending[awaited.arm[slot]] -= 1.0
+
+
+@kernel
+def charge_decision(ledger: Ledger, desk: DecisionDesk, slot: int) -> bool:
     """Replace what was reserved for a decision, or charged when it was forfeited, by its costs in ``desk.units``."""
     reserved, overran = desk.awaited.reserved, False
     for j in range(desk.units.size):
@@ -174,11 +189,12 @@ def charge_decision(ledger: Ledger, desk: Desk, slot: int) -> bool:
 
 
 @kernel
-def forfeit(ledger: Ledger, desk: Desk, slot: int) -> None:
+def forfeit(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> None:
     """Charge what was reserved for a pending decision, which may still be told.
 
     Args:
         ledger: The ledger of the season that the decision belongs to.
+        terms: The terms.
         desk: The desk.
         slot: The slot of the decision.
     """
@@ -186,11 +202,12 @@ def forfeit(ledger: Ledger, desk: Desk, slot: int) -> None:
         kept = max(desk.awaited.reserved[slot, j], 0)
         ledger.reserved[j] -= kept
         set_spending(ledger, j, ledger.charged[j] + kept)
+    stop_waiting(terms, desk, slot)
     desk.awaited.status[slot] = FORFEITED
 
 
 @kernel
-def remember(desk: Desk, slot: int, reward: float, kind: int) -> None:
+def remember(desk: DecisionDesk, slot: int, reward: float, kind: int) -> None:
     """Keep the content of a settled decision."""
     settled = desk.settled
     row = settled.total[0] % settled.number.size
@@ -204,14 +221,14 @@ def remember(desk: Desk, slot: int, reward: float, kind: int) -> None:
 
 
 @kernel
-def release_slot(awaited: Awaited, slot: int) -> None:
+def release_slot(awaited: AwaitedTable, slot: int) -> None:
     """Free a slot."""
     awaited.status[slot] = FREE
     awaited.free[awaited.left[0]] = slot
     awaited.left[0] += 1
 
 
-class Batch(NamedTuple):
+class AskedBatch(NamedTuple):
     """The decisions of one call, in arrays."""
 
     arms: Ints  # (n,)
@@ -221,11 +238,13 @@ class Batch(NamedTuple):
     contexts: Floats  # (n, f) of the requests; given
 
 
-def new_batch(contexts: Floats, arms: int, resources: int) -> Batch:
+def new_batch(contexts: Floats, arms: int, resources: int) -> AskedBatch:
     """Room for decisions on requests with these contexts (n, f)."""
     size = len(contexts)
     slots = np.full(size, -1, dtype=np.int64)
-    return Batch(np.zeros(size, dtype=np.int64), slots, np.zeros((size, arms)), np.zeros((size, resources)), contexts)
+    return AskedBatch(
+        np.zeros(size, dtype=np.int64), slots, np.zeros((size, arms)), np.zeros((size, resources)), contexts
+    )
 
 
 @kernel
@@ -233,9 +252,9 @@ def begin_many(
     state: Any,
     ledger: Ledger,
     terms: Terms,
-    desk: Desk,
+    desk: DecisionDesk,
     rng: Generator,
-    batch: Batch,
+    batch: AskedBatch,
     first: int,
     stop: int,
     safe: bool,
@@ -277,7 +296,7 @@ def begin_many(
 
 @kernel
 def settle_many(
-    state: Any, ledger: Ledger, terms: Terms, desk: Desk, slots: Ints, rewards: Floats, costs: Floats
+    state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slots: Ints, rewards: Floats, costs: Floats
 ) -> int:
     """Settle decisions of the present season one after the other; the outcomes have been checked.
 
@@ -309,7 +328,7 @@ def teach_round(
     state: Any,
     ledger: Ledger,
     terms: Terms,
-    desk: Desk,
+    desk: DecisionDesk,
     rng: Generator,
     arm: int,
     probability: float,

@@ -14,10 +14,10 @@ from driftsack.core.problem import Problem
 from driftsack.game.admission import admit, admits_all, serve, skip_probability
 from driftsack.game.ledger import Ledger, charge_or_stop
 from driftsack.game.nature import AnyWorld, draw_outcome, reveal
-from driftsack.game.protocol import STUCK, choose, learn
+from driftsack.game.protocol import STUCK, choose, kernel_for, learn
 from driftsack.game.records import Terms, new_outcome, open_round
-from driftsack.game.state_tree import is_packaged, solve_stuck
-from driftsack.numerics.compiled import kernel, uncached
+from driftsack.game.state_tree import solve_stuck
+from driftsack.numerics.compiled import kernel
 
 FINISHED: Final = 0
 NO_SUCH_ARM: Final = -3
@@ -39,6 +39,13 @@ class Tally(NamedTuple):
     costs: Floats  # (d,) of the current round
     mix: Floats  # (m,) of the current round
     prices: Floats  # (d,) of the current round
+
+
+class Randomness(NamedTuple):
+    """The two random streams of a trial, so that a policy's draws do not change the outcomes."""
+
+    nature: Generator  # draws the outcomes
+    policy: Generator  # draws the arms
 
 
 def new_tally(problem: Problem, times: Ints, curve: Floats) -> Tally:
@@ -126,27 +133,23 @@ def run_rounds(
     return FINISHED
 
 
-_run_rounds_uncached = uncached(run_rounds)  # for states defined outside the package
-
-
 def run_trial(
     state: Any,
     ledger: Ledger,
     terms: Terms,
     world: AnyWorld,
     tally: Tally,
-    nature: Generator,
-    rng: Generator,
+    random: Randomness,
     safe: bool = False,
     name: str = "the policy",
 ) -> int:
     """Run a complete trial on a policy's state; return the number of LPs that HiGHS had to solve.
 
-    ``nature`` draws the outcomes, ``rng`` is the policy's own randomness, and ``name`` appears in error messages.
+    ``name`` is the policy's name in error messages.
     """
-    run = run_rounds if is_packaged(state) else _run_rounds_uncached
+    run = kernel_for(state, run_rounds)
     stuck, fallbacks = -1, 0
-    while (status := run(state, ledger, terms, world, tally, nature, rng, safe)) != FINISHED:
+    while (status := run(state, ledger, terms, world, tally, random.nature, random.policy, safe)) != FINISHED:
         t = int(tally.played[0])
         if status == NO_SUCH_ARM:
             raise OutOfRangeError(

@@ -1,4 +1,4 @@
-"""Gymnasium environments for instances, and adapters between policies and agents. Needs the extra ``gym``.
+"""Gymnasium environments for instances, and adapters between policies and agents (extra ``gym``).
 
 Importing this package registers the paper's examples, ``driftsack/Example1-v0`` to ``driftsack/Example4-v0``.
 

@@ -26,15 +26,15 @@ Act = Callable[[Observation], Any]
 
 
 def play(policy: Policy, env: Env[Any, Any], seed: int = 0) -> float:
-    """Play one episode of a :class:`BudgetEnv`, wrapped or not.
+    """Play one episode of a :class:`BudgetEnv`, which may be wrapped, with a policy.
 
     The same seed gives trial 0 of ``simulate``. If a wrapper changes rewards, the policy observes the changed ones,
     and the total is their sum.
 
     Args:
-        policy: The policy.
-        env: The environment.
-        seed: The seed.
+        policy: The policy that chooses the actions.
+        env: The environment, a ``BudgetEnv`` or a wrapper around one.
+        seed: The seed of the outcomes and of the policy.
 
     Returns:
         The total reward.
@@ -65,7 +65,7 @@ def play(policy: Policy, env: Env[Any, Any], seed: int = 0) -> float:
 
 @dataclass(frozen=True)
 class AgentPolicy:
-    """A Gymnasium agent as a policy for ``simulate``, with the observations of a ``BudgetEnv``.
+    """Adapts a Gymnasium agent to a policy for ``simulate``, with the observations of a ``BudgetEnv``.
 
     Attributes:
         act: ``act(observation)`` returns an action. An agent with memory or randomness should have a method
@@ -88,17 +88,17 @@ class AgentPolicy:
         """Start the agent on a problem.
 
         Args:
-            problem: The problem.
-            seed: Seed of the agent.
+            problem: The problem to play.
+            seed: The seed of the agent.
 
         Returns:
-            The learner.
+            A learner with ``ask`` and ``tell`` for one trial.
         """
         return AgentLearner(self.act, problem, sequence(seed))
 
 
 class AgentLearner:
-    """The agent during one trial."""
+    """The agent in one trial."""
 
     def __init__(self, act: Act, problem: Problem, seed: SeedSequence) -> None:
         self._act = act
@@ -110,7 +110,7 @@ class AgentLearner:
             restart(int(seed.generate_state(1)[0]))
 
     def _forget(self) -> None:
-        """Reset the last outcome, as before the first round and after a skipped one."""
+        """Reset the last outcome to zero, as before the first round and after a skipped one."""
         self._reward, self._costs = 0.0, np.zeros(self._problem.resources)
 
     def ask(self) -> int:
@@ -122,7 +122,7 @@ class AgentLearner:
             self._forget()
         return arm
 
-    def tell(self, arm: int, reward: float, costs: npt.ArrayLike) -> None:  # noqa: ARG002
+    def tell(self, _arm: int, reward: float, costs: npt.ArrayLike) -> None:
         """Store the outcome for the next observation."""
         self._reward, self._costs = reward / self._units.reward, np.asarray(costs) / self._units.costs
         charge(self._ledger, self._costs)

@@ -31,10 +31,10 @@ class BudgetEnv(Env[Observation, Any]):
     - *info*: ``round``, the number of rounds played; ``spent (d,)``, without the round that exceeded a budget, and
       ``costs (d,)`` of the last round, both in the problem's units.
 
-    ``reset(seed=s)`` gives the same outcomes as trial 0 of ``simulate(..., seed=s)``; ``reset()`` continues the stream.
+    ``reset(seed=s)`` gives the outcomes of trial 0 of ``simulate(..., seed=s)``; ``reset()`` continues the stream.
 
     Args:
-        instance: The instance.
+        instance: The instance to play, without contexts.
 
     >>> import driftsack as ds
     >>> env = BudgetEnv(ds.instances.example_2(horizon=4, noise="deterministic"))
@@ -52,12 +52,12 @@ class BudgetEnv(Env[Observation, Any]):
         self.action_space = Discrete(instance.arms + 1)
         self.observation_space = Box(0.0, 1.0, (2 + 2 * instance.resources,), np.float32)
         self._world, self._units = world_of(instance), units_of(instance.problem)
-        self._round = -1  # until reset
+        self._round = -1  # before the first reset
         self._open()
 
     @property
     def problem(self) -> Problem:
-        """The problem of the instance, which is what a learner is given."""
+        """The problem that a learner is given."""
         return self.instance.problem
 
     def _open(self) -> None:
@@ -70,10 +70,10 @@ class BudgetEnv(Env[Observation, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode.
+        """Start an episode.
 
         Args:
-            seed: Seed of the outcomes; None continues the current stream.
+            seed: The seed of the outcomes; None continues the current random stream.
             options: Not used.
 
         Returns:
@@ -106,7 +106,7 @@ class BudgetEnv(Env[Observation, Any]):
         return self._observed(reward), reward * self._units.reward, self._broken, truncated, self._info()
 
     def _pull(self, arm: int) -> float:
-        """The normalised reward of an arm; 0 if its costs exceed a budget, which ends the episode."""
+        """Pull an arm and return its normalised reward; 0 if its costs exceed a budget, which ends the episode."""
         reward = float(draw_outcome(self._world, self._round, arm, self._costs, self.np_random))
         self._broken = not charge_or_stop(self._ledger, self._costs, self._overshoot)
         return 0.0 if self._broken else reward

@@ -16,7 +16,7 @@ Observation = npt.NDArray[np.float32]
 
 
 def observe(ledger: Ledger, time_left: float, reward: float, costs: Floats) -> Observation:
-    """(2 + 2d,) remaining share of each budget and of the time, last reward and last costs, all in [0, 1].
+    """Return (2 + 2d,) numbers in [0, 1]: remaining shares of the budgets and the time, last reward and last costs.
 
     The remaining share of a budget of 0 is 0.
 
@@ -33,7 +33,7 @@ def observe(ledger: Ledger, time_left: float, reward: float, costs: Floats) -> O
 
 
 def arm_of(action: Any, arms: int) -> int:
-    """The arm of an action: the action itself, or ``SKIP`` for the last action, ``arms``.
+    """Return the arm of an action: the action itself, or ``SKIP`` for the last action, ``arms``.
 
     >>> arm_of(1, arms=2), arm_of(2, arms=2)
     (1, -1)
@@ -42,6 +42,6 @@ def arm_of(action: Any, arms: int) -> int:
     if number.shape != () or number.dtype.kind not in "iu" or not 0 <= number <= arms:
         hint = f"; SKIP is action {arms} here" if number.shape == () and number == SKIP else ""
         raise OutOfRangeError(
-            f"an action must be a whole number in [0, {arms}], where {arms} is to skip, got {action!r:.80}{hint}."
+            f"an action must be an integer in [0, {arms}], where {arms} skips, got {action!r:.80}{hint}."
         )
     return SKIP if number == arms else int(number)

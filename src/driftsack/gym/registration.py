@@ -19,18 +19,18 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "driftsack/Example4-v0": {"world": "example_4"},
     }
 )
-"""The environments by name: the function of ``driftsack.instances`` that builds each, and its arguments."""
+"""Maps the name of each environment to a function of ``driftsack.instances`` and its arguments."""
 
 
 def register_examples() -> None:
-    """Make ``gymnasium.make("driftsack/Example2-v0", horizon=1_000)`` work; further calls have no effect."""
+    """Register the examples, for ``gymnasium.make("driftsack/Example2-v0", horizon=1_000)``; idempotent."""
     for name, settings in EXAMPLES.items():
         if name not in registry:
             register(id=name, entry_point=f"{__name__}:example", kwargs=dict(settings))
 
 
 def example(world: str, **settings: Any) -> BudgetEnv:
-    """The environment of an instance of ``driftsack.instances``; ``settings`` are passed to its function.
+    """Create the environment of an instance; ``settings`` are passed to its function in ``driftsack.instances``.
 
     >>> example("example_1", horizon=10).instance.horizon
     10

@@ -1,4 +1,4 @@
-"""Instances for experiments: the paper's examples, its lower bounds, counterexamples to it, and drifting families.
+"""Instances for experiments: the paper's examples and lower bounds, counterexamples, and families with drift.
 
 Every name in ``__all__`` is a function that returns an instance, so a spec can refer to it by its name.
 """

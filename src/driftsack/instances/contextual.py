@@ -1,4 +1,4 @@
-"""Random worlds with contexts: means that are linear in the features, and segments with different best arms."""
+"""Random instances with contexts: means that are linear in the features, and segments with different best arms."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from driftsack.core.contextual import ContextualInstance
 from driftsack.core.seeding import generator
 
 DRIFTS: Final = ("none", "jump", "drift")
-REWARD_REACH: Final = 0.35  # means lie within this distance of the constant, so that none is clipped
+REWARD_REACH: Final = 0.35  # means lie within this distance of the intercept, so that none is clipped
 COST_REACH: Final = 0.25
-STEPS: Final = 50  # phases of a drift
+STEPS: Final = 50  # phases of a gradual drift
 
 
 def linear_contexts(
@@ -28,20 +28,20 @@ def linear_contexts(
     pool: int = 2_000,
     seed: int = 0,
 ) -> ContextualInstance:
-    """Means that are linear in contexts, which are drawn uniformly from a pool of random signs.
+    """Build an instance whose means are linear in contexts drawn uniformly from a pool of random sign vectors.
 
-    Every arm depends on four of the features, so that contexts matter however many features there are.
+    Every arm depends on four of the features, so that contexts matter for any number of features.
 
     Args:
         horizon: The number of rounds.
         arms: The number of arms.
         resources: The number of resources.
         features: The number of features.
-        drift: ``"none"``; ``"jump"``, two changes of all coefficients; or ``"drift"``, a slow change from some
-            coefficients to others.
+        drift: ``"none"``; ``"jump"``, two changes of all coefficients; or ``"drift"``, a gradual change from one set of
+            coefficients to another.
         rate: The budget of each resource per round.
         pool: The number of distinct contexts.
-        seed: The same seed gives the same world.
+        seed: The seed of all draws.
 
     Returns:
         The instance, with Bernoulli outcomes.
@@ -54,6 +54,7 @@ def linear_contexts(
         whole(value, name, at_least=1)
     at_least_zero(rate, "rate")
     rng = generator(seed)
+    # Draw the coefficients of each phase; a gradual drift interpolates between two sets.
     ends = {"none": 1, "jump": 3, "drift": 2}[drift]
     rewards = np.stack([_coefficients(rng, (arms,), features, 0.5, REWARD_REACH) for _ in range(ends)])
     costs = np.stack([_coefficients(rng, (resources, arms), features, 0.4, COST_REACH) for _ in range(ends)])
@@ -66,7 +67,7 @@ def linear_contexts(
 
 
 def _coefficients(rng: Generator, shape: tuple[int, ...], features: int, centre: float, reach: float) -> Floats:
-    """Random coefficients of four features, whose sizes sum to ``reach``, and a constant near ``centre``."""
+    """Draw coefficients of four features, whose absolute values sum to ``reach``, and intercepts near ``centre``."""
     found = np.zeros((*shape, features + 1))
     active = min(4, features)
     for place in np.ndindex(shape):
@@ -79,7 +80,7 @@ def _coefficients(rng: Generator, shape: tuple[int, ...], features: int, centre:
 def segments(
     horizon: int = 10_000, count: int = 8, arms: int = 4, jump: bool = False, rate: float = 0.25, seed: int = 0
 ) -> ContextualInstance:
-    """Segments of different sizes whose best arms differ; contexts are one-hot.
+    """Build an instance with segments of different sizes and different best arms; contexts are one-hot.
 
     Args:
         horizon: The number of rounds.
@@ -87,7 +88,7 @@ def segments(
         arms: The number of arms.
         jump: Whether the means of all segments change halfway.
         rate: The budget per round.
-        seed: The same seed gives the same world.
+        seed: The seed of all draws.
 
     Returns:
         The instance, with Bernoulli outcomes.

@@ -13,7 +13,7 @@ from driftsack.core.problem import Problem
 def drift_in_turn(
     resources: int = 8, horizon: int = 100_000, rate: float = 0.5, jump: float = 0.1, noise: str = "deterministic"
 ) -> Instance:
-    r"""Build an instance on which the factor d of Theorem 1 is needed: resources drift one after the other.
+    r"""Build an instance that needs the factor d of Theorem 1: resources drift one after the other.
 
     One arm earns 1 and costs the rate b of every resource. In the j-th of d blocks its cost of resource j rises by
     ``jump`` for half of the block. So each resource has the variation 2 ``jump``, :math:`V_2 = 2\Delta`, but
@@ -24,7 +24,7 @@ def drift_in_turn(
         horizon: The number T of rounds.
         rate: The budget per round b of every resource.
         jump: The rise Δ of a cost, at most 1 - b.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -38,22 +38,22 @@ def drift_in_turn(
         raise OutOfRangeError(f"rate must lie in (0, {1 - rise:g}], so that b + Δ is at most 1, got {b:g}.")
     costs = np.full((d + 1, d, 1), b)
     costs[1 + np.arange(d), np.arange(d), 0] += rise
-    quarter = np.arange(rounds) * 4 * d // rounds  # of a block
+    quarter = np.arange(rounds) * 4 * d // rounds  # quarter of a block that each round belongs to
     phase = np.where(np.isin(quarter % 4, (1, 2)), 1 + quarter // 4, 0).astype(np.int32)
     problem = Problem(rounds, 1, [b * rounds] * d)
     return Instance(problem, np.ones((d + 1, 1)), costs, phase, noise)
 
 
 def free_best_arm(horizon: int = 1_000_000, rivals: int = 4, noise: str = "bernoulli") -> Instance:
-    """Build the counterexample to Appendix D.1: the best arm is free, so no LP binds, but Algorithm 1 stops early.
+    """Build the counterexample to Appendix D.1: the best arm is free, so no budget binds, but Algorithm 1 stops early.
 
-    One arm earns 0.501 and costs nothing; the others earn 0.5 and cost 1. The rate is 0.5. No LP binds even at a rate
-    of 0.01, but the algorithm plans with 0.5 and tells the arms apart only after about 10⁸ pulls.
+    One arm earns 0.501 and costs nothing; the others earn 0.5 and cost 1. The rate is 0.5. No budget binds even at a
+    rate of 0.01, but the algorithm plans with 0.5 and needs about 10⁸ pulls to distinguish the arms.
 
     Args:
         horizon: The number T of rounds.
         rivals: The number of arms that cost 1.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -78,8 +78,8 @@ def flipping_costs(
     Args:
         horizon: The number T of rounds.
         useless: The number of arms that earn nothing.
-        drift: The flips per round, so that V2 = ``drift`` T.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        drift: The number of flips per round, so that V2 = ``drift`` T.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -94,5 +94,5 @@ def flipping_costs(
     costs = np.zeros((2, 1, 1 + count))
     costs[:, :, 0], costs[1, :, 1:] = 0.4999, 1.0
     phase = (np.arange(rounds) * (flips + 1) // rounds % 2).astype(np.int32)
-    used = 2 if flips else 1  # rows
+    used = 2 if flips else 1  # number of distinct rows
     return Instance(Problem(rounds, 1 + count, [0.5 * rounds]), rewards[:used], costs[:used], phase, noise)

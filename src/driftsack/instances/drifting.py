@@ -39,9 +39,9 @@ def piecewise_random(
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of the means and the change points.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
         reward_range: The lowest and the highest mean reward.
         cost_range: The lowest and the highest mean cost.
 
@@ -68,17 +68,17 @@ def sinusoidal(
     seed: int = 0,
     noise: str = "bernoulli",
 ) -> Instance:
-    """Let every mean follow a sine wave about its own level, with its own phase, clipped to [0, 1].
+    """Let every mean follow a sine wave around its own level, with its own phase, clipped to [0, 1].
 
     Args:
         periods: The number of periods over the horizon.
-        swing: The amplitude.
+        swing: The amplitude of the sine waves.
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
         rate: The budget per round of every resource.
         seed: The seed of the levels and phases.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -108,9 +108,9 @@ def random_walk(
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of the first means and the steps.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
         reward_range: The lowest and the highest mean reward.
         cost_range: The lowest and the highest mean cost.
 
@@ -120,7 +120,7 @@ def random_walk(
     rng = generator(seed)
     start = rng.random((1, resources + 1, arms))
     steps = rng.normal(scale=at_least_zero(step, "step"), size=(horizon - 1, resources + 1, arms))
-    steps[:, 0] /= _width(reward_range, "reward_range")  # walks run in [0, 1] and are scaled to their range afterwards
+    steps[:, 0] /= _width(reward_range, "reward_range")  # walks stay in [0, 1] and are scaled to their ranges below
     steps[:, 1:] /= _width(cost_range, "cost_range")
     unreflected = np.concatenate([start, start + np.cumsum(steps, axis=0)])
     rows = _scaled(1.0 - np.abs(unreflected % 2.0 - 1.0), reward_range, cost_range)
@@ -143,9 +143,9 @@ def linear_trend(
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of the first and last levels.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
         reward_range: The lowest and the highest mean reward.
         cost_range: The lowest and the highest mean cost.
 
@@ -172,17 +172,17 @@ def bursts(
     cost_range: Range = UNIT,
     height: float = 1.0,
 ) -> Instance:
-    """Interrupt a stationary environment by bursts in which one arm's mean reward is high at unchanged costs.
+    """Interrupt a stationary environment with bursts in which one arm's mean reward is high at unchanged costs.
 
     Args:
         count: The number of bursts. They may overlap.
-        length: The rounds of a burst; a number below 1 is their share of the horizon.
+        length: The number of rounds of a burst; a number below 1 is a share of the horizon.
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of the stationary means and of the start and arm of each burst.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
         reward_range: The lowest and the highest mean reward.
         cost_range: The lowest and the highest mean cost.
         height: The mean reward of the arm in a burst.
@@ -209,7 +209,7 @@ def adversarial_order(
     noise: str = "bernoulli",
     best_last: bool = True,
 ) -> Instance:
-    """Draw the means of every round independently, then sort the rounds by their reward per cost.
+    """Draw the means of every round independently, then sort the rounds by reward per cost.
 
     Args:
         arms: The number of arms.
@@ -217,7 +217,7 @@ def adversarial_order(
         horizon: The number of rounds.
         rate: The budget per round of every resource.
         seed: The seed of the means.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
         best_last: Whether the rounds with the most reward per cost come last; otherwise they come first.
 
     Returns:
@@ -236,17 +236,17 @@ def from_rows(rows: Floats, rates: Floats, noise: str) -> Instance:
 
 
 def budget_rates(rng: Generator, rate: float | Range, resources: int) -> Floats:
-    """(d,) the budget per round of each resource: the given one, or one drawn from the given range."""
+    """Return the budget per round of each resource (d,): the given rate, or draws from the given range."""
     if np.ndim(rate) == 0:
         return np.full(resources, at_least_zero(rate, "rate"))
     low, high = floats(rate, "rate", (2,)).tolist()
     if not 0.0 <= low <= high:
-        raise OutOfRangeError(f"a range of rates must ascend from 0 or more, got {rate}.")
+        raise OutOfRangeError(f"a range of rates must be (low, high) with 0 <= low <= high, got {rate}.")
     return rng.uniform(low, high, resources)
 
 
 def random_lengths(rng: Generator, changes: int, horizon: int) -> list[int]:
-    """The lengths of the phases between change points drawn without replacement."""
+    """Draw change points without replacement and return the lengths of the phases between them."""
     cuts = np.sort(rng.choice(np.arange(1, horizon), changes, replace=False))
     lengths: list[int] = np.diff(np.concatenate([[0], cuts, [horizon]])).tolist()
     return lengths
@@ -261,8 +261,8 @@ def _scaled(rows: Floats, reward_range: Range, cost_range: Range) -> Floats:
 
 
 def _width(ends: Range, name: str) -> float:
-    """The width of a range of means."""
+    """Return the width of a range of means."""
     low, high = within(floats(ends, name, (2,)), 0.0, 1.0, name).tolist()
     if low >= high:
-        raise OutOfRangeError(f"{name} must ascend, got {ends}; give the lowest mean first.")
+        raise OutOfRangeError(f"{name} must be (low, high) with low < high, got {ends}.")
     return float(high - low)

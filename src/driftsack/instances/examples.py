@@ -1,4 +1,4 @@
-"""The instances of the paper: its four examples, the motivating example, and two from its figures and appendix."""
+"""Instances of the paper: its four examples, the motivating example, and two from its figures and appendix."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from driftsack.core.instance import Instance
 
 
 def example_1(horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
-    """Build Example 1: two arms with equal rewards, whose costs are exchanged at T/2.
+    """Build Example 1: two arms with equal rewards, whose costs are swapped at T/2.
 
     There is one resource with budget T/2, and OPT(T) = T/2.
 
     Args:
         horizon: The number T of rounds.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -35,7 +35,7 @@ def example_2(horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
 
     Args:
         horizon: The number T of rounds.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -58,7 +58,7 @@ def example_3(alpha: float, horizon: int = 10_000, noise: str = "bernoulli") -> 
     Args:
         alpha: The share α of the rounds before the change point, in [0, 1].
         horizon: The number T of rounds.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -81,7 +81,7 @@ def example_4(periods: int = 10, horizon: int = 10_000, noise: str = "bernoulli"
     Args:
         periods: The number of periods in the second half.
         horizon: The number T of rounds.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -106,14 +106,14 @@ def motivating(
 ) -> Instance:
     """Build the example of section 2.1: one arm that costs 1 and earns 1 at first, then 1 + Δ or 1 - Δ.
 
-    The budget is T/2. A policy that does not know which second half will come loses TΔ/4 in one of the two. As rewards
-    reach 1 + Δ, this is ``reward_max``.
+    The budget is T/2. A policy that does not know the second half loses TΔ/4 in one of the two cases. Since rewards
+    reach 1 + Δ, ``reward_max`` is 1 + Δ.
 
     Args:
         delta: The change Δ of the reward at T/2, in [0, 1].
         better: Whether the reward rises; otherwise it falls.
         horizon: The number T of rounds.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -137,7 +137,7 @@ def step_change(k: int, horizon: int = 10_000, noise: str = "bernoulli") -> Inst
     Args:
         k: The number of rounds with reward 1.
         horizon: The number T of rounds.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -157,7 +157,7 @@ def nonbinding(horizon: int = 10_000, noise: str = "deterministic") -> Instance:
 
     Args:
         horizon: The number T of rounds.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -170,6 +170,6 @@ def nonbinding(horizon: int = 10_000, noise: str = "deterministic") -> Instance:
 
 
 def halves(horizon: int) -> tuple[int, int]:
-    """The lengths of the two halves; if the horizon is odd, the second is longer by one round."""
+    """Return the lengths of the two halves; if the horizon is odd, the second is longer by one round."""
     total = whole(horizon, "horizon", at_least=2)
     return total // 2, total - total // 2

@@ -1,13 +1,13 @@
-r"""Families of environments that tell policies apart, and the registry of all families.
+r"""Families of environments that distinguish policies, and the registry of all families.
 
-Every function of this file draws one environment from a seed. What the functions have in common: T rounds, m arms, d
-resources, means in [0, 1], and budgets :math:`B_j = b_j T` with rates :math:`b_j` drawn from a range, so that
-budgets bind and choosing at random is far from optimal. Times are shares of the horizon, so an environment keeps its
-shape at any T. :math:`U(a, b)` is the uniform distribution; every symbol is drawn independently.
+Every function of this file draws one environment from a seed. All environments have T rounds, m arms, d resources,
+means in [0, 1], and budgets :math:`B_j = b_j T` with rates :math:`b_j` drawn from a range, so that budgets bind and
+random choices are far from optimal. Times are shares of the horizon, so an environment keeps its shape at any T.
+:math:`U(a, b)` is the uniform distribution; every symbol is drawn independently.
 
-:data:`FAMILIES` names each family and the factory and arguments that draw from it, for some of them a factory of
-:mod:`driftsack.instances.drifting`. ``driftsack league`` plays one environment of each family, and
-``driftsack league --held-out SEED`` draws fresh ones.
+:data:`FAMILIES` maps the name of each family to its factory, which may be in :mod:`driftsack.instances.drifting`, and
+its arguments. ``driftsack league`` plays one environment of each family, and ``driftsack league --held-out SEED`` draws
+fresh ones.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def seasonal(
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -78,13 +78,13 @@ def smooth_random(
     :math:`U(0.1, 0.9)`.
 
     Args:
-        knots: The number of levels of each mean, the first and the last round included.
+        knots: The number of levels of each mean, including those of the first and the last round.
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of the levels and rates.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -119,9 +119,9 @@ def common_shocks(
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -143,19 +143,19 @@ def rich_and_poor(
     seed: int = 0,
     noise: str = "bernoulli",
 ) -> Instance:
-    r"""Alternate between rich times and poor times of equal length, in which every arm earns a fraction.
+    r"""Alternate between rich and poor periods of equal length; in poor periods every arm earns a fraction.
 
-    There are :math:`n \in \{4, \dots, 11\}` periods. Mean rewards are :math:`u_i \sim U(0.3, 0.95)` in the 1st,
+    There are :math:`n \in \{4, \dots, 11\}` periods. Mean rewards are :math:`u_i \sim U(0.3, 0.95)` in periods 1,
     3rd, ... and :math:`f u_i` in the others, with one :math:`f \sim U(0.15, 0.4)`; mean costs are constant,
-    :math:`U(0.1, 0.9)`. The best plan saves in poor times.
+    :math:`U(0.1, 0.9)`. The best plan saves budget in poor periods.
 
     Args:
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -176,19 +176,19 @@ def rotating_best_arm(
     seed: int = 0,
     noise: str = "bernoulli",
 ) -> Instance:
-    r"""Let another arm be by far the best in each of several periods of equal length.
+    r"""Make a different arm by far the best in each of several periods of equal length.
 
     There are :math:`n \in \{4, \dots, 8\}` periods. In each, one arm has a mean reward of :math:`U(0.7, 0.9)` and the
-    others :math:`U(0.25, 0.35)`. The best arms are a random order of the arms, repeated if n > m. Mean costs are
+    others :math:`U(0.25, 0.35)`. The order of the best arms is random and repeats arms if n > m. Mean costs are
     constant, :math:`U(0.3, 0.7)`.
 
     Args:
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -211,7 +211,7 @@ def cost_jumps(
     seed: int = 0,
     noise: str = "bernoulli",
 ) -> Instance:
-    r"""Draw all mean costs again at random change points, while rewards stay.
+    r"""Draw all mean costs again at random change points, while rewards stay constant.
 
     Mean rewards are constant, :math:`U(0.3, 0.9)`; mean costs are :math:`U(0.05, 0.95)` in each phase.
 
@@ -220,9 +220,9 @@ def cost_jumps(
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -244,19 +244,19 @@ def unseen_improvement(
     seed: int = 0,
     noise: str = "bernoulli",
 ) -> Instance:
-    r"""Let the worst arm become by far the best one, once, while no policy has a reason to pull it.
+    r"""Make the worst arm by far the best one, at a time when no policy has a reason to pull it.
 
     Mean rewards are :math:`U(0.3, 0.6)` and mean costs :math:`U(0.3, 0.6)`. After a share :math:`U(0.25, 0.5)` of the
-    rounds the arm with the lowest mean reward has ``height``. A policy that never revisits the arm misses it.
+    rounds the arm with the lowest mean reward rises to ``height``. A policy that never revisits the arm misses this.
 
     Args:
         height: The mean reward of the arm afterwards.
         arms: The number of arms.
         resources: The number of resources.
         horizon: The number of rounds.
-        rate: The budget per round of every resource, or the range from which each is drawn.
+        rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -271,12 +271,12 @@ def unseen_improvement(
 
 
 def _phases(rewards: Floats, costs: Floats, lengths: list[int], rates: Floats, noise: str) -> Instance:
-    """Phases with mean rewards (K, m) and the same mean costs (d, m) in all of them."""
+    """Build an instance from mean rewards (K, m) of each phase and constant mean costs (d, m)."""
     return Instance.piecewise(rewards, np.stack([costs] * len(rewards)), lengths, sum(lengths) * rates, noise)
 
 
 def _equal_lengths(periods: int, horizon: int) -> list[int]:
-    """The lengths of periods that are equal up to one round."""
+    """Return the lengths of periods that are equal up to one round."""
     ends = np.arange(periods + 1) * whole(horizon, "horizon", 1) // periods
     lengths: list[int] = np.diff(ends).tolist()
     return lengths
@@ -319,4 +319,4 @@ FAMILIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "noise": "lognormal",
     },
 }
-"""The families by name: a factory of ``driftsack.instances`` and its arguments, without ``seed`` and ``horizon``."""
+"""Maps each family to a factory of ``driftsack.instances`` and its arguments, without ``seed`` and ``horizon``."""

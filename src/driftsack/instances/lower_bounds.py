@@ -1,7 +1,7 @@
-r"""The three constructions behind Theorem 2: instances with a given variation on which every policy has regret.
+r"""The three constructions of Theorem 2: instances with a given variation on which every policy has regret.
 
-The proof leaves the constants in its Θ(·) open. Here the gap between arms is :math:`\Delta = \tfrac14 \sqrt{m / H}`
-(at most 1/2) in phases of H rounds, with the smallest H for which the variation stays within the requested one.
+The proof does not specify the constants in its Θ(·). Here the gap between arms is :math:`\Delta = \tfrac14 \sqrt{m/H}`
+(at most 1/2) in phases of H rounds, with the smallest H that keeps the variation within the requested one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from driftsack.instances.examples import halves
 
 
 def phase_length(arms: int, rounds: int, variation: float) -> tuple[int, float]:
-    """Choose the rounds H of a phase and the gap Δ such that a change of Δ per phase sums to at most ``variation``."""
+    """Return the phase length H and the gap Δ for which changes of Δ per phase sum to at most ``variation``."""
     drift = above_zero(variation, "variation")
     length = math.ceil((math.sqrt(arms) * rounds / (4 * drift)) ** (2 / 3))
     length = min(max(length, math.ceil(arms / 4)), rounds)
@@ -28,7 +28,7 @@ def phase_length(arms: int, rounds: int, variation: float) -> tuple[int, float]:
 
 
 def best_arms(arms: int, rounds: int, length: int, seed: int) -> Ints:
-    """(rounds,) the best arm of each round: one is drawn for every phase of ``length`` rounds."""
+    """Draw a best arm for every phase of ``length`` rounds; return the best arm of each round (rounds,)."""
     phases = -(-rounds // length)
     return generator(seed).integers(0, arms, phases)[np.arange(rounds) // length]
 
@@ -44,9 +44,9 @@ def reward_switching(
     Args:
         arms: The number m of arms.
         horizon: The number T of rounds.
-        v1: The largest local variation :math:`V_1` of the rewards; it determines H and Δ.
+        v1: The maximum local variation :math:`V_1` of the rewards; it determines H and Δ.
         seed: The seed of the best arms.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -66,16 +66,16 @@ def cost_switching(
     r"""Build the instance of Theorem 2 (ii): in the first half, the cheapest arm is drawn again every H rounds.
 
     Every arm earns 1. In the first half the cheapest arm costs b and the others b + Δ; in the second half every arm
-    costs b, so that overspending in the first half is lost reward in the second. The budget is bT. The regret of every
+    costs b, so overspending in the first half reduces the reward of the second. The budget is bT. The regret of every
     policy is :math:`\Omega(m^{1/3} V_2^{1/3} T^{2/3} / b)`.
 
     Args:
         arms: The number m of arms.
         horizon: The number T of rounds.
-        v2: The largest local variation :math:`V_2` of the costs in the first half; it determines H and Δ.
+        v2: The maximum local variation :math:`V_2` of the costs in the first half; it determines H and Δ.
         rate: The budget per round b, at most 1 - Δ.
         seed: The seed of the cheapest arms.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -108,8 +108,8 @@ def budget_trap(
     r"""Build the instance of Theorem 2 (iii): one arm, and a second half that is better or worse than the first.
 
     In the first half the arm earns r and costs 2b; in the second it earns r ± Δ1 and costs 2b ∓ Δ2, with
-    :math:`\Delta_i = 2 W_i / T`. The budget is bT. A policy that does not know which second half will come has regret
-    :math:`\Omega(W_1 + \bar q W_2)` in one of the two.
+    :math:`\Delta_i = 2 W_i / T`. The budget is bT. A policy that does not know the second half has regret
+    :math:`\Omega(W_1 + \bar q W_2)` in one of the two cases.
 
     Args:
         horizon: The number T of rounds.
@@ -118,7 +118,7 @@ def budget_trap(
         rate: The budget per round b, below 1/2.
         reward: The mean reward r of the first half.
         better: Whether the second half earns more at lower costs; otherwise it earns less at higher costs.
-        noise: How outcomes are drawn around their means; see :class:`~driftsack.Instance`.
+        noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
     Returns:
         The instance.
@@ -128,7 +128,7 @@ def budget_trap(
     """
     first, second = halves(horizon)
     b, r = number(rate, "rate"), number(reward, "reward")
-    if not 0 < b < 0.5:  # noqa: PLR2004
+    if not 0 < b < 0.5:
         raise OutOfRangeError(f"rate must lie in (0, 1/2), got {b:g}.")
     sign = 1.0 if better else -1.0
     reward_change, cost_change = 2 * number(w1, "w1") / horizon, 2 * number(w2, "w2") / horizon

@@ -12,6 +12,7 @@ from driftsack.logs.doubly_robust import evaluate_rule
 from driftsack.logs.evaluation import Evaluation
 from driftsack.logs.importance_weights import evaluate_mix
 from driftsack.logs.log import Log, check, read
+from driftsack.logs.options import ReadOptions
 from driftsack.logs.rejection_sampling import evaluate
 from driftsack.logs.rows import BadRow
 from driftsack.logs.survey import Survey, survey
@@ -21,6 +22,7 @@ __all__ = [
     "Evaluation",
     "Log",
     "LoggedContextValue",
+    "ReadOptions",
     "Survey",
     "check",
     "evaluate",

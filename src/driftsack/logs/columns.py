@@ -20,8 +20,8 @@ DATE_SAMPLE: Final = 1_000  # leading times that decide whether the column holds
 
 
 def with_supported_types(frame: pl.DataFrame) -> pl.DataFrame:
-    """Cast categories to text and raise if a column holds anything but text, numbers or, for the time, dates."""
-    import polars as pl  # noqa: PLC0415
+    """Cast categories to strings; raise if a column holds anything but strings, numbers or, for the time, dates."""
+    import polars as pl
 
     for name, kind in frame.schema.items():
         simple = kind.is_numeric() or kind in (pl.String, pl.Boolean, pl.Null, pl.Categorical, pl.Enum)
@@ -33,7 +33,7 @@ def with_supported_types(frame: pl.DataFrame) -> pl.DataFrame:
 
 def is_empty(column: pl.Series) -> Bools:
     """Whether each value is missing or blank."""
-    import polars as pl  # noqa: PLC0415
+    import polars as pl
 
     blank = column.is_null() | (column.str.strip_chars() == "") if column.dtype == pl.String else column.is_null()
     return blank.to_numpy()
@@ -41,7 +41,7 @@ def is_empty(column: pl.Series) -> Bools:
 
 def is_nan(column: pl.Series) -> Bools:
     """Whether each value was written as NaN, in contrast to being missing or not a number."""
-    import polars as pl  # noqa: PLC0415
+    import polars as pl
 
     if column.dtype == pl.String:
         return column.str.strip_chars().str.to_lowercase().is_in(["nan", "-nan"]).fill_null(value=False).to_numpy()
@@ -51,8 +51,8 @@ def is_nan(column: pl.Series) -> Bools:
 
 
 def arm_names(column: pl.Series) -> pl.Series:
-    """Names of arms as text, None for a skip; whole numbers have no decimal point, whatever the column's type."""
-    import polars as pl  # noqa: PLC0415
+    """Names of arms as strings, None for a skip; integers have no decimal point, whatever the column's type."""
+    import polars as pl
 
     names = column.cast(pl.String).str.strip_chars()
     if column.dtype.is_float():
@@ -62,7 +62,7 @@ def arm_names(column: pl.Series) -> pl.Series:
 
 def to_numbers(column: pl.Series) -> Floats:
     """Convert to floats, with 1 for ``true`` and 0 for ``false``; values that are not numbers become NaN."""
-    import polars as pl  # noqa: PLC0415
+    import polars as pl
 
     text = column.str.strip_chars() if column.dtype == pl.String else column
     numbers = text.cast(pl.Float64, strict=False)
@@ -82,7 +82,7 @@ def holds_dates(column: pl.Series) -> bool:
 
 def to_timestamps(column: pl.Series) -> Floats:
     """Convert dates to seconds since 1970; values that are not dates become NaN."""
-    import polars as pl  # noqa: PLC0415
+    import polars as pl
 
     if column.dtype == pl.String:
         dates = column.set(~column.str.contains(ISO_DATE), None)
@@ -97,7 +97,7 @@ def to_timestamps(column: pl.Series) -> Floats:
 
 def exact_times(column: pl.Series, times: Floats) -> npt.NDArray[Any]:
     """Times for comparisons: integers such as nanoseconds where floats could not tell neighbours apart."""
-    import polars as pl  # noqa: PLC0415
+    import polars as pl
 
     text = column.str.strip_chars() if column.dtype == pl.String else column
     if text.dtype.is_float():

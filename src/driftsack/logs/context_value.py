@@ -1,10 +1,10 @@
-r"""What contexts are worth on a log: what the best rule that sees them earns more than the best mix that does not.
+r"""The value of contexts on a log: how much more the best rule that sees them earns than the best mix that does not.
 
-The optimum of means that were estimated from a log is biased upwards, and the more features, the more. So the rows are
+An optimum over estimated means is biased upwards, and the bias grows with the number of features. So the rows are
 divided into folds. For each fold, the fluid problem with contexts (:mod:`driftsack.benchmarks.lp_contextual`) and the
 one without are solved with means predicted from the other folds, and both plans are evaluated on the outcomes of the
-fold by the doubly robust estimator. Each plan has prices :math:`q`, at which it pays for what it spends beyond the
-budget, and is paid for what it leaves of it, so a round of it is worth
+fold by the doubly robust estimator. Each plan has prices :math:`q`: spending above the budget rate is charged at these
+prices and spending below it is credited, so the value of a round is
 
 .. math:: \hat r + q^\top (b - \hat c).
 
@@ -34,8 +34,8 @@ QUANTILE: Final = 1.96  # of the standard normal distribution: an interval of 95
 TOLERANCE: Final = 1e-6  # of the optima, far below the errors of the means
 
 
-class Plan(NamedTuple):
-    """What to play in each row, and the prices behind it.
+class ContextPlan(NamedTuple):
+    """A plan for every row of a log, with its prices.
 
     Attributes:
         shares: (n, m) Probabilities of the arms.
@@ -47,13 +47,13 @@ class Plan(NamedTuple):
 
 
 class LoggedContextValue(NamedTuple):
-    """What contexts are worth on a log, in the problem's units.
+    """The value of contexts on a log, in the problem's units.
 
     Attributes:
-        with_context: What a plan that sees the contexts earns over the horizon, on rows that it was not made from.
-        without: What one that does not earns there.
+        with_context: Reward over the horizon of a plan that sees the contexts, on rows that it was not made from.
+        without: Reward of a plan that does not see them, on the same rows.
         low: Lower end of the 95% interval of the difference.
-        high: Its upper end.
+        high: Upper end of that interval.
     """
 
     with_context: float
@@ -63,7 +63,7 @@ class LoggedContextValue(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """The difference of the two."""
+        """The difference of the two rewards."""
         return self.with_context - self.without
 
     @property
@@ -81,7 +81,7 @@ class LoggedContextValue(NamedTuple):
 def value_of_context(
     log: Log, budget: Amounts, horizon: int | None = None, folds: int = FOLDS, seed: int = 0
 ) -> LoggedContextValue:
-    """Estimate what contexts are worth, as :meth:`Log.value_of_context` documents, with any number of ``folds``."""
+    """Estimate the value of contexts with any number of ``folds``; see :meth:`Log.value_of_context`."""
     known_contexts(log)
     if len(log) < MIN_SAMPLE_SIZE:
         raise CannotAnswerError(
@@ -100,9 +100,11 @@ def value_of_context(
     return LoggedContextValue(*(float(rounds * one) for one in values))
 
 
-def _plans(log: Log, problem: Problem, rate: Floats, fold: Ints, predictions: Floats) -> tuple[Plan, Plan]:
+def _plans(
+    log: Log, problem: Problem, rate: Floats, fold: Ints, predictions: Floats
+) -> tuple[ContextPlan, ContextPlan]:
     """Plans with and without contexts, each row's made without the outcomes of its fold."""
-    seeing, blind = (Plan(np.zeros(predictions.shape[:2]), np.zeros((len(log), len(rate)))) for _ in range(2))
+    seeing, blind = (ContextPlan(np.zeros(predictions.shape[:2]), np.zeros((len(log), len(rate)))) for _ in range(2))
     for k in range(int(fold.max()) + 1):
         own = fold == k
         world = ContextualInstance.by_table(
@@ -116,12 +118,14 @@ def _plans(log: Log, problem: Problem, rate: Floats, fold: Ints, predictions: Fl
         best = value_of_context_of_instance(world, TOLERANCE)
         for plan, found in ((seeing, best.with_context), (blind, best.without)):
             plan.shares[own] = np.clip(np.asarray(found.plan), 0.0, 1.0)
-            plan.prices[own] = np.where(rate > 0, np.asarray(found.prices), 0.0)  # nothing of the others is spent
+            plan.prices[own] = np.where(
+                rate > 0, np.asarray(found.prices), 0.0
+            )  # resources without a budget are not spent
     return seeing, blind
 
 
-def _row_values(log: Log, plan: Plan, rate: Floats, predictions: Floats) -> Floats:
-    """(n,) Estimates of what each round of a plan is worth."""
+def _row_values(log: Log, plan: ContextPlan, rate: Floats, predictions: Floats) -> Floats:
+    """(n,) Estimated value of each round of a plan."""
     if log.table is None:
         check_support(log, plan.shares)
     scores = row_scores(log, plan.shares, predictions)

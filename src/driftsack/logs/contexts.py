@@ -14,7 +14,6 @@ import numpy as np
 
 from driftsack.core.arrays import Bools, Floats
 from driftsack.core.encoder import LARGEST_FEATURE, Encoder
-from driftsack.core.errors import SettingError
 from driftsack.logs import columns
 from driftsack.logs.layout import CONTEXT
 
@@ -28,14 +27,14 @@ Reject = Callable[[Bools, str, str, str, Any], None]
 
 @dataclass
 class FeatureColumn:
-    """One column, as far as it was read.
+    """One column of features while the log is being read.
 
     Attributes:
         name: The name of the feature, without the prefix.
         declared: The values of the category and its spare slots; None if it is a number or was not declared.
         numeric: Whether the column was declared as a number; None if nothing was declared.
-        codes: The code of each text that was seen: its slot if the category was declared, else in order of appearance.
-        texts: Number of values that are not numbers.
+        codes: Code of each string that was seen: its slot if the category was declared, else in order of appearance.
+        strings: Number of values that are not numbers.
         rows: Number of values.
         example: The first value that is not a number.
     """
@@ -44,7 +43,7 @@ class FeatureColumn:
     declared: Encoder | None = None
     numeric: bool | None = None
     codes: dict[str, int] = field(default_factory=dict)
-    texts: int = 0
+    strings: int = 0
     rows: int = 0
     example: tuple[int, str] = (0, "")
 
@@ -55,11 +54,11 @@ class FeatureColumn:
 
     @property
     def is_number(self) -> bool:
-        """Whether the column is numeric, as far as it was read."""
-        return self.texts == 0 if self.numeric is None else self.numeric
+        """Whether the column is numeric, by its declaration or by the values read so far."""
+        return self.strings == 0 if self.numeric is None else self.numeric
 
     def convert(self, values: pl.Series, line: int, reject: Reject) -> Floats:
-        """Return (n, 2) the numbers, NaN where there are none, and the codes of the values as texts."""
+        """Return (n, 2) the numbers, NaN where there are none, and the codes of the values as strings."""
         numbers, empty = columns.to_numbers(values), columns.is_empty(values)
         reject(
             empty, self.column, "empty", f"{self.column} is empty; fill it in, with 0 or a name for unknown ones", None
@@ -67,14 +66,14 @@ class FeatureColumn:
         not_finite = (np.isinf(numbers) | columns.is_nan(values)) & ~empty
         finite = f"{self.column} must be finite, got {{}}; replace the value or remove the row"
         reject(not_finite, self.column, "not finite", finite, values)
-        text = np.isnan(numbers) & ~empty & ~not_finite
+        strings = np.isnan(numbers) & ~empty & ~not_finite
         self.rows += len(values)
-        if text.any() and not self.texts:
-            first = int(np.flatnonzero(text)[0])
+        if strings.any() and not self.strings:
+            first = int(np.flatnonzero(strings)[0])
             self.example = (line + first, str(values[first]))
-        self.texts += int(text.sum())
+        self.strings += int(strings.sum())
         if self.numeric:
-            reject(text, self.column, "not a number", f"{self.column} must be a number, got {{}}", values)
+            reject(strings, self.column, "not a number", f"{self.column} must be a number, got {{}}", values)
         if self.is_number:
             large = np.abs(numbers) > LARGEST_FEATURE
             unit = (
@@ -84,8 +83,8 @@ class FeatureColumn:
         return np.column_stack([numbers, self._codes(values)])
 
     def _codes(self, values: pl.Series) -> Floats:
-        """(n,) The codes of the values as texts."""
-        import polars as pl  # noqa: PLC0415
+        """(n,) The codes of the values as strings."""
+        import polars as pl
 
         if self.numeric:
             return np.zeros(len(values))
@@ -94,7 +93,7 @@ class FeatureColumn:
         return names.replace_strict(list(seen), list(seen.values()), return_dtype=pl.Float64).to_numpy()
 
     def _code(self, text: str) -> int:
-        """The code of one text; a category that was not declared keeps a bounded number of them."""
+        """The code of one string; a category that was not declared keeps a bounded number of them."""
         if self.declared is not None:
             slots = np.flatnonzero(self.declared.encode({self.name: text}))
             return int(slots[0]) if slots.size else NO_SLOT
@@ -106,7 +105,7 @@ class FeatureColumn:
         """Say why the column can be neither a number nor a category; empty if it can."""
         if self.is_number or self.declared is not None or len(self.codes) <= MOST_VALUES:
             return ""
-        if 2 * self.texts < self.rows:
+        if 2 * self.strings < self.rows:
             return f"{self.column} must be a number, as in most rows, got {self.example[1]!r:.80}; correct it"
         return (
             f"{self.column} has more than {MOST_VALUES} different values, such as {self.example[1]!r:.80}, too many "
@@ -114,7 +113,7 @@ class FeatureColumn:
         )
 
     def one_hot(self, codes: Floats, encoder: Encoder) -> Floats:
-        """(n, slots) The category as the encoder has it."""
+        """(n, slots) The category in the slots of the encoder."""
         first, slots = encoder.slots(self.name)
         places = codes.astype(np.int64)
         if self.declared is None:
@@ -132,7 +131,7 @@ def feature_columns(names: Sequence[str], features: Encoder | None) -> list[Feat
 
     Args:
         names: Their names, without the prefix.
-        features: What was declared, or None.
+        features: The declared encoder, or None.
     """
     if features is None:
         return [FeatureColumn(name) for name in names]
@@ -155,7 +154,7 @@ def encoded(found: Sequence[FeatureColumn], raw: Floats, encoder: Encoder) -> Fl
 
     Args:
         found: The columns, after the last row.
-        raw: (n, columns, 2) What they returned.
+        raw: (n, columns, 2) The values that ``FeatureColumn.convert`` returned.
         encoder: The encoder.
 
     Returns:
@@ -167,20 +166,6 @@ def encoded(found: Sequence[FeatureColumn], raw: Floats, encoder: Encoder) -> Fl
         one, values = by_name[name]
         parts.append(one.one_hot(values[:, 1], encoder))
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
-
-
-def checked_features(features: Any) -> Encoder | None:
-    """Return the declared features of a log, or raise if they cannot be columns."""
-    if features is None:
-        return None
-    if not isinstance(features, Encoder):
-        raise SettingError(f"features must be a ds.Encoder or None, got {features!r:.80}.")
-    if dict(features.embeddings):
-        raise SettingError(
-            f"features must not have embeddings, because a column of a log holds one value, got "
-            f"{', '.join(dict(features.embeddings))}; write each number into a column of its own, listed in numbers."
-        )
-    return features
 
 
 def decoded(encoder: Encoder, contexts: Floats) -> Mapping[str, Any]:

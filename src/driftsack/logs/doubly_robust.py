@@ -13,10 +13,10 @@ Propensities that are correct on average may be wrong at single contexts, such a
 arms were chosen by context. So besides the checks of :mod:`driftsack.logs.propensities`, the weighted pulls of each arm
 must add up for every feature.
 
-A learner is a rule too, as it is now: it is asked at each context and goes back to where it was
-(:mod:`driftsack.policies.bookmark`), so it neither learns nor spends. Each row is drawn again. A policy that plays the
-best arm of a draw, such as ``LinearBwK``, has :math:`\pi_i(x_t)` of 0 or 1 there; their means are its probabilities, so
-the estimate stays unbiased.
+A learner in its present state is a rule too: it is asked at each context and then restored
+(:mod:`driftsack.policies.learner.bookmark`), so it neither learns nor spends. Each row is drawn again. A policy that
+plays the best arm of a draw, such as ``LinearBwK``, has :math:`\pi_i(x_t)` of 0 or 1 there; their means are its
+probabilities, so the estimate stays unbiased.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from driftsack.logs.propensities import (
     known_propensities,
 )
 from driftsack.policies import Policy
-from driftsack.policies.bookmark import Bookmark
 from driftsack.policies.learner import Learner
+from driftsack.policies.learner.bookmark import Bookmark
 
 Rule = Callable[[Floats], npt.ArrayLike] | npt.ArrayLike | Learner
 """A function of the contexts (n, features) of a log, its result: (n, m) probabilities of the arms, or a learner."""
@@ -57,8 +57,8 @@ def evaluate_rule(log: Log, rule: Rule, budget: Amounts | None = None, folds: in
         log: A log with contexts, and with propensities or the outcomes of every arm.
         rule: A function that is given the contexts (n, features) of the log, encoded as in ``log.features``, and
             returns the probabilities (n, m) of the arms in the order of ``log.arms``; or these probabilities. What is
-            left of 1 is the probability of a skip. Or a learner, which is asked at each context as it is now and is
-            unchanged afterwards; about 0.1 ms a row. It must not have been learnt from the same rows.
+            left of 1 is the probability of a skip. Or a learner, which is asked at each context in its present state
+            and is unchanged afterwards; about 0.1 ms a row. It must not have learnt from the same rows.
         budget: Budget for as many rounds as the log has, one number or one for each resource, in order or by name;
             None without budgets.
         folds: Number of folds for the predictions of outcomes.
@@ -154,7 +154,7 @@ def _probabilities(log: Log, rule: Rule) -> Floats:
 
 
 def _asked(log: Log, learner: Learner, contexts: Floats) -> Floats:
-    """(n, m) What a learner would do at each context, in the order of the log's arms; it is as before afterwards."""
+    """(n, m) The mix of a learner at each context, in the order of the log's arms; the learner is restored."""
     problem = learner.problem
     if sorted(problem.arm_names) != sorted(log.arms):
         raise NamesError(f"the learner must have the arms {list(log.arms)} of the log, got {list(problem.arm_names)}.")

@@ -52,6 +52,8 @@ def evaluate_mix(log: Log, mix: npt.ArrayLike | Mapping[str, float], budget: Amo
     if shares.sum() > 1.0 + 1e-9:
         raise OutOfRangeError(f"mix must sum to at most 1, got {shares.sum():g}.")
     amounts = None if budget is None else np.asarray(full_problem(log, budget).budget)
+
+    # Refuse a log that cannot answer.
     propensities = known_propensities(log)
     check_played(log, shares > 0, "mix")
     check_propensities(log, propensities, shares > 0)
@@ -60,6 +62,8 @@ def evaluate_mix(log: Log, mix: npt.ArrayLike | Mapping[str, float], budget: Amo
     effective = float(total**2 / (weights**2).sum()) if total > 0 else 0.0
     if total > 0:
         check_sample_size(effective, len(log), "mix")
+
+    # Weighted means of the outcomes; skipped rounds earn and cost nothing.
     active = float(shares.sum())
     normalised = weights / total if total > 0 else weights
     reward = float(normalised @ log.reward)

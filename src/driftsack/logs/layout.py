@@ -15,10 +15,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import above_zero, flag, vector
+from driftsack.core.checks import above_zero, vector
 from driftsack.core.encoder import Encoder
 from driftsack.core.errors import LogError, OutOfRangeError, SettingError
-from driftsack.core.names import Amounts, by_name, checked_names
+from driftsack.core.names import by_name, checked_names
+from driftsack.logs.options import ReadOptions
 
 TIME: Final = "time"
 ARM: Final = "arm"
@@ -31,31 +32,6 @@ ROLES: Final = (TIME, ARM, REWARD, PROPENSITY)
 SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
-class ReadOptions(NamedTuple):
-    """What the caller says about a log.
-
-    Attributes:
-        resources: Columns of the resources; None for those whose names begin with ``cost``.
-        arms: Names of all arms; None for those that occur in the log.
-        reward_max: Largest possible reward of a round; None for the largest in the log.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name; None for
-            the largest in the log.
-        columns: The file's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, if they differ.
-        lost: Whether a played row may have an empty reward, because its outcome was lost.
-        drop_duplicates: Whether to leave out rows that repeat an earlier one in every column.
-        features: How the columns ``context_NAME`` become numbers; None to take it from the log.
-    """
-
-    resources: Sequence[str] | None = None
-    arms: Sequence[str] | None = None
-    reward_max: float | None = None
-    cost_max: Amounts | None = None
-    columns: Mapping[str, str] | None = None
-    lost: bool = False
-    drop_duplicates: bool = False
-    features: Encoder | None = None
-
-
 class Layout(NamedTuple):
     """The columns of one file and the largest values that they may hold.
 
@@ -66,11 +42,11 @@ class Layout(NamedTuple):
         propensity: Whether the column ``propensity`` exists.
         table: Whether the outcomes of every arm are given (full information).
         maxima: (1 + d,) Largest possible reward and costs; infinite where they are taken from the log.
-        names: The file's own name of each column that has another one here.
-        lost: Whether a played row may have an empty reward.
+        names: The file's own names of the columns that were mapped, by role.
+        lost: Whether the reward of a row with an arm may be empty.
         drop_duplicates: Whether to leave out rows that repeat an earlier one.
         contexts: Names of the features of a request, without the prefix of their columns.
-        features: How they become numbers; None if it is taken from the log.
+        features: How they are encoded; None if it is taken from the log.
     """
 
     resources: tuple[str, ...]
@@ -99,14 +75,13 @@ class Layout(NamedTuple):
         return names
 
 
-def find_layout(header: Sequence[str], options: ReadOptions, name: str, separator: str = ",") -> Layout:
+def find_layout(header: Sequence[str], options: ReadOptions, name: str) -> Layout:
     """Assign a role to each column, or raise an error that names the missing ones.
 
     Args:
         header: Names in the header.
-        options: What the caller says about the log.
+        options: How the log is read.
         name: The log's name in error messages.
-        separator: Character that separates the columns.
 
     Returns:
         The layout of the file.
@@ -114,7 +89,7 @@ def find_layout(header: Sequence[str], options: ReadOptions, name: str, separato
     >>> find_layout(["time", "arm", "reward", "cost_money"], ReadOptions(), "log.csv").resources
     ('cost_money',)
     """
-    check_separator(header, name, separator)
+    check_separator(header, name, one_character(options.separator))
     own = _checked_mapping(header, options.columns, name)
     columns = _with_roles(header, own)
     resources = _resource_columns(columns, options, name)
@@ -130,8 +105,8 @@ def find_layout(header: Sequence[str], options: ReadOptions, name: str, separato
         table=bool(tabled),
         maxima=_maxima(options, resources),
         names=own,
-        lost=flag(options.lost, "lost"),
-        drop_duplicates=flag(options.drop_duplicates, "drop_duplicates"),
+        lost=options.lost,
+        drop_duplicates=options.drop_duplicates,
         contexts=_context_names(columns, resources, options.features),
         features=options.features,
     )
@@ -180,6 +155,14 @@ def _maxima(options: ReadOptions, resources: Sequence[str]) -> Floats:
         if (most[1:] <= 0).any():
             raise OutOfRangeError(f"cost_max must be above 0, got {most[1:].min():g}.")
     return most
+
+
+def one_character(separator: str) -> str:
+    """Check the separator; a tab may be written as a backslash and a t, as shells pass it."""
+    character = "\t" if separator == r"\t" else str(separator)
+    if len(character) != 1 or not character.isascii() or character in '"\r\n':
+        raise SettingError(f"separator must be one character, such as ',' or ';' or a tab, got {separator!r}.")
+    return character
 
 
 def check_separator(columns: Sequence[str], name: str, separator: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,11 @@ from driftsack.core.encoder import Encoder
 from driftsack.core.errors import CannotAnswerError, LogError, NamesError
 from driftsack.core.instance import Instance
 from driftsack.core.names import Amounts
-from driftsack.logs.contexts import checked_features, decoded, encoded, encoder_of
-from driftsack.logs.layout import ARM, ARM_SEPARATOR, PROPENSITY, REWARD, TIME, ReadOptions
-from driftsack.logs.rows import BadRow, Batch, Reader
-from driftsack.logs.stream import PARQUET, Stream
+from driftsack.logs.contexts import decoded, encoded, encoder_of
+from driftsack.logs.layout import ARM, ARM_SEPARATOR, PROPENSITY, REWARD, TIME
+from driftsack.logs.options import ReadKeywords, ReadOptions, read_options
+from driftsack.logs.rows import BadRow, Reader, RowBatch
+from driftsack.logs.stream import PARQUET, LogStream
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +52,7 @@ class Log:
         without_repeats: Whether these rows were left out.
         inferred: The quantities, ``reward`` or a resource, whose maximum is the largest value of the log.
         contexts: (n, features) The features of each request as numbers, or None without columns ``context_NAME``.
-        features: How the features become numbers, or None.
+        features: How the features are encoded, or None.
 
     >>> import polars as pl
     >>> log = read(pl.DataFrame({"time": [1, 2, 3], "arm": ["a", None, "b"], "reward": [1, 0, 0], "cost": [0.5, 0, 1]}))
@@ -131,7 +132,7 @@ class Log:
         )
 
     def value_of_context(self, budget: Amounts, horizon: int | None = None, seed: int = 0) -> LoggedContextValue:
-        """Estimate what contexts are worth: what a plan that sees them earns more than one that does not.
+        """Estimate the value of contexts: how much more a plan that sees them earns than one that does not.
 
         Both plans are evaluated on rows that they were not made from (:mod:`driftsack.logs.context_value`).
 
@@ -141,7 +142,7 @@ class Log:
             seed: Seed of the folds.
 
         Returns:
-            What both plans earn over the horizon, and the 95% interval of the difference.
+            The rewards of both plans over the horizon, and the 95% interval of the difference.
 
         Raises:
             CannotAnswerError: If the log has no contexts or no propensities, they are inconsistent with the arms
@@ -155,7 +156,7 @@ class Log:
         >>> worth.low < 800 < worth.high, worth.pays
         (True, True)
         """
-        from driftsack.logs.context_value import value_of_context  # noqa: PLC0415  (it needs Log)
+        from driftsack.logs.context_value import value_of_context
 
         return value_of_context(self, budget, horizon, seed=seed)
 
@@ -170,7 +171,7 @@ class Log:
         Raises:
             NamesError: A resource has the name of another column.
         """
-        import polars as pl  # noqa: PLC0415
+        import polars as pl
 
         taken = [name for name in self.resources if name in (TIME, ARM, REWARD, PROPENSITY) or ARM_SEPARATOR in name]
         if taken:
@@ -204,78 +205,33 @@ class Log:
         (frame.write_parquet if Path(path).suffix.lower() in PARQUET else frame.write_csv)(Path(path))
 
 
-def read(
-    source: Any,
-    resources: Sequence[str] | None = None,
-    arms: Sequence[str] | None = None,
-    reward_max: float | None = None,
-    cost_max: Amounts | None = None,
-    separator: str = ",",
-    columns: Mapping[str, str] | None = None,
-    lost: bool = False,
-    drop_duplicates: bool = False,
-    features: Encoder | None = None,
-) -> Log:
+def read(source: Any, options: ReadOptions | None = None, **changes: Unpack[ReadKeywords]) -> Log:
     """Read and check a log.
 
     Args:
         source: A .csv or .parquet file, or a Polars DataFrame, with the columns described in :mod:`driftsack.logs`.
-        resources: Columns of the resources. Default: those whose names begin with ``cost``.
-        arms: Names of all arms that may occur. Default: those that do.
-        reward_max: Largest possible reward of a round. Default: the largest in the log.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name. Default:
-            the largest in the log.
-        separator: Character that separates the columns of a CSV file.
-        columns: The log's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, such as
-            ``{"time": "ts", "arm": "model"}``.
-        lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
-            nothing is learnt from it. Otherwise an empty reward is an error.
-        drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
-        features: How the columns ``context_NAME`` become numbers; others are left out. Default: all of them, those with
-            texts as categories.
+        options: How to read it.
+        **changes: Options by name, such as ``resources=["usd"]``; see :class:`~driftsack.logs.ReadOptions`.
 
     Returns:
         The log, with all rows in memory.
 
     Raises:
         LogError: If the log cannot be read or any row is bad; the error lists every such row.
+        SettingError: If an option is wrong.
     """
-    declared = checked_features(features)
-    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates, declared)
-    stream = Stream(source, options, separator)
+    stream = LogStream(source, read_options(options, **changes))
     parts = list(stream)
     return _join(parts, stream.reader)
 
 
-def check(
-    source: Any,
-    resources: Sequence[str] | None = None,
-    arms: Sequence[str] | None = None,
-    reward_max: float | None = None,
-    cost_max: Amounts | None = None,
-    separator: str = ",",
-    columns: Mapping[str, str] | None = None,
-    lost: bool = False,
-    drop_duplicates: bool = False,
-    features: Encoder | None = None,
-) -> tuple[BadRow, ...]:
+def check(source: Any, options: ReadOptions | None = None, **changes: Unpack[ReadKeywords]) -> tuple[BadRow, ...]:
     """List every bad row of a log, with its line and the reason.
 
     Args:
         source: A .csv or .parquet file, or a Polars DataFrame, with the columns described in :mod:`driftsack.logs`.
-        resources: Columns of the resources. Default: those whose names begin with ``cost``.
-        arms: Names of all arms that may occur. Default: those that do.
-        reward_max: Largest possible reward of a round. Default: the largest in the log.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name. Default:
-            the largest in the log.
-        separator: Character that separates the columns of a CSV file.
-        columns: The log's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, such as
-            ``{"time": "ts", "arm": "model"}``.
-        lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
-            nothing is learnt from it. Otherwise an empty reward is an error.
-        drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
-        features: How the columns ``context_NAME`` become numbers; others are left out. Default: all of them, those with
-            texts as categories.
+        options: How to read it.
+        **changes: Options by name, such as ``resources=["usd"]``; see :class:`~driftsack.logs.ReadOptions`.
 
     Returns:
         The bad rows by line; empty if ``read`` accepts the log. After 100,000 bad values reading stops, and the last
@@ -283,17 +239,15 @@ def check(
 
     Raises:
         LogError: If the log cannot be read at all, for example because a column is missing.
+        SettingError: If an option is wrong.
 
     >>> import polars as pl
     >>> rows = pl.DataFrame({"time": [1, 2], "arm": ["a", "a"], "reward": [0.5, -1.0], "cost": [0.5, 0.5]})
     >>> [(row.line, row.kind) for row in check(rows)]
     [(2, 'negative')]
     """
-    declared = checked_features(features)
-    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates, declared)
-    stream = Stream(source, options, separator)
     try:
-        for _ in stream:
+        for _ in LogStream(source, read_options(options, **changes)):
             pass
     except LogError as error:
         if not error.bad:
@@ -308,7 +262,7 @@ def arm_order(names: Sequence[str]) -> list[int]:
     return sorted(range(len(names)), key=lambda i: (int(names[i]), "") if numeric else (0, names[i]))
 
 
-def _join(parts: list[Batch], reader: Reader) -> Log:
+def _join(parts: list[RowBatch], reader: Reader) -> Log:
     """Concatenate all batches into one log, with the arms in their natural order."""
     layout, names = reader.layout, list(reader.arms)
     order = arm_order(names) if layout.arms is None else list(range(len(names)))

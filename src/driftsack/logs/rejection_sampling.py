@@ -13,9 +13,9 @@ the last tenth of the log is accepted 12% less often than its share at :math:`h 
 A game may then end with the log, on average 1.7% and 0.4% of its rounds early, and its rewards are divided by the
 number of accepted rounds.
 
-A policy that decides by the context is asked again for each row, with its context, and goes back to where it was if the
-row is rejected. That a row is accepted depends neither on its context nor on what the policy has drawn, so the accepted
-rows are requests as the log has them.
+A policy that decides by the context is asked again for each row, with its context, and is restored if the row is
+rejected. Acceptance depends neither on the context nor on the draws of the policy, so the accepted rows follow the
+distribution of requests in the log.
 
 The policy learns from fewer rounds than the log has, so the estimate is that of a shorter game. The reward per round
 includes the rounds after a budget was exceeded, in which nothing is earned. Games on one log share its randomness, and
@@ -44,8 +44,8 @@ from driftsack.logs.log import Log
 from driftsack.logs.outcome_model import known_contexts
 from driftsack.logs.propensities import check_propensities, check_propensities_by_feature, known_propensities
 from driftsack.policies import Policy
-from driftsack.policies.bookmark import Bookmark
 from driftsack.policies.learner import Learner
+from driftsack.policies.learner.bookmark import Bookmark
 
 
 class ThinnedGame(NamedTuple):
@@ -98,6 +98,8 @@ def evaluate(log: Log, policy: Policy, budget: Amounts, trials: int = 20, seed: 
     propensities = known_propensities(log)
     smallest = float(propensities[log.arm != SKIP].min())
     problem = _shortened(log, whole_log, smallest)
+
+    # Play on the log, then check that it supports the arms that the policy chose.
     trials = whole(trials, "trials", at_least=2)
     games = [_play_thinned(log, policy, problem, smallest, seed, trial) for trial in range(trials)]
     requested: Bools = np.any([game.requested for game in games], axis=0)
@@ -105,6 +107,8 @@ def evaluate(log: Log, policy: Policy, budget: Amounts, trials: int = 20, seed: 
     if policy.needs_context:
         check_propensities_by_feature(log, propensities, requested)
     _check_lengths(games, problem.horizon)
+
+    # The standard error comes from games on bootstrapped logs.
     rng = generator(seed)
     bootstrapped = [
         _play_thinned(_bootstrap(log, rng), policy, problem, smallest, seed, trial) for trial in range(trials)
@@ -121,7 +125,7 @@ def evaluate(log: Log, policy: Policy, budget: Amounts, trials: int = 20, seed: 
 
 
 class Offers:
-    """What a policy decides for the rows of a log, until one of them is accepted.
+    """The decisions of a policy for the rows of a log, until one of them is accepted.
 
     Args:
         learner: The policy, started.
@@ -136,7 +140,7 @@ class Offers:
         self.accept()
 
     def decide(self, row: int) -> Decision:
-        """The decision for a row, as if those that were rejected had not been offered."""
+        """Return the decision for a row, as if the rejected rows had not been offered."""
         if self._decision is not None:
             if self._start is None:
                 return self._decision
@@ -176,9 +180,11 @@ def _play_thinned(log: Log, policy: Policy, problem: Problem, smallest: float, s
         decision = offers.decide(t)
         skips = decision.arm == SKIP
         requested[decision.arm] |= not skips  # SKIP indexes the last arm
+        # Accept the row with probability q_t, whatever the policy does.
         rate = min((problem.horizon - accepted) / (len(log) - t), smallest)
         if not (skips or decision.arm == log.arm[t]) or uniforms[t] >= (rate if skips else rate / propensities[t]):
             continue
+        # Play an accepted row.
         accepted += 1
         if not skips:
             if not charge_or_stop(ledger, log.costs[t] / units.costs, overshoot):

@@ -41,7 +41,7 @@ class BadRow(NamedTuple):
     reason: str
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Rows as arrays, in the problem's units; a round that was skipped or whose outcome was lost has arm -1 and zeros.
 
     Attributes:
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
         outcomes: (n, 1 + d) Rewards, then costs.
         propensity: (n,) Propensities, or (0,) without them.
         table: (n, m, 1 + d) Outcomes of every arm, or (0, 0, 1 + d) without full information.
-        contexts: (n, columns, 2) Each feature as a number and as the code of a text, or (0, 0, 2) without features.
+        contexts: (n, columns, 2) Each feature as a number and as the code of a string, or (0, 0, 2) without features.
     """
 
     time: Floats
@@ -60,12 +60,12 @@ class Batch(NamedTuple):
     table: Floats
     contexts: Floats
 
-    def select(self, rows: Bools) -> Batch:
+    def select(self, rows: Bools) -> RowBatch:
         """Return the batch with these rows only."""
         propensity = self.propensity[rows] if self.propensity.size else self.propensity
         table = self.table[rows] if self.table.size else self.table
         contexts = self.contexts[rows] if self.contexts.size else self.contexts
-        return Batch(self.time[rows], self.arm[rows], self.outcomes[rows], propensity, table, contexts)
+        return RowBatch(self.time[rows], self.arm[rows], self.outcomes[rows], propensity, table, contexts)
 
 
 class Reader:
@@ -116,13 +116,15 @@ class Reader:
         quantities = zip((REWARD, *self.layout.resources), self.layout.maxima.tolist(), strict=True)
         return tuple(name for name, most in quantities if np.isinf(most))
 
-    def convert(self, frame: pl.DataFrame) -> Batch:
+    def convert(self, frame: pl.DataFrame) -> RowBatch:
         """Convert a batch to arrays; unusable values are recorded in ``bad`` and replaced by zeros."""
         layout, rows = self.layout, len(frame)
         frame = columns.with_supported_types(frame)
         time, same = self._times(frame[TIME])
         arm, outcomes = np.full(rows, SKIP, dtype=np.int32), np.zeros((rows, 1 + len(layout.resources)))
         lost, propensity, table = np.zeros(rows, dtype=bool), np.zeros(0), np.zeros((0, 0, outcomes.shape[1]))
+
+        # Convert the columns of the arms that were played.
         if layout.played:
             arm = self._arms(frame[ARM])
             if layout.lost:
@@ -134,17 +136,23 @@ class Reader:
         if layout.propensity:
             propensity = self._propensities(frame[PROPENSITY], arm)
         contexts = self._contexts(frame)
+
+        # Mark repeated and lost rows.
         repeated = self._repeated(frame, same) & ((arm >= 0) | ~np.array(layout.played))
         arm[lost] = SKIP
+
+        # Convert the table of all arms, and compare it with the outcomes of those that were played.
         if layout.table and layout.arms is not None:
             table = self._table(frame, layout.arms)
             if layout.played:
                 self._check_against_table(arm, outcomes, table)
+
+        # Count the rows and leave out those that are dropped.
         self.line += rows
         self.repeated += int(repeated.sum())
         kept = ~(repeated & layout.drop_duplicates)
         self.lost += int((lost & kept).sum())
-        return Batch(time, arm, outcomes, propensity, table, contexts).select(kept)
+        return RowBatch(time, arm, outcomes, propensity, table, contexts).select(kept)
 
     def finish(self) -> None:
         """Record the columns of features that turned out to be neither numbers nor categories."""
@@ -199,7 +207,7 @@ class Reader:
 
     def _repeated(self, frame: pl.DataFrame, same: Bools) -> Bools:
         """Whether each row repeats one with the same time, in this batch or at the end of the last, in every column."""
-        import polars as pl  # noqa: PLC0415
+        import polars as pl
 
         repeated = np.zeros(len(frame), dtype=bool)
         tied = same | np.append(same[1:], values=False)
@@ -217,7 +225,7 @@ class Reader:
 
     def _arms(self, column: pl.Series) -> npt.NDArray[np.int32]:
         """Arms as indices; an empty field is a skip."""
-        import polars as pl  # noqa: PLC0415
+        import polars as pl
 
         names = columns.arm_names(column)
         is_float = column.dtype.is_float()
@@ -310,5 +318,5 @@ class Reader:
 
 
 def _formatted(value: Any) -> str:
-    """A value for a message: text in quotes, floats without trailing zeros."""
+    """Format a value for a message: strings in quotes, floats without trailing zeros."""
     return f"{value:g}" if isinstance(value, float) else repr(value) if isinstance(value, str) else str(value)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from driftsack.core.checks import ROUNDING
 from driftsack.core.errors import LogError, SettingError
-from driftsack.logs.layout import ARM_SEPARATOR, REWARD, ReadOptions, find_layout
-from driftsack.logs.rows import TOO_LARGE, BadRow, Batch, Reader
+from driftsack.logs.layout import ARM_SEPARATOR, REWARD, find_layout, one_character
+from driftsack.logs.options import ReadOptions
+from driftsack.logs.rows import TOO_LARGE, BadRow, Reader, RowBatch
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +32,7 @@ COMPRESSED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstd, which P
 PARQUET: Final = (".parquet", ".pq")
 
 
-class Stream:
+class LogStream:
     """A log that is being read: iterate over its batches, then read the arms and the layout from ``reader``.
 
     Iterating raises ``LogError`` after the last batch if any row was bad, with all such rows. After ``MAX_BAD_VALUES``
@@ -39,24 +40,22 @@ class Stream:
 
     Args:
         source: A .csv or .parquet file, or a Polars DataFrame.
-        options: What the caller says about the log.
-        separator: Character that separates the columns of a CSV file.
+        options: How it is read.
     """
 
-    def __init__(self, source: Any, options: ReadOptions, separator: str = ",") -> None:
-        separator = one_character(separator)
-        self.name, frame, first_line = open_source(source, separator)
+    def __init__(self, source: Any, options: ReadOptions) -> None:
+        self.separator = one_character(options.separator)
+        self.name, frame, first_line = open_source(source, self.separator)
         self.text = text_file(source)
-        self.separator = separator
         if self.text is not None:
-            check_header(self.text, separator)
-        self.reader = Reader(find_layout(_columns(frame, self.name), options, self.name, separator), first_line)
+            check_header(self.text, self.separator)
+        self.reader = Reader(find_layout(_columns(frame, self.name), options, self.name), first_line)
         layout = self.reader.layout
         own = {name: layout.names.get(name, name) for name in layout.columns}
         self._frame = frame.select(**own)
         self.rows = 0
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[RowBatch]:
         for batch in self.batches():
             self.rows += len(batch.time)
             yield batch
@@ -73,9 +72,9 @@ class Stream:
         if self.reader.bad:
             raise LogError(_message(self.name, self.reader), tuple(self.reader.bad))
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[RowBatch]:
         """Yield batches of arrays; the error for lines with too many fields names them."""
-        import polars as pl  # noqa: PLC0415
+        import polars as pl
 
         try:
             for frame in self._frame.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True):
@@ -88,7 +87,7 @@ class Stream:
 
 def open_source(source: Any, separator: str) -> tuple[str, pl.LazyFrame, int]:
     """Return a name for messages, the rows (a CSV file's as text), and the line number of the first row."""
-    import polars as pl  # noqa: PLC0415
+    import polars as pl
 
     if isinstance(source, pl.DataFrame):
         return "the table", source.lazy(), 1
@@ -112,14 +111,6 @@ def text_file(source: Any) -> Path | None:
         return None if stream.read(4).startswith(COMPRESSED) else Path(source)
 
 
-def one_character(separator: str) -> str:
-    """Check the separator; a tab may be written as a backslash and a t, as shells pass it."""
-    character = "\t" if separator == r"\t" else str(separator)
-    if len(character) != 1 or not character.isascii() or character in '"\r\n':
-        raise SettingError(f"separator must be one character, such as ',' or ';' or a tab, got {separator!r}.")
-    return character
-
-
 def check_header(path: Path, separator: str) -> None:
     """Raise if two columns have the same name, or if lines end in a way that Polars does not support."""
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
@@ -134,7 +125,7 @@ def check_header(path: Path, separator: str) -> None:
 
 def _columns(frame: pl.LazyFrame, name: str) -> list[str]:
     """Return the names in the header."""
-    import polars as pl  # noqa: PLC0415
+    import polars as pl
 
     try:
         return frame.collect_schema().names()
@@ -184,7 +175,7 @@ def _line_of(rows: list[BadRow], reader: Reader) -> str:
     most, largest = reader.layout.maxima[k], float(reader.largest[k])
     needed = f"{_rounded_up(largest):.4g}"
     setting = "reward_max" if k == 0 else "cost_max"
-    value = f"{needed}" if k == 0 or len(own) == 2 else f"{{{quantity!r}: {needed}, ...}}"  # noqa: PLR2004
+    value = f"{needed}" if k == 0 or len(own) == 2 else f"{{{quantity!r}: {needed}, ...}}"
     option = f"{needed}" if k == 0 else f"{quantity}={needed}"
     return (
         f"{where}: {rows[0].column} goes up to {largest:g}, above its {setting} {most:g}; pass {setting}={value} "

@@ -9,9 +9,9 @@ pulls of an arm, fewer than :math:`g` and at most one in two thousand, stay in a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,9 @@ import numpy.typing as npt
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError
-from driftsack.core.names import Amounts
-from driftsack.logs.layout import ReadOptions
 from driftsack.logs.log import Log, arm_order
-from driftsack.logs.stream import Stream
+from driftsack.logs.options import ReadKeywords, ReadOptions, read_options
+from driftsack.logs.stream import LogStream
 from driftsack.numerics.compiled import kernel
 
 MAX_CELLS: Final = 4096
@@ -163,35 +162,21 @@ def with_more_arms(cells: Cells, arms: int) -> Cells:
 
 def survey(
     source: Any,
-    resources: Sequence[str] | None = None,
-    arms: Sequence[str] | None = None,
-    reward_max: float | None = None,
-    cost_max: Amounts | None = None,
-    separator: str = ",",
-    columns: Mapping[str, str] | None = None,
-    lost: bool = False,
-    drop_duplicates: bool = False,
+    options: ReadOptions | None = None,
+    *,
     most_cells: int = MAX_CELLS,
+    **changes: Unpack[ReadKeywords],
 ) -> Survey:
     """Read, check and summarise a log in one pass.
 
     Args:
         source: A ``Log``, a .csv or .parquet file, or a Polars DataFrame.
-        resources: Columns of the resources. Default: those whose names begin with ``cost``.
-        arms: Names of all arms that may occur. Default: those that do.
-        reward_max: Largest possible reward of a round. Default: the largest in the log.
-        cost_max: Largest possible cost of a round, one number or one for each resource, in order or by name. Default:
-            the largest in the log.
-        separator: Character that separates the columns of a CSV file.
-        columns: The log's own names of the columns ``time``, ``arm``, ``reward`` and ``propensity``, such as
-            ``{"time": "ts", "arm": "model"}``.
-        lost: Whether an empty reward means that the outcome was lost, as with ``Learner.cancel``: the round counts, and
-            nothing is learnt from it. Otherwise an empty reward is an error.
-        drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
+        options: How to read it. A ``Log`` was read already, so its options are not used.
         most_cells: Maximum number of cells that each arm's outcomes are summed in.
+        **changes: Options by name, such as ``resources=["usd"]``; see :class:`~driftsack.logs.ReadOptions`.
 
     Returns:
-        The summary. Of a ``Log`` only ``most_cells`` is used besides the log itself.
+        The summary.
 
     Raises:
         LogError: If the log cannot be read or any row is bad; the error lists every such row.
@@ -205,9 +190,10 @@ def survey(
     """
     if isinstance(source, Log):
         return _of_log(source, most_cells)
-    options = ReadOptions(resources, arms, reward_max, cost_max, columns, lost, drop_duplicates)
-    stream = Stream(source, options, separator)
+    stream = LogStream(source, read_options(options, **changes))
     reader, layout = stream.reader, stream.reader.layout
+
+    # Sum the batches in cells; new arms may appear in any of them.
     cells, skipped, row = new_cells(len(reader.arms), 1 + len(layout.resources), most_cells), 0, 0
     for batch in stream:
         if len(reader.arms) > len(cells.pulls):
@@ -218,6 +204,8 @@ def survey(
             add_rows(cells, batch.arm, batch.outcomes, row)
             skipped += int((batch.arm == SKIP).sum())
         row += len(batch.time)
+
+    # List the arms in their natural order, unless the caller named them.
     names = list(reader.arms)
     order = arm_order(names) if layout.arms is None else list(range(len(names)))
     return Survey(

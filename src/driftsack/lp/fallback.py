@@ -1,4 +1,4 @@
-"""HiGHS on the step LP: the reference solver, and the fallback if the built-in simplex cannot certify its solution."""
+"""Step LPs solved by HiGHS: the reference, and the fallback if the built-in simplex cannot certify its solution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftsack.numerics.simplex import Simplex
 
 
 def load_program(solver: highspy.Highs, objective: Floats, columns: Floats, rhs: Floats) -> None:
-    """Load: maximise objective x subject to columns x <= rhs, x >= 0."""
+    """Load the program: maximise objective x subject to columns x <= rhs, x >= 0."""
     rows, variables = columns.shape
     program = highspy.HighsLp()
     program.num_col_, program.num_row_ = variables, rows
@@ -30,7 +30,7 @@ def load_program(solver: highspy.Highs, objective: Floats, columns: Floats, rhs:
 
 
 def solve_program(objective: Floats, columns: Floats, rhs: Floats) -> tuple[Floats, Floats]:
-    """The optimal x and row prices of: maximise objective x, columns x <= rhs, x >= 0."""
+    """Return an optimal x and the row prices of: maximise objective x subject to columns x <= rhs, x >= 0."""
     for tolerance in (TIGHT, USUAL):
         solver = new_highs(tolerance)
         load_program(solver, objective, columns, rhs)
@@ -46,7 +46,7 @@ def solve_program(objective: Floats, columns: Floats, rhs: Floats) -> tuple[Floa
 
 
 def rescue(lp: Simplex) -> None:
-    """Solve a failed program with HiGHS; the next ``simplex.solve`` accepts the solution."""
+    """Solve a failed program with HiGHS, so that the next ``simplex.solve`` accepts the solution."""
     variables = lp.solution.size
     solution, duals = solve_program(lp.objective[:variables], lp.columns[:, :variables], lp.rhs)
     lp.solution[:] = solution

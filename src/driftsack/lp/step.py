@@ -23,7 +23,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import Simplex
 
-LOOSE: Final = 2.0
+LOOSE: Final = 2.0  # a rate that never binds, because costs are at most 1
 
 
 class StepSolution(NamedTuple):
@@ -57,17 +57,17 @@ class Certificate(NamedTuple):
 
 
 def new_step_lp(arms: int, rate: Floats) -> Simplex:
-    """A step LP with all means zero: one row for each resource, then the row of the mix.
+    """Create a step LP with all means zero: one row for each resource, then the row of the mix.
 
     Costs must not exceed 1, so a rate above 1 never binds; it is capped at ``LOOSE``, so that a very large budget does
     not dominate the residuals.
 
     Args:
         arms: The number of arms.
-        rate: (d,) the spending allowed per round of each resource.
+        rate: (d,) the budget per round of each resource.
 
     Returns:
-        The program.
+        The LP at its slack basis.
     """
     lp = simplex.new_simplex(rate.size + 1, arms)
     lp.columns[-1, :arms] = 1.0
@@ -82,7 +82,7 @@ def step_lp(rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike) -
     Args:
         rewards: (m,) rewards of the arms.
         costs: (d, m) costs of the arms.
-        rate: (d,) the spending allowed per round of each resource; one number for all of them.
+        rate: (d,) the budget per round of each resource; a single number applies to all of them.
 
     Returns:
         The optimal mix and prices.
@@ -114,9 +114,9 @@ def draw_from(lp: Simplex, rng: Generator, mix: Floats, prices: Floats) -> int:
 
     Args:
         lp: The solved LP.
-        rng: The randomness.
-        mix: (m,) written.
-        prices: (d,) written.
+        rng: The random generator.
+        mix: (m,) output: the probabilities of the arms.
+        prices: (d,) output: the dual prices.
 
     Returns:
         The arm, or ``SKIP``.
@@ -129,10 +129,10 @@ def draw_from(lp: Simplex, rng: Generator, mix: Floats, prices: Floats) -> int:
 
 
 def rescue_failed(lp: Simplex) -> bool:
-    """Let HiGHS solve the program if the last solve failed; return whether it had failed."""
+    """Solve the program with HiGHS if the last solve failed; return whether it had failed."""
     if lp.counts[simplex.STATUS] != simplex.FAILED:
         return False
-    from driftsack.lp.fallback import rescue  # noqa: PLC0415  (highspy is slow to import and rarely needed)
+    from driftsack.lp.fallback import rescue
 
     rescue(lp)
     return True
@@ -141,14 +141,14 @@ def rescue_failed(lp: Simplex) -> bool:
 def certificate(
     rewards: npt.ArrayLike, costs: npt.ArrayLike, rate: npt.ArrayLike, mix: Floats, prices: Floats
 ) -> Certificate:
-    """Certify a mix and prices by weak duality, however they were computed.
+    """Certify any mix and prices by weak duality.
 
     Args:
         rewards: (m,) rewards of the arms.
         costs: (d, m) costs of the arms.
-        rate: (d,) the spending allowed per round of each resource; one number for all of them.
-        mix: (m,) the probabilities.
-        prices: (d,) the prices.
+        rate: (d,) the budget per round of each resource; a single number applies to all of them.
+        mix: (m,) the probabilities of the arms.
+        prices: (d,) the prices of the resources.
 
     Returns:
         The duality gap, the infeasibility and the violation of complementary slackness.
@@ -160,10 +160,12 @@ def certificate(
     """
     gains, uses = np.asarray(rewards, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     rates = np.broadcast_to(np.asarray(rate, dtype=np.float64), (len(uses),))
+    # alpha, the dual variable of the row of the mix.
     margin = gains - prices @ uses
     skip_price = max(0.0, float(margin.max(initial=0.0)))
     slack = rates - uses @ mix
     rest = 1.0 - mix.sum()
+    # Duality gap, largest violation, and complementary slackness of rows and columns.
     gap = float(rates @ prices) + skip_price - float(gains @ mix)
     worst = max(0.0, float(-slack.min(initial=0.0)), -rest, float(-mix.min(initial=0.0)))
     products = np.concatenate([np.abs(prices * slack), [skip_price * abs(rest)], mix * (skip_price - margin)])

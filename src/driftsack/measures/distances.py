@@ -14,7 +14,7 @@ from driftsack.numerics.compiled import kernel
 
 @kernel
 def distance(rows: Floats, k: int, other: Floats, o: int) -> tuple[float, int]:
-    """The norm of row ``k`` of ``rows`` minus row ``o`` of ``other``, and the arm at which it is attained."""
+    """Return the norm of row ``k`` of ``rows`` minus row ``o`` of ``other``, and the arm that attains it."""
     largest = 0.0
     arm = 0
     for i in range(rows.shape[2]):
@@ -28,7 +28,7 @@ def distance(rows: Floats, k: int, other: Floats, o: int) -> tuple[float, int]:
 
 @kernel
 def sum_to_centre(rows: Floats, rounds: Ints, centre: Floats) -> float:
-    """The sum over all rounds of the distance to a centre (1, d, m)."""
+    """Return the sum over all rounds of the distance to a centre (1, d, m)."""
     total = 0.0
     for k in range(len(rows)):
         total += rounds[k] * distance(rows, k, centre, 0)[0]
@@ -37,14 +37,14 @@ def sum_to_centre(rows: Floats, rounds: Ints, centre: Floats) -> float:
 
 @kernel
 def distances_and_subgradients(rows: Floats, rounds: Ints, centre: Floats, values: Floats, slopes: Floats) -> None:
-    """Write each group's sum of distances to a centre (1, d, m), and its subgradient (d m) in the centre.
+    """Write the sum of distances of each group to a centre, and its subgradient with respect to the centre.
 
     Args:
         rows: (K, d, m) distinct rows.
         rounds: (K,) rounds of each row.
         centre: (1, d, m) the centre.
-        values: (G,) written: the sum of each group of neighbouring rows.
-        slopes: (G, d m) written: the subgradient of each group.
+        values: (G,) output: the sum of each group of neighbouring rows.
+        slopes: (G, d m) output: the subgradient of each group.
     """
     groups, total = values.size, len(rows)
     resources, arms = rows.shape[1], rows.shape[2]
@@ -60,7 +60,7 @@ def distances_and_subgradients(rows: Floats, rounds: Ints, centre: Floats, value
 
 @kernel
 def local_variation(rewards: Floats, costs: Floats, phase: Phase, per_resource: Floats) -> tuple[float, float]:
-    """V1 and the sum of the largest change of a cost in each round; writes each resource's V2 to ``per_resource``."""
+    """Return V1 and the sum form of V2; write the V2 of each resource to ``per_resource`` (d,)."""
     v1 = 0.0
     v2_sum = 0.0
     per_resource[:] = 0.0
@@ -73,6 +73,7 @@ def local_variation(rewards: Floats, costs: Floats, phase: Phase, per_resource: 
             v1 += largest
             of_round = 0.0
             for j in range(costs.shape[1]):
+                # Largest change of a cost, by resource and over all resources.
                 largest = 0.0
                 for i in range(costs.shape[2]):
                     largest = max(largest, abs(costs[b, j, i] - costs[a, j, i]))
@@ -84,7 +85,7 @@ def local_variation(rewards: Floats, costs: Floats, phase: Phase, per_resource: 
 
 @kernel
 def sum_over_pairs(rows: Floats, rounds: Ints, first: int, last: int) -> float:
-    """The sum over k in [first, last) and l > k of n_k n_l times the distance between rows k and l."""
+    """Return the sum over k in [first, last) and l > k of n_k n_l times the distance between rows k and l."""
     total = 0.0
     for k in range(first, last):
         inner = 0.0

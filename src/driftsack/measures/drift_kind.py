@@ -1,4 +1,4 @@
-r"""Does drift change which arm is best (V-type) or when to spend (W-type)? The one verdict, from three optima.
+r"""Classify drift by three optima: it changes which arm is best (V-type) or when to spend (W-type).
 
 LP-Dynamic (``best``) may spend at any time and change its mix in every round. Even allocation (``even``) may change its
 mix but spends the same in every round. The best fixed mix (``fixed``) never changes until a budget is exhausted.
@@ -17,7 +17,7 @@ NEGLIGIBLE: Final = 0.02  # share of the optimum below which neither planning no
 
 
 class DriftKind(StrEnum):
-    """What drift changes for a policy with a budget.
+    """The kinds of drift, by their effect on a policy with a budget.
 
     Attributes:
         STATIONARY: There is no drift, or none was detected.
@@ -33,7 +33,7 @@ class DriftKind(StrEnum):
 
 
 class Optima(NamedTuple):
-    """The three optima of one instance that tell the kinds of drift apart.
+    """The three optima of one instance that distinguish the kinds of drift.
 
     Attributes:
         best: LP-Dynamic, which may spend at any time and change its mix in every round.
@@ -47,24 +47,17 @@ class Optima(NamedTuple):
 
     @property
     def timing(self) -> float:
-        """Share of the optimum that only planning when to spend can gain."""
+        """The share of the optimum that can be gained only by planning when to spend."""
         return (self.best - self.even) / self.best if self.best > 0 else 0.0
 
     @property
     def tracking(self) -> float:
-        """Share of the optimum that only tracking the changes can gain."""
+        """The share of the optimum that can be gained only by tracking the changes."""
         return (self.even - self.fixed) / self.best if self.best > 0 else 0.0
 
 
 def drift_kind(optima: Optima, drifts: bool) -> DriftKind:
-    """Decide what drift changes.
-
-    Args:
-        optima: The optima of the instance.
-        drifts: Whether the instance is non-stationary.
-
-    Returns:
-        The kind of drift.
+    """Classify the drift of an instance by its optima; ``drifts`` says whether it is non-stationary.
 
     >>> drift_kind(Optima(best=100.0, even=70.0, fixed=68.0), drifts=True)
     <DriftKind.WHEN: 'when'>
@@ -77,14 +70,7 @@ def drift_kind(optima: Optima, drifts: bool) -> DriftKind:
 
 
 def explain(kind: DriftKind, optima: Optima) -> str:
-    """Explain the kind of drift in one sentence.
-
-    Args:
-        kind: The verdict.
-        optima: The optima behind it.
-
-    Returns:
-        What drift changes, how much of the optimum is at stake, and what helps.
+    """Explain in one sentence what drift changes, how much of the optimum is at stake, and what helps.
 
     >>> explain(DriftKind.WHEN, Optima(best=100.0, even=70.0, fixed=68.0))
     'Drift mainly changes when to spend: spending evenly loses 30% of the optimum, which forgetting old observations

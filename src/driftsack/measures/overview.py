@@ -15,15 +15,15 @@ from driftsack.measures.drift_kind import DriftKind, Optima, drift_kind, explain
 
 
 class Overview(NamedTuple):
-    """What ``driftsack measure`` shows.
+    """The result of ``driftsack measure``.
 
     Attributes:
         instance: Size, names, rate and noise of the instance.
-        measures: Each measure of variation; None where it would take too long, and for the largest price if a resource
+        measures: Each measure of variation; None if it would take too long, and for the largest price if a resource
             has no budget.
         benchmarks: Value, certified gap and prices of each optimum.
         windows: The paper's windows.
-        bounds: The terms of each bound on the regret; empty with a budget of zero. Those of ``"theorem_2"`` are rates
+        bounds: The terms of each regret bound; empty with a budget of zero. The terms of ``"theorem_2"`` are rates
             without constants, capped at the optimum.
         kind: Whether drift changes which arm is best or when to spend.
         meaning: ``kind`` explained in one sentence.
@@ -41,23 +41,18 @@ class Overview(NamedTuple):
 
 
 def measure(instance: Instance, progress: Callable[[str], None] = lambda _: None) -> Overview:
-    """Compute the overview of an instance.
-
-    Args:
-        instance: The instance.
-        progress: Called with the name of each step before it starts.
-
-    Returns:
-        The overview.
-    """
+    """Compute the overview of an instance; ``progress`` is called with the name of each step before it starts."""
+    # Benchmarks.
     progress("LP-Dynamic")
     best = lp_dynamic(instance)
     progress("single-step LPs")
     even = single_step(instance)
     progress("the best fixed mix")
     static, fixed = lp_static(instance), fixed_distribution(instance)
+    # Measures of variation.
     measured = variation(instance)
     measures = _measures(measured, progress)
+    # The kind of drift, and bounds.
     progress("bounds")
     optima = Optima(best.value, even.value, fixed.value)
     kind = drift_kind(optima, drifts=measured.v1 > 0 or measured.v2 > 0)
@@ -79,7 +74,7 @@ def measure(instance: Instance, progress: Callable[[str], None] = lambda _: None
 
 
 def _about(instance: Instance) -> dict[str, Any]:
-    """Size, names, rate and noise of an instance."""
+    """Return the size, names, rate and noise of an instance."""
     return {
         "horizon": instance.horizon,
         "arms": instance.arms,
@@ -93,13 +88,13 @@ def _about(instance: Instance) -> dict[str, Any]:
 
 
 def _numbers(benchmark: Benchmark) -> dict[str, Any]:
-    """Value, gap and prices of a benchmark, without its plan."""
+    """Return the value, gap and prices of a benchmark."""
     prices = None if benchmark.prices is None else benchmark.prices.tolist()
     return {"value": benchmark.value, "gap": benchmark.gap, "prices": prices}
 
 
 def _measures(measured: Variation, progress: Callable[[str], None]) -> dict[str, float | None]:
-    """Each measure by name; None where the instance is too large for it."""
+    """Return each measure by name; None if the instance is too large for it."""
     values: dict[str, float | None] = {}
     names = ("v1", "v2", "v2_sum", "w1", "w2", "w1_min", "w2_min", "w1_pair", "w2_pair", "q_bar", "q_bar_full")
     for name in names:
@@ -118,12 +113,12 @@ def _measures(measured: Variation, progress: Callable[[str], None]) -> dict[str,
 
 
 def _windows(instance: Instance, measured: Variation) -> tuple[int, int]:
-    """The paper's windows for the variation of this instance."""
+    """Return the paper's windows for the variation of this instance."""
     return theory.windows(instance.horizon, instance.arms, instance.resources, (measured.v1, measured.v2))
 
 
 def _bounds(instance: Instance, measured: Variation, optimum: float) -> dict[str, dict[str, float]]:
-    """The terms of each bound; empty with a budget of zero, for which the bounds are undefined."""
+    """Return the terms of each bound; empty with a budget of zero, for which the bounds are undefined."""
     horizon, arms, resources = instance.horizon, instance.arms, instance.resources
     rate = float(instance.problem.rate.min())
     if rate == 0:
@@ -132,7 +127,7 @@ def _bounds(instance: Instance, measured: Variation, optimum: float) -> dict[str
     upper = theory.regret_bound(horizon, arms, resources, rate, local, wide, prices)
     unit_optimum = optimum / instance.problem.reward_max
     rates = theory.regret_lower_bounds(horizon, arms, rate, local, wide, prices)._asdict()
-    lower = {name: min(value, unit_optimum) for name, value in rates.items()}  # no policy can lose more
+    lower = {name: min(value, unit_optimum) for name, value in rates.items()}  # the regret cannot exceed the optimum
     refined = theory.refined_regret_bound(horizon, arms, resources, rate * horizon, unit_optimum, local, wide, prices)
     sums = theory.concentration_bounds(horizon, arms, resources, _windows(instance, measured), local)
     stop = theory.stopping_time_bound(horizon, arms, resources, rate, measured.v2)

@@ -1,13 +1,13 @@
-r"""The interval of :math:`\bar q`: the least and the largest sup norm of optimal prices, where they are not unique.
+r"""The interval of :math:`\bar q`: the smallest and the largest sup norm of optimal prices if they are not unique.
 
 The optimal prices of an LP with value v form a face,
 
 .. math:: \{ q \ge 0 : \; N\, b^\top q + \sum_k n_k \alpha_k \le v, \;
           \mu_{k,i} - q^\top C_{k,\cdot,i} \le \alpha_k, \; \alpha_k \ge 0 \} .
 
-Its least sup norm is a linear program, and its largest the largest coordinate, one linear program per resource. On the
-paper's Example 1 the arm that is played costs exactly the rate, and every price from 0 to 1 is optimal. Programs of
-several LPs are solved together as one, since they do not share variables.
+The smallest sup norm is found by one linear program, the largest by one linear program per resource, which maximises
+its price. In the paper's Example 1 the played arm costs exactly the rate, and every price from 0 to 1 is optimal. The
+programs of several LPs share no variables, so they are solved together as one.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ import numpy as np
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import DriftsackError, TooLargeError
 
-FACE: Final = 1e-9  # per round: prices whose dual value is that close to the optimum count as optimal
+FACE: Final = 1e-9  # per round: prices whose dual value is within this of the optimum count as optimal
 SOLVER_TOLERANCE: Final = 1e-10
-MOST_ENTRIES: Final = 2_000_000  # of the constraints; about a minute
+MOST_ENTRIES: Final = 2_000_000  # nonzero entries of the constraints; takes about a minute
 
 
 class PriceInterval(NamedTuple):
-    """The sup norms of optimal prices, normalised to rewards and costs in [0, 1].
+    """The range of the sup norm of optimal prices, normalised to rewards and costs in [0, 1].
 
     Attributes:
-        least: The least one.
-        largest: The largest one; infinite if a resource has no budget, as its price has no upper limit.
+        least: The smallest sup norm.
+        largest: The largest sup norm; infinite if a resource has no budget, because its price is unbounded.
     """
 
     least: float
@@ -40,10 +40,10 @@ class PriceInterval(NamedTuple):
         """Compute the interval of the maximum of two sup norms.
 
         Args:
-            other: The interval of the other one.
+            other: The interval of the other sup norm.
 
         Returns:
-            The interval.
+            The interval of the maximum.
         """
         return PriceInterval(max(self.least, other.least), max(self.largest, other.largest))
 
@@ -62,7 +62,7 @@ def price_interval(
         values: (G,) the optimal value of each LP.
 
     Returns:
-        The interval.
+        The interval of the sup norm, over all LPs.
 
     Raises:
         TooLargeError: If the programs have more than two million entries.
@@ -82,9 +82,11 @@ def price_interval(
     count = values.size
     face = _face(rewards, costs, rounds, groups, rate, values)
     prices, norms = slice(0, count * resources), slice(count * resources + rows, None)
+    # Smallest sup norm: minimise the sum of the sup norms of all LPs.
     objective = np.zeros(face.matrix.shape[1])
     objective[norms] = 1.0
     least = float(_minimise(objective, face)[norms].max())
+    # Largest sup norm: maximise the price of each resource in turn.
     largest = 0.0
     for j in range(resources):
         if rate[j] == 0.0:
@@ -103,7 +105,8 @@ class _Face(NamedTuple):
 
 
 def _face(rewards: Floats, costs: Floats, rounds: Ints | Floats, groups: Ints, rate: Floats, values: Floats) -> _Face:
-    from scipy.sparse import coo_array, csr_array, vstack  # noqa: PLC0415  (SciPy is slow to import)
+    """Build the constraints of the optimal face of all LPs."""
+    from scipy.sparse import coo_array, csr_array, vstack
 
     rows, resources, arms = costs.shape
     count = values.size
@@ -111,7 +114,8 @@ def _face(rewards: Floats, costs: Floats, rounds: Ints | Floats, groups: Ints, r
     own = groups[:, None] * resources + np.arange(resources)  # (K, d) the columns of each row's prices
     alpha = count * resources + np.arange(rows)
 
-    line = np.arange(rows * arms).reshape(rows, arms)  # mu - q C - alpha <= 0, one line per row and arm
+    # Dual feasibility: mu - q C - alpha <= 0, one line per row and arm.
+    line = np.arange(rows * arms).reshape(rows, arms)
     of_prices = np.broadcast_to(own[:, :, None], costs.shape)
     of_lines = np.broadcast_to(line[:, None, :], costs.shape)
     entries = np.concatenate([-costs.ravel(), np.full(rows * arms, -1.0)])
@@ -121,13 +125,15 @@ def _face(rewards: Floats, costs: Floats, rounds: Ints | Floats, groups: Ints, r
     )
     dual = coo_array((entries, places), shape=(rows * arms, size))
 
-    length = np.bincount(groups, weights=rounds, minlength=count)  # b q N + sum of n alpha <= v, one line per LP
+    # Optimality: N b q + sum of n alpha <= v, one line per LP.
+    length = np.bincount(groups, weights=rounds, minlength=count)
     of_lp = np.repeat(np.arange(count), resources)
     entries = np.concatenate([(length[:, None] * rate).ravel(), np.asarray(rounds, dtype=np.float64)])
     places = (np.concatenate([of_lp, groups]), np.concatenate([np.arange(count * resources), alpha]))
     optimal = coo_array((entries, places), shape=(count, size))
 
-    own_line = np.arange(count * resources)  # q - s <= 0
+    # Sup norms: q - s <= 0, one line per price.
+    own_line = np.arange(count * resources)
     entries = np.concatenate([np.ones(own_line.size), -np.ones(own_line.size)])
     norm = count * resources + rows + of_lp
     places = (np.concatenate([own_line, own_line]), np.concatenate([own_line, norm]))
@@ -137,8 +143,8 @@ def _face(rewards: Floats, costs: Floats, rounds: Ints | Floats, groups: Ints, r
 
 
 def _minimise(objective: Floats, face: _Face) -> Floats:
-    """The variables at which the objective is least."""
-    from scipy.optimize import linprog  # noqa: PLC0415  (SciPy is slow to import)
+    """Return a minimiser of the objective over the face."""
+    from scipy.optimize import linprog
 
     tolerances = {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE}
     solution = linprog(objective, A_ub=face.matrix, b_ub=face.limits, bounds=(0, None), options=tolerances)
@@ -149,5 +155,5 @@ def _minimise(objective: Floats, face: _Face) -> Floats:
 
 
 def _rounded(value: float) -> float:
-    """The value without the digits that the tolerance of the face leaves open."""
-    return round(value, 7) + 0.0  # without a negative zero
+    """Round away the digits below the tolerance of the face."""
+    return round(value, 7) + 0.0  # no negative zero

@@ -1,6 +1,6 @@
-r"""How much an instance varies: the paper's local and global measures, sharper versions, and the price :math:`\bar q`.
+r"""Measures of variation: the paper's local and global measures, sharper versions, and the price :math:`\bar q`.
 
-With means in [0, 1], bars for means over the horizon, and the norms of section 2.2,
+For means in [0, 1], with bars for averages over the horizon and the norms of section 2.2,
 
 .. math::
    V_1 &= \sum_{t<T} \|\mu_t - \mu_{t+1}\|_\infty, & V_2 &= \max_j \sum_{t<T} \|C_{t,j} - C_{t+1,j}\|_\infty, \\
@@ -16,9 +16,9 @@ The pairwise measures repair Proposition 1: LP-Dynamic is at most the sum of the
 :math:`W_1^{\mathrm{pair}} + \bar q W_2^{\mathrm{pair}}` with :math:`\bar q = \max_t \|q_t^*\|_\infty`, and
 :math:`W^{\mathrm{pair}} \le 2 W^{\min}` by the triangle inequality.
 
-V and W take one pass over the rows each. :math:`W^{\min}` is a convex problem in the centre, solved by cutting planes
+V and W take one pass over the rows each. :math:`W^{\min}` is convex in the centre and is minimised by cutting planes
 (:mod:`driftsack.numerics.bundle`) to a certified relative gap. The pairwise measure computes the distance of every
-pair of distinct rows once and stores none of them. Each measure is computed when it is first read.
+pair of distinct rows once, without storing them. Each measure is computed when it is first read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from driftsack.numerics.bundle import minimise
 GROUPS_PER_COORDINATE: Final = 2
 MOST_PASSES: Final = 2_000  # of the cutting-plane method
 MOST_PAIR_WORK: Final = 10**12  # multiplications; several minutes on one core
-SMALL_PAIR_WORK: Final = 10**6  # below, threads are not worth starting
+SMALL_PAIR_WORK: Final = 10**6  # multiplications; smaller sums are computed without threads
 PAIR_PARTS: Final = 64  # parts of the pairwise sum that threads work on
 
 
@@ -82,7 +82,7 @@ class Variation:
 
     @cached_property
     def _local(self) -> tuple[float, float, float]:
-        """V1, V2 and the sum form of V2, which one pass computes together."""
+        """V1, V2 and the sum form of V2, computed in one pass."""
         per_resource = np.zeros(self.instance.resources)
         v1, v2_sum = local_variation(self._rewards[:, 0], self._costs, self.instance.phase, per_resource)
         return float(v1), float(per_resource.max()), float(v2_sum)
@@ -94,7 +94,7 @@ class Variation:
 
     @property
     def v2(self) -> float:
-        r"""Local variation :math:`V_2` of the costs: that of the resource with the largest."""
+        r"""Local variation :math:`V_2` of the costs: the maximum over the resources."""
         return self._local[1]
 
     @property
@@ -139,19 +139,19 @@ class Variation:
 
     @cached_property
     def w1_pair(self) -> float:
-        r"""Pairwise variation :math:`W_1^{\mathrm{pair}}` of the rewards: distances of all pairs of rounds, over T."""
+        r"""Pairwise variation :math:`W_1^{\mathrm{pair}}` of the rewards: a sum over all pairs of rounds, over T."""
         return self._pairs(self._rewards)
 
     @cached_property
     def w2_pair(self) -> float:
-        r"""Pairwise variation :math:`W_2^{\mathrm{pair}}` of the costs: distances of all pairs of rounds, over T."""
+        r"""Pairwise variation :math:`W_2^{\mathrm{pair}}` of the costs: a sum over all pairs of rounds, over T."""
         return self._pairs(self._costs)
 
     @cached_property
     def q_bar(self) -> float:
         r"""The paper's :math:`\bar q`: the largest price of LP-Dynamic and of every round's step LP.
 
-        Optimal prices need not be unique. This is the sup norm of those that the solvers return, one value of
+        Optimal prices need not be unique. This is the sup norm of the prices that the solvers return, one value in
         ``q_bar_interval``; a tiny change of a budget may move it to the other end.
         """
         row_prices = single_step(self.instance).row_prices
@@ -165,15 +165,15 @@ class Variation:
 
     @cached_property
     def q_bar_interval(self) -> PriceInterval:
-        r"""The values that :math:`\bar q` may take: the least and the largest sup norm of optimal prices.
+        r"""The range of :math:`\bar q`: the smallest and the largest sup norm of optimal prices.
 
-        On Example 1 it is [0, 1]. Statements that hold for every optimal price need the least value only.
+        For Example 1 it is [0, 1]. Statements that hold for every optimal price need only the smallest value.
         """
         return self._row_interval.union(self._interval_of(lp_dynamic(self.instance)))
 
     @cached_property
     def q_bar_full_interval(self) -> PriceInterval:
-        """The same with the prices of the LP on mean rows, as the proof of Proposition 1 requires."""
+        """As ``q_bar_interval``, with the prices of the LP on mean rows, as the proof of Proposition 1 requires."""
         rewards, costs = self._mean(self._rewards), self._mean(self._costs)[None]
         value = np.array([lp_static(self.instance).value / self.instance.problem.reward_max / self.instance.horizon])
         one = np.zeros(1, dtype=np.int64)
@@ -191,30 +191,30 @@ class Variation:
         return price_interval(self._rewards[:, 0], self._costs, ones, each, rate, unit_values)
 
     def _interval_of(self, benchmark: Benchmark) -> PriceInterval:
-        """The interval of the price of LP-Dynamic."""
+        """Return the interval of the sup norm of the prices of LP-Dynamic."""
         count, problem = len(self._costs), self.instance.problem
         value = np.array([benchmark.value / problem.reward_max])
         same = np.zeros(count, dtype=np.int64)
         return price_interval(self._rewards[:, 0], self._costs, self.instance.rounds, same, problem.rate, value)
 
     def _largest(self, prices: Floats | None) -> float:
-        """The largest price, normalised to rewards and costs in [0, 1]."""
+        """Return the largest price, normalised to rewards and costs in [0, 1]."""
         problem = self.instance.problem
         unit = np.asarray(problem.cost_max) / problem.reward_max
         return float((np.asarray(prices) * unit).max())
 
     def _about_mean(self, rows: Floats) -> float:
-        """The sum of distances to the mean row."""
+        """Return the sum of distances to the mean row."""
         return float(sum_to_centre(rows, self.instance.rounds, self._mean(rows)[None]))
 
     def _mean(self, rows: Floats) -> Floats:
-        """(d, m) the mean row over the horizon."""
+        """Return the mean row (d, m) over the horizon."""
         share = self.instance.rounds / self.instance.horizon
         mean: Floats = (share @ rows.reshape(len(rows), -1)).reshape(rows.shape[1:])
         return mean
 
     def _best_centre(self, rows: Floats) -> Centre:
-        """The centre (d, m) that minimises the sum of distances, by cutting planes."""
+        """Find the centre (d, m) that minimises the sum of distances, by cutting planes."""
         count, shape = len(rows), rows.shape[1:]
         size = shape[0] * shape[1]
         groups = min(count, GROUPS_PER_COORDINATE * size)
@@ -231,7 +231,7 @@ class Variation:
         return Centre(minimum.upper * unit, minimum.point.reshape(shape), gap)
 
     def _pairs(self, rows: Floats) -> float:
-        """The sum of distances of all pairs of rounds, over T."""
+        """Return the sum of distances of all pairs of rounds, divided by T."""
         count = len(rows)
         work = count * count * rows.shape[1] * rows.shape[2] // 2
         if work > MOST_PAIR_WORK:

@@ -12,12 +12,12 @@ for their sum. *In-out separation* (Ben-Ameur and Neto 2007): most passes are ma
 and the master program's solution. This is safe: if a pass does not improve F, convexity along that line implies that
 the new cuts exclude the master program's solution.
 
-The lower bound is computed from the multipliers and the cuts by weak duality, so it holds whatever the rounding errors
+The lower bound is computed from the multipliers and the cuts by weak duality, so it holds despite the rounding errors
 of the solver:
 
 .. math:: F(z) \ge \sum \lambda_{g,i} (v_{g,i} - s_{g,i}^\top z_i) + \min_{0 \le z \le u} (a + \sum \lambda s)^\top z .
 
-Products are sums of NumPy and not calls of BLAS, whose last bits depend on the processor.
+Products use NumPy sums instead of BLAS, whose last bits depend on the processor.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Oracle = Callable[[Floats, Floats, Floats], None]
 """``oracle(point, values, slopes)`` writes every group's value (G,) and subgradient (G, p) at a point (p,)."""
 
 HALFWAY: Final = 0.5
-FULL_STEP_EVERY: Final = 4  # how often to evaluate at the master program's solution, which can be exact
+FULL_STEP_EVERY: Final = 4  # every fourth pass is made at the master program's solution, which can be exact
 VIOLATION_TOLERANCE: Final = 1e-12
 
 
@@ -86,7 +86,7 @@ def minimise(
         linear: (p,) the linear part a.
         groups: The number G of groups.
         tolerance: The relative gap at which to stop.
-        most_passes: The largest number of passes.
+        most_passes: The maximum number of passes.
 
     Returns:
         The best point with its bounds. If the passes run out first, the bounds are valid but further apart.
@@ -103,16 +103,19 @@ def minimise(
     visits: list[Floats] = []
     point, best, upper, lower = start, start, np.inf, 0.0
     while True:
+        # Evaluate F and its cuts at the current point.
         visits.append(point)
         oracle(point, values, slopes)
         value = float((linear * point).sum() + values.sum())
         if value < upper:
             best, upper = point, value
+        # Solve the master program over all cuts for a lower bound and a proposal.
         master.add(point, values, slopes, len(visits) - 1)
         proposal, bound = master.solve()
         lower = max(lower, bound)
         if upper - lower <= tolerance * upper or len(visits) >= most_passes:
             return Minimum(best, upper, lower, master.weights(), np.array(visits))
+        # Next point: halfway between the best point and the proposal, now and then the proposal itself.
         full_step = len(visits) % FULL_STEP_EVERY == 0
         point = proposal if full_step else HALFWAY * best + (1 - HALFWAY) * proposal
 
@@ -121,11 +124,11 @@ class _MasterProgram:
     """The linear program over the cuts: min a z + sum theta_g, theta_g >= v + s (z - z_i), 0 <= z <= u."""
 
     def __init__(self, high: Floats, linear: Floats, groups: int) -> None:
-        from driftsack.numerics.highs import new_highs  # noqa: PLC0415  (slow to import, rarely needed)
+        from driftsack.numerics.highs import new_highs
 
         self.high, self.linear, self.groups = high, linear, groups
-        self.group: list[int] = []  # of each cut
-        self.visit: list[int] = []  # of each cut
+        self.group: list[int] = []  # group of each cut
+        self.visit: list[int] = []  # pass of each cut
         self.offsets: list[float] = []  # v - s z_i of each cut
         self.slopes: list[Floats] = []  # s of each cut
         self.thetas = np.full(groups, -np.inf)  # at the last solution
@@ -139,7 +142,7 @@ class _MasterProgram:
             self.solver.addCol(1.0, -self.infinity, self.infinity, 0, [], [])
 
     def add(self, point: Floats, values: Floats, slopes: Floats, visit: int) -> None:
-        """Add the cuts of a pass that the last solution violates."""
+        """Add the cuts of a pass which the last solution violates."""
         offsets = values - (slopes * point).sum(axis=1)
         cut_values = offsets + (slopes * self.point).sum(axis=1)
         size = point.size
@@ -159,16 +162,18 @@ class _MasterProgram:
         solution = self.solver.getSolution()
         self.point = np.clip(np.array(solution.col_value[: self.high.size]), 0.0, self.high)
         self.thetas = np.array(solution.col_value[self.high.size :])
+        # Normalise the multipliers of each group to sum to 1, which makes them dual feasible.
         shares = np.maximum(np.array(solution.row_dual), 0.0)
         totals = np.bincount(self.group, weights=shares, minlength=self.groups)
         if (totals <= 0).any():
             return self.point, 0.0  # the multipliers prove no bound in this pass
         self.shares = shares / totals[self.group]
+        # The lower bound by weak duality (see the module's docstring).
         gradient = self.linear + (self.shares[:, None] * np.array(self.slopes)).sum(axis=0)
         bound = (self.shares * np.array(self.offsets)).sum() + (np.minimum(gradient, 0.0) * self.high).sum()
         return self.point, float(bound)
 
     def weights(self) -> list[CutWeight]:
-        """The cuts with a positive share in the last bound."""
+        """Return the cuts with a positive share in the last bound."""
         rows = np.flatnonzero(self.shares)
         return [CutWeight(self.group[r], self.visit[r], float(self.shares[r])) for r in rows]

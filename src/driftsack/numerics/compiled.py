@@ -165,18 +165,20 @@ def _stamp(part: str) -> str:
     return code_digest(*{part} - set(DECIDING))
 
 
-def uncached(compiled: Function) -> Function:
-    """Return the same kernel without a file on disk, for arguments whose code the stamp does not cover.
+def copy_of(compiled: Function, cached: bool) -> Function:
+    """Return another kernel of the same function, which compiles for itself.
 
     Args:
         compiled: A kernel.
+        cached: Whether to cache machine code on disk; False for arguments whose code the stamp does not cover.
 
     Returns:
-        A kernel of the same function that is compiled in each process.
+        The copy.
     """
     if config.DISABLE_JIT:
         return compiled
-    return cast("Function", Kernel(source(compiled)))
+    function = source(compiled)
+    return cast("Function", kernel(function) if cached else Kernel(function))
 
 
 def source(compiled: Callable[..., Any]) -> Callable[..., Any]:

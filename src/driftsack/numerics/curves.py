@@ -12,7 +12,7 @@ CURVE_POINTS: Final = 512
 
 
 def curve_times(horizon: int) -> Ints:
-    """Return up to 512 evenly spaced rounds, the last of which is T.
+    """Return up to 512 evenly spaced rounds that end with T.
 
     >>> curve_times(5), curve_times(10_000_000)[[0, 1, -1]]
     (array([1, 2, 3, 4, 5]), array([   19531,    39062, 10000000]))

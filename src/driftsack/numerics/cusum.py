@@ -1,7 +1,7 @@
 r"""CUSUM change detection on streams of outcomes in [0, 1], two-sided (Page 1954; for bandits Liu, Lee, Shroff 2018).
 
-The reference :math:`\hat u` is a mean of outcomes: of all outcomes until there are S, and after that of those up to the
-last time at which both statistics below were 0. After a warm-up of M outcomes
+The reference :math:`\hat u` is the mean of all outcomes until there are S of them, and after that the mean of the
+outcomes up to the last time at which both statistics below were 0. After a warm-up of M outcomes
 
 .. math:: g^+ \leftarrow \max(0,\, g^+ + x - \hat u - \epsilon), \qquad
           g^- \leftarrow \max(0,\, g^- + \hat u - x - \epsilon),
@@ -26,17 +26,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_INT, Ranges
+from driftsack.core.arrays import Floats
+from driftsack.core.bounds import Counts
 from driftsack.numerics.compiled import kernel
 
 
 class CUSUM(NamedTuple):
     """The detectors of several streams."""
 
-    reference_counts: Ints  # (streams,) outcomes in the reference
+    reference_counts: Counts  # (streams,) outcomes in the reference
     reference_sums: Floats  # (streams,)
-    recent_counts: Ints  # (streams,) outcomes since then
+    recent_counts: Counts  # (streams,) outcomes since then
     recent_sums: Floats  # (streams,)
     up: Floats  # (streams,) g+
     down: Floats  # (streams,) g-
@@ -45,13 +45,9 @@ class CUSUM(NamedTuple):
     drift: float  # epsilon
     threshold: float  # h
 
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"reference_counts": (0, LARGEST_INT), "recent_counts": (0, LARGEST_INT)}
-
 
 def new_cusum(streams: int, longest: int, delta: float, change: float) -> CUSUM:
-    """Detectors for streams of up to ``longest`` outcomes and changes of at least ``change``."""
+    """Create detectors for streams of up to ``longest`` outcomes and changes of at least ``change``."""
     drift = change / 2.0
     threshold = math.log(2.0 * longest / delta) / (8.0 * drift)
     return CUSUM(
@@ -81,14 +77,16 @@ def reset_cusum(cusum: CUSUM) -> None:
 
 @kernel
 def cusum_detects(cusum: CUSUM, stream: int, outcome: float) -> bool:
-    """Add an outcome; return whether a change of the stream is detected."""
+    """Add an outcome; return whether a change is detected in the stream."""
     cusum.recent_counts[stream] += 1
     cusum.recent_sums[stream] += outcome
     count = cusum.reference_counts[stream]
     if count >= cusum.warmup:
+        # Update g+ and g-.
         excess = outcome - cusum.reference_sums[stream] / count
         cusum.up[stream] = max(0.0, cusum.up[stream] + excess - cusum.drift)
         cusum.down[stream] = max(0.0, cusum.down[stream] - excess - cusum.drift)
+    # While the reference is not settled, or both statistics are 0, it includes the recent outcomes.
     highest = max(cusum.up[stream], cusum.down[stream])
     if highest == 0.0 or count < cusum.settled:
         cusum.reference_counts[stream] += cusum.recent_counts[stream]

@@ -6,42 +6,35 @@ For K actions and T rounds, payoffs :math:`x \in [0, 1]`, with
 .. math:: p_a = (1 - \gamma) \frac{w_a}{\sum_b w_b} + \frac{\gamma}{K}, \qquad
           w_a \leftarrow w_a \exp\Bigl(\frac{\gamma}{3K} \Bigl(\hat x_a + \frac{\alpha}{p_a \sqrt{KT}}\Bigr)\Bigr),
 
-:math:`\hat x_a = x / p_a` for the action taken and 0 for the others. All start from equal weights (the paper's common
+where :math:`\hat x_a = x / p_a` for the action taken and 0 for the others. Weights start equal (the paper's common
 factor :math:`\exp((\alpha\gamma/3)\sqrt{T/K})` cancels). Weights are kept as logarithms. O(K) per round.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import ROUNDING, Ranges
+from driftsack.core.bounds import within
+from driftsack.core.checks import ROUNDING
 from driftsack.numerics.compiled import kernel
 
-SMALLEST: Final = 1e-300  # a probability, by which payoffs are divided
+SMALLEST: Final = 1e-300  # the smallest valid probability; payoffs are divided by it
 
 
 class Exp3P(NamedTuple):
     """Log weights and the latest probabilities."""
 
     log_weights: Floats  # (K,)
-    probabilities: Floats  # (K,)
+    probabilities: Annotated[Floats, within(SMALLEST, 1.0 + ROUNDING)]  # (K,)
     explore: float  # gamma
     bonus: float  # alpha / sqrt(K T)
 
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"probabilities": (SMALLEST, 1.0 + ROUNDING)}
-
     def grow_from(self, old: Exp3P) -> None:
-        """Add actions before the last one, which is to skip, with the mean weight of the others.
-
-        Args:
-            old: The weights of fewer actions.
-        """
+        """Copy the state ``old`` of fewer actions; new actions get the mean weight and precede the last one, skip."""
         known = old.log_weights.size - 1
         self.log_weights[:] = mean_log_weight(old.log_weights)
         self.log_weights[:known] = old.log_weights[:known]
@@ -51,20 +44,13 @@ class Exp3P(NamedTuple):
 
 
 def mean_log_weight(log_weights: Floats) -> float:
-    """The logarithm of the mean of weights.
-
-    Args:
-        log_weights: (K,) their logarithms.
-
-    Returns:
-        The logarithm.
-    """
+    """Return the logarithm of the mean weight, given the logarithms (K,) of the weights."""
     largest = float(log_weights.max())
     return largest + math.log(float(np.exp(log_weights - largest).mean()))
 
 
 def new_exp3p(actions: int, rounds: int, delta: float) -> Exp3P:
-    """EXP3.P with equal weights."""
+    """Create the state of EXP3.P with equal weights."""
     explore = min(0.6, 2 * math.sqrt(0.6 * actions * math.log(actions) / rounds))
     bonus = 2 * math.sqrt(math.log(actions * rounds / delta) / (actions * rounds))
     return Exp3P(np.zeros(actions), np.full(actions, 1 / actions), explore, bonus)
@@ -100,7 +86,7 @@ def update_probabilities(bandit: Exp3P) -> None:
 
 @kernel
 def update_weights(bandit: Exp3P, action: int, probability: float, payoff: float) -> None:
-    """Update the weights with the payoff in [0, 1] of an action that was taken with the given probability."""
+    """Update the weights with the payoff in [0, 1] of an action taken with the given probability."""
     step = bandit.explore / (3.0 * bandit.log_weights.size)
     for a in range(bandit.log_weights.size):
         bandit.log_weights[a] += step * bandit.bonus / bandit.probabilities[a]

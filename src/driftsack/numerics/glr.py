@@ -7,15 +7,16 @@ pooled mean :math:`\hat\mu`. A change is detected if for some s
           \ge \beta(n, \delta) = \ln\bigl(3 n^{3/2} / \delta\bigr), \qquad
           \mathrm{kl}(p, q) = p \ln\tfrac{p}{q} + (1 - p) \ln\tfrac{1 - p}{1 - q} .
 
-(The threshold is the one that is used in practice; their proof needs a somewhat larger one.)
+(This threshold is used in practice; the proof needs a slightly larger one.)
 
-*Dyadic splits*: for each k the running sum at the last two multiples of :math:`2^k` is kept, and the older one splits
-off the last :math:`2^k` to :math:`2^{k+1} - 1` outcomes; so is the sum of the first :math:`2^k`. Memory and time
-per round are :math:`O(\log n)`, and the shorter side of the nearest split is off by a factor of two at most.
+*Dyadic splits*: for each k, the running sums at the last two multiples of :math:`2^k` are kept, and the older one
+splits off the last :math:`2^k` to :math:`2^{k+1} - 1` outcomes. The sum of the first :math:`2^k` outcomes is kept as
+well. Memory and time per round are :math:`O(\log n)`, and for every split there is a dyadic one whose shorter side
+differs by a factor of at most two.
 
 *Few logarithms*: :math:`\mathrm{kl}(p, q) \le (p - q)^2 / (q (1 - q))`, so the statistic is at most
-:math:`\frac{s (n-s)}{n} (\hat\mu_1 - \hat\mu_2)^2 / (\hat\mu (1 - \hat\mu))`; only where that reaches the threshold is
-the exact one computed.
+:math:`\frac{s (n-s)}{n} (\hat\mu_1 - \hat\mu_2)^2 / (\hat\mu (1 - \hat\mu))`; the exact statistic is computed only
+where this bound reaches the threshold.
 """
 
 from __future__ import annotations
@@ -25,27 +26,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_INT, Ranges
+from driftsack.core.arrays import Floats
+from driftsack.core.bounds import Counts
 from driftsack.numerics.compiled import kernel
 
 
 class GLR(NamedTuple):
     """The detectors of S streams."""
 
-    counts: Ints  # (S,) n
+    counts: Counts  # (S,) n
     sums: Floats  # (S,) of all n outcomes
     kept: Floats  # (S, levels, 2) sums of the first j 2^k outcomes, for the last two j, at j mod 2
     heads: Floats  # (S, levels) sums of the first 2^k outcomes
     log_confidence: float  # ln(3 / delta)
 
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"counts": (0, LARGEST_INT)}
-
 
 def new_glr(streams: int, longest: int, delta: float) -> GLR:
-    """Detectors for streams of up to ``longest`` outcomes, each with a false-alarm probability of about ``delta``."""
+    """Create detectors for streams of up to ``longest`` outcomes, each with false-alarm probability about ``delta``."""
     levels = max(longest, 1).bit_length()
     kept = np.zeros((streams, levels, 2))
     heads = np.zeros((streams, levels))
@@ -61,11 +58,12 @@ def reset_glr(glr: GLR) -> None:
 
 @kernel
 def glr_detects(glr: GLR, stream: int, outcome: float) -> bool:
-    """Add an outcome; return whether a change of the stream is detected."""
+    """Add an outcome; return whether a change is detected in the stream."""
     n = glr.counts[stream] + 1
     total = glr.sums[stream] + outcome
     glr.counts[stream] = n
     glr.sums[stream] = total
+    # Keep the running sum at every level k for which n is a multiple of 2^k.
     k = 0
     while n & ((1 << k) - 1) == 0 and k < glr.kept.shape[1]:
         glr.kept[stream, k, (n >> k) & 1] = total
@@ -77,7 +75,7 @@ def glr_detects(glr: GLR, stream: int, outcome: float) -> bool:
 
 @kernel
 def any_split_detects(glr: GLR, stream: int, n: int, total: float) -> bool:
-    """Whether the statistic reaches the threshold at a dyadic split."""
+    """Return whether the statistic reaches the threshold at a dyadic split."""
     spread = total * (n - total)  # n^2 mu (1 - mu)
     if spread <= 0.0:
         return False
@@ -95,9 +93,9 @@ def any_split_detects(glr: GLR, stream: int, n: int, total: float) -> bool:
 
 @kernel
 def split_detects(first: int, head: float, n: int, total: float, threshold: float) -> bool:
-    """Whether a split after ``first`` outcomes, whose sum is ``head``, reaches the threshold."""
+    """Return whether the statistic of a split after ``first`` outcomes with sum ``head`` reaches the threshold."""
     shift = head - total * first / n  # s (n - s) / n times the difference of the means
-    bound = shift * shift * n * n * n  # the bound, times s (n - s) n^2 mu (1 - mu)
+    bound = shift * shift * n * n * n  # the upper bound, times s (n - s) n^2 mu (1 - mu)
     if bound < threshold * first * (n - first) * total * (n - total):
         return False
     return statistic(first, head, n, total) >= threshold
@@ -105,7 +103,7 @@ def split_detects(first: int, head: float, n: int, total: float, threshold: floa
 
 @kernel
 def statistic(first: int, head: float, n: int, total: float) -> float:
-    """The exact statistic of a split after ``first`` of ``n`` outcomes, whose sums are ``head`` and ``total``."""
+    """Return the exact statistic of a split; ``head`` and ``total`` are the sums of the first and of all outcomes."""
     last = n - first
     mean = total / n
     return first * kl(head / first, mean) + last * kl(min(max((total - head) / last, 0.0), 1.0), mean)
@@ -113,7 +111,7 @@ def statistic(first: int, head: float, n: int, total: float) -> float:
 
 @kernel
 def kl(p: float, q: float) -> float:
-    """The divergence of Bernoulli(p) from Bernoulli(q), for 0 < q < 1."""
+    """Return the Kullback-Leibler divergence of Bernoulli(p) from Bernoulli(q), for 0 < q < 1."""
     result = 0.0
     if p > 0.0:
         result += p * math.log(p / q)

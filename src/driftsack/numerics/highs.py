@@ -1,4 +1,4 @@
-"""HiGHS with the options that all callers share. Slow to import, so import it only where a program is solved."""
+"""HiGHS with the options that all callers share; slow to import, so import it only where a program is solved."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Final
 
 import highspy
 
-TIGHT: Final = 1e-10  # the tightest tolerance that HiGHS takes
-USUAL: Final = 1e-7  # its own default, for programs on which the tightest one fails
+TIGHT: Final = 1e-10  # the smallest tolerance that HiGHS accepts
+USUAL: Final = 1e-7  # the default of HiGHS, for programs on which TIGHT fails
 
 
 def new_highs(tolerance: float = TIGHT) -> highspy.Highs:
-    """A silent HiGHS with one thread and no presolve (programs are tiny)."""
+    """Create a silent HiGHS solver with one thread and no presolve (the programs are tiny)."""
     solver = highspy.Highs()
     for option, value in {
         "output_flag": False,

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Bools, Ints
-from driftsack.core.checks import Ranges
+from driftsack.core.bounds import index_of, length_of
 from driftsack.numerics.compiled import kernel
 
 
 class IndexSet(NamedTuple):
     """The members in order of insertion, and a flag for each possible member."""
 
-    members: Ints  # (m,) the first size[0] entries are the set
+    members: Annotated[Ints, index_of("members")]  # (m,) the first size[0] entries are the set
     present: Bools  # (m,)
-    size: Ints  # (1,)
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"members": (0, self.members.size - 1), "size": (0, self.members.size)}
+    size: Annotated[Ints, length_of("members")]  # (1,)
 
     def grow_from(self, old: IndexSet) -> None:
-        """Stay the set of all, so that everything that depends on a member is computed again.
-
-        Args:
-            old: The set of fewer possible members.
-        """
+        """Remain the full set, so that everything that depends on a member is recomputed."""
 
     def check(self) -> None:
         """Raise unless the flags are those of the members and no member occurs twice."""
@@ -41,13 +33,13 @@ class IndexSet(NamedTuple):
 
 
 def full_set(size: int) -> IndexSet:
-    """The set of all of 0, ..., size - 1."""
+    """Create the set {0, ..., size - 1}."""
     return IndexSet(np.arange(size), np.ones(size, dtype=np.bool_), np.array([size]))
 
 
 @kernel
 def insert(items: IndexSet, item: int) -> None:
-    """Insert ``item``; a negative one, such as SKIP, is ignored."""
+    """Insert ``item``; negative items such as SKIP are ignored."""
     if item >= 0 and not items.present[item]:
         items.present[item] = True
         items.members[items.size[0]] = item

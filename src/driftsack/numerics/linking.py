@@ -4,7 +4,7 @@ Numba compiles every function that a kernel calls into machine code of its own, 
 the outermost kernel is ever called from Python. Here a kernel has two forms. The *entry*, made when Python calls it, is
 compiled as usual. The *linked* form, made when another kernel calls it, stops at LLVM IR, which the caller links and
 inlines; it has no wrappers, no machine code and no file in the cache. ``docs/decisions/0001-kernels.md`` has the
-measurements; ``tests/test_compiled.py`` notices when a new release of Numba changes what this relies on.
+measurements; ``tests/numerics/test_compiled.py`` notices when a new release of Numba changes what this relies on.
 """
 
 from __future__ import annotations

@@ -22,19 +22,19 @@ from driftsack.core.arrays import Floats
 
 SIGMA: Final = 1.0  # standard deviation of log X below the ceiling
 STEPS: Final = 200  # a mean of 1/2 needs 5, a mean of 1 - 1e-12 needs 33
-PRECISION: Final = 1e-14  # of the mean, relative
+PRECISION: Final = 1e-14  # relative precision of the mean
 
 
 def capped_mean(scale: Floats) -> Floats:
-    """The mean M(s) of a capped lognormal variable for each scale s in (0, ∞)."""
-    from scipy.special import ndtr  # noqa: PLC0415  (slow to import, and only lognormal costs need it)
+    """Return the mean M(s) of a capped lognormal variable for each scale s in (0, ∞)."""
+    from scipy.special import ndtr
 
     mean: Floats = scale * _slope(scale) + ndtr(np.log(scale) / SIGMA)
     return mean
 
 
 def capped_scale(mean: Floats) -> Floats:
-    """The scale at which a capped lognormal variable has a given mean.
+    """Compute the scales at which capped lognormal variables have the given means.
 
     Args:
         mean: Means in [0, 1], in an array of any shape.
@@ -45,10 +45,12 @@ def capped_scale(mean: Floats) -> Floats:
     >>> float(capped_mean(capped_scale(np.array([0.3])))[0].round(12))
     0.3
     """
+    # Solve each distinct mean once; 0 and 1 have closed forms.
     target, places = np.unique(mean, return_inverse=True)
     scale = np.where(target >= 1.0, np.inf, 0.0)
     inside = (target > 0.0) & (target < 1.0)
     wanted = target[inside]
+    # Newton's method from below, which never overshoots.
     root = wanted * math.exp(-(SIGMA**2) / 2.0)
     for _ in range(STEPS):
         missing = wanted - capped_mean(root)
@@ -61,8 +63,8 @@ def capped_scale(mean: Floats) -> Floats:
 
 
 def _slope(scale: Floats) -> Floats:
-    """The derivative M'(s)."""
-    from scipy.special import ndtr  # noqa: PLC0415
+    """Return the derivative M'(s)."""
+    from scipy.special import ndtr
 
     slope: Floats = math.exp(SIGMA**2 / 2.0) * ndtr(-(np.log(scale) + SIGMA**2) / SIGMA)
     return slope

@@ -175,7 +175,7 @@ class _Reader:
 
     def array(self, kind: Any) -> Any:
         """The next array; it has no owner, because kernels do not count references."""
-        from numba.np.arrayobj import make_array, populate_array  # noqa: PLC0415  (slow to import before it is needed)
+        from numba.np.arrayobj import make_array, populate_array
 
         array = make_array(kind)(self.context, self.builder)
         data = self.builder.inttoptr(self.word(), array.data.type)

@@ -22,7 +22,7 @@ def onto_capped_orthant(point: Floats, cap: float) -> None:
 
     Args:
         point: (n,) the point to project, overwritten.
-        cap: The largest sum allowed.
+        cap: The maximum sum of the entries.
 
     >>> import numpy as np
     >>> q = np.array([0.9, -0.2, 0.4])
@@ -30,10 +30,12 @@ def onto_capped_orthant(point: Floats, cap: float) -> None:
     >>> q.round(12).tolist()
     [0.75, 0.0, 0.25]
     """
+    # Clip at zero.
     total = 0.0
     for i in range(point.size):
         point[i] = max(point[i], 0.0)
         total += point[i]
+    # Spread the excess evenly over the positive entries until the sum fits.
     while total > cap:
         active = 0
         for i in range(point.size):
@@ -122,6 +124,7 @@ def onto_simplex(point: Floats, total: float) -> None:
     highest = point[0]  # entries are measured relative to the largest one, which avoids cancellation
     for i in range(point.size):
         highest = max(highest, point[i])
+    # Active-set iteration for tau: the mean excess of the entries above the previous tau.
     tau, active_before = -math.inf, point.size + 1
     while True:
         above, active = 0.0, 0
@@ -156,6 +159,7 @@ def onto_capped_simplex(point: Floats, caps: Floats, total: float) -> None:
     >>> x.round(12).tolist()
     [0.5, 0.5, 0.0]
     """
+    # Bracket tau: all entries are capped at the lower end, and all are zero at the upper end.
     low, high = math.inf, -math.inf
     for i in range(point.size):
         low, high = min(low, point[i] - caps[i]), max(high, point[i])
@@ -163,6 +167,7 @@ def onto_capped_simplex(point: Floats, caps: Floats, total: float) -> None:
     low, high = low - shift, 0.0
     tau = low
     for _ in range(MAX_PASSES):
+        # Excess of the sum at tau, and the slope: the number of entries strictly between their bounds.
         excess, free = -total, 0
         for i in range(point.size):
             entry = point[i] - shift - tau
@@ -174,6 +179,7 @@ def onto_capped_simplex(point: Floats, caps: Floats, total: float) -> None:
             high = tau
         if excess == 0.0:
             break
+        # A Newton step, or a bisection if it leaves the bracket.
         newton = tau + excess / free if free > 0 else low - 1.0
         candidate = newton if low < newton < high else 0.5 * (low + high)
         if candidate == tau or candidate <= low or candidate >= high:

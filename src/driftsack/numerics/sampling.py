@@ -1,4 +1,4 @@
-"""Random choices: an index drawn from probabilities, and a hash that replaces a stored uniform draw."""
+"""Random choices: sampling an arm from a mix, and a hash that replaces stored uniform draws."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def draw(mix: Floats, uniform: float) -> int:
     """
     cumulative = 0.0
     for arm in range(mix.size):
-        if mix[arm] > 0.0:  # a mix from a linear program is mostly zeros, and each sum waits for the one before
+        if mix[arm] > 0.0:  # a mix from a linear program is mostly zeros; skipping them shortens the dependency chain
             cumulative += mix[arm]
             if uniform < cumulative:
                 return arm
@@ -38,7 +38,7 @@ def draw(mix: Floats, uniform: float) -> int:
 
 @kernel
 def hashed_uniform(key: int, t: int, k: int) -> float:
-    """A pseudo-random number in [0, 1) that depends only on the three arguments.
+    """Return a pseudo-random number in [0, 1) that depends only on the three arguments.
 
     >>> hashed_uniform(7, 0, 0) == hashed_uniform(7, 0, 0) != hashed_uniform(7, 0, 1)
     True

@@ -1,18 +1,18 @@
-r"""A simplex method for small programs that is warm-started from its last basis.
+r"""A simplex method for small linear programs, warm-started from the last basis.
 
 .. math:: \max_x \; c^\top x \quad \text{s.t. } A x \le h,\; x \ge 0, \qquad A \in \mathbb{R}^{k \times n},\; h \ge 0,
 
-for few rows k, many solves, and little change from one solve to the next. With slacks the columns are
+for few rows k and many solves whose data change little from one to the next. With slacks the columns are
 :math:`[A \; I]`. The state keeps a basis, the explicit inverse :math:`B^{-1}` and the data. A solve first checks
 whether the kept basis is still optimal. If not, it pivots, and there are three cases:
 
 - levels :math:`B^{-1} h \ge 0` but some reduced cost :math:`c_j - y^\top A_j > 0`: a primal pivot;
 - no positive reduced cost but a negative level: a dual pivot;
-- both fail: dual pivots that count positive reduced costs as zero, for a few iterations. If that does not help, the
+- neither holds: a few dual pivots that treat positive reduced costs as zero. If that does not help, the
   method restarts once from the slack basis, which is feasible because :math:`h \ge 0`.
 
 Replacing a basic column by its new value is the same rank-one update as a pivot, :math:`O(k^2)`. A solve costs
-:math:`O(k^2 + kn)` and one such pass more per pivot. *No cycling*: after a fixed number of pivots, Bland's rule
+:math:`O(k^2 + kn)`, plus the same for each pivot. *No cycling*: after a fixed number of pivots, Bland's rule
 is used. *No silent errors*: a basis is accepted as optimal only if :math:`\|B x_B - h\|_1` and
 :math:`\|c_B - B^\top y\|_1`, computed from the data, are small. If they are not, the inverse is
 recomputed from the data; if that does not help, the status is ``FAILED`` and the caller must use another solver.
@@ -22,24 +22,25 @@ Reference: Chvatal, Linear Programming (1983), chapters 7, 8 and 10.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, Ranges
+from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.bounds import Bound, Counts, NonNegative, Scratch, index_of
+from driftsack.core.checks import LARGEST_FLOAT
 from driftsack.numerics.compiled import kernel, source
 
 OPTIMAL: Final = 0
 FAILED: Final = 1
-GIVEN: Final = 2  # solved elsewhere: ``solve`` accepts that solution unless a column changes first
+GIVEN: Final = 2  # solved by another solver: ``solve`` accepts the solution unless a column changes first
 
 TOLERANCE: Final = 1e-11  # on levels and reduced costs
 SMALLEST_PIVOT: Final = 1e-9
 SINGULAR: Final = 1e-13
 HARRIS: Final = 1e-12  # how far below zero a level may fall to allow a larger pivot
-RESIDUAL: Final = 1e-11  # above it, the inverse is recomputed
-LARGEST_RESIDUAL: Final = 1e-9  # above it after recomputation, the solve has failed
+RESIDUAL: Final = 1e-11  # the inverse is recomputed above this residual
+LARGEST_RESIDUAL: Final = 1e-9  # the solve has failed if the residual is above this after recomputation
 
 # Positions in ``Simplex.counts``
 STATUS: Final = 0
@@ -70,49 +71,25 @@ class Simplex(NamedTuple):
     """
 
     objective: Floats
-    columns: Floats
-    rhs: Floats
-    basis: Ints
-    position: Ints
+    columns: Annotated[Floats, Bound(lambda new, *_: _columns_limits(new))]
+    rhs: Annotated[Floats, Bound(lambda new, *_: _rhs_limits(new))]
+    basis: Annotated[Ints, index_of("position")]
+    position: Annotated[Ints, index_of("basis", least=-1)]
     inverse: Floats
-    levels: Floats
+    levels: Scratch
     duals: Floats
-    reduced: Floats
-    slopes: Floats
-    work: Floats
-    square: Floats
-    solution: Floats
-    counts: Ints
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold; what ``solve`` computes before it reads it may be anything.
-
-        Args:
-            rounds: The number of rounds.
-
-        Returns:
-            The lowest and highest values by field.
-        """
-        scratch = dict.fromkeys(("levels", "reduced", "slopes", "work", "square"))
-        # Data are 0 in a new program, so what is not is structure, and so is all of a row that bounds the variables.
-        limits = np.any(self.columns[:, : self.solution.size] > 0.0, axis=1, keepdims=True)
-        fixed = (self.columns != 0.0) | limits
-        capped = limits[:, 0] & (self.rhs > 0.0)
-        return {
-            "columns": (np.where(fixed, self.columns, -LARGEST_FLOAT), np.where(fixed, self.columns, LARGEST_FLOAT)),
-            "rhs": (np.where(capped, self.rhs, 0.0), np.where(capped, self.rhs, LARGEST_FLOAT)),
-            "basis": (0, self.position.size - 1),
-            "position": (-1, self.basis.size - 1),
-            "solution": (0.0, LARGEST_FLOAT),
-            "counts": (0, np.array([GIVEN, 1, LARGEST_INT, LARGEST_INT, LARGEST_INT])),
-            **scratch,
-        }
+    reduced: Scratch
+    slopes: Scratch
+    work: Scratch
+    square: Scratch
+    solution: NonNegative
+    counts: Counts
 
     def grow_from(self, old: Simplex) -> None:
         """Start from the slack basis: the policy writes the data of all its arms before the next solve.
 
         Args:
-            old: The program with fewer columns, whose counters are kept.
+            old: The program with fewer columns; its counters are kept.
         """
         self.counts[PIVOTS:] = old.counts[PIVOTS:]
 
@@ -129,8 +106,26 @@ class Simplex(NamedTuple):
             raise ValueError("the given solution of a linear program is not feasible")
 
 
+def _bounding_rows(new: Simplex) -> Bools:
+    """(k,) the rows of a new program that bound the variables; its other data are 0 until a policy writes them."""
+    bounding: Bools = np.any(new.columns[:, : new.solution.size] > 0.0, axis=1)
+    return bounding
+
+
+def _columns_limits(new: Simplex) -> tuple[Floats, Floats]:
+    """Limits of the columns, whose structure never changes."""
+    fixed = (new.columns != 0.0) | _bounding_rows(new)[:, None]
+    return np.where(fixed, new.columns, -LARGEST_FLOAT), np.where(fixed, new.columns, LARGEST_FLOAT)
+
+
+def _rhs_limits(new: Simplex) -> tuple[Floats, Floats]:
+    """Limits of the right-hand sides, which never change in rows that bound the variables."""
+    fixed = _bounding_rows(new) & (new.rhs > 0.0)
+    return np.where(fixed, new.rhs, 0.0), np.where(fixed, new.rhs, LARGEST_FLOAT)
+
+
 def new_simplex(rows: int, variables: int) -> Simplex:
-    """An all-zero program with ``rows`` constraints and ``variables`` variables, at its slack basis."""
+    """Create an all-zero program with ``rows`` constraints and ``variables`` variables at its slack basis."""
     total = variables + rows
     columns = np.zeros((rows, total))
     columns[:, variables:] = np.eye(rows)
@@ -150,7 +145,7 @@ def new_simplex(rows: int, variables: int) -> Simplex:
         solution=np.zeros(variables),
         counts=np.zeros(5, dtype=np.int64),
     )
-    source(to_slack_basis)(lp)  # in Python, because it is not worth compiling
+    source(to_slack_basis)(lp)  # in Python: not worth compiling
     return lp
 
 
@@ -173,8 +168,8 @@ def column_changed(lp: Simplex, j: int) -> None:
     """Update the inverse after ``objective[j]`` and ``columns[:, j]`` have changed.
 
     Args:
-        lp: The program.
-        j: The column.
+        lp: The linear program; updated.
+        j: The index of the column.
     """
     if lp.counts[STATUS] == GIVEN:
         lp.counts[STATUS] = OPTIMAL  # the given solution belongs to the old data
@@ -230,6 +225,7 @@ def pivot(lp: Simplex, p: int, j: int) -> None:
 def refactorise(lp: Simplex) -> bool:
     """Compute the inverse from the data by Gauss-Jordan with row exchanges; return False if it is singular."""
     rows = lp.rhs.size
+    # Gauss-Jordan turns [B I] into [I B^-1].
     left, right = lp.square, lp.inverse
     lp.counts[REFACTORISATIONS] += 1
     lp.counts[STALE] = 0
@@ -238,6 +234,7 @@ def refactorise(lp: Simplex) -> bool:
             left[i, p] = lp.columns[i, lp.basis[p]]
             right[i, p] = 1.0 if i == p else 0.0
     for p in range(rows):
+        # Partial pivoting: the largest entry of the column.
         top = p
         for i in range(p + 1, rows):
             if abs(left[i, p]) > abs(left[top, p]):
@@ -252,10 +249,12 @@ def refactorise(lp: Simplex) -> bool:
 def eliminate(left: Floats, right: Floats, p: int, top: int) -> None:
     """Move row ``top`` to row ``p`` and eliminate column ``p`` from all others; apply the same to ``right``."""
     rows = len(left)
+    # Swap the rows.
     if top != p:
         for i in range(rows):
             left[p, i], left[top, i] = left[top, i], left[p, i]
             right[p, i], right[top, i] = right[top, i], right[p, i]
+    # Scale the pivot row to 1, and subtract multiples of it from the other rows.
     scale = 1.0 / left[p, p]
     for i in range(rows):
         left[p, i] *= scale
@@ -272,6 +271,7 @@ def eliminate(left: Floats, right: Floats, p: int, top: int) -> None:
 def evaluate(lp: Simplex) -> None:
     """Compute levels B^-1 h, prices y = c_B B^-1 and reduced costs c - y A of the current basis."""
     rows = lp.rhs.size
+    # Levels B^-1 h and prices c_B B^-1, row by row of the inverse.
     lp.duals[:] = 0.0
     for p in range(rows):
         level = 0.0
@@ -280,6 +280,7 @@ def evaluate(lp: Simplex) -> None:
             level += lp.inverse[p, i] * lp.rhs[i]
             lp.duals[i] += weight * lp.inverse[p, i]
         lp.levels[p] = level
+    # Reduced costs c - y A.
     for j in range(lp.reduced.size):
         lp.reduced[j] = lp.objective[j]
     subtract_rows(lp, lp.duals, lp.reduced)
@@ -307,7 +308,7 @@ def subtract_rows(lp: Simplex, weights: Floats, into: Floats) -> None:
 
 @kernel
 def residual(lp: Simplex) -> float:
-    """The violation of B x_B = h and B^T y = c_B, computed from the data; NaN is preserved."""
+    """Return the violation of B x_B = h and B^T y = c_B, computed from the data; NaN is preserved."""
     rows = lp.rhs.size
     total = 0.0
     for i in range(rows):
@@ -320,7 +321,7 @@ def residual(lp: Simplex) -> float:
 
 @kernel
 def pick_leaving(lp: Simplex, bland: bool) -> int:
-    """The basic position with the most negative level (Bland: the lowest column), or -1."""
+    """Return the basic position with the most negative level (Bland: the lowest column), or -1."""
     chosen = -1
     least = -TOLERANCE
     for p in range(lp.rhs.size):
@@ -333,7 +334,7 @@ def pick_leaving(lp: Simplex, bland: bool) -> int:
 
 @kernel
 def pick_entering(lp: Simplex, bland: bool) -> int:
-    """The column with the largest positive reduced cost (Bland: the lowest such column), or -1.
+    """Return the column with the largest positive reduced cost (Bland: the lowest such column), or -1.
 
     The reduced costs of basic columns are zero up to rounding. Reduced costs within that noise are ignored, because
     otherwise copies of a basic column would replace it endlessly; the residual test bounds the noise.
@@ -344,6 +345,7 @@ def pick_entering(lp: Simplex, bland: bool) -> int:
             chosen, most = j, lp.reduced[j]
     if chosen < 0:
         return -1
+    # Ignore reduced costs within the rounding noise of the basic ones.
     noise = 0.0
     for p in range(lp.rhs.size):
         noise = max(noise, abs(lp.reduced[lp.basis[p]]))
@@ -359,16 +361,18 @@ def pick_entering(lp: Simplex, bland: bool) -> int:
 
 @kernel
 def primal_ratio(lp: Simplex, bland: bool) -> int:
-    """The position that reaches zero first as the column in ``work`` enters, or -1.
+    """Return the position that reaches zero first as the column in ``work`` enters, or -1 (primal ratio test).
 
-    Among positions that reach it within rounding of each other, the one with the largest pivot (Harris); under
-    Bland's rule, the lowest column of those that tie exactly.
+    Positions that reach zero within rounding of each other are tied. Ties are broken by the largest pivot (Harris);
+    Bland's rule breaks exact ties by the lowest column.
     """
+    # First pass: the longest step that keeps every level above -slack.
     slack = 0.0 if bland else HARRIS
     bound = np.inf
     for p in range(lp.rhs.size):
         if lp.work[p] > SMALLEST_PIVOT:
             bound = min(bound, (max(lp.levels[p], 0.0) + slack) / lp.work[p])
+    # Second pass: the best pivot among the positions that block that step.
     chosen = -1
     for p in range(lp.rhs.size):
         if lp.work[p] > SMALLEST_PIVOT and max(lp.levels[p], 0.0) / lp.work[p] <= bound:
@@ -381,10 +385,10 @@ def primal_ratio(lp: Simplex, bland: bool) -> int:
 
 @kernel
 def dual_ratio(lp: Simplex, p: int, bland: bool) -> int:
-    """The column whose reduced cost reaches zero first as position ``p`` leaves, or -1.
+    """Return the column whose reduced cost reaches zero first as position ``p`` leaves, or -1 (dual ratio test).
 
-    A column whose reduced cost is positive counts as one at zero: while neither the levels nor the reduced
-    costs have the right sign, dual pivots make the levels feasible first.
+    A positive reduced cost counts as zero: while neither the levels nor the reduced costs have the right sign, dual
+    pivots make the levels feasible first.
     """
     total = lp.reduced.size
     lp.slopes[:] = 0.0
@@ -403,7 +407,7 @@ def dual_ratio(lp: Simplex, p: int, bland: bool) -> int:
 
 @kernel
 def accept(lp: Simplex) -> int:
-    """Write the solution of an optimal basis."""
+    """Write the solution and the prices of an optimal basis; return ``OPTIMAL``."""
     lp.solution[:] = 0.0
     for p in range(lp.rhs.size):
         if lp.basis[p] < lp.solution.size:
@@ -416,7 +420,7 @@ def accept(lp: Simplex) -> int:
 
 @kernel
 def step(lp: Simplex, leaving: int, entering: int, bland: bool) -> bool:
-    """Make a primal pivot on ``entering`` or, if a position must leave, a dual one; return False if there is none."""
+    """Make a dual pivot if a position must leave, otherwise a primal one; return False if no pivot is possible."""
     if leaving < 0:
         ftran(lp, entering)
         leaving = primal_ratio(lp, bland)
@@ -435,14 +439,16 @@ def solve(lp: Simplex) -> int:
     """Solve the program, starting from the kept basis.
 
     Args:
-        lp: The program.
+        lp: The linear program; updated.
 
     Returns:
         ``OPTIMAL``, with a certified ``solution`` and ``duals``, or ``FAILED``.
     """
+    # Accept a solution that another solver has written.
     if lp.counts[STATUS] == GIVEN:
         lp.counts[STATUS] = OPTIMAL
         return OPTIMAL
+    # Make the inverse match the data.
     if lp.counts[STALE] == 1 and not refactorise(lp):
         to_slack_basis(lp)
     rows = lp.rhs.size
@@ -451,20 +457,25 @@ def solve(lp: Simplex) -> int:
     refactored = False
     restarted = False
     for turn in range(bland_after + 20 * (rows + lp.solution.size)):
+        # Evaluate the current basis.
         bland = turn >= bland_after
         evaluate(lp)
         leaving = pick_leaving(lp, bland)
         entering = pick_entering(lp, bland)
         if leaving < 0 and entering < 0:
+            # Optimal: accept if the residual is small, otherwise recompute the inverse once.
             error = residual(lp)
             if error <= RESIDUAL or (refactored and error <= LARGEST_RESIDUAL):
                 return accept(lp)
             advanced = not refactored and refactorise(lp)
             refactored = True
         elif leaving >= 0 and entering >= 0 and turn >= patience and not restarted:
+            # Neither primal nor dual feasible for too long.
             advanced = False
         else:
+            # Pivot.
             advanced = step(lp, leaving, entering, bland)
+        # Restart once from the slack basis; give up the second time.
         if not advanced:
             if restarted:
                 break

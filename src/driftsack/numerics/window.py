@@ -6,20 +6,20 @@ keeps the arm and the outcomes of each, so that a round that leaves the window c
 **Why the sums stay exact.** An outcome :math:`v \in [-1, 1]` is rounded once to a grid of :math:`2^{-k}`, and
 sums of grid steps are 64-bit integers, for which addition and subtraction are exact. The grid is the finest for
 which w outcomes cannot overflow: :math:`2^{k} w < 2^{62}`, that is :math:`2^{-48}` for :math:`w = 10^4` and
-:math:`2^{-38}` for :math:`w = 10^7`; a mean is off by half a step at most, at any time. Integer sums also do
-not depend on the order in which feedback arrives. A window without end, of an arm with more outcomes than the horizon
-has rounds, halves its sums and counts before they overflow.
+:math:`2^{-38}` for :math:`w = 10^7`; the error of a mean is at most half a step at any time. Integer sums also do
+not depend on the order in which feedback arrives. In an infinite window an arm may have more outcomes than the horizon
+has rounds; its sums and counts are then halved before they overflow.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_INT, Ranges
+from driftsack.core.bounds import Constants, Counts, index_of, length_of, within
 from driftsack.core.decision import SKIP
 from driftsack.numerics.compiled import kernel
 
@@ -27,24 +27,16 @@ LARGEST_SUM: Final = 2**62
 
 
 class Window(NamedTuple):
-    """Ring buffer and per-arm sums; the ring has length 0 when no round ever leaves."""
+    """Ring buffer and per-arm sums; an infinite window, which no round ever leaves, has a ring of length 0."""
 
-    arms: Ints  # (w,) arm of each round in the window, SKIP where no outcome is known
+    arms: Annotated[
+        Ints, index_of("pulls", least=SKIP)
+    ]  # (w,) arm of each round in the window, SKIP where no outcome is known
     outcomes: Ints  # (w, p) in grid steps
-    sums: Ints  # (m, p) in grid steps
-    pulls: Ints  # (m,) rounds with known outcome, per arm
-    grid: Floats  # (1,) steps per unit
-    length: Ints  # (1,) w, at most the ring's; 0 when no round ever leaves
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {
-            "arms": (SKIP, self.pulls.size - 1),
-            "sums": (-LARGEST_SUM, LARGEST_SUM),
-            "pulls": (0, LARGEST_INT),
-            "grid": (self.grid, self.grid),
-            "length": (0, self.arms.size),
-        }
+    sums: Annotated[Ints, within(-LARGEST_SUM, LARGEST_SUM)]  # (m, p) in grid steps
+    pulls: Counts  # (m,) rounds with known outcome, per arm
+    grid: Constants  # (1,) steps per unit
+    length: Annotated[Ints, length_of("arms")]  # (1,) w, at most the ring's; 0 when no round ever leaves
 
     def check(self) -> None:
         """Raise unless the sums are those of the rounds in the ring."""
@@ -62,7 +54,7 @@ class Window(NamedTuple):
 
 
 def open_window(length: int, horizon: int, arms: int, outcomes: int) -> Window:
-    """An empty window of ``length`` rounds; it needs no ring if that is at least ``horizon``."""
+    """Create an empty window of ``length`` rounds, without a ring if that is at least ``horizon``."""
     ring = length if length < horizon else 0
     bits = 62 - min(length, horizon).bit_length()
     return Window(
@@ -73,6 +65,12 @@ def open_window(length: int, horizon: int, arms: int, outcomes: int) -> Window:
         np.array([2.0 ** min(bits, 50)]),
         np.array([ring]),
     )
+
+
+def check_not_negative(*windows: Window) -> None:
+    """Raise if a sum is negative, for estimators of outcomes that cannot be."""
+    if any((window.sums < 0).any() for window in windows):
+        raise ValueError("a sum of outcomes is negative")
 
 
 @kernel
@@ -100,12 +98,7 @@ def add(window: Window, now: int, t: int, arm: int, outcomes: Floats) -> bool:
 
 @kernel
 def halve(window: Window, arm: int) -> None:
-    """Give all outcomes of an arm half their weight, so that its sums cannot overflow.
-
-    Args:
-        window: A window that no round ever leaves.
-        arm: An arm with more outcomes than the horizon that the grid was chosen for.
-    """
+    """Halve the weight of all outcomes of an arm in an infinite window, so that its sums cannot overflow."""
     window.pulls[arm] //= 2
     for i in range(window.sums.shape[1]):
         window.sums[arm, i] //= 2
@@ -113,7 +106,7 @@ def halve(window: Window, arm: int) -> None:
 
 @kernel
 def expire(window: Window, t: int) -> int:
-    """Make room for round ``t``: remove round ``t - w`` and return its arm, or SKIP if it had none."""
+    """Remove round ``t - w`` to make room for round ``t``; return its arm, or SKIP if it had none."""
     length = window.length[0]
     if length == 0:
         return SKIP
@@ -129,13 +122,13 @@ def expire(window: Window, t: int) -> int:
 
 @kernel
 def shrunk_mean(window: Window, arm: int, i: int) -> float:
-    """The sum over n + 1: the paper's estimator (section 3)."""
+    """Return the sum of outcomes divided by n + 1, the paper's estimator (section 3)."""
     return float(window.sums[arm, i] / (window.grid[0] * (window.pulls[arm] + 1)))
 
 
 @kernel
 def shrunk_variance(window: Window, arm: int, i: int) -> float:
-    """The variance of the n outcomes and one outcome of 0, whose mean is the shrunk mean.
+    """Return the variance of the n outcomes and one outcome of 0, whose mean is the shrunk mean.
 
     The second half of the columns must hold the squares of the first half.
     """

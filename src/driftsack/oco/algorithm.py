@@ -49,7 +49,7 @@ class Algorithm(abc.ABC):
         Returns:
             The results of the trials.
         """
-        from driftsack.oco.play import play  # noqa: PLC0415  (the module imports this one)
+        from driftsack.oco.play import play
 
         return play(self, problem, trials, seed)
 
@@ -71,7 +71,7 @@ class Algorithm(abc.ABC):
         >>> learner.tell(gradients=[[1.0, 0.0], [0.0, 1.0]], values=[-0.1])  # the gradient of the loss comes first
         """
         of_type(domain, Domain, "domain")
-        from driftsack.oco.learner import Learner  # noqa: PLC0415  (the module imports this one)
+        from driftsack.oco.learner import Learner
 
         rounds = whole(horizon, "horizon", at_least=1)
         return Learner(self, domain, rounds, whole(constraints, "constraints", at_least=1))

@@ -1,4 +1,4 @@
-r"""The convex programs of OPT and OPT': the mean loss, subject to rows of constraints of which only a few matter.
+r"""Solve the convex programs of OPT and OPT', which minimise the mean loss subject to rows of constraints.
 
 OPT has d rows, the mean constraints. OPT' has K·d rows, the constraints of every distinct round. A program is first
 solved with a few rows; all others are evaluated at the solution, the most violated ones are added, and the program is
@@ -22,11 +22,11 @@ from driftsack.oco.families import LINEAR, NORM, Table
 from driftsack.oco.optional_packages import cvxpy
 from driftsack.oco.problem import Problem
 
-ROWS_PER_PASS: Final = 20  # that are added for each constraint
+ROWS_PER_PASS: Final = 20  # rows added per constraint in one pass
 MAX_PASSES: Final = 100
 VIOLATION_TOLERANCE: Final = 1e-11  # a row is added if it is violated by more, relative to the rows' size
-MAX_CALLABLE_ROUNDS: Final = 1_000  # of OPT'
-MAX_NORMS: Final = 50_000  # in one sum
+MAX_CALLABLE_ROUNDS: Final = 1_000  # longest horizon of OPT' with callables
+MAX_NORMS: Final = 50_000  # largest number of distinct norms in a mean loss or constraint
 LINEAR_SOLVER: Final = {
     "solver": "HIGHS",
     "primal_feasibility_tolerance": 1e-10,
@@ -41,11 +41,11 @@ CONVEX_SOLVER: Final = {
 
 
 class Solution(NamedTuple):
-    """What a solver returned, without a guarantee.
+    """The result of a solver, before it is certified.
 
     Attributes:
         point: (n,) the point, projected onto the domain.
-        weights: (rows,) the multipliers of the rows against the mean loss.
+        weights: (rows,) the multipliers of the rows, for the mean loss as objective.
         method: The name of the solver.
     """
 
@@ -101,7 +101,7 @@ class ConstraintRows:
         return float(weights @ values), weights @ gradients
 
     def prices(self, weights: Floats) -> Floats:
-        """The prices against the sum of losses: (d,) of summed constraints, or (K, d) of single rounds.
+        """The prices for the sum of losses: (d,) of summed constraints, or (K, d) of single rounds.
 
         The multiplier of a row is divided evenly among its rounds. K is the largest number of rows of a family; the
         prices of a family with fewer rows are padded with zeros.
@@ -198,7 +198,7 @@ def largest_rows(rows: ConstraintRows, x: Floats, above: float) -> Ints:
 
 
 def solve_with_cvxpy(rows: ConstraintRows, chosen: Ints, minimise_worst: bool) -> tuple[Solution, float]:
-    """Solve the program with the chosen rows; return the solution and the limit that the rows must not exceed."""
+    """Solve the program with the chosen rows; return the solution and the upper limit of the rows."""
     cp = cvxpy()
     x, worst = cp.Variable(rows.domain.dimension), cp.Variable()
     limit = worst if minimise_worst else 0.0
@@ -226,18 +226,21 @@ def solve_with_cvxpy(rows: ConstraintRows, chosen: Ints, minimise_worst: bool) -
 
 def solve_with_slsqp(rows: ConstraintRows, minimise_worst: bool) -> Solution:
     """Solve the program of callables by sequential quadratic programming, over z = (x, worst row)."""
-    from scipy.optimize import minimize  # noqa: PLC0415  (slow to load)
+    from scipy.optimize import minimize
 
+    # Start at the centre of the domain; the last entry of z is the largest row there.
     n = rows.domain.dimension
     start = np.append(rows.domain.centre, 0.0)
     start[n] = float(rows.values(start[:n]).max())
 
+    # Each row must not exceed the last entry of z, or 0.
     def row_slacks(z: Floats) -> Floats:
         return (z[n] if minimise_worst else 0.0) - rows.evaluate(z[:n])[0]
 
     def row_jacobian(z: Floats) -> Floats:
         return np.hstack([-rows.evaluate(z[:n])[1], np.full((rows.shares.size, 1), float(minimise_worst))])
 
+    # Minimise that entry, or the mean loss; a quadratic term then keeps the unused entry at its start.
     def objective(z: Floats) -> float:
         if minimise_worst:
             return float(z[n])
@@ -249,6 +252,7 @@ def solve_with_slsqp(rows: ConstraintRows, minimise_worst: bool) -> Solution:
             return np.append(np.zeros(n), 1.0)
         return np.append(rows.problem.losses.mean(z[:n])[1][0], z[n] - start[n])
 
+    # Solve, and keep the multipliers of the rows, which come last.
     constraints = {"type": "ineq", "fun": row_slacks, "jac": row_jacobian}
     result = minimize(
         objective,
@@ -286,4 +290,4 @@ def domain_constraints(domain: Domain) -> list[dict[str, Any]]:
 
 def linear_constraints(kind: str, matrix: Floats, limits: Floats) -> dict[str, Any]:
     """SciPy's constraint that ``limits - matrix @ z`` is at least 0 (``"ineq"``) or equal to 0 (``"eq"``)."""
-    return {"type": kind, "fun": lambda z: limits - matrix @ z, "jac": lambda z: -matrix}  # noqa: ARG005
+    return {"type": kind, "fun": lambda z: limits - matrix @ z, "jac": lambda _: -matrix}

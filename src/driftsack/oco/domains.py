@@ -25,7 +25,7 @@ class Halfspaces(NamedTuple):
     Attributes:
         matrix: (k, n) one row per condition.
         limits: (k,) the right-hand sides.
-        equations: How many of the first rows hold with equality.
+        equations: The number of leading rows that hold with equality.
     """
 
     matrix: Floats
@@ -40,7 +40,7 @@ class Domain(abc.ABC):
     @property
     @abc.abstractmethod
     def region(self) -> Region:
-        """The numbers of the domain in the form that compiled kernels take."""
+        """The domain as an argument of compiled kernels."""
 
     @property
     def dimension(self) -> int:
@@ -166,7 +166,7 @@ class Box(Domain):
 
     @property
     def region(self) -> Region:
-        """The bounds in the form that compiled kernels take."""
+        """The box as an argument of compiled kernels."""
         return Region(BOX, self.low, self.high, 0.0)
 
     @property
@@ -218,7 +218,7 @@ class Ball(Domain):
 
     @property
     def region(self) -> Region:
-        """The centre and the radius in the form that compiled kernels take."""
+        """The ball as an argument of compiled kernels."""
         return Region(BALL, self.middle, self.middle, self.radius)
 
     @property
@@ -252,7 +252,7 @@ class Ball(Domain):
         Returns:
             The cvxpy constraint, in a list.
         """
-        from driftsack.oco.optional_packages import cvxpy  # noqa: PLC0415  (an optional package)
+        from driftsack.oco.optional_packages import cvxpy
 
         return [cvxpy().norm(x - self.middle) <= self.radius]
 
@@ -267,8 +267,8 @@ def from_dict(content: dict[str, Any]) -> Domain:
     >>> from_dict({"domain": "Simplex", "size": 3, "total": 1.0}).dimension
     3
     """
-    from driftsack.oco.polytope import Polytope  # noqa: PLC0415  (the module imports this one)
-    from driftsack.oco.simplex_domains import CappedSimplex, Orthant, Simplex  # noqa: PLC0415
+    from driftsack.oco.polytope import Polytope
+    from driftsack.oco.simplex_domains import CappedSimplex, Orthant, Simplex
 
     settings = dict(content)
     known: dict[str, Any] = {kind.__name__: kind for kind in (Box, Simplex, CappedSimplex, Ball, Orthant, Polytope)}

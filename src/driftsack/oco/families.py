@@ -19,19 +19,19 @@ from driftsack.core.checks import floats, frozen
 from driftsack.core.errors import OutOfRangeError, ShapeError
 from driftsack.numerics.compiled import kernel
 
-# Values of ``Rows.kind``
+# Values of ``FamilyRows.kind``
 LINEAR: Final = 0
 QUADRATIC: Final = 1
 NORM: Final = 2
 
-SMALLEST_EIGENVALUE: Final = -1e-9  # of a convex quadratic, relative to its largest entry, because of rounding
+SMALLEST_EIGENVALUE: Final = -1e-9  # relative to the largest entry; allows for rounding errors in P
 
 
-class Rows(NamedTuple):
+class FamilyRows(NamedTuple):
     """The arrays of a family. All families share one type, so that the loop compiles once for all of them.
 
     Attributes:
-        kind: Which kind of functions they are.
+        kind: ``LINEAR``, ``QUADRATIC`` or ``NORM``.
         matrices: (K, m, n, n) the matrices P, or (1, m, n, n) if all rows share them; (1, m, 0, 0) if there are none.
         vectors: (K, m, n) the vectors a, or the centres c of norms.
         constants: (K, m) the constants b, or minus the radii r of norms.
@@ -46,7 +46,7 @@ class Rows(NamedTuple):
 
 
 @kernel
-def evaluate(rows: Rows, t: int, x: Floats, first: int, values: Floats, gradients: Floats) -> None:
+def evaluate(rows: FamilyRows, t: int, x: Floats, first: int, values: Floats, gradients: Floats) -> None:
     """Write the m values and gradients of round t at x into ``values`` and ``gradients``, from index ``first`` on."""
     row = rows.phase[t]
     block = row if rows.matrices.shape[0] > 1 else 0
@@ -131,14 +131,14 @@ class Table(Family):
 
     def __init__(self, kind: int, matrices: Any, vectors: Any, constants: Any, phase: Any) -> None:
         table = np.asarray(vectors, dtype=float)
-        table = floats(table[:, None, :] if table.ndim == 2 else table, "vectors", (None, None, None))  # noqa: PLR2004
+        table = floats(table[:, None, :] if table.ndim == 2 else table, "vectors", (None, None, None))
         rows, self.count, self.dimension = table.shape
         level = np.asarray(constants, dtype=float)
         level = level[:, None] if level.ndim == 1 and self.count == 1 and level.size == rows else level
         level = floats(np.broadcast_to(level, (rows, self.count)), "constants", (rows, self.count))
         self.phase = _phase(phase, rows)
         self.horizon = self.phase.size
-        self.rows = Rows(kind, frozen(matrices), frozen(table), frozen(level), self.phase)
+        self.rows = FamilyRows(kind, frozen(matrices), frozen(table), frozen(level), self.phase)
         self.weights: Floats = np.bincount(self.phase, minlength=rows) / self.horizon  # (K,) shares of the rounds
 
     def evaluate(self, t: int, x: Floats) -> tuple[Floats, Floats]:
@@ -187,7 +187,7 @@ def _phase(phase: Any, rows: int) -> Phase:
         return np.asarray(frozen(np.arange(rows, dtype=np.int32)))
     table = np.asarray(phase)
     if table.ndim != 1 or table.dtype.kind not in "iu" or not table.size:
-        raise ShapeError(f"phase must be T whole numbers, the row of each round, got {phase!r:.80}.")
+        raise ShapeError(f"phase must be T integers, the row of each round, got {phase!r:.80}.")
     if table.min() < 0 or table.max() >= rows:
         raise OutOfRangeError(f"phase must lie in [0, {rows - 1}], got {table.min()} to {table.max()}.")
     return np.asarray(frozen(table.astype(np.int32)))
@@ -207,7 +207,7 @@ class Linear(Table):
     """
 
     def __init__(self, vectors: npt.ArrayLike, constants: npt.ArrayLike = 0.0, phase: npt.ArrayLike | None = None):
-        count = np.shape(vectors)[1] if np.ndim(vectors) == 3 else 1  # noqa: PLR2004
+        count = np.shape(vectors)[1] if np.ndim(vectors) == 3 else 1
         super().__init__(LINEAR, np.zeros((1, count, 0, 0)), vectors, constants, phase)
 
 
@@ -234,9 +234,9 @@ class Quadratic(Table):
         phase: npt.ArrayLike | None = None,
     ):
         shape = np.shape(vectors)
-        count = shape[1] if len(shape) == 3 else 1  # noqa: PLR2004
+        count = shape[1] if len(shape) == 3 else 1
         table = np.asarray(matrices, dtype=float)
-        while table.ndim < 4:  # noqa: PLR2004
+        while table.ndim < 4:
             table = table[None]
         square = table.shape[2:] == shape[-1:] * 2
         if table.shape[0] not in (1, shape[0]) or table.shape[1] not in (1, count) or not square:
@@ -267,5 +267,5 @@ class Norm(Table):
     """
 
     def __init__(self, centres: npt.ArrayLike, radii: npt.ArrayLike = 0.0, phase: npt.ArrayLike | None = None):
-        count = np.shape(centres)[1] if np.ndim(centres) == 3 else 1  # noqa: PLR2004
+        count = np.shape(centres)[1] if np.ndim(centres) == 3 else 1
         super().__init__(NORM, np.zeros((1, count, 0, 0)), centres, -np.asarray(radii, dtype=float), phase)

@@ -1,7 +1,7 @@
 r"""Problems of online convex optimisation: the paper's lower bound, random families, and a data centre.
 
 The random families have the domain [0, 1]ⁿ, losses that decrease in x, and constraints :math:`a_t^\top x \le b` with a
-in [0.2, 1] and b a share of what x = (1, ..., 1) would use, so that x = 0 is always strictly feasible.
+in [0.2, 1] and b a share of the use at x = (1, ..., 1), so that x = 0 is always strictly feasible.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from driftsack.oco.domains import Box
 from driftsack.oco.families import Linear, Norm, Quadratic
 from driftsack.oco.problem import Problem
 
-LIMIT_SHARE: Final = 0.3  # the limit b of a constraint, as a share of what x = (1, ..., 1) would use
+LIMIT_SHARE: Final = 0.3  # the limit b of a constraint, as a share of the use at x = (1, ..., 1)
 HOURS: Final = 24
 
 
@@ -223,13 +223,13 @@ def job_scheduling(
 
     The loss is the cost of power, the hour's price times Σ p_i x_i, plus a small cost of wear, ½ 0.1 ‖x‖². In the long
     run the demand must be served, :math:`\mathrm{demand}_t - \sum_i s_i x_i \le 0`, and the power used must not exceed
-    a share of what all servers draw together. Prices and demand have a daily pattern.
+    a share of the power of all servers. Prices and demand have a daily pattern.
 
     Args:
         servers: The number of servers.
         horizon: The number T of hours.
         load: The mean demand as a share of the capacity of all servers.
-        energy: The power limit as a share of what all servers draw together, above ``load`` and at most 1.
+        energy: The power limit as a share of the power of all servers, above ``load`` and at most 1.
         seed: The seed of the speeds s and powers p of the servers.
 
     Returns:
@@ -253,7 +253,7 @@ def job_scheduling(
 
 
 def tight_then_loose(horizon: int = 10_000, size: float = 0.1) -> Problem:
-    r"""Build a problem whose limit is first tight and then loose, so that not knowing it is costly.
+    r"""Build a problem whose limit is first tight and then loose, which is costly for a learner that does not know it.
 
     .. math:: f(x) = |x - \tfrac12|, \qquad g_t(x) = x - \tfrac12 \pm \Delta, \qquad x \in [0, 1]
 

@@ -9,12 +9,12 @@ from numpy.random import Generator
 from driftsack.core.arrays import Floats, Ints
 from driftsack.numerics.compiled import kernel
 from driftsack.oco import online_gradient, penalised_primal_dual, virtual_queue
-from driftsack.oco.families import Rows, evaluate
+from driftsack.oco.families import FamilyRows, evaluate
 from driftsack.oco.region import Region, project
 from driftsack.oco.state import ONLINE_GRADIENT, VIRTUAL_QUEUE, State
 
 
-class Tally(NamedTuple):
+class PlayTotals(NamedTuple):
     """The sums of one trial so far, and the functions of the current round.
 
     Attributes:
@@ -71,7 +71,7 @@ def add_noise(noise: float, x: Floats, values: Floats, gradients: Floats, rng: G
 
 
 @kernel
-def record_round(tally: Tally, t: int, x: Floats) -> None:
+def record_round(tally: PlayTotals, t: int, x: Floats) -> None:
     """Add round t, from 0, to the sums, and write a point of the curves if one is due."""
     for i in range(tally.sums.size):
         tally.sums[i] += tally.values[i]
@@ -88,9 +88,9 @@ def record_round(tally: Tally, t: int, x: Floats) -> None:
 def play_rounds(
     state: State,
     region: Region,
-    losses: Rows,
-    constraints: tuple[Rows, ...],
-    tally: Tally,
+    losses: FamilyRows,
+    constraints: tuple[FamilyRows, ...],
+    tally: PlayTotals,
     noise: float,
     rng: Generator,
 ) -> None:

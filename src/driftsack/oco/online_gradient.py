@@ -47,7 +47,7 @@ class OnlineGradient(Algorithm):
     def __post_init__(self) -> None:
         object.__setattr__(self, "step", above_zero(self.step, "step"))
 
-    def new_state(self, domain: Domain, horizon: int, constraints: int) -> State:  # noqa: ARG002  (needs no horizon)
+    def new_state(self, domain: Domain, horizon: int, constraints: int) -> State:
         """Create the state before the first round; its prices stay 0.
 
         Args:

@@ -80,7 +80,7 @@ class PenalisedPrimalDual(Algorithm):
         object.__setattr__(self, "beta", share(self.beta, "beta"))
         object.__setattr__(self, "penalty", at_least_zero(self.penalty, "penalty"))
 
-    def new_state(self, domain: Domain, horizon: int, constraints: int) -> State:  # noqa: ARG002  (needs no horizon)
+    def new_state(self, domain: Domain, horizon: int, constraints: int) -> State:
         """Create the state before the first round, with all prices 0.
 
         Args:

@@ -14,13 +14,13 @@ from driftsack.core.seeding import generator, trial_seeds
 from driftsack.core.statistics import standard_error
 from driftsack.numerics.curves import curve_times
 from driftsack.oco.algorithm import Algorithm
-from driftsack.oco.loop import Tally, add_noise, finish_round, gradient_step, play_rounds, record_round
+from driftsack.oco.loop import PlayTotals, add_noise, finish_round, gradient_step, play_rounds, record_round
 from driftsack.oco.problem import Problem
 from driftsack.oco.region import NOT_COMPILED
 from driftsack.oco.state import State
 
 
-class HasValue(Protocol):
+class HasLoss(Protocol):
     """Anything with a value, such as an :class:`~driftsack.oco.Optimum`."""
 
     @property
@@ -83,7 +83,7 @@ class Play:
         violation: Floats = np.maximum(self.totals, 0.0).sum(axis=1)
         return violation
 
-    def regret(self, best: HasValue | float) -> Floats:
+    def regret(self, best: HasLoss | float) -> Floats:
         r"""Compute the regret :math:`\mathrm{Reg}_1` against a benchmark.
 
         Args:
@@ -94,7 +94,7 @@ class Play:
         """
         return self.loss - number(getattr(best, "value", best), "the benchmark's value")
 
-    def expected(self, best: HasValue | float) -> RegretEstimate:
+    def expected(self, best: HasLoss | float) -> RegretEstimate:
         r"""Estimate the measures of the stochastic setting by their means over the trials.
 
         These are :math:`\mathrm{Reg}_1 = E[\sum_t f_t(x_t)] - \mathrm{OPT}` against the optimum of the means, and
@@ -131,10 +131,11 @@ def play(algorithm: Algorithm, problem: Problem, trials: int = 1, seed: int = 0)
     Returns:
         The results of the trials.
     """
+    # Check the arguments.
     of_type(problem, Problem, "problem")
     count = whole(trials, "trials", at_least=1)
     times = curve_times(problem.horizon)
-    finished: list[tuple[State, Tally]] = []
+    finished: list[tuple[State, PlayTotals]] = []
     for trial in range(count):
         state = algorithm.new_state(problem.domain, problem.horizon, problem.count)
         tally = new_tally(problem, times)
@@ -144,6 +145,8 @@ def play(algorithm: Algorithm, problem: Problem, trials: int = 1, seed: int = 0)
         else:
             play_in_python(problem, state, tally, rng)
         finished.append((state, tally))
+
+    # Collect the results of all trials.
     curves = np.array([tally.curves for _, tally in finished])
     return Play(
         problem=problem,
@@ -159,10 +162,10 @@ def play(algorithm: Algorithm, problem: Problem, trials: int = 1, seed: int = 0)
     )
 
 
-def new_tally(problem: Problem, times: Ints) -> Tally:
+def new_tally(problem: Problem, times: Ints) -> PlayTotals:
     """Create the sums before the first round."""
     functions, variables = 1 + problem.count, problem.dimension
-    return Tally(
+    return PlayTotals(
         curve_points=np.zeros(1, dtype=np.int64),
         sums=np.zeros(functions),
         point_sum=np.zeros(variables),
@@ -173,14 +176,14 @@ def new_tally(problem: Problem, times: Ints) -> Tally:
     )
 
 
-def play_compiled(problem: Problem, state: State, tally: Tally, rng: Generator) -> None:
+def play_compiled(problem: Problem, state: State, tally: PlayTotals, rng: Generator) -> None:
     """Play all rounds in one call of a kernel."""
     losses: Any = problem.losses
     rows = tuple(family.rows for family in problem.constraints)
     play_rounds(state, problem.domain.region, losses.rows, rows, tally, problem.noise, rng)
 
 
-def play_in_python(problem: Problem, state: State, tally: Tally, rng: Generator) -> None:
+def play_in_python(problem: Problem, state: State, tally: PlayTotals, rng: Generator) -> None:
     """Play round by round, for Python functions and for domains without a compiled projection."""
     for t in range(problem.horizon):
         tally.values[:], tally.gradients[:] = problem.evaluate(t, state.point)

@@ -1,4 +1,4 @@
-r"""``Polytope``: all x with :math:`Ax \le b`, with the projection as a quadratic program.
+r"""``Polytope``: all x with :math:`Ax \le b`; its projection is a quadratic program.
 
 .. math:: \arg\min_{Ax \le b} \tfrac12 \|x - p\|_2^2
 
@@ -65,7 +65,7 @@ class Polytope(Domain):
 
     def _solve(self, objective: Floats, ball: bool = False) -> Any:
         """Minimise a linear function over the domain, or over the balls (centre, radius) inside it."""
-        from scipy.optimize import linprog  # noqa: PLC0415  (slow to load)
+        from scipy.optimize import linprog
 
         rows = self.matrix
         if ball:
@@ -75,7 +75,7 @@ class Polytope(Domain):
 
     @property
     def region(self) -> Region:
-        """A region onto which no kernel projects."""
+        """A region without a compiled projection."""
         return Region(NOT_COMPILED, self.inner, self.inner, 0.0)
 
     @property
@@ -134,7 +134,7 @@ class Polytope(Domain):
         multipliers are the u of :math:`\min_{u \ge 0} \|(-A, h)^\top u - e_{n+1}\|`, which the method solves exactly
         (Lawson and Hanson 1974, chapter 23).
         """
-        from scipy.optimize import nnls  # noqa: PLC0415  (slow to load)
+        from scipy.optimize import nnls
 
         excess = self.matrix @ point - self.limits
         target = np.append(np.zeros(point.size), 1.0)

@@ -1,4 +1,4 @@
-"""``Region``: the numbers of a domain in the form that compiled kernels take, and the projection onto it."""
+"""``Region``: a domain as an argument of compiled kernels, and the projection onto it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.projections import onto_ball, onto_box, onto_capped_orthant, onto_capped_simplex, onto_simplex
 
 # Values of ``Region.kind``
-NOT_COMPILED: Final = 0  # no kernel projects onto it; the caller does
+NOT_COMPILED: Final = 0  # no compiled projection; the caller projects
 BOX: Final = 1
 SIMPLEX: Final = 2
 CAPPED_SIMPLEX: Final = 3
@@ -18,10 +18,10 @@ ORTHANT: Final = 5
 
 
 class Region(NamedTuple):
-    """The numbers of a domain. All domains share one type, so that the loop compiles once for all of them.
+    """The parameters of a domain. All domains share one type, so that the loop compiles once for all of them.
 
     Attributes:
-        kind: Which kind of domain it is.
+        kind: The kind of the domain, one of the constants above.
         low: (n,) the lower bounds of a box, or the centre of a ball.
         high: (n,) the upper bounds of a box, or the caps of a capped simplex.
         size: The radius of a ball, the total of a simplex, or the bound of an orthant.

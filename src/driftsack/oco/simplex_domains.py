@@ -33,7 +33,7 @@ class Simplex(Domain):
 
     @property
     def region(self) -> Region:
-        """The total in the form that compiled kernels take."""
+        """The simplex as an argument of compiled kernels."""
         unused = frozen(np.zeros(self.size))
         return Region(SIMPLEX, unused, unused, self.total)
 
@@ -93,7 +93,7 @@ class CappedSimplex(Domain):
 
     @property
     def region(self) -> Region:
-        """The caps and the total in the form that compiled kernels take."""
+        """The capped simplex as an argument of compiled kernels."""
         return Region(CAPPED_SIMPLEX, frozen(np.zeros(self.caps.size)), self.caps, self.total)
 
     @property
@@ -150,13 +150,13 @@ class Orthant(Domain):
 
     @property
     def region(self) -> Region:
-        """The bound in the form that compiled kernels take."""
+        """The orthant as an argument of compiled kernels."""
         unused = frozen(np.zeros(self.size))
         return Region(ORTHANT, unused, unused, self.bound)
 
     @property
     def centre(self) -> Floats:
-        """(n,) equal entries that leave as much of the bound unused as one entry."""
+        """(n,) equal entries, with the unused part of the bound as large as one of them."""
         return np.full(self.size, self.bound / (self.size + 1))
 
     def least(self, vectors: Floats) -> Floats:

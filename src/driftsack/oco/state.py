@@ -1,4 +1,4 @@
-"""``State``: what every algorithm of this package keeps between rounds. Its size does not depend on T."""
+"""``State``: the state that every algorithm of this package keeps between rounds. Its size does not depend on T."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class State(NamedTuple):
     """The state of an algorithm. All algorithms share one type, so that the loop compiles once for all of them.
 
     Attributes:
-        kind: Which algorithm it is.
-        settings: (3,) the algorithm's settings, at the positions that its own file names.
+        kind: The algorithm, one of the constants above.
+        settings: (3,) the algorithm's settings, at the positions defined in its module.
         completed: (1,) the number of completed rounds.
         point: (n,) the decision of the current round.
         target: (n,) the next decision, before and after its projection onto the domain.

@@ -9,8 +9,8 @@ The difference h between a round and the mean is linear, quadratic (not convex) 
   face finds it;
 - *norm*: exact if only the radii change; otherwise bounded by :math:`|\|x - c\| - \|x - c'\|| \le \|c - c'\|`.
 
-In all other cases the value is an upper bound, which the label says, and ``lower`` is the largest |h| at sampled
-points of X. All sums are over distinct rows, weighted by their rounds.
+In all other cases the value is an upper bound, as the label says, and ``lower`` is the largest |h| at sampled points
+of X. All sums are over distinct rows, weighted by their rounds.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from driftsack.oco.families import LINEAR, NORM, Table
 from driftsack.oco.problem import Problem
 from driftsack.oco.simplex_domains import Simplex
 
-MAX_FACES: Final = 3**7  # of a box or simplex that are enumerated
+MAX_FACES: Final = 3**7  # faces of a box or simplex to enumerate
 SAMPLES: Final = 64  # points at which the lower bound is evaluated
 FAR: Final = 1e3  # distance of the random points that are projected to sample points
-MAX_PAIRED_NORMS: Final = 4_000  # distinct norms of which all pairwise distances are computed
-MAX_SAMPLED_NORMS: Final = 10**7  # values of norms that are computed for the lower bound
+MAX_PAIRED_NORMS: Final = 4_000  # distinct norms with all pairwise distances computed
+MAX_SAMPLED_NORMS: Final = 10**7  # norms evaluated for the lower bound
 BISECTIONS: Final = 200
 LOW, HIGH, FREE = range(3)  # where an entry is on a face of a box
 

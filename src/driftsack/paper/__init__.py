@@ -1,4 +1,4 @@
-"""The paper's experiments and claims: each can be reproduced by one call."""
+"""Reproduce the experiments of the paper and judge its claims."""
 
 from driftsack.paper.calibration import calibrate
 from driftsack.paper.oco_reproduction import OcoReproduction, reproduce_oco

@@ -1,7 +1,7 @@
-"""Calibration: the one scale, noise and T0 for the whole paper under which most of its claims hold, found on a grid.
+"""Search a grid for the scale, noise and T0 under which most claims of the whole paper hold.
 
 Ties go to the choice nearest to the printed one: random outcomes before deterministic ones, then the larger scale. The
-point is *selected* by these counts, so they flatter it; ``reproduce`` judges it on another seed.
+point is *selected* by these counts, so they are biased in its favour; ``reproduce`` judges it on another seed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from driftsack.paper.claims import PLAYED_CLAIMS
 from driftsack.paper.experiments import LAGRANGE, NAIVE, SELECTION_SEED, SW, Setting, evidence, exact_evidence, sweep
 from driftsack.paper.judging import Evidence, Verdict
 from driftsack.paper.reproduction import run_completely
-from driftsack.plot.style import make_folder
+from driftsack.plot.style import make_directory
 from driftsack.sweeps.spec import PolicySpec, Spec, make_spec
 from driftsack.sweeps.store import load
 
@@ -37,32 +37,32 @@ def calibrate(
 ) -> pl.DataFrame:
     """Count the claims that hold at every point of the grid of settings, and write ``calibration.csv``.
 
-    Trials are kept in ``store`` inside the folder, so that the same call again plays only what is missing.
+    Trials are kept in ``store`` inside the directory, so that a repeated call plays only the missing ones.
 
     Args:
-        out: The folder to write to.
-        trials: Trials of each policy on each instance.
-        horizon: Rounds of a trial; budgets grow with it.
+        out: The directory to write to.
+        trials: The number of trials of each policy on each instance.
+        horizon: The number of rounds of a trial; budgets grow with it.
         seed: The seed; the same seed gives the same bits.
-        progress: Called with what is being done, how much of it is done and the total.
-        notify: Called with a sentence for each damaged file that was set aside.
+        progress: Called with the name of the current step, the amount done and the total.
+        notify: Called with a message for each corrupted file that was set aside.
 
     Returns:
-        One row per point of the grid, the best first: noise, scale, T0, how many claims hold, fail and are undecided,
-        and the names of those that do not hold.
+        One row per point of the grid, the best first: noise, scale, T0, the numbers of claims that hold, fail and are
+        undecided, and the names of those that do not hold.
 
     Raises:
         SettingError: If a setting is wrong or ``out`` cannot be written to.
         DriftsackError: If a cell fails.
     """
-    folder = make_folder(out)
+    directory = make_directory(out)
     trials_of: dict[str, pl.DataFrame] = {}
     for noise in NOISES:
-        store, spec = folder / "store" / f"grid-{noise}", grid_sweep(noise, trials, horizon, seed)
+        store, spec = directory / "store" / f"grid-{noise}", grid_sweep(noise, trials, horizon, seed)
         run_completely(spec, store, f"grid, {noise}", progress or (lambda *_: None), notify)
         trials_of[noise] = load(store)
     table = count_claims(trials_of, horizon)
-    table.write_csv(folder / "calibration.csv")
+    table.write_csv(directory / "calibration.csv")
     return table
 
 
@@ -73,7 +73,7 @@ def grid_settings() -> Iterator[Setting]:
 
 
 def grid_sweep(noise: str, trials: int, horizon: int, seed: int) -> Spec:
-    """The sweep of all points of the grid with one noise, in which points share the policies that they agree on."""
+    """The sweep of all points of the grid with one noise; points with the same policies share their trials."""
     policies: dict[str, dict[str, Any]] = {}
     for setting in grid_settings():
         if setting.noise == noise:
@@ -95,12 +95,7 @@ def name_on_grid(policy: str, setting: Setting) -> str:
 
 
 def count_claims(trials: dict[str, pl.DataFrame], horizon: int) -> pl.DataFrame:
-    """Count the claims at each point of the grid, the best first.
-
-    Args:
-        trials: The trials of the grid, by noise.
-        horizon: Rounds of a trial.
-    """
+    """Count the claims at each point of the grid, from the trials by noise; the best point comes first."""
     exact = exact_evidence(horizon)
     rows = []
     for setting in grid_settings():

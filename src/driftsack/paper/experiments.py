@@ -1,7 +1,7 @@
-r"""The paper's experiments as data: settings, instances and policies, and the evidence that is computed from trials.
+r"""The paper's experiments as data: settings, instances, policies, and the evidence computed from trials.
 
-*Two settings.* The paper does not state the scale of its confidence radius, the noise of its outcomes or the value from
-which LagrangeBwK takes :math:`T_0`. *Printed* uses the constants of the algorithm as printed: scale 1, Bernoulli.
+*Two settings.* The paper does not state the scale of its confidence radius, the noise of its outcomes or the value of
+:math:`T_0` in LagrangeBwK. *Printed* uses the constants of the algorithm as printed: scale 1, Bernoulli.
 *Calibrated* is the one choice of all three, for the whole paper, under which most claims hold on the seed
 ``SELECTION_SEED`` (:mod:`driftsack.paper.calibration`). Since it was selected, it is judged on another seed,
 ``HELD_OUT_SEED``, unless one is given.
@@ -31,11 +31,11 @@ EXAMPLE_1: Final = "Example 1"
 EXAMPLE_2: Final = "Example 2"
 BEST: Final = "best plan"
 POLICIES: Final = (SW, NAIVE, LAGRANGE)
-ALPHAS: Final = tuple(round(0.5 + 0.05 * k, 2) for k in range(11))  # where the printed OPT(T) holds
-EARLY_ALPHAS: Final = (0.1, 0.2, 0.3, 0.4)  # where it does not
+ALPHAS: Final = tuple(round(0.5 + 0.05 * k, 2) for k in range(11))  # values at which the printed OPT(T) is right
+EARLY_ALPHAS: Final = (0.1, 0.2, 0.3, 0.4)  # values at which it is wrong
 PERIODS: Final = (1, 2, 5, 10, 20, 50, 100, 200)
 STEPS: Final = 40  # points of Figure 3
-SLOPE_SHARE: Final = 0.1  # slopes are read over this share of the horizon on either side of T/2
+SLOPE_SHARE: Final = 0.1  # share of the horizon over which slopes are measured, on either side of T/2
 EVIDENCE: Final = pl.Schema(
     {
         "example": pl.Int64(),  # 1 to 4; 0 is the step change of Figure 3
@@ -50,12 +50,12 @@ EVIDENCE: Final = pl.Schema(
 
 
 class Setting(NamedTuple):
-    """What the paper leaves open, chosen once for all its experiments.
+    """A choice of the settings that the paper does not state, for all its experiments.
 
     Attributes:
-        name: The name of the setting.
+        name: ``"printed"`` or ``"calibrated"``, or a point of the grid.
         scale: The scale of the confidence radii.
-        noise: The noise of the outcomes.
+        noise: The noise of the outcomes, such as ``"bernoulli"``.
         divide: Whether T0 is OPT_FD / (d + 1) instead of OPT_FD.
     """
 
@@ -66,7 +66,7 @@ class Setting(NamedTuple):
 
     @property
     def start(self) -> str:
-        """T0 of LagrangeBwK as a formula."""
+        """The formula of T0 in LagrangeBwK."""
         return "OPT_FD/(d+1)" if self.divide else "OPT_FD"
 
     def __str__(self) -> str:
@@ -76,8 +76,8 @@ class Setting(NamedTuple):
 PRINTED: Final = Setting("printed", 1.0, "bernoulli", divide=True)
 CALIBRATED: Final = Setting("calibrated", 0.2, "bernoulli", divide=True)
 SETTINGS: Final = (PRINTED, CALIBRATED)
-SELECTION_SEED: Final = 0  # the calibrated setting was selected on it
-HELD_OUT_SEED: Final = 1  # and is judged on this one
+SELECTION_SEED: Final = 0  # seed on which the calibrated setting was selected
+HELD_OUT_SEED: Final = 1  # seed on which it is judged
 
 
 class PaperInstance(NamedTuple):
@@ -87,7 +87,7 @@ class PaperInstance(NamedTuple):
         name: Its name in tables.
         example: The number of the example.
         parameter: α of Example 3, the periods of Example 4, 0 for the others.
-        spec: The instance as a sweep describes it.
+        spec: The instance as an entry of a sweep.
     """
 
     name: str
@@ -132,7 +132,7 @@ def sweep(setting: Setting, trials: int, horizon: int, seed: int) -> Spec:
 
 
 def exact_evidence(horizon: int) -> pl.DataFrame:
-    """Evidence that needs no trials: optima, also of Example 3 with an early change, V, W and the described plans."""
+    """Compute the evidence that needs no trials: optima, also of Example 3 with an early change, V, W and plans."""
     rows: list[tuple[Any, ...]] = []
     early = [
         PaperInstance("", 3, alpha, {"instance": "example_3", "alpha": alpha, "horizon": horizon})
@@ -160,22 +160,16 @@ def exact_evidence(horizon: int) -> pl.DataFrame:
 
 
 def described_plan(example: int, parameter: float, instance: Instance) -> Floats:
-    """(K, m) the mix of each distinct row in the optimal policy that the text describes.
-
-    Args:
-        example: The number of the example.
-        parameter: α of Example 3.
-        instance: The instance.
-    """
+    """(K, m) the mix of each distinct row in the optimal policy described by the text; ``parameter`` is α."""
     plan = np.zeros(instance.rewards.shape)
     first = np.unique(instance.phase[: instance.horizon // 2])
     if example == 1:  # the first arm in the first half, then the second
         plan[:, 1] = 1.0
         plan[first] = [1.0, 0.0]
-    elif example == 3:  # noqa: PLR2004  both arms with equal chances, and all resources in the first part
+    elif example == 3:
         plan[0] = min(1.0, 0.5 / parameter) / 2
     else:  # both arms with equal chances in the first half, then the second arm, if it costs at most 0.5
-        plan[:, 1] = instance.costs[:, 0, 1] <= 0.5  # noqa: PLR2004
+        plan[:, 1] = instance.costs[:, 0, 1] <= 0.5
         plan[first] = 0.5
     return plan
 
@@ -185,7 +179,7 @@ def evidence(trials: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         trials: The trials of all policies on all instances.
-        exact: What :func:`exact_evidence` returns.
+        exact: The result of :func:`exact_evidence`.
     """
     horizon = int(trials["horizon"][0])
     names = {one.name: (one.example, one.parameter) for one in paper_instances(horizon)}
@@ -202,7 +196,7 @@ def evidence(trials: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
 
 
 def slopes(horizon: int) -> tuple[pl.Expr, pl.Expr, pl.Expr]:
-    """Reward per round just before T/2, just after it, and in the stretch after that one."""
+    """Reward per round just before T/2, just after it, and in the interval after that."""
     times = curve_times(horizon)
     ends = [(0.5 + k * SLOPE_SHARE) * horizon for k in (-1, 0, 1, 2)]
     early, middle, late, last = (int(np.argmin(np.abs(times - end))) for end in ends)

@@ -1,4 +1,4 @@
-"""The data of the paper's figures, from the trials and the evidence of each setting."""
+"""Collect the data of the paper's figures from the trials and the evidence of each setting."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CAPTIONS: Final = {
 
 
 def figure_data(trials: Mapping[str, pl.DataFrame], evidence: Mapping[str, pl.DataFrame], count: int) -> FigureData:
-    """Collect the lines of every figure.
+    """Collect the lines of every figure from the trials and the evidence of each setting.
 
     Args:
-        trials: The trials of each setting.
-        evidence: The evidence of each setting.
+        trials: The trials by setting.
+        evidence: The evidence by setting.
         count: The number of trials of each policy on each instance.
     """
     titles = {setting.name: f"{setting.name}: scale {setting.scale:g}, {setting.noise}" for setting in SETTINGS}
@@ -58,7 +58,7 @@ def curves(trials: pl.DataFrame, example: int) -> dict[str, Curves]:
 def points(
     evidence: pl.DataFrame, example: int, lines: Mapping[str, tuple[str, str]], along: str = "x"
 ) -> dict[str, Points]:
-    """Lines with bands of two standard errors, by name; each is a policy and a quantity of an example."""
+    """Lines with bands of two standard errors, by name; each shows a policy and a quantity of an example."""
     found = {}
     for name, (policy, quantity) in lines.items():
         wanted = (pl.col("example") == example) & (pl.col("policy") == policy) & (pl.col("quantity") == quantity)

@@ -1,4 +1,4 @@
-"""The flights of 2013: the benchmarks, and the reward of every policy on the real rows."""
+"""Run every policy on the flights of 2013, and compute the benchmarks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from driftsack.policies import (
 )
 from driftsack.simulation import simulate
 
-WEEK: Final = 7 * SLOTS  # rounds
+WEEK: Final = 7 * SLOTS  # rounds per week
 HALF: Final = 182 * SLOTS
 STEADY: Final = NaiveUCB(scale=0.05, budget_rule="remaining")
 
@@ -53,13 +53,13 @@ def windowed(weeks: int) -> SlidingWindowUCB:
     return SlidingWindowUCB(windows=(weeks * WEEK, weeks * WEEK), scale=0.05, budget_rule="remaining")
 
 
-class Entry(NamedTuple):
+class Contender(NamedTuple):
     """A policy that takes part.
 
     Attributes:
         name: Its name in tables and figures.
         policy: The policy.
-        hindsight: Whether it knows something that only the future could tell.
+        hindsight: Whether it uses knowledge of the future.
     """
 
     name: str
@@ -67,36 +67,39 @@ class Entry(NamedTuple):
     hindsight: bool = False
 
 
-def league_entries(weekly: Instance) -> list[Entry]:
+def league_entries(weekly: Instance) -> list[Contender]:
     """Every policy of the library that can run here; ``Exp3BwK`` takes one resource only."""
     plan = np.asarray(lp_dynamic(weekly).plan)
     amounts = plan_spending(weekly.costs, plan)[:-1]  # the last week has a few hours only
     four_weeks = DiscountedUCB(discount=1 - 1 / (4 * WEEK), scale=0.05, budget_rule="remaining")
+    # Policies with hindsight come first.
     return [
-        Entry("DynamicOracle (knows each flight)", DynamicOracle(), hindsight=True),
-        Entry("given all weekly means (hindsight)", PlanWithForecast(weekly, trust=0.9, scale=0.05), hindsight=True),
-        Entry("SpendingPlan by week (hindsight)", SpendingPlan.by_period(STEADY, amounts), hindsight=True),
-        Entry("StaticOracle (hindsight)", StaticOracle(), hindsight=True),
-        Entry("always AA (hindsight)", AlwaysArm(1), hindsight=True),
-        Entry("Adaptive", Adaptive()),
-        Entry("DiscountedUCB, 4 weeks", four_weeks),
-        Entry("NaiveUCB, no window", STEADY),
-        Entry("SW-UCB, 13 weeks", windowed(13)),
-        Entry("SW-UCB, 4 weeks", windowed(4)),
-        Entry("SW-UCB, 1 week", windowed(1)),
-        Entry("ThompsonBwK", ThompsonBwK(budget_rule="remaining")),
-        Entry("DetectAndRestart", DetectAndRestart(base=STEADY)),
-        Entry("BanditOverBandit", BanditOverBandit()),
-        Entry("Master", Master()),
-        Entry("UCBBwK", UCBBwK()),
-        Entry("PrimalDualBwK", PrimalDualBwK()),
-        Entry("LagrangeBwK", LagrangeBwK()),
-        Entry("DualDescent", DualDescent()),
-        Entry("NaiveUCB, as printed", NaiveUCB()),
-        Entry("EpsilonGreedy", EpsilonGreedy()),
-        Entry("PriceController", PriceController()),
-        Entry("RecentMeansLP", RecentMeansLP()),
-        Entry("UniformRandom", UniformRandom()),
+        Contender("DynamicOracle (knows each flight)", DynamicOracle(), hindsight=True),
+        Contender(
+            "given all weekly means (hindsight)", PlanWithForecast(weekly, trust=0.9, scale=0.05), hindsight=True
+        ),
+        Contender("SpendingPlan by week (hindsight)", SpendingPlan.by_period(STEADY, amounts), hindsight=True),
+        Contender("StaticOracle (hindsight)", StaticOracle(), hindsight=True),
+        Contender("always AA (hindsight)", AlwaysArm(1), hindsight=True),
+        Contender("Adaptive", Adaptive()),
+        Contender("DiscountedUCB, 4 weeks", four_weeks),
+        Contender("NaiveUCB, no window", STEADY),
+        Contender("SW-UCB, 13 weeks", windowed(13)),
+        Contender("SW-UCB, 4 weeks", windowed(4)),
+        Contender("SW-UCB, 1 week", windowed(1)),
+        Contender("ThompsonBwK", ThompsonBwK(budget_rule="remaining")),
+        Contender("DetectAndRestart", DetectAndRestart(base=STEADY)),
+        Contender("BanditOverBandit", BanditOverBandit()),
+        Contender("Master", Master()),
+        Contender("UCBBwK", UCBBwK()),
+        Contender("PrimalDualBwK", PrimalDualBwK()),
+        Contender("LagrangeBwK", LagrangeBwK()),
+        Contender("DualDescent", DualDescent()),
+        Contender("NaiveUCB, as printed", NaiveUCB()),
+        Contender("EpsilonGreedy", EpsilonGreedy()),
+        Contender("PriceController", PriceController()),
+        Contender("RecentMeansLP", RecentMeansLP()),
+        Contender("UniformRandom", UniformRandom()),
     ]
 
 
@@ -104,8 +107,8 @@ def league(trials: int, seed: int = 0) -> list[dict[str, Any]]:
     """Play every policy on the real rows; only the policies' own randomness differs between trials.
 
     Args:
-        trials: Trials of each policy.
-        seed: The seed.
+        trials: The number of trials of each policy.
+        seed: The seed of the policies.
 
     Returns:
         One row per policy, the best first: its name, mean reward per round, standard error, and whether it has
@@ -120,8 +123,8 @@ def half_year(trials: int, seed: int = 0) -> list[dict[str, Any]]:
     """Play the second half of the year with a forecast from the first: its averages, or its averages by time of day.
 
     Args:
-        trials: Trials of each policy.
-        seed: The seed.
+        trials: The number of trials of each policy.
+        seed: The seed of the policies.
 
     Returns:
         One row per policy, as :func:`league` returns them.
@@ -137,16 +140,20 @@ def half_year(trials: int, seed: int = 0) -> list[dict[str, Any]]:
     clock = past.reshape(-1, SLOTS, *past.shape[1:]).mean(axis=0)[np.arange(len(rest)) % SLOTS]
     hourly = Instance.from_arrays(clock[:, :, 0], clock[:, :, 1:].transpose(0, 2, 1), budget)
     entries = (
-        Entry("NaiveUCB, no forecast", STEADY),
-        Entry("the first half's averages, trust 0.9", PlanWithForecast(even, trust=0.9, scale=0.05)),
-        Entry("the first half's averages, trust 1 (never learns)", PlanWithForecast(even, trust=1.0, scale=0.05)),
-        Entry("the first half's averages by time of day, trust 0.5", PlanWithForecast(hourly, trust=0.5, scale=0.05)),
-        Entry("the first half's averages by time of day, trust 0.9", PlanWithForecast(hourly, trust=0.9, scale=0.05)),
+        Contender("NaiveUCB, no forecast", STEADY),
+        Contender("the first half's averages, trust 0.9", PlanWithForecast(even, trust=0.9, scale=0.05)),
+        Contender("the first half's averages, trust 1 (never learns)", PlanWithForecast(even, trust=1.0, scale=0.05)),
+        Contender(
+            "the first half's averages by time of day, trust 0.5", PlanWithForecast(hourly, trust=0.5, scale=0.05)
+        ),
+        Contender(
+            "the first half's averages by time of day, trust 0.9", PlanWithForecast(hourly, trust=0.9, scale=0.05)
+        ),
     )
     return [_row(entry, world, trials, seed) for entry in entries]
 
 
-def _row(entry: Entry, world: Instance, trials: int, seed: int) -> dict[str, Any]:
+def _row(entry: Contender, world: Instance, trials: int, seed: int) -> dict[str, Any]:
     run = simulate(world, entry.policy, trials=trials, seed=seed)
     return {
         "policy": entry.name,

@@ -1,4 +1,4 @@
-"""The report on the reproduced paper: ``report.html``, ``claims.csv`` and ``table.csv``."""
+"""Write the report on the reproduced paper: ``report.html``, ``claims.csv`` and ``table.csv``."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ BADGES: Final = {
 }
 
 
-def write_report(reproduction: Reproduction, folder: Path) -> None:
-    """Write the report and the tables to a folder that holds the figures."""
-    claims_table(reproduction.claims).write_csv(folder / "claims.csv")
-    reproduction.table.write_csv(folder / "table.csv")
+def write_report(reproduction: Reproduction, directory: Path) -> None:
+    """Write the report and the tables to the directory of the figures."""
+    claims_table(reproduction.claims).write_csv(directory / "claims.csv")
+    reproduction.table.write_csv(directory / "table.csv")
     rewards = reproduction.table.select(
         "setting", "instance", "policy", "reward", "reward_se", "optimum", "stopping_time"
     )
@@ -38,11 +38,11 @@ def write_report(reproduction: Reproduction, folder: Path) -> None:
         paragraph(
             "A claim holds or fails at two standard errors; in between it is undecided. The printed setting uses the "
             "constants of the paper; the calibrated setting was selected, once for the whole paper, as the point of a "
-            f"grid at which most claims hold with seed {SELECTION_SEED}, so its counts with that seed flatter it."
+            f"grid at which most claims hold with seed {SELECTION_SEED}; its counts with that seed are biased upwards."
         ),
         side_by_side(reproduction.claims, list(reproduction.settings)),
         heading("Figures"),
-        *(picture(folder / f"{name}.png", caption) for name, caption in CAPTIONS.items()),
+        *(picture(directory / f"{name}.png", caption) for name, caption in CAPTIONS.items()),
         heading("Rewards"),
         table(rewards.columns, rewards.iter_rows()),
     ]
@@ -81,7 +81,7 @@ def facts(reproduction: Reproduction) -> list[tuple[str, str]]:
 
 
 def side_by_side(claims: Sequence[JudgedClaim], settings: Sequence[str]) -> str:
-    """A table with one row per claim and the verdict of each setting beside the other's."""
+    """A table with one row per claim and one verdict per setting."""
     rows: dict[str, list[Any]] = {}
     for claim in claims:
         row = rows.setdefault(claim.name, [claim.sentence])

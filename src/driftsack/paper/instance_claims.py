@@ -1,6 +1,6 @@
-"""The claims of the experiments appendix about the instances: their optima, optimal policies, V and W.
+"""Judge the claims of the experiments appendix about the instances: their optima, optimal policies, V and W.
 
-No setting changes them, and they are exact up to the discretisation of the instances.
+They do not depend on the setting and are exact up to the discretisation of the instances.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def optimum_3(evidence: Evidence) -> JudgedClaim:
 
 def optimum_3_late(evidence: Evidence) -> JudgedClaim:
     """OPT of Example 3 where the budget can be spent before the change."""
-    found = _optimum(evidence, 3, 0.25, lambda alpha: alpha >= 0.5)  # noqa: PLR2004
+    found = _optimum(evidence, 3, 0.25, lambda alpha: alpha >= 0.5)
     return JudgedClaim("optimum_3_late", "Example 3: OPT(T) = T/4 for α ≥ 1/2.", *found)
 
 
@@ -59,12 +59,12 @@ def optimum_4(evidence: Evidence) -> JudgedClaim:
 def _described(evidence: Evidence, example: int, text: str) -> JudgedClaim:
     """Whether the policy that the text describes is feasible and earns the optimum."""
     best = evidence.optima(example)
-    wanted = {parameter: value for parameter, value in best.items() if example != 3 or parameter >= 0.5}  # noqa: PLR2004
+    wanted = {parameter: value for parameter, value in best.items() if example != 3 or parameter >= 0.5}
     rewards, uses = (evidence.by_parameter(example, f"described_{name}") for name in ("reward", "use"))
     right = True
     for parameter, value in wanted.items():
         # In Example 4 the threshold may fall on either side of a round, twice in each period.
-        slack = EXACT + (2 * parameter / evidence.horizon if example == 4 else 0.0)  # noqa: PLR2004
+        slack = EXACT + (2 * parameter / evidence.horizon if example == 4 else 0.0)
         right &= abs(1.0 - rewards[parameter] / value) <= slack and uses[parameter] <= 1 + slack
     numbers = {
         "least share of the optimum": min(rewards[parameter] / value for parameter, value in wanted.items()),
@@ -142,4 +142,4 @@ EXACT_CLAIMS: Final = (
     w_fixed_4,
     w_coincides,
 )
-"""Claims about the instances, which no setting changes."""
+"""Claims about the instances, which do not depend on the setting."""

@@ -1,4 +1,4 @@
-r"""The tools that judge claims: readings with standard errors, verdicts at two of them, and the table of evidence.
+r"""Tools for judging claims: readings with standard errors, verdicts, and lookups in the table of evidence.
 
 A claim about a number x with standard error s and a bound c *holds* if :math:`x - 2s > c`, *fails* if
 :math:`x + 2s < c`, and is *undecided* in between.
@@ -19,16 +19,16 @@ from driftsack.paper.experiments import BEST
 
 
 class Verdict(StrEnum):
-    """The outcome of judging a claim or a statement; ``reproduce``, ``verify`` and the documentation use these words.
+    """The verdict on a claim or a statement, as used in ``reproduce``, ``verify`` and the documentation.
 
     Attributes:
-        HOLDS: Nothing that was tried violates it.
-        FALSE_AS_PRINTED: A counterexample violates the printed form; where a corrected form is given, that one holds.
-        PROOF_VOID: A step of the printed proof is false, but the conclusion holds, by another proof.
+        HOLDS: No violation was found.
+        FALSE_AS_PRINTED: A counterexample violates the printed form; the corrected form, if there is one, holds.
+        PROOF_VOID: A step of the printed proof is false, but the conclusion holds by another proof.
         CONSISTENT: Measurements agree with it; no finite experiment can decide an asymptotic statement.
         UNDECIDED: The errors of the measurement are too large to decide.
         VACUOUS: A trivial competitor passes the same check, so the check decides nothing at this horizon.
-        FAILS: The claim is not what was measured, or the check found a violation that the documentation does not list.
+        FAILS: The measurement contradicts the claim, or the check found a violation that is not documented.
     """
 
     HOLDS = "holds"
@@ -56,7 +56,7 @@ class Reading(NamedTuple):
         return Reading(self.mean - other.mean, math.hypot(self.se, other.se))
 
     def times(self, factor: float) -> Reading:
-        """A multiple."""
+        """The reading multiplied by a factor."""
         return Reading(self.mean * factor, self.se * abs(factor))
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class JudgedClaim(NamedTuple):
         sentence: The claim as a sentence.
         verdict: Whether it holds.
         numbers: The numbers behind the verdict by name; measured ones are readings, exact ones plain numbers.
-        setting: The setting in which it was judged, or None for a claim that no setting changes.
+        setting: The setting in which it was judged, or None for a claim that does not depend on it.
     """
 
     name: str
@@ -120,11 +120,11 @@ class Evidence:
         return rows["x"].to_list(), [Reading(mean, se) for mean, se in rows.select("mean", "se").iter_rows()]
 
     def only(self, example: int, policy: str, quantity: str) -> Reading:
-        """The reading of a quantity that an example has once."""
+        """The reading of a quantity with a single value in an example."""
         return self.series(example, policy, quantity)[1][0]
 
     def optima(self, example: int) -> dict[float, float]:
-        """LP-Dynamic by the parameter of the example."""
+        """The values of LP-Dynamic by the parameter of the example."""
         return self.by_parameter(example, "optimum")
 
     def by_parameter(self, example: int, quantity: str) -> dict[float, float]:
@@ -134,7 +134,7 @@ class Evidence:
 
     @property
     def horizon(self) -> float:
-        """T, which is the largest k of the step change."""
+        """The horizon T, which is the largest k of the step change."""
         return max(self.series(0, BEST, "W1")[0])
 
 
@@ -151,14 +151,14 @@ def between(reading: Reading, low: float, high: float) -> Verdict:
 
 
 def all_hold(*verdicts: Verdict) -> Verdict:
-    """Whether every part of a claim holds; one that fails is enough to fail."""
+    """The verdict on a claim of several parts; it fails if any part fails."""
     if Verdict.FAILS in verdicts:
         return Verdict.FAILS
     return Verdict.UNDECIDED if Verdict.UNDECIDED in verdicts else Verdict.HOLDS
 
 
 def exactly(right: bool) -> Verdict:
-    """The verdict on a claim that leaves no room for doubt."""
+    """The verdict on a claim without measurement error."""
     return Verdict.HOLDS if right else Verdict.FAILS
 
 

@@ -1,4 +1,4 @@
-r"""Section 4, measured: Theorem 3 against T and against W, and both sides of Proposition 2.
+r"""Measure section 4: Theorem 3 against T and against W, and both sides of Proposition 2.
 
 The problems of Theorem 3 are drawn several times, with the same draws at every horizon. Exponents are fitted as in
 :mod:`driftsack.sweeps.growth`.
@@ -32,16 +32,16 @@ from driftsack.sweeps.growth import Growth, Slope
 
 HORIZONS: Final = (1_000, 3_162, 10_000, 31_623, 100_000, 316_228, 1_000_000)
 DRAWS: Final = 4
-ROUNDING: Final = 1e-6  # the least relative error of a mean, against overconfident fits
+ROUNDING: Final = 1e-6  # smallest relative error of a mean, to avoid overconfident fits
 SHIFTS: Final = (0.003, 0.01, 0.03, 0.1, 0.3)
-RANDOM: Final = 40  # random instances on which Proposition 2 is checked
+RANDOM: Final = 40  # number of random instances for Proposition 2
 
 
 class Scenario(NamedTuple):
-    """A way to draw problems.
+    """A distribution of problems.
 
     Attributes:
-        name: Its name.
+        name: Its name in tables and figures.
         make: ``make(horizon, draw)`` returns the problem.
     """
 
@@ -77,10 +77,10 @@ class Study:
     allowance: Floats
 
     def exponent(self, values: Floats) -> Slope | None:
-        """Fit the exponent of T, from the horizon on at which the means stay above their standard errors.
+        """Fit the exponent of T, over the horizons from which on the means exceed their standard errors.
 
         Args:
-            values: (draws, p) what grows.
+            values: (draws, p) the regret or the violation.
 
         Returns:
             The exponent, or None if the means at the two longest horizons are not above their standard errors.
@@ -154,8 +154,8 @@ class RandomInstances(NamedTuple):
     """Proposition 2 on random instances.
 
     Attributes:
-        instances: How many there are.
-        least: The least OPT' - OPT.
+        instances: The number of instances.
+        least: The smallest OPT' - OPT.
         largest_share: The largest (OPT' - OPT) / q̄W.
         gap: The largest duality gap of an optimum.
     """
@@ -183,7 +183,7 @@ def random_instances(count: int = RANDOM, seed: int = 0, family: str = "linear")
     """Solve problems of 2 to 4 variables, up to 3 constraints and 2 to 5 distinct rounds, each feasible at 0.
 
     Args:
-        count: How many problems.
+        count: The number of problems.
         seed: The seed of the problems.
         family: The family of the constraints: ``"linear"``, ``"quadratic"`` or ``"norm"``. Losses are linear.
 
@@ -213,9 +213,9 @@ class Section4:
     Attributes:
         studies: The virtual queue in every scenario.
         printed: The virtual queue with the printed parameters in the first scenario.
-        swing: The problem whose limit rises halfway, against W.
+        swing: The problem with a limit that rises halfway, against W.
         example: The example of Proposition 2, against W.
-        example_horizon: Rounds of these two.
+        example_horizon: The horizon of these two.
         random: Proposition 2 on random instances.
     """
 
@@ -233,13 +233,13 @@ def measure_section_4(
     random: int = RANDOM,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Section4:
-    """Take every measurement, which needs about a minute for T up to a million.
+    """Take every measurement; this takes about a minute for T up to a million.
 
     Args:
-        horizons: Rounds of the studies, in ascending order.
-        draws: Problems drawn in each scenario.
-        random: Random instances on which Proposition 2 is checked.
-        progress: Called with what is being measured, how much of it is done and the total.
+        horizons: The horizons of the studies, in ascending order.
+        draws: The number of problems drawn in each scenario.
+        random: The number of random instances for Proposition 2.
+        progress: Called with the name of the current measurement, the amount done and the total.
     """
     studies = tuple(study(world, VirtualQueue(), horizons, draws, progress) for world in WORLDS)
     with_printed = WORLDS[0]._replace(name=f"{WORLDS[0].name}, printed")

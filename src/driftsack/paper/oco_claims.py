@@ -1,4 +1,4 @@
-"""Section 4, judged: a verdict with numbers on each claim."""
+"""Judge the claims of section 4, with the measured numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from driftsack.sweeps.growth import Slope
 
 HALF: Final = 0.5
 EXACT: Final = 1e-8
-NOISE: Final = 0.06  # finite horizons bend the lines: how far a fitted exponent may be from its limit
+NOISE: Final = 0.06  # allowed error of a fitted exponent, since finite horizons bend the lines
 
 
 class OcoClaim(NamedTuple):
@@ -21,7 +21,7 @@ class OcoClaim(NamedTuple):
 
     Attributes:
         claim: The claim.
-        measured: The measurements, as text.
+        measured: The measurements, formatted for display.
         verdict: The verdict, in the words of docs/theory.md.
         check: The row of ``driftsack verify`` on the same statement.
     """
@@ -39,12 +39,12 @@ def judge_section_4(measured: Section4) -> list[OcoClaim]:
 
 
 def consistent(right: bool) -> Verdict:
-    """The verdict on a statement about orders of magnitude."""
+    """The verdict on an asymptotic statement."""
     return Verdict.CONSISTENT if right else Verdict.FAILS
 
 
 def exponent_text(slope: Slope | None) -> str:
-    """A fitted exponent with its standard error."""
+    """Format a fitted exponent with its standard error."""
     return "not above 0" if slope is None else f"{slope.value:.2f} ± {slope.error:.2f}"
 
 
@@ -54,7 +54,7 @@ def within(slope: Slope | None, most: float = HALF) -> bool:
 
 
 def violation_claim(measured: Section4) -> OcoClaim:
-    """Reg2 = O(d√T)."""
+    """Judge Reg2 = O(d√T)."""
     slopes = {s.world: s.exponent(s.violation) for s in measured.studies}
     text = "; ".join(f"{world} {exponent_text(slope)}" for world, slope in slopes.items())
     verdict = consistent(all(map(within, slopes.values())))
@@ -62,7 +62,7 @@ def violation_claim(measured: Section4) -> OcoClaim:
 
 
 def regret_claim(measured: Section4) -> OcoClaim:
-    """Reg1 - q̄W = O(√T)."""
+    """Judge Reg1 - q̄W = O(√T)."""
     slopes = {s.world: s.exponent(s.regret - s.allowance) for s in measured.studies}
     text = "; ".join(f"{world} {exponent_text(slope)}" for world, slope in slopes.items())
     verdict = consistent(all(map(within, slopes.values())))
@@ -71,16 +71,16 @@ def regret_claim(measured: Section4) -> OcoClaim:
 
 
 def swing_claim(measured: Section4) -> OcoClaim:
-    """The term q̄W is needed: on the tight-then-loose problem Reg1 grows with W, and stays below √T + q̄W."""
+    """Judge the term q̄W: on the tight-then-loose problem Reg1 grows with W, and stays below √T + q̄W."""
     part = measured.swing
     slope = float(np.polyfit(np.log(part.variation[-3:]), np.log(part.regret[-3:]), 1)[0])
     most = float(((part.regret - np.sqrt(measured.example_horizon)) / part.allowance).max())
     text = f"T = {measured.example_horizon:,}: Reg1 grows as W^{slope:.2f}, and is at most √T + {most:.2f} q̄W"
-    return OcoClaim("Theorem 3: what W costs", text, consistent(most <= 1.0), "theorem-3-regret")
+    return OcoClaim("Theorem 3: the cost of W", text, consistent(most <= 1.0), "theorem-3-regret")
 
 
 def printed_claim(measured: Section4) -> OcoClaim:
-    """Algorithm 2 with β = 1/√T and α = 1/T has linear regret."""
+    """Judge Algorithm 2 as printed: β = 1/√T and α = 1/T give linear regret."""
     slope = measured.printed.exponent(measured.printed.regret)
     text = f"as printed (1/√T, 1/T) Reg1 has exponent {exponent_text(slope)}; V = √T, α = T keep the theorem"
     wrong = slope is not None and not within(slope)
@@ -89,13 +89,16 @@ def printed_claim(measured: Section4) -> OcoClaim:
 
 
 def example_claims(measured: Section4) -> list[OcoClaim]:
-    """Both sides of Proposition 2, and its printed closed forms."""
+    """Judge both sides of Proposition 2, and its printed closed forms."""
+    # Compare the example with its closed forms.
     chance, part, horizon = measured.random, measured.example, measured.example_horizon
     forms = [instances.proposition_2_forms(horizon, shift=float(shift)) for shift in part.shifts]
     apart = max(abs(b - (f.restricted - f.optimum)) / horizon for b, f in zip(part.between, forms, strict=True))
     shares = part.between / part.allowance
     first = forms[0]
     wrong = all(abs(f.printed_restricted - f.restricted) > EXACT * horizon for f in forms)
+
+    # Judge the upper bound, the lower bound and the printed forms.
     return [
         OcoClaim(
             "Proposition 2: 0 ≤ OPT′ − OPT ≤ q̄W",
@@ -107,7 +110,7 @@ def example_claims(measured: Section4) -> list[OcoClaim]:
         OcoClaim(
             "Proposition 2: OPT′ − OPT = Ω(q̄W)",
             f"the example has {shares.min():.2f} to {shares.max():.2f} of q̄W; closed forms met to {apart:.0e} a round",
-            exactly(bool(shares.min() > 0.1)),  # noqa: PLR2004
+            exactly(bool(shares.min() > 0.1)),
             "proposition-2-lower",
         ),
         OcoClaim(

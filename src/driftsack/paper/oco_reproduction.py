@@ -1,4 +1,4 @@
-"""Section 4, reproduced: the measurements, their figure and their table."""
+"""Reproduce section 4: the measurements, their figure and their table."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from driftsack.paper.oco import DRAWS, HORIZONS, RANDOM, Section4, Study, measur
 from driftsack.paper.oco_claims import OcoClaim, exponent_text, judge_section_4
 from driftsack.plot import oco_figure, write_figure
 from driftsack.plot.oco import Line, Panel
-from driftsack.plot.style import make_folder
+from driftsack.plot.style import make_directory
 
 
 class OcoReproduction(NamedTuple):
-    """What :func:`reproduce_oco` found and wrote.
+    """The results of :func:`reproduce_oco` and the files that it wrote.
 
     Attributes:
         claims: Every claim of section 4 with its verdict.
         table: One row per scenario and horizon: mean regret, mean violation and mean q̄W over the draws.
-        csv: The file of the table.
-        figures: The files of the figure.
-        seconds: Time taken.
+        csv: The path of the table.
+        figures: The paths of the figure.
+        seconds: The time taken.
     """
 
     claims: list[OcoClaim]
@@ -57,11 +57,11 @@ def reproduce_oco(
     """Measure Theorem 3 and Proposition 2; write ``oco.csv`` and the figure ``oco`` as PNG, SVG and PDF.
 
     Args:
-        out: The folder to write to.
-        horizons: Rounds at which regret and violation are measured, in ascending order.
-        draws: Problems drawn in each scenario.
-        random: Random instances on which Proposition 2 is checked.
-        progress: Called with what is being measured, how much of it is done and the total.
+        out: The directory to write to.
+        horizons: The horizons at which regret and violation are measured, in ascending order.
+        draws: The number of problems drawn in each scenario.
+        random: The number of random instances for Proposition 2.
+        progress: Called with the name of the current measurement, the amount done and the total.
 
     Returns:
         The claims, the table and the files that were written.
@@ -69,14 +69,14 @@ def reproduce_oco(
     Raises:
         SettingError: If ``out`` cannot be written to.
     """
-    folder = make_folder(out)
+    directory = make_directory(out)
     begun = time.perf_counter()
     measured = measure_section_4(horizons, draws, random, progress)
-    figures = write_figure(oco_figure(panels(measured), caption(measured)), folder, "oco")
+    figures = write_figure(oco_figure(panels(measured), caption(measured)), directory, "oco")
     frame = table(measured)
-    frame.write_csv(folder / "oco.csv")
+    frame.write_csv(directory / "oco.csv")
     claims = judge_section_4(measured)
-    return OcoReproduction(claims, frame, folder / "oco.csv", figures, time.perf_counter() - begun)
+    return OcoReproduction(claims, frame, directory / "oco.csv", figures, time.perf_counter() - begun)
 
 
 def panels(measured: Section4) -> list[Panel]:
@@ -109,7 +109,7 @@ def panels(measured: Section4) -> list[Panel]:
 
 
 def swing_panel(measured: Section4) -> Panel:
-    """Loss against W on the problem whose limit rises halfway."""
+    """The panel of the loss against W, on the problem with a limit that rises halfway."""
     swing = measured.swing
     return Panel(
         f"a limit that rises halfway, T = {measured.example_horizon:,}",
@@ -124,7 +124,7 @@ def swing_panel(measured: Section4) -> Panel:
 
 
 def example_panel(measured: Section4) -> Panel:
-    """OPT′ − OPT against W on the example of Proposition 2, with its closed forms."""
+    """The panel of OPT′ − OPT against W on the example of Proposition 2, with its closed forms."""
     example, horizon = measured.example, measured.example_horizon
     forms = [instances.proposition_2_forms(horizon, shift=float(shift)) for shift in example.shifts]
     printed = [f.printed_restricted - f.printed_optimum for f in forms]
@@ -147,7 +147,7 @@ def growth_line(study: Study, values: Floats) -> Line:
 
 
 def table(measured: Section4) -> pl.DataFrame:
-    """Means over the draws, one row per scenario and horizon."""
+    """A table of the means over the draws, one row per scenario and horizon."""
     return pl.DataFrame(
         [
             {
@@ -165,6 +165,6 @@ def table(measured: Section4) -> pl.DataFrame:
 
 
 def caption(measured: Section4) -> str:
-    """The settings of the measurements, in one line."""
+    """A line of text with the settings of the measurements."""
     draws = len(measured.printed.regret)
     return f"virtual queue, V = √T, α = T; mean of {draws} draws; exponents ± standard error of the fit"

@@ -1,4 +1,4 @@
-"""The paper, reproduced: every experiment played, every claim judged, every figure drawn, and the report."""
+"""Reproduce the paper: run every experiment, judge every claim, draw every figure and write the report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from driftsack.paper.html_report import write_report
 from driftsack.paper.judging import JudgedClaim
 from driftsack.paper.speed import Speed, compare_speed
 from driftsack.plot.paper import paper_figures
-from driftsack.plot.style import make_folder
+from driftsack.plot.style import make_directory
 from driftsack.sweeps.spec import Spec
 from driftsack.sweeps.store import load
 from driftsack.sweeps.summary import summary
@@ -29,20 +29,20 @@ Notify = Callable[[str], None]
 
 
 class Reproduction(NamedTuple):
-    """What :func:`reproduce` found and wrote.
+    """The results of :func:`reproduce` and the files that it wrote.
 
     Attributes:
         claims: Every claim with its verdict and its numbers, in every setting.
         table: One row per setting, instance and policy: means with standard errors, and shares.
-        figures: The files of the figures.
-        report: The HTML report.
+        figures: The paths of the figures.
+        report: The path of the HTML report.
         settings: The settings, by name.
-        trials: Trials of each policy on each instance.
-        horizon: Rounds of a trial.
-        seed: The seed.
-        cells_played: Cells that were played by this call.
-        cells_kept: Cells that the stores held before.
-        seconds: Time taken.
+        trials: The number of trials of each policy on each instance.
+        horizon: The number of rounds of a trial.
+        seed: The seed of all trials.
+        cells_played: The number of cells played by this call.
+        cells_kept: The number of cells kept from earlier calls.
+        seconds: The time taken.
         speed: A comparison with a plain Python loop.
     """
 
@@ -89,36 +89,36 @@ def reproduce(
     The calibrated setting was selected on another seed than the default one (:mod:`driftsack.paper.calibration`).
 
     Writes ``figure_1a`` to ``figure_3`` as PNG, SVG and PDF, ``claims.csv``, ``table.csv`` and ``report.html``. Trials
-    are kept in ``store`` inside the folder, so that the same call again plays only what is missing.
+    are kept in ``store`` inside the directory, so that a repeated call plays only the missing ones.
 
     Args:
-        out: The folder to write to.
-        trials: Trials of each policy on each instance.
-        horizon: Rounds of a trial; budgets grow with it.
+        out: The directory to write to.
+        trials: The number of trials of each policy on each instance.
+        horizon: The number of rounds of a trial; budgets grow with it.
         seed: The seed; the same seed gives the same bits.
-        progress: Called with what is being done, how much of it is done and the total.
-        notify: Called with a sentence for each damaged file that was set aside.
+        progress: Called with the name of the current step, the amount done and the total.
+        notify: Called with a message for each corrupted file that was set aside.
 
     Returns:
         The claims, the table and the files that were written.
 
     Raises:
         SettingError: If a setting is wrong or ``out`` cannot be written to.
-        DriftsackError: If a cell fails, since a figure would lack it.
+        DriftsackError: If a cell fails, since the figures need every cell.
     """
     begun = time.perf_counter()
-    folder, tell = make_folder(out), progress or (lambda *_: None)
-    played = play_settings(folder, trials, horizon, seed, tell, notify)
+    directory, tell = make_directory(out), progress or (lambda *_: None)
+    played = play_settings(directory, trials, horizon, seed, tell, notify)
     claims = judge(played.evidence)
     tell("figures", 0, 1)
-    figures = paper_figures(figure_data(played.trials, played.evidence, trials), folder)
+    figures = paper_figures(figure_data(played.trials, played.evidence, trials), directory)
     tell("figures", 1, 1)
     seconds = time.perf_counter() - begun
     reproduction = Reproduction(
         claims=claims,
         table=rewards_table(played.trials),
         figures=figures,
-        report=folder / "report.html",
+        report=directory / "report.html",
         settings={setting.name: setting for setting in SETTINGS},
         trials=trials,
         horizon=horizon,
@@ -128,7 +128,7 @@ def reproduce(
         seconds=seconds,
         speed=compare_speed(played.lp_rounds, seconds),
     )
-    write_report(reproduction, folder)
+    write_report(reproduction, directory)
     return reproduction
 
 
@@ -138,9 +138,9 @@ class PlayedSettings(NamedTuple):
     Attributes:
         trials: The trials of all policies on all instances, by setting.
         evidence: The evidence on the claims, by setting.
-        cells: How many cells there are.
-        cells_played: How many of them were played now.
-        lp_rounds: Rounds of those in which a linear program was solved.
+        cells: The number of cells.
+        cells_played: The number of cells played by this call.
+        lp_rounds: The number of rounds in which these solved a linear program.
     """
 
     trials: dict[str, pl.DataFrame]
@@ -151,15 +151,15 @@ class PlayedSettings(NamedTuple):
 
 
 def play_settings(
-    folder: Path, trials: int, horizon: int, seed: int, progress: Report, notify: Notify | None
+    directory: Path, trials: int, horizon: int, seed: int, progress: Report, notify: Notify | None
 ) -> PlayedSettings:
-    """Play what the stores in a folder lack of every setting's sweep, and collect the evidence."""
+    """Play the cells of every setting that are missing from the stores, and collect the evidence."""
     exact = exact_evidence(horizon)
     found: dict[str, pl.DataFrame] = {}
     tables: dict[str, pl.DataFrame] = {}
     cells = cells_played = rounds = 0
     for setting in SETTINGS:
-        store = folder / "store" / setting.name
+        store = directory / "store" / setting.name
         played = run_completely(sweep(setting, trials, horizon, seed), store, setting.name, progress, notify)
         frame = load(store)
         cells += frame["cell"].n_unique()
@@ -171,7 +171,7 @@ def play_settings(
 
 
 def run_completely(spec: Spec, store: Path, name: str, progress: Report, notify: Notify | None) -> set[str]:
-    """Run a sweep and return the keys of the cells that were played; a cell that fails is an error."""
+    """Run a sweep and return the keys of the cells that were played; raise an error if a cell fails."""
 
     def show(now: SweepProgress) -> None:
         progress(name, now.done, now.total)

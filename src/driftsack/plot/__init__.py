@@ -1,4 +1,4 @@
-"""Figures, and the kit for HTML pages."""
+"""Draw figures and build HTML pages."""
 
 from driftsack.plot.adaptive import Pacing, belief_figure, pacing_figure, revisits_figure
 from driftsack.plot.advice import as_data_uri, floors_figure, standings_figure, windows_figure

@@ -1,4 +1,4 @@
-"""How Adaptive decides, in three figures: the belief about one arm, visits to each arm, and the pace of spending."""
+"""Draw how Adaptive decides: the belief about one arm, the pulls of each arm, and the pace of spending."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from matplotlib.ticker import PercentFormatter
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.plot.style import BLUE, GREEN, GREY, ORANGE, SETTINGS, THOUSANDS, new_figure
 
-WIDTH: Final = 7.2  # inches: 720 pixels at 100 dots per inch, so that text keeps its size on a page
-COLUMNS: Final = 500  # of the heat map; more would not be visible
+WIDTH: Final = 7.2  # inches: 720 pixels at 100 dots per inch, so that pages do not scale the text
+COLUMNS: Final = 500  # columns of the heat map; more would not be visible
 AGES: Final = 40  # rows of the heat map
-NEARBY: Final = 101  # rounds around a pull
-SELDOM: Final = 0.5  # an arm with less than this share of them is seldom pulled
-BLOCKS: Final = 160  # averages of spending that are drawn
+NEARBY: Final = 101  # length of the window around a pull, in rounds
+SELDOM: Final = 0.5  # share of pulls in that window below which an arm is seldom pulled
+BLOCKS: Final = 160  # number of averages of spending to draw
 
 
 class Pacing(NamedTuple):
     """The spending of one resource over T rounds.
 
     Attributes:
-        spent: (T,) what was spent in each round.
-        pace: (T,) the even pace: what is left of the budget over the rounds left.
+        spent: (T,) the spending of each round.
+        pace: (T,) the even pace: the remaining budget divided by the remaining rounds.
         long_run: (T,) the long-run price.
         present: (T,) the present price.
-        remaining: (T,) the share of the budget that is left.
+        remaining: (T,) the remaining share of the budget.
     """
 
     spent: Floats
@@ -97,7 +97,7 @@ def revisits_figure(arms: Ints, best: Ints, expected: Floats, names: tuple[str, 
     """Draw the rounds in which each arm is pulled (above) and the gaps between visits to seldom pulled arms (below).
 
     Args:
-        arms: (T,) the arm pulled in each round; negative if it was skipped.
+        arms: (T,) the arm pulled in each round; negative if the round was skipped.
         best: (T,) the best arm of each round.
         expected: (T,) the gap that the estimated hazard implies, in rounds.
         names: The names of the arms.
@@ -133,15 +133,16 @@ def revisits_figure(arms: Ints, best: Ints, expected: Floats, names: tuple[str, 
 
 
 def pacing_figure(pacing: Pacing, rich: Bools) -> Figure:
-    """Draw spending against the even pace, the two prices, and what is left of the budget.
+    """Draw spending against the even pace, the two prices, and the remaining budget.
 
     Args:
         pacing: The spending of one resource.
-        rich: (T,) whether each round is in rich times.
+        rich: (T,) whether rewards are high for their cost in each round.
 
     Returns:
         The figure.
     """
+    # Average over blocks of rounds.
     horizon = rich.size
     rounds = np.arange(1, horizon + 1)
     size = max(horizon // BLOCKS, 1)
@@ -149,6 +150,7 @@ def pacing_figure(pacing: Pacing, rich: Bools) -> Figure:
     middle = size * (np.arange(blocks) + 0.5)
     spending, present = (part[: blocks * size].reshape(blocks, size) for part in (pacing.spent, pacing.present))
     with mpl.rc_context({**SETTINGS, "axes.grid": False}):
+        # Shade the rich times in every panel.
         figure = new_figure(WIDTH, 6.0)
         panels = figure.subplots(3, 1, sharex=True, height_ratios=[1.2, 1.2, 1])
         for axes in panels:
@@ -163,6 +165,8 @@ def pacing_figure(pacing: Pacing, rich: Bools) -> Figure:
                 linewidth=0,
                 transform=axes.get_xaxis_transform(),
             )
+
+        # Draw spending, prices and the remaining budget.
         panels[0].plot(
             middle, spending.mean(axis=1), color=BLUE, linewidth=1.2, label=f"spent (means of {size} rounds)"
         )
@@ -175,6 +179,8 @@ def pacing_figure(pacing: Pacing, rich: Bools) -> Figure:
         panels[2].plot([1, horizon], [1, 0], "--", color=ORANGE, label="if spent evenly")
         panels[2].yaxis.set_major_formatter(PercentFormatter(1.0))
         panels[2].set_ylabel("budget left")
+
+        # Add legends and labels.
         for axes in panels:
             low, high = axes.get_ylim()
             axes.set_ylim(0, high + 0.28 * (high - max(low, 0)))  # room for the legend

@@ -1,4 +1,4 @@
-"""Figures of advice: means over time, measures beside their noise floors, and a comparison of the candidates."""
+"""Draw the figures of advice: means over time, measures with noise floors, and a comparison of the candidates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def windows_figure(
     labels: tuple[Sequence[str], Sequence[str]],
     rows: int,
 ) -> Figure:
-    """Draw the mean of each arm in windows of time, one panel per quantity, with bands and dotted phase changes.
+    """Draw the mean of each arm in windows of time, one panel per quantity, with bands and phase changes.
 
     Args:
         starts: (L,) the first row of each window.
@@ -59,7 +59,7 @@ def windows_figure(
 
 
 def floors_figure(measures: Sequence[tuple[str, float, float, float]]) -> Figure:
-    """Draw measures of drift beside their noise floors, relative to the 95% quantile of the floor.
+    """Draw measures of drift next to their noise floors, relative to the 95% quantile of the floor.
 
     Args:
         measures: The name, the value, the floor and the 95% quantile of the floor of each measure.
@@ -92,7 +92,7 @@ def standings_figure(names: Sequence[str], shares: Floats, low: Floats, high: Fl
         shares: (n,) mean shares of the optimum.
         low: (n,) lower ends of the intervals.
         high: (n,) upper ends of the intervals.
-        chosen: The index of the recommended candidate, which is drawn in another colour.
+        chosen: The index of the recommended candidate, which gets another colour.
 
     Returns:
         The figure.
@@ -117,7 +117,7 @@ def as_data_uri(figure: Figure) -> str:
     """Encode a figure as an SVG image that can be embedded in a page.
 
     Args:
-        figure: The figure.
+        figure: The figure to encode.
 
     Returns:
         A ``data:`` address for the ``src`` of an image.

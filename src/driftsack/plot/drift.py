@@ -1,4 +1,4 @@
-"""The drift of an instance: mean rewards, mean costs of each resource, and the best plan's mix over time."""
+"""Draw the drift of an instance: mean rewards, mean costs of each resource, and the best plan's mix over time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from driftsack.core.instance import Instance
 from driftsack.core.text import number
 from driftsack.plot.style import GREY, PALETTE, SETTINGS, THOUSANDS, new_figure, without_mathtext
 
-POINTS = 2000  # rounds that are drawn; more would not be visible
+POINTS = 2000  # number of rounds to draw; more would not be visible
 DASHES = ("-", "--", "-.", ":")
 
 
@@ -23,8 +23,8 @@ def drift_figure(instance: Instance, best: Benchmark) -> Figure:
     """Draw a panel for rewards, one for each resource with its price, and one for the best plan's mix.
 
     Args:
-        instance: The instance.
-        best: Its LP-Dynamic, with the plan and the prices.
+        instance: The instance to draw.
+        best: The result of LP-Dynamic on it, with the plan and the prices.
 
     Returns:
         The figure.
@@ -69,7 +69,7 @@ def draw_means(axes: Axes, rounds: Ints, means: Floats, arms: Sequence[str]) -> 
 
 
 def draw_mix(axes: Axes, rounds: Ints, mix: Floats) -> None:
-    """Draw the shares of the arms in the best plan, stacked; what is left of 1 is SKIP."""
+    """Draw the shares of the arms in the best plan, stacked; the rest up to 1 is SKIP."""
     colours = [arm_style(i)[0] for i in range(mix.shape[1])]
     axes.stackplot(rounds + 1, mix.T, colors=colours, alpha=0.8, linewidth=0, step="post")
     axes.set_ylim(0, 1)

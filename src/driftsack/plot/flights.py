@@ -1,4 +1,4 @@
-"""The flights of 2013 in one figure: how much of the weekly drift is real, and the reward of each policy."""
+"""Draw the figure of the flights of 2013: the real part of the weekly drift, and the reward of each policy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from driftsack.plot.style import BLUE, GREY, ORANGE, SETTINGS, new_figure
 def flights_figure(
     v1: float, floors: Mapping[str, float], rows: Sequence[Mapping[str, Any]], optima: Mapping[str, float]
 ) -> Figure:
-    """Draw V1 beside its noise floors (left) and the reward per round of each policy (right).
+    """Draw V1 next to its noise floors (left) and the reward per round of each policy (right).
 
     Args:
         v1: V1 from week to week, as measured.
-        floors: V1 after shuffling, by what was shuffled.
+        floors: V1 after shuffling, by the kind of shuffle.
         rows: One mapping per policy, from the top to the bottom, with ``policy`` (its name), ``reward`` per round,
             ``reward_se`` (its standard error) and ``hindsight`` (whether the policy knows the future).
         optima: Benchmarks per round, by name; each is drawn as a dotted line.

@@ -1,4 +1,4 @@
-"""A table of shares as a heat map: one row per policy, one column per instance, with the number in every cell."""
+"""Draw a table of shares as a heat map: one row per policy, one column per instance, a number in every cell."""
 
 from __future__ import annotations
 

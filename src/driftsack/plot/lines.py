@@ -1,4 +1,4 @@
-"""A quantity along an axis, one panel per setting, one line per policy or measure (the paper's Figures 2 and 3)."""
+"""Draw a quantity along an axis, one panel per setting, one line per policy or measure (Figures 2 and 3)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def lines_figure(
 
 
 def _bands(panels: Mapping[str, Mapping[str, Points]], top: float) -> str:
-    """What the bands are; empty if all lines are exact."""
+    """The note on the bands; empty if all lines are exact."""
     found: dict[str, Floats] = {}
     for lines in panels.values():
         for name, line in lines.items():

@@ -1,4 +1,4 @@
-"""Section 4 in four panels, on logarithmic axes: how regret and violation grow with T and with W."""
+"""Draw the growth of regret and violation with T and with W (section 4), on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Panel(NamedTuple):
     """One panel of the figure.
 
     Attributes:
-        title: Its title.
+        title: The title above it.
         x_label: The label of the horizontal axis.
         y_label: The label of the vertical axis.
-        lines: Its lines.
+        lines: The lines to draw.
     """
 
     title: str
@@ -52,7 +52,7 @@ def oco_figure(panels: Sequence[Panel], caption: str) -> Figure:
     """Draw the panels, two in a row.
 
     Args:
-        panels: The panels.
+        panels: The panels, row by row.
         caption: The line of text above them.
 
     Returns:

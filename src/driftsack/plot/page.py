@@ -1,4 +1,4 @@
-"""The HTML page kit: self-contained pages without network access or scripts, with embedded figures."""
+"""Build self-contained HTML pages with embedded figures, without scripts or network access."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ td.badge { font-weight: 600; white-space: nowrap; }
 
 
 class Badge(NamedTuple):
-    """A table cell that stands out: a short text in the colour of its tone.
+    """A highlighted table cell: a short string in the colour of its tone.
 
     Attributes:
-        text: The text of the cell.
-        tone: Whether the cell reports something good, bad or neither.
+        text: The content of the cell.
+        tone: The CSS class: ``"good"``, ``"bad"`` or ``"neutral"``.
     """
 
     text: str
@@ -45,9 +45,9 @@ def page(title: str, lead: str, parts: Iterable[str]) -> str:
     """Build the whole document.
 
     Args:
-        title: The title and the main heading, as plain text.
-        lead: The sentence below the heading, as plain text.
-        parts: The HTML of the body, as the other functions of this module return it.
+        title: The title and the main heading, unescaped.
+        lead: The sentence below the heading, unescaped.
+        parts: The parts of the body, as HTML.
     """
     return (
         f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
@@ -60,29 +60,29 @@ def page(title: str, lead: str, parts: Iterable[str]) -> str:
 
 
 def heading(text: str) -> str:
-    """A heading."""
+    """The HTML of a heading."""
     return f"<h2>{html.escape(text)}</h2>"
 
 
 def paragraph(text: str) -> str:
-    """A paragraph."""
+    """The HTML of a paragraph."""
     return f"<p>{html.escape(text)}</p>"
 
 
 def picture(path: Path, caption: str) -> str:
-    """A PNG file, embedded in the page."""
+    """The HTML of a figure with an embedded PNG file."""
     data = base64.b64encode(path.read_bytes()).decode()
     text = html.escape(caption)
     return f'<figure><img alt="{text}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Build a table.
+    """The HTML of a table.
 
     Args:
-        columns: The titles of the columns; without any, the table has no head.
+        columns: The titles of the columns; if empty, the table has no header.
         rows: The cells. Numbers are formatted and aligned to the right, a :class:`Badge` is coloured, None is empty
-            and everything else is shown as text.
+            and everything else is converted to a string.
     """
     titles = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
     head = f"<thead><tr>{titles}</tr></thead>" if titles else ""
@@ -99,7 +99,7 @@ def _cell(value: Any) -> str:
 
 
 def versions() -> str:
-    """Name the versions that results were computed with, in one line."""
+    """A line with the versions of the library and its main dependencies."""
     found = {"driftsack": __version__, "Python": platform.python_version(), "machine": platform.machine()}
     found |= {name: version(name) for name in ("numpy", "numba", "scipy", "highspy", "polars", "matplotlib")}
     return ", ".join(f"{name} {value}" for name, value in found.items())

@@ -1,4 +1,4 @@
-"""The paper's figures 1a to 3."""
+"""Draw the paper's figures 1a to 3."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from driftsack.plot.style import write_figure
 
 
 class FigureData(NamedTuple):
-    """What the figures show, by the number of the example, the title of the panel and the name of the line.
+    """The data of the figures, by the number of the example, the title of the panel and the name of the line.
 
     Attributes:
         note: The line of text above every figure.
         change: The round at which Examples 1 and 2 change.
         curves: Cumulative rewards on Examples 1 and 2.
         optima: Reward of the best plan on Examples 1 and 2.
-        regret: Regret on Examples 3 and 4, along the figure's axis.
-        measures: W1 and W1_min of Figure 3, along the change point.
+        regret: Regret on Examples 3 and 4, against α and V.
+        measures: W1 and W1_min of Figure 3, against the change point.
     """
 
     note: str
@@ -31,7 +31,7 @@ class FigureData(NamedTuple):
     measures: Mapping[str, Mapping[str, Points]]
 
 
-def paper_figures(data: FigureData, folder: Path) -> list[Path]:
+def paper_figures(data: FigureData, directory: Path) -> list[Path]:
     """Write figures 1a to 3, each as PNG, SVG and PDF."""
     figures = {
         f"figure_1{letter}": rewards_figure(
@@ -46,4 +46,4 @@ def paper_figures(data: FigureData, folder: Path) -> list[Path]:
         data.regret[4], ("local variation V₁ + V₂", "regret"), f"Example 4. {data.note}", log_x=True
     )
     figures["figure_3"] = lines_figure(data.measures, ("change point k", "global variation of the rewards"))
-    return [path for name, figure in figures.items() for path in write_figure(figure, folder, name)]
+    return [path for name, figure in figures.items() for path in write_figure(figure, directory, name)]

@@ -1,4 +1,4 @@
-"""Cumulative reward against rounds, one panel per instance or setting, one line per policy (the paper's Figure 1)."""
+"""Draw cumulative reward over rounds, one panel per instance or setting, one line per policy (Figure 1)."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from driftsack.plot.style import (
 )
 
 LEGEND: Final = "final mean ± standard error"
-LONG_NAME: Final = 16  # characters of a policy's name beyond which the legend would hide the curves
+LONG_NAME: Final = 16  # characters; with longer names of policies the legend would hide the curves
 
 
 class RewardCurves(Protocol):
-    """Anything that has the cumulative reward of n trials, such as a ``Run``."""
+    """Any object with the cumulative reward of n trials, such as a ``Run``."""
 
     @property
     def times(self) -> Ints:
-        """(p,) rounds."""
+        """(p,) the rounds after which the reward is recorded."""
 
     @property
     def curve(self) -> Floats:
-        """(n, p) reward up to each of them."""
+        """(n, p) the reward of each trial up to each of ``times``."""
 
 
 class Curves(NamedTuple):
     """The cumulative reward of n trials.
 
     Attributes:
-        times: (p,) rounds.
-        curve: (n, p) reward up to each of them.
+        times: (p,) the rounds after which the reward is recorded.
+        curve: (n, p) the reward of each trial up to each of ``times``.
     """
 
     times: Ints

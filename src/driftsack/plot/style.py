@@ -1,4 +1,4 @@
-"""The look of every figure: a colour-blind-safe palette, and vector files in which text stays text."""
+"""Define the style of every figure: a colour-blind-safe palette, and vector files that keep text as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
 
-# The palette of Okabe and Ito, which stays distinct under the common forms of colour blindness.
+# The palette of Okabe and Ito, which is distinct under the common forms of colour blindness.
 BLUE: Final = "#0072B2"
 ORANGE: Final = "#D55E00"
 GREEN: Final = "#009E73"
@@ -29,7 +29,7 @@ LINES: Final = (
     (PALETTE[3], ":", "D"),
     ("#000000", "-", "v"),
 )
-"""Colour, dash and marker of each line, so that lines can be told apart without any one of the three."""
+"""Colour, dash and marker of each line, so that lines can be told apart by any two of the three."""
 THOUSANDS: Final = FuncFormatter(lambda value, _: f"{value:,.0f}" if value % 1 == 0 else f"{value:,g}")
 
 SETTINGS: Final[dict[Any, Any]] = {
@@ -45,11 +45,11 @@ SETTINGS: Final[dict[Any, Any]] = {
 }
 
 
-VISIBLE: Final = 0.01  # of the axis: a band must be higher than this to show beside its line
+VISIBLE: Final = 0.01  # share of the axis; a thinner band is hidden by its line
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of the given size in inches that needs no display."""
+    """A figure of the given size in inches, which needs no display."""
     with mpl.rc_context(SETTINGS):
         return Figure(figsize=(width, height), layout="constrained")
 
@@ -61,41 +61,38 @@ def separate_panels(figure: Figure) -> None:
         engine.set(wspace=0.06)  # type: ignore[call-arg]
 
 
-def make_folder(folder: str | os.PathLike[str]) -> Path:
-    """Make a folder for results unless it exists.
-
-    Args:
-        folder: The folder; its parents are made too.
+def make_directory(directory: str | os.PathLike[str]) -> Path:
+    """Create a directory for results, and its parents, unless it exists.
 
     Returns:
-        The folder as a path.
+        The path of the directory.
 
     Raises:
-        SettingError: If the folder cannot be made.
+        SettingError: If the directory cannot be created.
     """
-    path = Path(folder)
+    path = Path(directory)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SettingError(f"out must be a folder that can be written to, got {path}: {error.strerror}.") from error
+        raise SettingError(f"out must be a writable directory, got {path}: {error.strerror}.") from error
     return path
 
 
-def write_figure(figure: Figure, folder: str | os.PathLike[str], name: str) -> list[Path]:
+def write_figure(figure: Figure, directory: str | os.PathLike[str], name: str) -> list[Path]:
     """Write a figure as PNG, SVG and PDF.
 
     Args:
-        figure: The figure.
-        folder: The folder to write to; it is made if it does not exist.
+        figure: The figure to write.
+        directory: The directory to write to; it is created if it does not exist.
         name: The name of the files, without a suffix.
 
     Returns:
         The paths of the three files.
 
     Raises:
-        SettingError: If the folder cannot be made.
+        SettingError: If the directory cannot be created.
     """
-    paths = [make_folder(folder) / f"{name}.{suffix}" for suffix in ("png", "svg", "pdf")]
+    paths = [make_directory(directory) / f"{name}.{suffix}" for suffix in ("png", "svg", "pdf")]
     with mpl.rc_context(SETTINGS):
         for path in paths:
             figure.savefig(path, dpi=160)
@@ -103,14 +100,14 @@ def write_figure(figure: Figure, folder: str | os.PathLike[str], name: str) -> l
 
 
 def band_note(bands: Mapping[str, Floats], top: float) -> str:
-    """Say what the bands of a figure are, and name the lines whose bands are too thin to be seen.
+    """Explain the bands of a figure, and name the lines with bands too thin to be seen.
 
     Args:
         bands: Half the height of the band along each line, by the name of the line.
         top: The height of the vertical axis.
 
     Returns:
-        A sentence without a full stop.
+        The note, without a full stop.
 
     >>> band_note({"a": np.array([5.0]), "b": np.array([0.1])}, top=100.0)
     'bands: ± 2 standard errors (thinner than the line: b)'
@@ -122,5 +119,5 @@ def band_note(bands: Mapping[str, Floats], top: float) -> str:
 
 
 def without_mathtext(name: str) -> str:
-    """Escape dollar signs, which Matplotlib would otherwise read as mathematics."""
+    """Escape dollar signs, which Matplotlib would otherwise parse as mathematics."""
     return name.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""The results of ``driftsack verify``: margins of the statements, and regret beside its theoretical rate."""
+"""Draw the results of ``driftsack verify``: margins of the statements, and regret with its theoretical rate."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from driftsack.core.text import number
 from driftsack.plot.style import BLUE, GREY, ORANGE, SETTINGS, new_figure
 
 COLUMNS = 4
-ROUNDING = 1e-9  # margins nearer to 0 than this are drawn as 0
+ROUNDING = 1e-9  # margins closer to 0 are drawn as 0
 
 
 def theory_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
     """Draw the margins of each statement that has them (above) and a panel for each fitted exponent (below).
 
     Args:
-        rows: The rows that ``driftsack.verify.verify`` returns.
+        rows: The result of ``driftsack.verify.verify``.
 
     Returns:
         The figure.
@@ -33,7 +33,7 @@ def theory_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
     spreads = {row["name"]: row["margins"] for row in rows if row["margins"]}
     rates = [(row["name"], rate) for row in rows for rate in row["rates"]]
     if not spreads and not rates:
-        raise SettingError("these statements have neither margins nor exponents to draw; leave the figure out.")
+        raise SettingError("these statements have neither margins nor exponents to draw; omit the figure.")
     below = -(-len(rates) // COLUMNS)
     heights = ([0.7 + 0.2 * len(spreads)] if spreads else []) + [2.6] * below
     with mpl.rc_context(SETTINGS):
@@ -48,7 +48,7 @@ def theory_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def draw_margins(axes: Axes, spreads: Mapping[str, Sequence[float]]) -> None:
-    """Draw one line per statement: its worst margin, and the range from the 1% quantile to the median of all."""
+    """Draw one line per statement: its worst margin, and the range from the 1% quantile to the median."""
     for height, (worst, low, _, median) in zip(range(len(spreads))[::-1], spreads.values(), strict=True):
         axes.plot([low, median], [height, height], color=BLUE, linewidth=5, alpha=0.4, solid_capstyle="butt")
         axes.plot(worst, height, "D", color=ORANGE, markersize=5)
@@ -61,7 +61,7 @@ def draw_margins(axes: Axes, spreads: Mapping[str, Sequence[float]]) -> None:
 
 
 def draw_rate(axes: Axes, name: str, rate: Mapping[str, Any]) -> None:
-    """Draw mean regret against the varied quantity on logarithmic axes, beside a line with the theoretical slope."""
+    """Draw mean regret against the varied quantity on logarithmic axes, with a line of the theoretical slope."""
     x, y = np.asarray(rate["places"], dtype=float), np.asarray(rate["means"], dtype=float)
     middle = np.exp(np.log(y).mean() + rate["expected"] * (np.log(x) - np.log(x).mean()))
     axes.plot(x, middle, ":", color=GREY, label=f"theory {rate['expected']:.2f}")

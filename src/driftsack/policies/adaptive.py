@@ -1,56 +1,63 @@
 r"""Adaptive: a policy for unknown drift, without windows, variation budgets or scales to choose.
 
-Three parts: what is estimated (:mod:`driftsack.policies.parts.run_length`), how arms are explored and revisited
-(below), and how spending is paced (:mod:`driftsack.policies.parts.two_speed`).
+It has three parts: estimation (:mod:`driftsack.policies.parts.run_length`), exploration (below) and pacing
+(:mod:`driftsack.policies.parts.two_speed`).
 
 *Exploration* is Thompson sampling over *whether an arm has changed* as well as over its means. With probability
-:math:`s_i`, the chance that arm i has changed since it was last observed (1 without observations), all its outcomes are
+:math:`s_i`, the chance that arm i has changed since it was last observed (1 without observations), its outcomes are
 drawn from the prior of a new run, otherwise from the belief,
 
 .. math:: \tilde y_{ik} \sim
           \mathcal N\Bigl(q^0_{ik},\; \frac{\varphi_k q^0_{ik} (1 - q^0_{ik}/M_k)}{\kappa_k + 1}\Bigr)
           \qquad \text{or} \qquad \mathcal N(\text{mean}_{ik},\, (z\, \mathrm{sd}_{ik})^2),
 
-clipped to :math:`[0, M_k]`. So an arm that is not pulled is revisited about every :math:`\sqrt{1/h}` rounds.
+clipped to :math:`[0, M_k]`. With persistent outcomes the mean is the outcome that is expected now. While outcomes
+of an arm are pending, :math:`s_i` counts from its last pull, and n pending pulls that are expected to be answered
+narrow the draws by :math:`\sqrt{w/(w + n)}` for an estimate of the weight w. An arm that is not pulled is therefore
+revisited about every :math:`\sqrt{1/h}` rounds.
 
-*Held draws.* In a round only the arms that were observed since the last one and two others in turn are drawn again. The
-draws of the rest are kept, so that few columns of the LP change and its last basis is a good start.
+*Held draws.* Each round draws new means only for the arms chosen or observed since the last round and for two others in
+turn. The other draws are kept, so that few columns of the LP change and its last basis is a good start.
 
-*Choice.* The mix solves the two-speed LP on the draws. Costs are measured in units of the budget rate and rewards and
-costs relative to the largest ones observed, so nothing that is learnt depends on ``reward_max`` or ``cost_max``.
+*Choice.* The mix solves the two-speed LP on the draws. Costs are measured in units of the budget rate, and rewards and
+costs are divided by their scales M, so learning does not depend on ``reward_max`` or ``cost_max``.
 
-*Guarantee*: no bound on the regret is proved; docs/theory.md proves that in no round more than :math:`\theta` times the
-remaining rate is planned, and bounds the belief's loss and the number of revisits. docs/policies.md has what was
-measured. A round costs O(md), an LP with 2d + 1 rows, and O(Kd) to learn for K = 6 runs.
+*Guarantee*: no regret bound is known. docs/theory.md proves that no round plans to spend more than :math:`\theta` times
+the remaining rate, and bounds the belief's loss and the number of revisits. docs/policies.md has measurements. A
+round costs O(md), an LP with 2d + 1 rows, and O(Kd) to learn for K = 6 runs.
 
-Late feedback counts for its own round: only the age of the belief when it arrives decides its weight.
+Late feedback counts for its own round; its weight depends only on the age of the belief when it arrives.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, LARGEST_SETTING, Ranges, at_least_zero, number, one_of
+from driftsack.core.bounds import Counts, NonNegative, RoundNumbers, index_of, round_from
+from driftsack.core.checks import LARGEST_SETTING, at_least_zero, number, one_of
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
-from driftsack.game.records import Outcome, Round
+from driftsack.game.records import Outcome, Round, share_to_come
 from driftsack.game.state_growth import grow
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, column_changed, solve
+from driftsack.policies.parts.estimates import DRAWS, Estimates
 from driftsack.policies.parts.open_arms import CLOSED, uniform_over_open
 from driftsack.policies.parts.pacing import FIXED, REMAINING, TWO_SPEED
 from driftsack.policies.parts.run_length import (
     RunLengths,
-    changed_unseen,
+    changed_since,
+    expected_now,
+    mean_age,
     new_run_lengths,
     observe_outcome,
     prior_mean,
@@ -66,84 +73,136 @@ from driftsack.policies.parts.two_speed import (
 )
 from driftsack.policies.policy import Policy
 
+FIRST_PULLS: Final = 4  # pulls that are not skipped because of an expensive outcome
+EXPENSIVE: Final = 20.0  # budget rates
+SMALL_SHARE: Final = 0.05  # of every budget, for all first pulls together
 IN_TURN: Final = 2  # arms that are drawn again in each round, besides those that were observed
 PACES: Final = (TWO_SPEED, REMAINING, FIXED)
 
 
 class State(NamedTuple):
-    """The belief, the pacer and the LP of the present draws."""
+    """The belief, the pacer and the LP of the current draws."""
 
     belief: RunLengths
     pacer: TwoSpeed
     lp: Simplex
-    drawn: Floats  # (m, 1 + d) the present draws
+    drawn: NonNegative  # (m, 1 + d) the present draws
     due: Bools  # (m,) arms that are to be drawn again
-    turn: Ints  # (1,) the arm whose turn is next
-    scale: Floats  # (1 + d,) the largest outcomes when the LP was written
-    latest: Floats  # (1,) the latest round for which means were drawn; -1 before the first
+    turn: Annotated[Ints, index_of("due")]  # (1,) the arm whose turn is next
+    scale: NonNegative  # (1 + d,) the largest outcomes when the LP was written
+    latest: Annotated[Floats, round_from(-1)]  # (1,) the latest round for which means were drawn; -1 before the first
+    asked: RoundNumbers  # (m,) the latest round in which each arm was chosen; -1 before the first
+    pulls: Counts  # (m,) how often each arm was chosen
     exploration: float  # z
 
-    def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds."""
-        return {
-            "turn": (0, self.due.size - 1),
-            "latest": (-1, rounds),
-            "drawn": (0.0, LARGEST_FLOAT),
-            "scale": (0.0, LARGEST_FLOAT),
-        }
-
     def grow_from(self, old: State) -> None:
-        """Keep the belief, the pacer and the draws; ``scale`` stays 0, so that all of the LP is written again."""
-        for name in ("belief", "pacer", "lp", "drawn", "due", "turn", "latest"):
+        """Keep the belief, the pacer and the draws; ``scale`` stays 0, so that the whole LP is written again."""
+        self.asked[:] = -1
+        for name in ("belief", "pacer", "lp", "drawn", "due", "turn", "latest", "asked", "pulls"):
             grow(getattr(self, name), getattr(old, name))
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Draw means, solve the LP, draw the arm."""
+    """Draw means, solve the LP on them and draw the arm."""
+    # Without any observation, choose uniformly.
     if state.belief.observed[0] == 0.0:
         uniform_over_open(round, mix)
         prices[:] = 0.0
-        return draw(mix, rng.random())
+        return chosen(state, round, draw(mix, rng.random()))
+    # Once per round: draw means, update the pace, and write the LP.
     if round.t > state.latest[0]:
         state.latest[0] = round.t
-        draw_means(state, round.t, rng)
-        follow(state.pacer, round, state.drawn, state.belief.overall[0])
+        draw_means(state, round, rng)
+        follow(state.pacer, round, state.drawn, state.belief.mean, state.belief.overall[0])
         set_program(state, round)
     if solve(state.lp) != OPTIMAL:
         return STUCK
-    return draw_from_tiers(state.pacer, state.lp, state.belief.largest, rng, mix, prices)
+    arm = draw_from_tiers(state.pacer, state.lp, state.belief.largest, rng, mix, prices)
+    if arm == SKIP:
+        arm = first_pull(state, round, mix)
+    return chosen(state, round, arm)
 
 
 @kernel
-def draw_means(state: State, t: int, rng: Generator) -> None:
-    """Thompson sampling over whether each arm that is due has changed, and over its means."""
-    belief, arms = state.belief, state.due.size
+def chosen(state: State, round: Round, arm: int) -> int:
+    """Note the choice of an arm, which is drawn again in the next round; return it."""
+    if arm != SKIP:
+        state.asked[arm] = round.t
+        state.pulls[arm] += 1
+        state.due[arm] = True
+    return arm
+
+
+@kernel
+def first_pull(state: State, round: Round, mix: Floats) -> int:
+    """Instead of skipping among the first pulls: the open arm with the fewest, if it is cheap beside the budgets.
+
+    One expensive outcome at the start would otherwise close all arms for a long time. The arm, or ``SKIP``.
+    """
+    pulls, largest, budget = 0, 0.0, np.inf
+    for i in range(mix.size):
+        pulls += state.pulls[i]
+    if pulls >= FIRST_PULLS:
+        return SKIP
+    for j in range(state.pacer.unit.size):
+        largest = max(largest, state.belief.largest[1 + j])
+        budget = min(budget, round.ledger.budget[j] / state.pacer.unit[j] / state.belief.largest[1 + j])
+    if largest <= EXPENSIVE or pulls + 1 > SMALL_SHARE * budget:
+        return SKIP
+    arm = SKIP
+    for i in range(mix.size):
+        if round.open[i] and (arm == SKIP or state.pulls[i] < state.pulls[arm]):
+            arm = i
+    if arm != SKIP:
+        mix[:] = 0.0
+        mix[arm] = 1.0
+    return arm
+
+
+@kernel
+def draw_means(state: State, round: Round, rng: Generator) -> None:
+    """Draw, for each arm that is due, whether it has changed and then its means (Thompson sampling).
+
+    Pending pulls count: an arm that was chosen lately is not stale although its outcomes are late, and its draws are as
+    narrow as they will be when the outcomes have arrived.
+    """
+    belief, arms, t = state.belief, state.due.size, round.t
+    share = share_to_come(round)
+    # Mark the next arms in turn as due.
     for _ in range(min(IN_TURN, max(arms - 1, 1))):
         state.due[state.turn[0]] = True
         state.turn[0] = (state.turn[0] + 1) % arms
     for i in range(arms):
         if not state.due[i]:
             continue
-        stale = rng.random() < changed_unseen(belief, i, t)
+        # From the prior of a new run if the arm has changed unseen, otherwise from the belief.
+        pending = share * round.pending[i]
+        last = max(belief.last[i], state.asked[i]) if pending > 0.0 else belief.last[i]
+        stale = rng.random() < changed_since(belief, i, t, last)
+        age = mean_age(belief, i) if pending > 0.0 and not stale else 0.0
         for k in range(state.drawn.shape[1]):
             if stale:
                 mean = prior_mean(belief, i, k)
                 sd = math.sqrt(variance(belief, k, mean, 0.0))
             else:
-                mean, sd = belief.mean[i, k], state.exploration * belief.sd[i, k]
+                mean, sd = expected_now(belief, i, k, t), state.exploration * belief.sd[i, k]
+            if pending > 0.0:
+                weight = age + belief.prior[k] + 1.0
+                sd *= math.sqrt(weight / (weight + pending))
             state.drawn[i, k] = min(max(mean + sd * rng.standard_normal(), 0.0), belief.largest[k])
 
 
 @kernel
 def set_program(state: State, round: Round) -> None:
-    """Write the new draws into the LP, in units of the largest outcomes; closed arms cannot be chosen."""
+    """Write the new draws into the LP, in units of the largest outcomes; closed arms are excluded."""
     lp, largest, resources = state.lp, state.belief.largest, state.pacer.price.size
     for k in range(largest.size):
         if state.scale[k] != largest[k]:
             state.scale[k] = largest[k]
             state.due[:] = True
             lp.counts[STALE] = 1
+    # Write the objective of every arm, but only the columns of arms with new draws.
     for i in range(state.due.size):
         lp.objective[i] = state.drawn[i, 0] / largest[0] + round.skip_cost if round.open[i] else CLOSED
         if state.due[i]:
@@ -164,14 +223,14 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class Adaptive(Policy):
-    """A policy for unknown drift that needs no tuning.
+    """Policy for unknown drift that needs no tuning.
 
     Attributes:
         exploration: Factor z on the standard deviations in Thompson sampling.
-        pacing: ``"two-speed"`` saves when rewards are low for their cost and spends up to ``speed`` times the even pace
-            when they are high; ``"remaining"`` spends what is left evenly over the rounds left; ``"fixed"`` spends the
-            rate of each round.
-        speed: The most that a round may plan to spend with ``"two-speed"``, in units of the even pace.
+        pacing: ``"two-speed"`` saves when rewards per cost are low and spends up to ``speed`` times the even pace when
+            they are high; ``"remaining"`` spends the remaining budget evenly over the remaining rounds; ``"fixed"``
+            spends the rate of each round.
+        speed: The maximum planned spending of a round with ``"two-speed"``, in units of the even pace.
 
     >>> import driftsack as ds
     >>> world = ds.instances.example_2()
@@ -193,20 +252,20 @@ class Adaptive(Policy):
 
     @property
     def forgets(self) -> bool:
-        """The belief moves to younger runs after a change."""
+        """True: the belief moves to younger runs after a change."""
         return True
 
     @property
     def bounded(self) -> bool:
-        """False: what it learns does not depend on the maxima."""
+        """False: learning does not depend on the maxima."""
         return False
 
     def follow_rate(self) -> Adaptive:
-        """Plan with the rate of each round."""
+        """Return a copy that plans with the rate of each round."""
         return replace(self, pacing=FIXED)
 
     def new_state(self, problem: Problem) -> State:
-        """No observations."""
+        """Return the state without observations."""
         speed = self.speed if self.pacing == TWO_SPEED else 1.0
         return State(
             belief=new_run_lengths(problem),
@@ -217,5 +276,13 @@ class Adaptive(Policy):
             turn=np.zeros(1, dtype=np.int64),
             scale=np.zeros(1 + problem.resources),
             latest=np.full(1, -1.0),
+            asked=np.full(problem.arms, -1, dtype=np.int64),
+            pulls=np.zeros(problem.arms, dtype=np.int64),
             exploration=self.exploration,
         )
+
+    def estimates(self, state: State) -> Estimates:
+        """Means of the posteriors and the draws of the latest decision, in the units of the outcomes."""
+        units = np.concatenate([[1.0], state.belief.unit])
+        seen = (state.belief.last >= 0)[:, None]
+        return Estimates(np.where(seen, state.belief.mean, np.nan) * units, state.drawn * units, DRAWS)

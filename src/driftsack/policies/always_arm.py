@@ -1,6 +1,6 @@
-"""Always one arm: the same arm in every round, until a budget is exhausted.
+"""AlwaysArm: pull the same arm in every round until a budget is exhausted.
 
-The simplest baseline, which shows what a single arm earns. No guarantee. O(m) per round.
+This is the simplest baseline: it shows what a single arm earns. No guarantee. O(m) per round.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """The state never changes."""
+    """The fixed arm."""
 
     arm: Ints  # (1,)
 
 
 @kernel
-def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Choose the given arm, or skip if it is closed."""
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """Choose the fixed arm, or skip if it is closed."""
     mix[:] = 0.0
     prices[:] = 0.0
     arm = int(state.arm[0])
@@ -47,7 +47,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class AlwaysArm(Policy):
-    """One arm in every round.
+    """Pulls the same arm in every round.
 
     Attributes:
         arm: The arm, from 0, or its name.
@@ -68,7 +68,7 @@ class AlwaysArm(Policy):
         """None: the policy learns nothing."""
 
     def new_state(self, problem: Problem) -> State:
-        """The state, after a check that the problem has the arm."""
+        """Return the state, after checking that the problem has the arm."""
         arm = position(self.arm, problem.arm_names, "arm") if isinstance(self.arm, str) else self.arm
         if arm >= problem.arms:
             raise OutOfRangeError(f"arm must lie in [0, {problem.arms - 1}] on this problem, got {arm}.")

@@ -10,14 +10,14 @@ and EXP3 over the :math:`K = \Delta + 1` windows receives the block's reward ove
           u_k \leftarrow u_k \exp\Bigl(\frac{\gamma}{K} \frac{\text{reward}}{H p_k}\Bigr), \qquad
           \gamma = \min\Bigl(1, \sqrt{\frac{K \ln K}{(e - 1) \lceil T/H \rceil}}\Bigr).
 
-Every block has a budget of its own, H times the rate, so that blocks are comparable; a block whose budget cannot pay
-for one more round at the highest cost skips until its end. :math:`H = \lceil m \sqrt T \rceil`, or, if
-that is longer, the number of rounds whose budget pays for ten rounds at the highest cost.
+Every block has its own budget, H times the rate, so that blocks are comparable; a block whose budget does not cover one
+more round at its maximum cost skips until it ends. :math:`H = \lceil m \sqrt T \rceil` or, if that is larger, the
+number of rounds whose budget covers ten rounds at their maximum cost.
 
 *Guarantee*: without budgets, regret :math:`\tilde O(m^{1/3} V^{1/3} T^{2/3} + m^{1/2} T^{3/4})` without knowing V. *No
 guarantee with budgets is known.* A block cannot remember more than H rounds, so the policy needs many long blocks, and
-confidence radii that become small within a block: the printed ones (``scale=1``) exceed 1 throughout a short block. A
-round costs as much as one of sliding-window UCB. If feedback arrives after the end of its block, only its costs count,
+confidence radii that shrink within a block: the printed ones (``scale=1``) exceed 1 throughout a short block. A
+round costs as much as in sliding-window UCB. If feedback arrives after the end of its block, only its costs count,
 and they are charged to the current block.
 """
 
@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_INT, ROUNDING, Ranges, whole
+from driftsack.core.bounds import INITIAL, RoundNumbers, round_from, within
+from driftsack.core.checks import LARGEST_INT, ROUNDING, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
@@ -42,6 +43,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import SMALLEST, mix_uniform, softmax
 from driftsack.numerics.sampling import draw
 from driftsack.policies import sliding_window_ucb as ucb
+from driftsack.policies.parts.estimates import Estimates
 from driftsack.policies.parts.memory import Memory, pack, restore, snapshot
 from driftsack.policies.parts.pacing import FIXED, check_budget_rule
 from driftsack.policies.parts.radius import check_radius_settings, new_radius
@@ -51,15 +53,11 @@ from driftsack.policies.policy import Policy
 class Block(NamedTuple):
     """The current block."""
 
-    first: Ints  # (1,) its first round; -1 before the first block
+    first: RoundNumbers  # (1,) its first round; -1 before the first block
     window: Ints  # (1,) index of its window
     missing: Ints  # (1,) number of rounds by which it is shorter than H
-    earned: Floats  # (1,) reward so far
-    rate: Floats  # (d,) the rate when it began
-
-    def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds."""
-        return {"first": (-1, rounds), "earned": (0.0, rounds + 1.0), "rate": (0.0, LARGEST_RATE)}
+    earned: Annotated[Floats, round_from(0, beyond=1)]  # (1,) reward so far
+    rate: Annotated[Floats, within(0.0, LARGEST_RATE)]  # (d,) the rate when it began
 
 
 class State(NamedTuple):
@@ -70,18 +68,14 @@ class State(NamedTuple):
     initial: Memory  # (1, ...) the memory before a block's first round, read-only
     block: Block
     account: Ledger  # of the block
-    windows: Ints  # (K,) in rounds, 0 for the whole block
+    windows: Annotated[Ints, INITIAL]  # (K,) in rounds, 0 for the whole block
     log_weights: Floats  # (K,) of the windows
-    probabilities: Floats  # (K,) of the windows in this block
+    probabilities: Annotated[Floats, within(SMALLEST, 1.0 + ROUNDING)]  # (K,) of the windows in this block
     explore: float  # gamma
     length: int  # H
 
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"windows": (self.windows, self.windows), "probabilities": (SMALLEST, 1.0 + ROUNDING)}
-
     def grow_from(self, old: State) -> None:
-        """Begin a new block, since its length and its windows depend on the number of arms; keep weights that fit."""
+        """Start a new block, because length and windows depend on the number of arms; keep the weights if they fit."""
         if self.windows.size == old.windows.size:
             self.log_weights[:] = old.log_weights
             self.probabilities[:] = old.probabilities
@@ -101,12 +95,14 @@ class State(NamedTuple):
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Let the block's learner choose while the block's budget lasts, then skip."""
+    # At the end of a block, reward its window and open the next block.
     first = state.block.first[0]
     if first < 0 or round.t >= first + state.length:
         if first >= 0:
             reward_window(state)
         open_block(state, round, rng)
     follow_rate(state, round)
+    # The block's learner sees the clock and the budget of the block.
     if can_pay(state.account, 1):
         t = block_time(state, round.t)
         block_round = with_account(round, t, float(state.length - t), state.account)
@@ -134,14 +130,17 @@ def reward_window(state: State) -> None:
 def open_block(state: State, round: Round, rng: Generator) -> None:
     """Start a block: draw a window, reset the learner and open the block's budget."""
     block, account = state.block, state.account
+    # Draw the window of the block.
     softmax(state.log_weights, state.probabilities)
     mix_uniform(state.probabilities, state.explore)
     k = draw(state.probabilities, rng.random())
     block.first[0] = round.t
     block.window[0] = state.log_weights.size - 1 if k == SKIP else k
     block.earned[0] = 0.0
+    # Reset the learner to its initial state with that window.
     restore(state.memory, state.initial, 0)
     ucb.use_windows(state.base, state.windows[block.window[0]])
+    # Open the block's budget; the last block may be shorter than H.
     rounds = min(state.length, math.ceil(round.rounds_left))
     block.missing[0] = state.length - rounds
     for j in range(block.rate.size):
@@ -151,7 +150,7 @@ def open_block(state: State, round: Round, rng: Generator) -> None:
 
 @kernel
 def follow_rate(state: State, round: Round) -> None:
-    """Adjust the block's budget, which assumes a constant rate, by the difference of the current rate."""
+    """Adjust the block's budget, which assumes a constant rate, by the deviation of the current rate."""
     account = state.account
     for j in range(account.budget.size):
         set_budget(account, j, account.budget[j] + (round.rate[j] - state.block.rate[j]))
@@ -159,7 +158,7 @@ def follow_rate(state: State, round: Round) -> None:
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Charge the block, and pass the outcome to the learner unless its own block has ended."""
+    """Charge the block, and pass the outcome to the learner unless the block of its round has ended."""
     charge(state.account, outcome.costs)
     if outcome.t >= state.block.first[0]:
         state.block.earned[0] += outcome.reward
@@ -168,12 +167,12 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class BanditOverBandit(Policy):
-    """EXP3 over the windows of sliding-window UCB.
+    """EXP3 over the window lengths of sliding-window UCB.
 
     Attributes:
-        block: The number H of rounds of a block; None for the default above.
+        block: The block length H in rounds; None for the default above.
         scale: Factor on both radii; see ``SlidingWindowUCB``.
-        clip: Whether bounds are kept in [0, 1].
+        clip: Whether to clip confidence bounds to [0, 1].
         budget_rule: ``"fixed"`` paces a block by its rate, ``"remaining"`` by its remaining budget per
             remaining round.
 
@@ -194,55 +193,57 @@ class BanditOverBandit(Policy):
 
     @property
     def forgets(self) -> bool:
-        """Every block begins without observations."""
+        """True: every block starts without observations."""
         return True
 
     def follow_rate(self) -> BanditOverBandit:
-        """Plan with the rate of each round."""
+        """Return a copy that plans with the rate of each round."""
         return replace(self, budget_rule=FIXED)
 
     def block_length(self, problem: Problem) -> int:
-        """Return the length of a block on a problem.
+        """Return the block length on a problem.
 
         Args:
-            problem: The problem.
+            problem: The problem to play.
 
         Returns:
-            H in rounds.
+            The block length H in rounds.
         """
         if self.block is not None:
             return min(self.block, problem.horizon)
         rate = float(problem.rate.min())
-        affordable = math.ceil(10.0 / rate) if rate * problem.horizon > 10.0 else problem.horizon  # noqa: PLR2004
+        affordable = math.ceil(10.0 / rate) if rate * problem.horizon > 10.0 else problem.horizon
         return min(max(math.ceil(problem.arms * math.sqrt(problem.horizon)), affordable), problem.horizon)
 
     def windows(self, problem: Problem) -> list[int]:
-        """Return the windows that the upper bandit chooses from.
+        """Return the windows that EXP3 chooses from.
 
         Args:
-            problem: The problem.
+            problem: The problem to play.
 
         Returns:
-            Their lengths in rounds, in increasing order.
+            The window lengths in rounds, in increasing order.
         """
         length = self.block_length(problem)
         steps = max(math.ceil(math.log(length)), 1)
         return [min(math.floor(length ** (k / steps) + 1e-9), length) for k in range(steps + 1)]
 
     def rounds_kept(self, problem: Problem) -> int:
-        """The rounds of a block."""
+        """Return the number of rounds of a block."""
         return self.block_length(problem)
 
     def new_state(self, problem: Problem) -> State:
-        """The state before the first block."""
+        """Return the state before the first block."""
         length, windows = self.block_length(problem), self.windows(problem)
         count = len(windows)
+        # A block must be able to pay for at least one round.
         least = float(problem.rate.min())
         if least * length < 1.0 <= least * problem.horizon:
             raise SettingError(
-                f"block must be long enough to pay for a round at the highest cost, {math.ceil(1.0 / least)} rounds at "
+                f"block must be long enough to cover a round at its maximum cost, {math.ceil(1.0 / least)} rounds at "
                 f"this budget, got {length}."
             )
+        # The learner of a block plays a problem of H rounds.
         blocks = math.ceil(problem.horizon / length)
         inner = Problem(length, problem.arms, problem.rate * length)
         longest = max(length - 1, 1)  # a window as long as the block needs no ring
@@ -266,3 +267,7 @@ class BanditOverBandit(Policy):
             explore=min(1.0, math.sqrt(count * math.log(count) / ((math.e - 1.0) * blocks))),
             length=length,
         )
+
+    def estimates(self, state: State) -> Estimates:
+        """The estimates of the current block."""
+        return ucb.estimates_of(state.base)

@@ -1,4 +1,4 @@
-"""``ContextualPolicy``: what policies that use the features of requests have in common."""
+"""``ContextualPolicy``: the base class of policies that use the features of requests."""
 
 from __future__ import annotations
 
@@ -16,48 +16,48 @@ class ContextualPolicy(Policy):
     """A policy with a bank of linear models in its state: ``state.choice.bank``.
 
     Attributes:
-        forgetting: The setting of each such policy, as in :class:`~driftsack.policies.LinearBwK`.
+        forgetting: See :class:`~driftsack.policies.LinearBwK`; each subclass defines the field.
     """
 
-    forgetting: float | None  # a field of the policies themselves, in their own order
+    forgetting: float | None  # a field of the subclasses, in their own order
 
     @property
     def forgets(self) -> bool:
-        """The weights move to models that forget after a change."""
+        """Whether some models forget: after a change the weights move to them."""
         return self.forgetting != 1.0
 
     def rounds_kept(self, problem: Problem) -> int:
-        """The numbers of all covariances."""
+        """Return the number of covariance entries."""
         return problem.slots * len(gammas_of(self.forgetting)) * (problem.features + 1) ** 2
 
     @property
     def needs_context(self) -> bool:
-        """True: it decides by the features of each request."""
+        """True: decisions depend on the features of each request."""
         return True
 
     @property
     def bounded(self) -> bool:
-        """False: what it learns does not depend on the maxima."""
+        """False: learning does not depend on the maxima."""
         return False
 
     def check_features(self, problem: Problem) -> None:
         """Raise unless requests have features.
 
         Args:
-            problem: The problem.
+            problem: The problem to check.
         """
         if not problem.features:
             raise SettingError(
-                f"{type(self).__name__} decides by the features of requests, but the problem has none; declare them "
+                f"{type(self).__name__} uses the features of requests, but the problem has none; declare them "
                 "with Problem(features=...), or use Adaptive."
             )
 
     def announce(self, state: Any, arm: int, cost_factors: Floats) -> None:
-        """Multiply what is believed about the costs of an arm, and let prices be solved again.
+        """Scale the estimated costs of an arm, and recompute the prices in the next round.
 
         Args:
             state: The state; changed in place.
-            arm: The arm.
+            arm: The arm whose costs change.
             cost_factors: (d,) the factor of each resource.
         """
         bank: LinearBank = state.choice.bank

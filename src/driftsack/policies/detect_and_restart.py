@@ -1,29 +1,30 @@
-r"""Detect and restart: a policy for a stationary environment that is restarted whenever a change is detected.
+r"""Detect and restart: a policy for stationary environments, restarted whenever a change is detected.
 
 Every arm's reward and each of its costs is a stream with a change detector (:mod:`driftsack.numerics.glr` or
 :mod:`driftsack.numerics.cusum`). When any of them detects a change, the base and all detectors restart; budgets
-and time continue. To keep observing every arm, a share :math:`\alpha` of the rounds is spread evenly over the arms:
+and time continue. To keep observing every arm, a share :math:`\alpha` of the rounds explores the arms uniformly:
 
 .. math:: x = (1 - \alpha)\, x_{\mathrm{base}} + \alpha / m .
 
 *Guarantee*: without budgets, for a base with regret :math:`\tilde O(\sqrt{mT})` and :math:`\Upsilon` changes that are
 large and far enough apart, :math:`\tilde O(\sqrt{m \Upsilon T})` (Besson, Kaufmann, Maillard and Seznec 2022; Liu, Lee
 and Shroff 2018). *No guarantee with budgets is known*, and slow drift may never be detected: use windows in that case.
-A round costs as much as one of the base, plus :math:`O(d \log T)` for GLR. Late feedback reaches the detectors in the
-order in which it arrives; outcomes of rounds before the last restart are dropped.
+A round costs as much as in the base, plus :math:`O(d \log T)` for GLR. Late feedback reaches the detectors in the
+order of its arrival; outcomes of rounds before the last restart are dropped.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_INT, Ranges, above_zero, one_of, share
+from driftsack.core.bounds import RoundNumbers, round_from
+from driftsack.core.checks import above_zero, one_of, share
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
@@ -33,6 +34,7 @@ from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.naive_ucb import NaiveUCB
 from driftsack.policies.parts.detection import DETECTORS, Detector, detects, new_detector, reset
+from driftsack.policies.parts.estimates import Estimates
 from driftsack.policies.parts.memory import Memory, check_base, pack, restore, snapshot
 from driftsack.policies.parts.open_arms import count_open, explore_open, nth_open
 from driftsack.policies.policy import Policy
@@ -45,14 +47,10 @@ class State(NamedTuple):
     memory: Memory
     initial: Memory  # (1, ...) the memory before the first round, read-only
     detector: Detector
-    latest: Ints  # (1,) the latest round chosen, from 0
-    since: Ints  # (1,) the first round since the last restart
+    latest: RoundNumbers  # (1,) the latest round chosen, from 0
+    since: Annotated[Ints, round_from(0, beyond=1)]  # (1,) the first round since the last restart
     restarts: Ints  # (1,)
     explore: float  # alpha
-
-    def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds."""
-        return {"latest": (-1, rounds), "since": (0, rounds + 1), "restarts": (0, LARGEST_INT)}
 
 
 @kernel
@@ -82,14 +80,14 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class DetectAndRestart(Policy):
-    """Restart a base policy at detected changes.
+    """Restarts a base policy when a change is detected.
 
     Attributes:
         base: The policy that is restarted.
         detector: ``"glr"`` or ``"cusum"``.
-        explore: Share of the rounds that is spread over all arms, also where the base would skip. None for 0.02, or
-            a tenth of the smallest rate b if that is less.
-        delta: False-alarm probability of each stream; None for 1/sqrt(T).
+        explore: The share of rounds that explore all arms uniformly, even where the base would skip. None for 0.02,
+            or a tenth of the smallest rate b if that is less.
+        delta: The false-alarm probability of each stream; None for 1/sqrt(T).
         change: The smallest change that CUSUM is tuned to, in [0, 1].
 
     >>> DetectAndRestart(NaiveUCB(scale=0.1), detector="cusum").to_spec()["base"]["policy"]
@@ -113,15 +111,15 @@ class DetectAndRestart(Policy):
 
     @property
     def forgets(self) -> bool:
-        """Everything is forgotten at a restart."""
+        """True: a restart forgets all observations."""
         return True
 
     def follow_rate(self) -> DetectAndRestart:
-        """The base follows the rate of each round."""
+        """Return a copy whose base plans with the rate of each round."""
         return replace(self, base=self.base.follow_rate())
 
     def new_state(self, problem: Problem) -> State:
-        """The initial state of the base, and detectors without observations."""
+        """Return the initial state of the base, and detectors without observations."""
         delta = self.delta or 1.0 / math.sqrt(problem.horizon)
         base, memory = pack(self.base.new_state(problem))
         return State(
@@ -135,6 +133,10 @@ class DetectAndRestart(Policy):
             explore=self._explore(problem),
         )
 
+    def estimates(self, state: State) -> Estimates | None:
+        """The estimates of the base."""
+        return self.base.estimates(state.base)
+
     def _explore(self, problem: Problem) -> float:
-        """The exploration share: by default 0.02, or a tenth of the smallest rate if that is less."""
+        """Return the exploration share: by default 0.02, or a tenth of the smallest rate if that is less."""
         return self.explore if self.explore is not None else min(0.02, float(problem.rate.min()) / 10.0)

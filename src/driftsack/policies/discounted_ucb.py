@@ -6,7 +6,7 @@ Before round t an outcome of round s has the weight :math:`\rho^{t-s}`, :math:`\
 .. math:: \hat\mu_i = \frac{\sum_{s<t} \rho^{t-s} r_s 1\{i_s = i\}}{N_i + 1}, \qquad
           \mathrm{UCB}_i = \hat\mu_i + \sqrt{2 \log(12 m T^3) / (N_i + 1)},
 
-lower bounds of the costs in the same way, and the mix solves the step LP. A discount of :math:`1 - 1/w` remembers about
+likewise for the lower bounds of costs, and the mix solves the step LP. A discount of :math:`1 - 1/w` remembers about
 w rounds. The bounds of every arm change in every round, so a round costs O(md + d³). *No guarantee with budgets is
 known.* Without budgets, regret is :math:`\tilde O(\sqrt{m \Upsilon T})` for :math:`\Upsilon` abrupt changes and the
 right :math:`\rho`.
@@ -31,6 +31,7 @@ from driftsack.game.records import Outcome, Round
 from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
+from driftsack.policies.parts.estimates import Estimates, discounted_estimates
 from driftsack.policies.parts.first_pulls import (
     FirstPulls,
     check_first_pulls,
@@ -60,7 +61,7 @@ from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """Discounted estimates, their radii, the pace, the LP of optimistic means, and the first pulls that are left."""
+    """Discounted estimates, their radii, the pacer, the LP of optimistic means, and the remaining first pulls."""
 
     means: DiscountedMeans
     radius: Radius
@@ -72,6 +73,7 @@ class State(NamedTuple):
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Discount once per round, solve the LP on optimistic means, and draw the arm."""
+    # Once per round: discount all arms and update their bounds.
     if round.t > state.means.latest[0]:
         state.means.latest[0] = round.t
         for i in range(mix.size):
@@ -102,7 +104,7 @@ def set_bounds(state: State, round: Round, arm: int) -> None:
 
 @kernel
 def variance(state: State, arm: int, k: int) -> float:
-    """The empirical variance, which is computed only for radii that use it."""
+    """Return the empirical variance if the radii use it, else 0."""
     return discounted_variance(state.means, arm, k) if state.radius.kind == BERNSTEIN else 0.0
 
 
@@ -117,16 +119,16 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class DiscountedUCB(Policy):
-    """UCB on discounted means.
+    """UCB on discounted means, in Algorithm 1's LP.
 
     Attributes:
         discount: The factor ρ in (0, 1); 1 - 1/w remembers about w rounds.
         scale: Factor on both radii; see ``SlidingWindowUCB``.
-        clip: Whether bounds are kept in [0, 1].
+        clip: Whether to clip confidence bounds to [0, 1].
         budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by the remaining budget per remaining round.
         radius: ``"printed"``, ``"refined"`` or ``"bernstein"``; see ``SlidingWindowUCB``.
         cost_scale: Factor on the radii of costs; None for ``scale``.
-        first_pulls: Pulls of each arm before the LP decides.
+        first_pulls: The number of pulls of each arm before the LP decides.
 
     >>> DiscountedUCB(discount=0.999).to_spec()["discount"]
     0.999
@@ -150,19 +152,19 @@ class DiscountedUCB(Policy):
 
     @property
     def forgets(self) -> bool:
-        """The weight of an observation decays with its age."""
+        """True: the weight of an observation decays with its age."""
         return True
 
     def follow_rate(self) -> DiscountedUCB:
-        """Plan with the rate of each round."""
+        """Return a copy that plans with the rate of each round."""
         return replace(self, budget_rule=FIXED)
 
     def warn_about(self, problem: Problem) -> None:
-        """Warn if ``cost_max`` is so loose that the radii of costs say nothing."""
+        """Warn if ``cost_max`` is so loose that the radii of costs carry no information."""
         warn_if_loose(problem, radius_of(self, problem), memory=1.0 / (1.0 - self.discount))
 
     def new_state(self, problem: Problem) -> State:
-        """The state without observations, in which every arm has its most optimistic bounds."""
+        """Return the state without observations, in which every arm has its most optimistic bounds."""
         radius = radius_of(self, problem)
         return State(
             means=discounted_means(problem, self.discount, squares=radius.kind == BERNSTEIN),
@@ -171,3 +173,7 @@ class DiscountedUCB(Policy):
             lp=new_step_lp(problem.arms, problem.rate),
             first=new_first_pulls(problem.arms, self.first_pulls),
         )
+
+    def estimates(self, state: State) -> Estimates:
+        """Discounted means and their confidence bounds."""
+        return discounted_estimates(state.means, state.lp)

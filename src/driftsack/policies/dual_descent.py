@@ -1,15 +1,15 @@
 r"""Dual descent, best of many worlds (Castiglioni, Celli and Kroer 2022): a bandit with shadow prices.
 
-With prices q in :math:`\{q \ge 0, \|q\|_1 \le 1/b\}`, b the least rate, the primal, EXP3.P over the arms and SKIP,
+Prices q lie in :math:`\{q \ge 0, \|q\|_1 \le 1/b\}`, b the smallest rate. The primal, EXP3.P over the arms and SKIP,
 minimises the loss :math:`-r_t + q_t^\top c_t`, and the dual takes a projected gradient step,
 
 .. math:: q_{t+1} = \Pi\bigl(q_t - \eta\,(b - c_t)\bigr), \qquad \eta = \frac{\mathrm{step}}{b \sqrt{T}} .
 
 Costs are scaled so that all rates equal b. The primal's payoff is :math:`(r - q^\top c + 1/b) / (1 + 1/b) \in [0, 1]`.
-It skips when a remaining budget is below the highest cost of one round, so with immediate feedback it never overspends.
+It skips when a remaining budget is below the maximum cost of a round, so with immediate feedback it never overspends.
 
-*Guarantee* (theirs, up to constants and logarithms): in a stationary environment regret :math:`\tilde O(\sqrt{mT}/b)`,
-and against an adversary a share :math:`\Omega(b)` of the optimum. The constant of the step is not from the paper.
+*Guarantee* (their theorems, up to constants and logarithms): stationary regret is :math:`\tilde O(\sqrt{mT}/b)`,
+and against an adversary the reward is a share :math:`\Omega(b)` of the optimum. The step constant is not theirs.
 O(m + d) per round, no LP. Late feedback: importance weights use the probability of the decision, and prices are the
 current ones.
 """
@@ -24,7 +24,8 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import LARGEST_SETTING, Ranges, above_zero
+from driftsack.core.bounds import Constants
+from driftsack.core.checks import LARGEST_SETTING, above_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.ledger import can_pay
@@ -42,19 +43,15 @@ class State(NamedTuple):
 
     primal: Exp3P  # m arms, then SKIP
     prices: Floats  # (d,) of scaled resources
-    scale: Floats  # (d,) b / b_j
+    scale: Constants  # (d,) b / b_j
     rate: float  # b
     round_rate: Floats  # (d,) the rate of each scaled resource in the last round chosen
     step: float  # eta
 
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"scale": (self.scale, self.scale)}
-
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Draw from the primal's probabilities, or skip if a budget cannot pay for the round."""
+    """Draw from the primal's probabilities, or skip if a budget does not cover the round."""
     update_probabilities(state.primal)
     uniform = rng.random()
     affordable = can_pay(round.ledger, 1)
@@ -71,11 +68,13 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 def learn(state: State, outcome: Outcome) -> None:
     """Update the primal at the current prices, then the prices."""
     costs = outcome.costs
+    # Gradient step of the dual, and the priced costs for the primal.
     paid = 0.0
     for j in range(costs.size):
         used = costs[j] * state.scale[j]
         paid += state.prices[j] * used
         state.prices[j] -= state.step * (state.round_rate[j] - used)
+    # Payoff of the primal, scaled to [0, 1].
     most = 1.0 / state.rate
     payoff = (outcome.reward - paid + most) / (1.0 + most)
     action = state.primal.log_weights.size - 1 if outcome.arm == SKIP else outcome.arm
@@ -85,11 +84,11 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class DualDescent(Policy):
-    """Dual descent.
+    """Dual descent: EXP3.P on priced rewards, and projected gradient steps on the prices.
 
     Attributes:
-        step: Factor on the step of the dual, 1/(b sqrt(T)).
-        delta: Failure probability of EXP3.P; None for 1/T.
+        step: Factor on the dual's step size 1/(b sqrt(T)).
+        delta: The failure probability of EXP3.P; None for 1/T.
 
     >>> DualDescent(step=0.5).to_spec()
     {'policy': 'DualDescent', 'step': 0.5, 'delta': None}
@@ -105,11 +104,11 @@ class DualDescent(Policy):
 
     @property
     def forgets(self) -> bool:
-        """In effect it forgets: the bonus of EXP3.P bounds the lead of any action."""
+        """True: the bonus of EXP3.P bounds the lead of any action, so old outcomes lose their effect."""
         return True
 
     def new_state(self, problem: Problem) -> State:
-        """Equal weights and zero prices."""
+        """Return the state with equal weights and zero prices."""
         horizon = problem.horizon
         rate = min(max(float(problem.rate.min()), 1e-9), 1.0)
         return State(

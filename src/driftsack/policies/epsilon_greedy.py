@@ -1,4 +1,4 @@
-r"""ε-greedy on reward per cost with a spending schedule: a baseline that takes an afternoon to write.
+r"""ε-greedy on reward per cost with a spending schedule: a simple baseline.
 
 *Estimates* are moving averages with step :math:`\alpha`: after the n-th outcome x of an arm,
 :math:`\hat x \leftarrow \hat x + \max(1/n, \alpha) (x - \hat x)`.
@@ -8,13 +8,13 @@ the budgets allow, and skipped otherwise, earns per round
 
 .. math:: \hat\mu_i \min\bigl(1, \min_j \rho_j / \hat c_{j,i}\bigr),
 
-its reward per unit of the scarcest resource, where rounds are a resource too. The best arm is chosen, and any arm with
+its reward per unit of the scarcest resource, counting rounds as a resource. The best arm is chosen, or any arm with
 probability ε.
 
 *Schedule.* A round is skipped while the spending of some resource is ahead of :math:`B_j t / T`.
 
 Costs enter only relative to the budget, so the scale of ``cost_max`` does not matter. No guarantee: where the optimum
-mixes several arms, this policy cannot reach it. O(md) per round, without an LP. Late feedback counts when it arrives.
+mixes several arms, this policy cannot reach it. O(md) per round, no LP. Late feedback counts when it arrives.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_INT, Ranges, share
+from driftsack.core.arrays import Floats
+from driftsack.core.bounds import Counts
+from driftsack.core.checks import share
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
@@ -42,18 +43,14 @@ class State(NamedTuple):
     """Moving averages of the outcomes."""
 
     mean: Floats  # (m, 1 + d) rewards first
-    pulls: Ints  # (m,)
+    pulls: Counts  # (m,)
     epsilon: float
     step: float
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"pulls": (0, LARGEST_INT)}
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Skip if spending is ahead of the schedule; otherwise choose the arm with the most reward per cost."""
+    """Skip if spending is ahead of the schedule; otherwise choose the arm with the largest reward per cost."""
     mix[:] = 0.0
     prices[:] = 0.0
     if ahead(round):
@@ -68,7 +65,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def ahead(round: Round) -> bool:
-    """Whether less of a budget is left than the rounds after this one would use at the rate."""
+    """Return whether some remaining budget is below the planned spending of the rounds after this one."""
     ledger, after = round.ledger, round.rounds_left - 1.0
     for j in range(ledger.budget.size):
         if ledger.budget[j] - ledger.spent[j] < round.rate[j] * after:
@@ -78,13 +75,13 @@ def ahead(round: Round) -> bool:
 
 @kernel
 def best_arm(state: State, round: Round) -> int:
-    """The open arm with the most reward per cost, or SKIP if none is open."""
+    """Return the open arm with the largest reward per cost, or SKIP if none is open."""
     ledger, rounds = round.ledger, round.rounds_left
     best, arm = -1.0, SKIP
     for i in range(state.pulls.size):
         if not round.open[i]:
             continue
-        possible = 1.0  # the share of the rounds in which the budgets can pay for the arm
+        possible = 1.0  # share of the rounds in which the budgets cover the arm
         for j in range(ledger.budget.size):
             rate = max(ledger.budget[j] - ledger.spent[j], 0.0) / rounds
             if state.mean[i, 1 + j] * possible > rate:
@@ -126,19 +123,19 @@ class EpsilonGreedy(Policy):
         object.__setattr__(self, "epsilon", share(self.epsilon, "epsilon"))
         object.__setattr__(self, "step", share(self.step, "step"))
         if self.step == 0.0:
-            raise OutOfRangeError("step must be above 0, since averages could not change otherwise, got 0.")
+            raise OutOfRangeError("step must be above 0, got 0; averages would not change.")
 
     @property
     def forgets(self) -> bool:
-        """The weight of an outcome decays with every further pull of its arm."""
+        """True: the weight of an outcome decays with every further pull of its arm."""
         return True
 
     @property
     def bounded(self) -> bool:
-        """False: it compares rewards and costs with each other only."""
+        """False: only ratios of rewards and of costs matter."""
         return False
 
     def new_state(self, problem: Problem) -> State:
-        """The state without observations."""
+        """Return the state without observations."""
         means, pulls = np.zeros((problem.arms, 1 + problem.resources)), np.zeros(problem.arms, dtype=np.int64)
         return State(means, pulls, self.epsilon, self.step)

@@ -1,12 +1,12 @@
 r"""EXP3.BwK (Rangi, Franceschetti and Tran-Thanh 2019): EXP3 on reward minus cost, for one resource.
 
-With one resource and budget B, over the m arms (the algorithm has no SKIP),
+For one resource with budget B and m arms (the algorithm never skips),
 
 .. math:: p_i = (1 - \gamma) \frac{w_i}{\sum_k w_k} + \frac{\gamma}{m}, \qquad
           w_i \leftarrow w_i \exp\Bigl(\frac{\gamma}{m} (\hat r_i - \hat c_i)\Bigr), \qquad
           \gamma = \min\bigl(1, \sqrt{m \ln m / B}\bigr),
 
-with :math:`\hat r_i = r / p_i`, :math:`\hat c_i = c / p_i` for the arm pulled and 0 for the others. It pulls arms until
+where :math:`\hat r_i = r / p_i`, :math:`\hat c_i = c / p_i` for the pulled arm and 0 for the others. It plays until
 the budget is exhausted. Weights are kept as logarithms. The constants have not been checked against the paper.
 
 *Guarantee* (theirs, against an adversary, one resource): regret :math:`\tilde O(\sqrt{m B})` against the best fixed
@@ -44,7 +44,7 @@ class State(NamedTuple):
     explore: float  # gamma
 
     def grow_from(self, old: State) -> None:
-        """Give new arms the mean weight of the others."""
+        """Give new arms the mean weight of the existing ones."""
         self.log_weights[:] = mean_log_weight(old.log_weights)
         self.log_weights[: old.log_weights.size] = old.log_weights
 
@@ -70,7 +70,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class Exp3BwK(Policy):
-    """EXP3.BwK, for a single resource.
+    """EXP3.BwK for a single resource.
 
     Attributes:
         explore: The exploration rate γ in (0, 1]; None for the value above.
@@ -90,7 +90,7 @@ class Exp3BwK(Policy):
                 raise SettingError(f"explore must lie in (0, 1], got {self.explore:g}.")
 
     def new_state(self, problem: Problem) -> State:
-        """Equal weights."""
+        """Return the state with equal weights."""
         if problem.resources != 1:
             raise SettingError(
                 f"Exp3BwK is for one resource, got {problem.resources}; choose LagrangeBwK or DualDescent."

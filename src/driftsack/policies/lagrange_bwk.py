@@ -5,12 +5,12 @@ The primal, EXP3.P over the arms and SKIP, and the dual, Hedge over the resource
 .. math:: L_t(a, i) = r_t(a) + 1 - \gamma\, c_{t,i}(a) .
 
 The primal is paid :math:`(L_t(a_t, \cdot) - 1 + \gamma) / (1 + \gamma) \in [0, 1]`; the dual minimises
-:math:`L_t(a_t, \cdot)`, so its weight on a resource grows with the use of that resource. Budgets may differ: costs of
-resource j are scaled by :math:`B / B_j`, B the least budget. The dual's draw of a resource is replaced by its
+:math:`L_t(a_t, \cdot)`, so its weight on a resource grows with its use. Budgets may differ: costs of
+resource j are scaled by :math:`B / B_j`, B the smallest budget. The dual's draw of a resource is replaced by its
 expectation, which has the same mean and less noise, and its shares times :math:`\gamma` are the prices.
 
-- ``form="stochastic"``: :math:`\gamma = T/B` and time as one more resource, of which every round uses B/T, also SKIP.
-- ``form="adversarial"``: no time; :math:`\gamma = T_0/B` with :math:`T_0 = g/(d+1)` for a value g of OPT_FD, or
+- ``form="stochastic"``: :math:`\gamma = T/B`, and time is another resource, of which every round, even SKIP, uses B/T.
+- ``form="adversarial"``: no time resource; :math:`\gamma = T_0/B` with :math:`T_0 = g/(d+1)`, g the value OPT_FD, or
   :math:`T_0 = g` with ``divide=False``. If the value is unknown, ``benchmark="guess"`` draws g from the powers of 2
   up to T.
 
@@ -18,21 +18,22 @@ expectation, which has the same mean and less noise, and its shares times :math:
 :math:`\tilde O(\sqrt{mT}\, T/B)`. Against any oblivious adversary the adversarial form earns at least OPT_FD over a
 factor :math:`O(d + 1)`, or :math:`O(d \log T)` with the guess, minus a sublinear term. O(m + d) per round, no LP.
 
-Late feedback: importance weights use the probability that the arm had when it was chosen; the dual's shares are those
-of the last choice.
+Late feedback: importance weights use the probability that the arm had when it was chosen; the dual uses its shares
+at the last choice.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import Ranges, above_zero, flag, one_of
+from driftsack.core.bounds import Bound, Constants
+from driftsack.core.checks import above_zero, flag, one_of
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
@@ -55,25 +56,28 @@ class State(NamedTuple):
     log_weights: Floats  # (n,) of the dual; n = d, or d + 1 with time
     shares: Floats  # (n,) the dual's mix
     dual_rate: float  # eta of Hedge
-    scale: Floats  # (d,) B / B_j: the weight of a unit of each resource
+    scale: Constants  # (d,) B / B_j: the weight of a unit of each resource
     time_cost: float  # B / T in the stochastic form, else 0
-    factor: Floats  # (1,) gamma; 0 until a guess is drawn
+    factor: Annotated[Floats, Bound(lambda new, *_: (0.0, largest_factor(new)))]  # (1,) gamma; 0 until a guess is drawn
     budget: float  # B
     doublings: int  # a guess is 2^k with k drawn from 0, ..., doublings; negative if there is no guess
     divisor: float  # T0 = guess / divisor
 
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        guesses = 2.0**self.doublings / (self.divisor * max(self.budget, TINY)) if self.doublings >= 0 else 0.0
-        return {"scale": (self.scale, self.scale), "factor": (0.0, max(guesses, float(self.factor[0])))}
+
+def largest_factor(state: State) -> float:
+    """Return the largest factor of a new learner: the one it has, or that of the largest guess."""
+    guess = 2.0**state.doublings / (state.divisor * max(state.budget, TINY)) if state.doublings >= 0 else 0.0
+    return max(guess, float(state.factor[0]))
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Draw from the primal's probabilities, and compute the prices from the dual's mix."""
+    # Draw the guess of OPT_FD in the first round.
     if state.factor[0] == 0.0:
         k = int(rng.random() * (state.doublings + 1))
         state.factor[0] = 2.0**k / (state.divisor * state.budget)
+    # Mixes of both players; the dual's shares times gamma are the prices.
     update_probabilities(state.primal)
     softmax(state.log_weights, state.shares)
     for i in range(mix.size):
@@ -89,6 +93,7 @@ def learn(state: State, outcome: Outcome) -> None:
     """Update the primal with its payoff and the dual with the costs."""
     costs = outcome.costs
     resources = costs.size
+    # Hedge: weights grow with scaled costs; in the stochastic form, time is the last resource.
     used = 0.0
     for j in range(resources):
         amount = costs[j] * state.scale[j]
@@ -97,6 +102,7 @@ def learn(state: State, outcome: Outcome) -> None:
     if state.log_weights.size > resources:
         used += state.shares[resources] * state.time_cost
         state.log_weights[resources] += state.dual_rate * state.time_cost
+    # Payoff of the primal, scaled to [0, 1].
     factor = state.factor[0]
     payoff = (outcome.reward + factor * (1.0 - used)) / (1.0 + factor)
     action = state.primal.log_weights.size - 1 if outcome.arm == SKIP else outcome.arm
@@ -105,13 +111,13 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class LagrangeBwK(Policy):
-    """LagrangeBwK.
+    """LagrangeBwK: EXP3.P against Hedge in the Lagrangian game.
 
     Attributes:
         form: ``"adversarial"`` or ``"stochastic"``.
-        benchmark: For the adversarial form, a value of OPT_FD in the problem's units, or ``"guess"``.
-        divide: Whether T0 is that value over d + 1, as in the theory, or the value itself.
-        delta: Failure probability of EXP3.P; None for 1/T.
+        benchmark: For the adversarial form, the value OPT_FD in the problem's units, or ``"guess"``.
+        divide: Whether T0 is the value divided by d + 1, as in the theory, or the value itself.
+        delta: The failure probability of EXP3.P; None for 1/T.
 
     >>> LagrangeBwK(benchmark=3_750.0).to_spec()["form"]
     'adversarial'
@@ -134,11 +140,11 @@ class LagrangeBwK(Policy):
 
     @property
     def forgets(self) -> bool:
-        """In effect it forgets: the bonus of EXP3.P bounds the lead of any action."""
+        """True: the bonus of EXP3.P bounds the lead of any action, so old outcomes lose their effect."""
         return True
 
     def new_state(self, problem: Problem) -> State:
-        """Equal weights for both players."""
+        """Return the state with equal weights for both players."""
         horizon, resources = problem.horizon, problem.resources
         budget = max(float(problem.unit_budget.min()), 1e-9)
         stochastic = self.form == "stochastic"
@@ -159,7 +165,7 @@ class LagrangeBwK(Policy):
         )
 
     def _factor(self, problem: Problem, budget: float, divisor: float) -> float:
-        """The factor gamma: T / B or T0 / B."""
+        """Return the factor gamma: T / B or T0 / B."""
         if self.form == "stochastic":
             return problem.horizon / budget
         return float(self.benchmark) / problem.reward_max / (divisor * budget)

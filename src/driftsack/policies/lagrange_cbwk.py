@@ -1,20 +1,20 @@
 r"""LagrangeCBwK with any regression (Slivkins, Zhou, Sankararaman and Foster 2024), in plain Python.
 
 The primal is SquareCB: with estimates :math:`\hat r, \hat c` of a regression and prices q, the value of an arm is
-:math:`v_i = \hat r_i - q^\top \hat c_i / b`, that of skipping 0, and every action but the best has the probability
+:math:`v_i = \hat r_i - q^\top \hat c_i / b`, skipping has value 0, and every action but the best has probability
 :math:`1/(m + 1 + \gamma \sqrt t\, (v^* - v_i))`. The dual takes a step after each round,
 
 .. math:: q_j \leftarrow \max\bigl(0,\, q_j + \eta\, (c_j / b_j - 1)\bigr),
 
-also after a skip, which lowers prices; the overshoot is not clipped. The step is not from their paper.
+also after a skip, which lowers prices. The step is not from their paper.
 
-A regression is any object with ``partial_fit(X, y)`` and ``predict(X)``, as scikit-learn has them, or with
-``learn_one(x, y)`` and ``predict_one(x)``, as river has them. It learns a reward over ``reward_max``, or a cost over
-the budget rate b, and should predict 0 or raise ``NotFittedError`` before its first outcome.
+A regression is any object with ``partial_fit(X, y)`` and ``predict(X)``, as in scikit-learn, or with
+``learn_one(x, y)`` and ``predict_one(x)``, as in river. It learns rewards divided by ``reward_max``, or costs divided
+by the budget rate b, and should predict 0 or raise ``NotFittedError`` before its first outcome.
 
-Budgets, rounds, late and repeated outcomes are those of a :class:`~driftsack.Learner`, which is asked for the arm that
-was drawn and no other. ``simulate`` accepts this policy; it is not part of the compiled library, has no file and costs
-what the regressions cost: a fit of 1 + d and m (1 + d) predictions a round.
+A :class:`~driftsack.Learner` that is offered only the drawn arm handles budgets, rounds, and late and repeated
+outcomes. ``simulate`` accepts this policy. It is not compiled and cannot be saved. A round costs 1 + d fits and
+m (1 + d) predictions.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from driftsack.core.names import Amounts, ArmAmounts
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed, generator
 from driftsack.game.units import checked_outcome
-from driftsack.policies.learner import Costs, Learner
-from driftsack.policies.requests import arm_number, factors_of
+from driftsack.policies.learner.arguments import arm_number, factors_of
+from driftsack.policies.learner.learner import Costs, Learner
 from driftsack.policies.uniform_random import UniformRandom
 
 INTERFACES = (("partial_fit", "predict"), ("learn_one", "predict_one"))
@@ -48,9 +48,9 @@ class LagrangeCBwK:
     """Inverse gap weighting on any regression, with a dual step.
 
     Attributes:
-        regression: Returns a new regression for one outcome of one arm.
-        learning_rate: How fast the probabilities of worse arms fall with their gaps.
-        step: The step of the dual.
+        regression: A function without arguments that returns a new regression, one for each outcome of each arm.
+        learning_rate: The factor γ; the larger it is, the less often arms with larger gaps are chosen.
+        step: The step size η of the dual.
 
     >>> class Mean:
     ...     total, count = 0.0, 0
@@ -83,19 +83,19 @@ class LagrangeCBwK:
 
         Args:
             problem: The problem, with features and without a fallback.
-            seed: The seed of its randomness.
-            safe: Whether an arm may be chosen only if every budget covers the most that it may cost, and what is
-                reserved for all pending decisions, so that no budget is ever overspent.
+            seed: The seed of the learner.
+            safe: Whether an arm may be chosen only if every budget covers its maximum cost and the reservations of all
+                pending decisions, so that no budget is ever overspent.
 
         Returns:
             The learner, before its first round.
 
         Raises:
-            SettingError: The problem has no features, or a fallback; or the regression cannot learn one by one.
+            SettingError: The problem has no features, or a fallback; or the regression cannot learn incrementally.
         """
         of_type(problem, Problem, "problem")
         if not problem.features:
-            raise SettingError("LagrangeCBwK decides by the features of requests; declare Problem(features=...).")
+            raise SettingError("LagrangeCBwK uses the features of requests; declare Problem(features=...).")
         if problem.fallback is not None:
             raise SettingError("LagrangeCBwK skips rounds, which a problem with a fallback forbids; use LinearBwK.")
         return LagrangeLearner(self, problem, seed, safe)
@@ -106,30 +106,30 @@ class LagrangeLearner:
 
     Attributes:
         policy: The policy that was started.
-        problem: The problem that it was started on.
-        ledger: What keeps budgets and rounds. Call its ``grant``, ``revise`` and ``retire_arm``, but do not ask it.
-        prices: (d,) the prices, in reward per budget rate.
+        problem: The problem it was started on.
+        ledger: The learner of budgets and rounds. Call its ``grant``, ``revise`` and ``retire_arm``, but not ``ask``.
+        prices: (d,) the dual prices, in units of reward per budget rate.
     """
 
     def __init__(self, policy: LagrangeCBwK, problem: Problem, seed: Seed, safe: bool = False) -> None:
         self.policy, self.problem = policy, problem
         self.prices: Floats = np.zeros(problem.resources)
-        self.ledger: Learner = UniformRandom().start(problem, seed, safe)  # it draws from a single arm
+        self.ledger: Learner = UniformRandom().start(problem, seed, safe)  # only ever offered one arm
         self._rng = generator(seed)
-        self._draw = self._rng.random()  # of the next round, so that an ask that fails changes nothing
+        self._draw = self._rng.random()  # uniform draw of the next round, so that a failed ask changes nothing
         outcomes = range(1 + problem.resources)
         self._models = [[_checked(policy.regression()) for _ in outcomes] for _ in problem.arm_names]
         if len({id(model) for models in self._models for model in models}) < problem.arms * len(outcomes):
             raise SettingError(
-                "regression must return a new regression each time, since every outcome of every arm has its own, got "
+                "regression must return a new object in each call, because every outcome of every arm has its own, got "
                 f"the same object again: {self._models[0][0]!r:.80}."
             )
-        self._factors = np.ones((problem.arms, problem.resources))  # announced so far
+        self._factors = np.ones((problem.arms, problem.resources))  # announced cost factors
         self._pulls = np.zeros(problem.arms)
-        self._awaited: dict[int, tuple[Decision, Floats]] = {}  # with the factors at which it was made
+        self._awaited: dict[int, tuple[Decision, Floats]] = {}  # decision and its cost factors, by round
         rate = np.asarray(problem.budget) / problem.horizon
-        self._aim = (rate > 0.0).astype(np.float64)  # of the spending in a round
-        self._unit = np.where(rate > 0.0, rate, problem.cost_max)  # of costs
+        self._aim = (rate > 0.0).astype(np.float64)  # target spending of a round
+        self._unit = np.where(rate > 0.0, rate, problem.cost_max)  # unit of costs
         self._price_unit = problem.reward_max / self._unit
 
     @property
@@ -159,12 +159,12 @@ class LagrangeLearner:
         at: float | datetime | None = None,
         context: Context | None = None,
     ) -> Decision:
-        """Begin a round and choose an arm or to skip.
+        """Start a round and choose an arm, or skip.
 
         Args:
             open: The arms that this request may use, as in :meth:`driftsack.Learner.ask`.
-            caps: The most that this request may cost, as there.
-            at: The time of the request, as there.
+            caps: The request's maximum cost, as in :meth:`driftsack.Learner.ask`.
+            at: The time of the request, as in :meth:`driftsack.Learner.ask`.
             context: (n,) the features of the request.
 
         Returns:
@@ -177,9 +177,10 @@ class LagrangeLearner:
         """
         if context is None:
             raise SettingError("LagrangeCBwK needs the features of each request, got none; pass context=... to ask.")
+        # Draw an arm or SKIP (the last index), and let the ledger begin a round with that arm only.
         x = checked_context(self.problem.encoder, self.problem.features, context)
         chances = self._chances(x, self.ledger.admissible(open, caps))
-        drawn = int(np.searchsorted(chances.cumsum(), self._draw * chances.sum(), side="right"))  # the last is SKIP
+        drawn = int(np.searchsorted(chances.cumsum(), self._draw * chances.sum(), side="right"))
         made = self.ledger.ask(np.arange(self.problem.arms) == drawn, caps, at, x)
         decision = replace(made, mix=read_only(chances[:-1]), prices=read_only(self.prices * self._price_unit))
         self._draw = self._rng.random()
@@ -191,21 +192,21 @@ class LagrangeLearner:
         return decision
 
     def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
-        """Report the outcome of a decision, in any order. The same call again changes nothing.
+        """Report the outcome of a decision, in any order; repeating a call has no effect.
 
         Args:
-            decision: What ``ask`` returned.
-            reward: The reward.
+            decision: The decision that ``ask`` returned.
+            reward: The reward, in the problem's units.
             costs: The costs, in order or by name.
 
         Raises:
-            AlreadyToldError: The decision was settled before, with another outcome.
+            AlreadyToldError: The decision was already settled with a different outcome.
             UnknownDecisionError: This learner did not make the decision.
         """
         gain, uses = checked_outcome(self.problem, reward, costs)
         self.ledger.tell(_forced(decision), gain, uses)
         own, factors = self._awaited.pop(decision.round, (None, uses))
-        if own is None or own.context is None:  # a skip, or told before
+        if own is None or own.context is None:  # a skipped round, or a repeated call
             return
         outcomes = [gain / self.problem.reward_max, *(uses / self._unit / factors).tolist()]
         for model, value in zip(self._models[own.arm], outcomes, strict=True):
@@ -216,36 +217,38 @@ class LagrangeLearner:
         """Cancel a decision whose outcome will never arrive; nothing is learnt from it.
 
         Args:
-            decision: What ``ask`` returned.
-            costs: Its costs, if they are known, which are charged.
+            decision: The decision that ``ask`` returned.
+            costs: Its costs if known; they are charged.
         """
         self.ledger.cancel(_forced(decision), costs)
         self._awaited.pop(decision.round, None)
 
     def forfeit(self, decision: Decision) -> None:
-        """Charge what was reserved for a decision whose outcome may never arrive; it may still be told.
+        """Charge the reservation of a decision whose outcome may never arrive; ``tell`` remains possible.
 
         Args:
-            decision: What ``ask`` returned.
+            decision: The decision that ``ask`` returned.
         """
         self.ledger.forfeit(_forced(decision))
 
     def announce(self, arm: str | int, cost_factor: Amounts) -> None:
-        """Say that an arm's prices change now.
+        """Announce that the costs of an arm change now.
 
         Args:
-            arm: Its name or number.
-            cost_factor: What its costs are multiplied by from now on, in order or by name; one number for all.
+            arm: The arm, by name or number.
+            cost_factor: The factor on its future costs, in order or by name; a single number applies to all resources.
         """
         self._factors[arm_number(self.problem, arm)] *= factors_of(self.problem, cost_factor)
 
     def _chances(self, x: Floats, is_open: Bools) -> Floats:
-        """(m + 1,) the probabilities of the arms and, last, of ``SKIP``; 0 for closed arms."""
+        """Return the probabilities (m + 1,) of the arms and, last, of ``SKIP``; 0 for closed arms."""
         chances = np.zeros(self.problem.arms + 1)
+        # Pull every arm once.
         untried = np.flatnonzero(is_open & (self._pulls == 0))
         if untried.size:
             chances[untried[0]] = 1.0
             return chances
+        # Inverse gap weighting over the open arms and SKIP.
         actions = np.append(np.flatnonzero(is_open), self.problem.arms)
         values = np.array([self._value(arm, x) for arm in actions.tolist()])
         best, rate = int(values.argmax()), self.policy.learning_rate * math.sqrt(self.round + 1.0)
@@ -254,26 +257,26 @@ class LagrangeLearner:
         return chances
 
     def _value(self, arm: int, x: Floats) -> float:
-        """The reward of an arm less the price of its costs; 0 for ``SKIP``, the number after the last arm."""
+        """Return the estimated reward of an arm minus its priced costs; 0 for ``SKIP``, the last index."""
         if arm == self.problem.arms:
             return 0.0
         gain, *uses = (_predict(model, x) for model in self._models[arm])
         return float(gain - self.prices @ (np.array(uses) * self._factors[arm]))
 
     def _move(self, used: Floats) -> None:
-        """The dual step."""
+        """Make a dual step with normalised costs (d,)."""
         self.prices = np.maximum(self.prices + self.policy.step * (used - self._aim), 0.0)
 
 
 def _forced(decision: Any) -> Any:
-    """A decision as the ledger made it, which drew from a single arm."""
+    """Return a decision with the mix that the ledger recorded, which has a single arm."""
     if not isinstance(decision, Decision):
-        return decision  # the ledger refuses it
+        return decision  # the ledger rejects it
     return replace(decision, mix=read_only((np.arange(decision.mix.size) == decision.arm).astype(np.float64)))
 
 
 def _checked(model: Any) -> Any:
-    """A regression, after a check that it can learn one outcome at a time."""
+    """Return a regression after checking that it can learn one outcome at a time."""
     if not any(all(hasattr(model, name) for name in names) for names in INTERFACES):
         raise SettingError(
             "regression must return an object with partial_fit and predict, or with learn_one and predict_one, got "
@@ -283,6 +286,7 @@ def _checked(model: Any) -> Any:
 
 
 def _fit(model: Any, x: Floats, value: float) -> None:
+    """Fit one outcome, through the interface of river or scikit-learn."""
     if hasattr(model, "learn_one"):
         model.learn_one(dict(enumerate(x.tolist())), value)
     else:
@@ -290,13 +294,14 @@ def _fit(model: Any, x: Floats, value: float) -> None:
 
 
 def _predict(model: Any, x: Floats) -> float:
+    """Predict an outcome; 0 before the first fit."""
     try:
         river = hasattr(model, "predict_one")
         value = float(model.predict_one(dict(enumerate(x.tolist()))) if river else model.predict(x[None])[0])
     except Exception as error:
-        if type(error).__name__ == "NotFittedError":  # its first outcome is still awaited
+        if type(error).__name__ == "NotFittedError":  # before its first outcome
             return 0.0
         raise
     if not math.isfinite(value):
-        raise NotFiniteError(f"regression must predict finite numbers, got {value} of {model!r:.80}; lower its rate.")
+        raise NotFiniteError(f"regression must predict finite numbers, got {value} from {model!r:.80}; lower its rate.")
     return value

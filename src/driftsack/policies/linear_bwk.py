@@ -1,16 +1,17 @@
-r"""LinearBwK: requests that differ, under budgets and unknown drift.
+r"""LinearBwK: a linear contextual bandit with knapsacks for unknown drift.
 
-Rewards and costs of each arm are taken to be linear in the features of the request; a bank of regressions with and
-without forgetting, weighted by how well they predict, needs no known amount of drift
+The rewards and costs of each arm are modelled as linear in the features of the request, which are standardised and
+followed when they shift (:mod:`driftsack.policies.parts.standardiser`). A bank of regressions with and without
+forgetting, weighted by how well they predict, adapts to an unknown amount of drift
 (:mod:`driftsack.policies.parts.linear_bank`). Thompson sampling explores
 (:mod:`driftsack.policies.parts.linear_choice`), and spending is paced by prices at which the randomised policy would
-have spent what is left (:mod:`driftsack.policies.parts.replayed_price`).
+have spent the remaining budget, corrected by actual spending (:mod:`driftsack.policies.parts.replayed_price`).
 
-The setting is that of Agrawal and Devanur (2016), whose algorithm has regret :math:`\tilde O(n \sqrt T)` if nothing
-changes. *Guarantee*: none is proved for this policy; docs/contexts.md has what was measured. A round costs
-:math:`O(m n^2)`, memory :math:`O(m n^2)`.
+Agrawal and Devanur (2016) study this setting without drift; their algorithm has regret :math:`\tilde O(n \sqrt T)`.
+*Guarantee*: none is known for this policy; docs/contexts.md has measurements. A round costs :math:`O(m n^2)`, and so
+does the memory.
 
-Late feedback is learnt at the context of its own round.
+Late feedback is learnt with the context of its own round.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.contextual import ContextualPolicy
-from driftsack.policies.parts.linear_bank import checked_forgetting
+from driftsack.policies.parts.linear_bank import checked_forgetting, learn_levels_again
 from driftsack.policies.parts.linear_choice import LinearChoice, choose_at, learn_at, new_choice
 from driftsack.policies.parts.standardiser import Standardiser, new_standardiser, note_context, standardise
 
 
 class State(NamedTuple):
-    """The features and what is chosen by them."""
+    """The standardised features and the linear choice."""
 
     features: Standardiser
     choice: LinearChoice
@@ -40,8 +41,9 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Draw outcomes at the context and take the best arm at the present prices."""
-    note_context(state.features, round.context)
+    """Draw outcomes for the context and choose the best arm at the current prices."""
+    if note_context(state.features, round.context):
+        learn_levels_again(state.choice.bank)
     standardise(state.features, round.context)
     arm: int = choose_at(state.choice, round, state.features.x, rng, mix, prices)
     return arm
@@ -60,9 +62,9 @@ class LinearBwK(ContextualPolicy):
 
     Attributes:
         exploration: Factor z on the standard deviations in Thompson sampling.
-        forgetting: None for models that forget and models that do not, weighted by how well they predict. A number is
-            the factor by which a single model forgets with each observation of an arm; 1 forgets nothing.
-        probe_share: The share of the spending so far that may go into probes of expensive arms.
+        forgetting: None for models with and without forgetting, weighted by how well they predict. A number is the
+            discount of a single model per observation of an arm; 1 never forgets.
+        probe_share: The maximum share of the spending so far that goes into probes of expensive arms.
 
     >>> import numpy as np
     >>> import driftsack as ds
@@ -85,7 +87,7 @@ class LinearBwK(ContextualPolicy):
         object.__setattr__(self, "probe_share", share(self.probe_share, "probe_share"))
 
     def new_state(self, problem: Problem) -> State:
-        """No observations."""
+        """Return the state without observations."""
         self.check_features(problem)
         size = problem.features + 1
         choice = new_choice(problem, size, self.exploration, self.probe_share, self.forgetting)

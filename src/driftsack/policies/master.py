@@ -2,9 +2,9 @@ r"""MASTER (Wei and Luo 2021) over LP(UCB, LCB): learners at many time scales, a
 
 Time is divided into blocks n = 0, 1, 2, ... of :math:`2^n` rounds. In round :math:`\tau = 0, \dots, 2^n - 1` of a
 block, for each order :math:`k \le n` with :math:`2^k \mid \tau`, a fresh learner of order k is started with probability
-:math:`\rho(2^n)/\rho(2^k) = 2^{-(n-k)/2}` for :math:`2^k` rounds. The one of the lowest order is active: it chooses and
+:math:`\rho(2^n)/\rho(2^k) = 2^{-(n-k)/2}` for :math:`2^k` rounds. The learner of lowest order is active: it chooses and
 learns while the others wait. A learner is UCB without a window (:mod:`driftsack.policies.naive_ucb`); its LP's value
-:math:`\tilde g_t` is an optimistic value of the round, and :math:`U_t` the smallest of this block so far, at prices q.
+:math:`\tilde g_t` is an optimistic value of the round; :math:`U_t` is its minimum in this block so far, at prices q.
 With
 
 .. math:: \rho(L) = (1 + sR) \sqrt{m/L}, \qquad \hat\rho(L) = c \cdot 6 (\log_2 T + 1) \ln(T^2)\, \rho(L),
@@ -16,20 +16,20 @@ s the ``scale`` of the radius R, the block ends and block n = 0 starts again if 
 
    .. math:: \frac{1}{L} \sum (r - q^\top (c - b)) \ge U_t + 9 \hat\rho(L) (1 + \|q\|_1) .
 
-2. *The environment became worse*: over the block's L rounds so far, a the arm pulled,
+2. *The environment became worse*: over the block's L rounds so far, with a the pulled arm,
    :math:`\frac{1}{L} \sum (\mathrm{UCB}_a - r) \ge 3 \hat\rho(L)` or, mirrored for a resource j,
    :math:`\frac{1}{L} \sum (c_j - \mathrm{LCB}_{j,a}) \ge 3 \hat\rho(L)`.
 
 Test 1 prices the use of resources because a young learner, whose lower bounds on costs are loose, overspends and so
 earns more than any LP at the rate b. In a stationary environment the priced reward is at most the dual function at q,
 which for optimistic means is :math:`U_t`, so overspending does not make the test fire. The simple mirrored test, a mean
-cost below an optimistic one, would fire whenever two learners prefer different arms. Test 2 uses the arm's own bounds;
+cost below an optimistic one, would fire whenever two learners prefer different arms. Test 2 uses the arm's bounds;
 their mean over the mix is :math:`\tilde g_t`.
 
 *Guarantee*: without budgets, :math:`\tilde O(\min(\sqrt{m \Upsilon T},\; m^{1/3} V^{1/3} T^{2/3} + \sqrt{mT}))` without
 knowing the number of changes or V. *No guarantee with budgets is known.* With c = 1 no test can fire at practical
 horizons (:math:`\hat\rho(L) < 1` needs :math:`L \gg 10^6`); the default makes them fire at :math:`10^4`. A round costs
-as much as one of UCB, plus the occasional copy of a learner; memory is O((md + d²) log T). Feedback that arrives after
+as much as in UCB, plus the occasional copy of a learner; memory is O((md + d²) log T). Feedback that arrives after
 its block, or belongs to a round before the active learner was started, is dropped.
 """
 
@@ -38,19 +38,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, LARGEST_SETTING, Ranges, above_zero
+from driftsack.core.bounds import Counts, RoundNumbers, index_of, round_from, within
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_SETTING, above_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.policies import sliding_window_ucb as ucb
+from driftsack.policies.parts.estimates import Estimates
 from driftsack.policies.parts.memory import Memory, pack, repeat, restore, save, snapshot, states_in
 from driftsack.policies.parts.pacing import FIXED
 from driftsack.policies.parts.radius import check_radius_settings, new_radius
@@ -61,25 +63,13 @@ from driftsack.theory.windows import radius_constant
 class Schedule(NamedTuple):
     """The current block and its learners."""
 
-    order: Ints  # (1,) n of the block
-    first: Ints  # (1,) first round of the block
-    latest: Ints  # (1,) the round that the schedule was last advanced to; -1 before the first
+    order: Annotated[Ints, index_of("ends")]  # (1,) n of the block
+    first: Annotated[Ints, round_from(0)]  # (1,) first round of the block
+    latest: RoundNumbers  # (1,) the round that the schedule was last advanced to; -1 before the first
     restarts: Ints  # (1,) number of restarts
-    begun: Ints  # (orders,) first round of the learner of each order
-    ends: Ints  # (orders,) the round after its last; at most the current round if there is no learner
-    active: Ints  # (1,) the order of the active learner
-
-    def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds."""
-        return {
-            "order": (0, self.ends.size - 1),
-            "first": (0, rounds),
-            "latest": (-1, rounds),
-            "restarts": (0, rounds),
-            "begun": (0, rounds),
-            "ends": (0, LARGEST_INT),
-            "active": (-1, self.ends.size - 1),
-        }
+    begun: Annotated[Ints, round_from(0)]  # (orders,) first round of the learner of each order
+    ends: Counts  # (orders,) the round after its last; at most the current round if there is no learner
+    active: Annotated[Ints, index_of("ends", least=-1)]  # (1,) the order of the active learner
 
     def check(self) -> None:
         """Raise unless the learner of the block's order lasts until the block ends."""
@@ -90,16 +80,12 @@ class Schedule(NamedTuple):
             raise ValueError("the schedule has a block without a learner")
 
 
-class Evidence(NamedTuple):
+class ChangeStatistics(NamedTuple):
     """The statistics of the tests since the block began."""
 
     earned: Floats  # (orders, 1 + d) since each learner was started: rewards, and costs minus the rate
     gaps: Floats  # (1 + d,) sums of UCB - r and c - LCB
-    least: Floats  # (1 + d,) U_t and the prices of its LP
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds; the least value of an empty block is infinite."""
-        return {"least": (-LARGEST_FLOAT, np.inf)}
+    least: Annotated[Floats, within(-LARGEST_FLOAT, np.inf)]  # (1 + d,) U_t and the prices of its LP
 
 
 class State(NamedTuple):
@@ -110,11 +96,11 @@ class State(NamedTuple):
     initial: Memory  # (1, ...) the memory before a learner's first round, read-only
     waiting: Memory  # (orders, ...) the waiting learners
     schedule: Schedule
-    evidence: Evidence
+    evidence: ChangeStatistics
     width: float  # rho-hat(L) sqrt(L)
 
     def nested(self) -> Iterator[Any]:
-        """Iterate over the learners that wait, which are states like ``base``."""
+        """Iterate over the states of the waiting learners."""
         return states_in(self.waiting, self.base, self.memory)
 
 
@@ -122,11 +108,13 @@ class State(NamedTuple):
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Run the tests, advance the schedule and let the active learner choose."""
     least = state.evidence.least
+    # Once per round: advance the schedule; evidence counts costs minus the rate.
     if round.t > state.schedule.latest[0]:
         advance(state, round.t, rng)
         for k in range(state.schedule.order[0] + 1):
             for j in range(prices.size):
                 state.evidence.earned[k, 1 + j] -= round.rate[j]
+    # U_t is the smallest optimistic value of the block.
     arm = ucb.choose(state.base, round, rng, mix, prices)
     if arm != STUCK:
         value = ucb.optimistic_value(state.base, round)
@@ -139,10 +127,11 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def advance(state: State, t: int, rng: Generator) -> None:
-    """Run the tests, start a new block if one fires or the block is over, start learners and activate the lowest."""
+    """Run the tests, start a new block if one fires or the block is over, and start and activate learners."""
     schedule = state.schedule
     n = schedule.order[0]
     played = t - schedule.first[0]
+    # Restart at order 0 if a test fires; double the block length if the block is over.
     if schedule.latest[0] < 0:
         open_block(state, 0, t)
     elif became_worse(state, played) or improved(state, t):
@@ -151,6 +140,7 @@ def advance(state: State, t: int, rng: Generator) -> None:
     elif played >= 1 << n:
         open_block(state, min(n + 1, schedule.ends.size - 1), t)
     schedule.latest[0] = t
+    # Start learners of each order k at multiples of 2^k, with probability 2^(-(n - k) / 2).
     n, step = schedule.order[0], t - schedule.first[0]
     for k in range(n, -1, -1):
         if step & ((1 << k) - 1) == 0 and (k == n or rng.random() < 2.0 ** (-0.5 * (n - k))):
@@ -160,7 +150,7 @@ def advance(state: State, t: int, rng: Generator) -> None:
 
 @kernel
 def open_block(state: State, n: int, t: int) -> None:
-    """Start a block of order ``n`` in round ``t``, without learners and evidence."""
+    """Start a block of order ``n`` in round ``t``, without learners or evidence."""
     state.schedule.order[0] = n
     state.schedule.first[0] = t
     state.schedule.ends[:] = t
@@ -172,7 +162,7 @@ def open_block(state: State, n: int, t: int) -> None:
 
 @kernel
 def start_learner(state: State, k: int, t: int) -> None:
-    """Start a learner of order ``k``; the active one is set aside first."""
+    """Set the active learner aside and start a learner of order ``k``."""
     schedule = state.schedule
     set_aside(state, t)
     restore(state.memory, state.initial, 0)
@@ -185,7 +175,7 @@ def start_learner(state: State, k: int, t: int) -> None:
 
 @kernel
 def set_aside(state: State, t: int) -> None:
-    """Keep the active learner unless it has ended."""
+    """Save the active learner unless it has ended."""
     active = state.schedule.active[0]
     if active >= 0 and state.schedule.ends[active] > t:
         save(state.memory, state.waiting, active)
@@ -206,7 +196,7 @@ def activate_lowest(state: State, t: int) -> None:
 
 @kernel
 def became_worse(state: State, played: int) -> bool:
-    """Whether test 2 fires: outcomes were worse than the optimistic bounds, in reward or in some cost."""
+    """Return whether test 2 fires: outcomes were worse than the optimistic bounds, in reward or in some cost."""
     gaps = state.evidence.gaps
     for i in range(gaps.size):
         if gaps[i] / played >= 3.0 * state.width / math.sqrt(played):
@@ -216,7 +206,7 @@ def became_worse(state: State, played: int) -> bool:
 
 @kernel
 def improved(state: State, t: int) -> bool:
-    """Whether test 1 fires for a learner whose last round was the one before ``t``."""
+    """Return whether test 1 fires for a learner whose last round was ``t - 1``."""
     schedule, earned, least = state.schedule, state.evidence.earned, state.evidence.least
     for k in range(schedule.order[0] + 1):
         if schedule.ends[k] == t and schedule.begun[k] < t:
@@ -238,11 +228,13 @@ def learn(state: State, outcome: Outcome) -> None:
     t, arm, costs = outcome.t, outcome.arm, outcome.costs
     if arm == SKIP or t < schedule.first[0]:
         return
+    # Add the outcome to the statistics of test 1 for each learner that was running.
     for k in range(schedule.order[0] + 1):
         if schedule.begun[k] <= t < schedule.ends[k]:
             earned[k, 0] += outcome.reward
             for j in range(costs.size):
                 earned[k, 1 + j] += costs[j]
+    # The active learner and test 2 use only rounds since the learner was started.
     if t >= schedule.begun[schedule.active[0]]:
         gaps[0] += ucb.reward_bound(state.base, arm) - outcome.reward
         for j in range(costs.size):
@@ -257,7 +249,7 @@ class Master(Policy):
     Attributes:
         constant: The factor c of the tests; 1 in the theory.
         scale: Factor on both radii; see ``SlidingWindowUCB``.
-        clip: Whether bounds are kept in [0, 1].
+        clip: Whether to clip confidence bounds to [0, 1].
 
     >>> Master(constant=1.0).to_spec()
     {'policy': 'Master', 'constant': 1.0, 'scale': 0.1, 'clip': True}
@@ -273,11 +265,11 @@ class Master(Policy):
 
     @property
     def forgets(self) -> bool:
-        """Every block and every restart begins without observations."""
+        """True: every block and every restart begins without observations."""
         return True
 
     def new_state(self, problem: Problem) -> State:
-        """The state before the first block."""
+        """Return the state before the first block."""
         horizon, kinds = problem.horizon, 1 + problem.resources
         radius = new_radius(problem, self.scale, self.clip)
         base, memory = pack(ucb.ucb_state(problem, (horizon, horizon), radius, FIXED))
@@ -291,6 +283,7 @@ class Master(Policy):
             ends=np.zeros(orders, dtype=np.int64),
             active=np.full(1, -1, dtype=np.int64),
         )
+        # rho-hat(L) sqrt(L), the common factor of all thresholds.
         logs = 6.0 * (math.log2(horizon) + 1.0) * 2.0 * math.log(max(horizon, 2))
         regret = 1.0 + self.scale * radius_constant(horizon, problem.arms, problem.resources)
         return State(
@@ -299,6 +292,10 @@ class Master(Policy):
             initial=snapshot(memory),
             waiting=repeat(memory, orders),
             schedule=schedule,
-            evidence=Evidence(np.zeros((orders, kinds)), np.zeros(kinds), np.zeros(kinds)),
+            evidence=ChangeStatistics(np.zeros((orders, kinds)), np.zeros(kinds), np.zeros(kinds)),
             width=self.constant * logs * regret * math.sqrt(problem.arms),
         )
+
+    def estimates(self, state: State) -> Estimates:
+        """The estimates of the active learner."""
+        return ucb.estimates_of(state.base)

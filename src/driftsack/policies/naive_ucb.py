@@ -1,6 +1,6 @@
 r"""Naive UCB: Algorithm 1 without forgetting, the paper's baseline for a stationary environment.
 
-The same bounds and the same LP as :mod:`driftsack.policies.sliding_window_ucb`, with both windows as long as the
+It uses the bounds and the LP of :mod:`driftsack.policies.sliding_window_ucb`, with both windows as long as the
 horizon. In a stationary environment its regret is :math:`\tilde O(\sqrt{mT}/b)` (Theorem 1 with V = W = 0); under
 drift, old outcomes bias its estimates until the end. Memory is O(md).
 """
@@ -10,24 +10,25 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from driftsack.core.problem import Problem
+from driftsack.policies.parts.estimates import Estimates
 from driftsack.policies.parts.first_pulls import check_first_pulls
 from driftsack.policies.parts.pacing import FIXED, check_budget_rule
 from driftsack.policies.parts.radius import check_radius_choice, radius_of, warn_if_loose
 from driftsack.policies.policy import Policy
-from driftsack.policies.sliding_window_ucb import State, ucb_state
+from driftsack.policies.sliding_window_ucb import State, estimates_of, ucb_state
 
 
 @dataclass(frozen=True)
 class NaiveUCB(Policy):
-    """UCB without a window.
+    """UCB without forgetting: Algorithm 1 with infinite windows.
 
     Attributes:
         scale: Factor on both radii; see ``SlidingWindowUCB``.
-        clip: Whether bounds are kept in [0, 1].
+        clip: Whether to clip confidence bounds to [0, 1].
         budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by the remaining budget per remaining round.
         radius: ``"printed"``, ``"refined"`` or ``"bernstein"``; see ``SlidingWindowUCB``.
         cost_scale: Factor on the radii of costs; None for ``scale``.
-        first_pulls: Pulls of each arm before the LP decides.
+        first_pulls: The number of pulls of each arm before the LP decides.
 
     >>> NaiveUCB(scale=0.1, radius="bernstein", first_pulls=3)
     NaiveUCB(scale=0.1, clip=False, budget_rule='fixed', radius='bernstein', cost_scale=None, first_pulls=3)
@@ -46,14 +47,18 @@ class NaiveUCB(Policy):
         check_first_pulls(self)
 
     def follow_rate(self) -> NaiveUCB:
-        """Plan with the rate of each round."""
+        """Return a copy that plans with the rate of each round."""
         return replace(self, budget_rule=FIXED)
 
     def warn_about(self, problem: Problem) -> None:
-        """Warn if ``cost_max`` is so loose that the radii of costs say nothing."""
+        """Warn if ``cost_max`` is so loose that the radii of costs carry no information."""
         warn_if_loose(problem, radius_of(self, problem), memory=problem.horizon)
 
     def new_state(self, problem: Problem) -> State:
-        """The state without observations, in which every arm has its most optimistic bounds."""
+        """Return the state without observations, in which every arm has its most optimistic bounds."""
         unlimited = (problem.horizon, problem.horizon)
         return ucb_state(problem, unlimited, radius_of(self, problem), self.budget_rule, first_pulls=self.first_pulls)
+
+    def estimates(self, state: State) -> Estimates:
+        """Means over all rounds and their confidence bounds."""
+        return estimates_of(state)

@@ -1,8 +1,8 @@
-r"""Oracles, which know the means and follow the plan of an optimum, as a reference for policies that must learn.
+r"""Oracles, which know the means and follow the plan of an optimum: a reference for policies that must learn.
 
-``DynamicOracle`` uses the mix :math:`x_t` of LP-Dynamic in round t, ``StaticOracle`` the one mix of LP-Static in every
+``DynamicOracle`` uses the mix :math:`x_t` of LP-Dynamic in round t, ``StaticOracle`` the mix of LP-Static in every
 round. Both meet the budgets in expectation only, so a trial may stop early and lose :math:`O(\sqrt T)` compared with
-the value of the LP, also with deterministic outcomes if the plan mixes arms. A round is a table lookup.
+the value of the LP, even with deterministic outcomes if the plan mixes arms. A round is a table lookup.
 
 They need the instance, so only ``simulate`` can start them.
 """
@@ -32,7 +32,7 @@ from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """The plan; the state never changes."""
+    """The plan, which never changes."""
 
     plan: Floats  # (K, m) a mix for each distinct row
     prices: Floats  # (d,)
@@ -63,16 +63,16 @@ class Oracle(Policy):
         """None: the policy learns nothing."""
 
     def follow_rate(self) -> Policy:
-        """Refuse: an oracle has a spending plan of its own."""
-        raise SettingError(f"{type(self).__name__} has a spending plan of its own and cannot follow another one.")
+        """Raise: an oracle has its own spending plan."""
+        raise SettingError(f"{type(self).__name__} has its own spending plan and cannot follow another one.")
 
-    def new_state(self, problem: Problem) -> Any:  # noqa: ARG002
-        """Refuse: a learner cannot know the means."""
+    def new_state(self, problem: Problem) -> Any:
+        """Raise: a learner cannot know the means."""
         name = type(self).__name__
         raise SettingError(f"{name} knows the means of an instance, so only simulate(instance, {name}()) can start it.")
 
     def state_on(self, instance: Instance | ContextualInstance) -> State:
-        """Compute the plan of this oracle's benchmark."""
+        """Compute the plan of the benchmark."""
         if isinstance(instance, ContextualInstance):
             raise SettingError(
                 f"{type(self).__name__} plans without contexts, got a ContextualInstance; compare with "
@@ -86,10 +86,10 @@ class Oracle(Policy):
 
     @abc.abstractmethod
     def benchmark(self, instance: Instance) -> Benchmark:
-        """Compute the optimum whose plan is followed.
+        """Compute the benchmark whose plan the oracle follows.
 
         Args:
-            instance: The instance.
+            instance: The instance that is simulated.
 
         Returns:
             The benchmark, with plan and prices.

@@ -1,24 +1,24 @@
-r"""PerSegment: a contextual policy of any other one, with a learner of its own for each segment.
+r"""PerSegment: turns any policy into a contextual one, with a separate learner for each segment.
 
-Each segment has its own copy of the base, which sees the rounds of its segment only and the budgets of all: it plans to
-spend the same rate in each of its rounds as the others do in theirs. Budget is not moved between segments;
-:class:`~driftsack.policies.DisjointBwK` does that, and shares what the segments have in common.
+Each segment has its own copy of the base, which sees only the rounds of its segment but the budgets of all: every copy
+plans with the same rate per round. Budget is not shifted between segments;
+:class:`~driftsack.policies.DisjointBwK` does that, and shares information between segments.
 
-*Guarantee*: that of the base in each segment, for the budget that its rounds have at the even rate. Memory and
-:math:`O(\text{state})` a change of segment: the learners that wait are stored.
+*Guarantee*: that of the base in each segment, for the budget of its rounds at the even rate. Memory is one state of the
+base per segment, and a change of segment copies a state.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import Ranges
+from driftsack.core.bounds import index_of
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import choose as choose_base
@@ -32,20 +32,16 @@ from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """The learner of the present segment, and those that wait."""
+    """The learner of the current segment, and the waiting ones."""
 
     base: Any  # the active learner, in ``memory``
     memory: Memory
     waiting: Memory  # (S, ...) the learners of all segments
     segments: Segments
-    active: Ints  # (1,) the segment of the active learner
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"active": (0, self.segments.slots - 1)}
+    active: Annotated[Ints, index_of("segments.slots")]  # (1,) the segment of the active learner
 
     def nested(self) -> Iterator[Any]:
-        """Iterate over the learners that wait, which are states like ``base``."""
+        """Iterate over the states of the waiting learners."""
         return states_in(self.waiting, self.base, self.memory)
 
 
@@ -66,7 +62,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @kernel
 def activate(state: State, segment: int) -> None:
-    """Store the active learner and take up that of a segment."""
+    """Store the active learner and restore the one of a segment."""
     if segment != state.active[0]:
         save(state.memory, state.waiting, state.active[0])
         restore(state.memory, state.waiting, segment)
@@ -75,11 +71,11 @@ def activate(state: State, segment: int) -> None:
 
 @dataclass(frozen=True)
 class PerSegment(Policy):
-    """A learner of any policy for each segment.
+    """Runs a separate learner of a policy for each segment.
 
     Attributes:
-        base: The policy, which does not use contexts.
-        feature: The category whose values are the segments; None for the only one, or for one-hot contexts.
+        base: The policy of each segment; it does not use contexts.
+        feature: The category whose values are the segments; None for the only category, or for one-hot contexts.
 
     >>> PerSegment(feature="kind").base
     Adaptive(exploration=0.7, pacing='two-speed', speed=2.0)
@@ -91,29 +87,29 @@ class PerSegment(Policy):
     def __post_init__(self) -> None:
         check_base(self.base)
         if self.base.needs_context:
-            raise SettingError(f"base must be a policy without contexts, got {self.base}; use it on its own.")
+            raise SettingError(f"base must be a policy without contexts, got {self.base}; use it directly.")
 
     @property
     def needs_context(self) -> bool:
-        """True: it decides by the segment of each request."""
+        """True: decisions depend on the segment of each request."""
         return True
 
     @property
     def forgets(self) -> bool | None:
-        """The same as for the base."""
+        """As for the base."""
         return self.base.forgets
 
     @property
     def bounded(self) -> bool:
-        """The same as for the base."""
+        """As for the base."""
         return self.base.bounded
 
     def rounds_kept(self, problem: Problem) -> int:
-        """Those of all segments."""
+        """Return the number of rounds kept by the learners of all segments."""
         return (1 + segments_of(problem, self.feature).slots) * self.base.rounds_kept(problem)
 
     def new_state(self, problem: Problem) -> State:
-        """The initial state of the base, once for each segment."""
+        """Return the initial state of the base, repeated for each segment."""
         if not problem.features:
             raise SettingError(
                 "PerSegment needs the segment of each request; declare it with "

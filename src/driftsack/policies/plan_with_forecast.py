@@ -1,22 +1,22 @@
-r"""Plan with a forecast: when to spend is planned, which arm to pull is learnt.
+r"""Plan with a forecast: plan when to spend, and learn which arm to pull.
 
-In the spirit of Lyu and Cheung (2023) and of Stradi and others (2025).
+It follows the ideas of Lyu and Cheung (2023) and of Stradi and others (2025).
 
-A forecast gives means :math:`f_t` (rewards) and :math:`g_t` (costs) for every round. The horizon LP on them,
+A forecast gives means :math:`f_t` (rewards) and :math:`g_t` (costs) for every round. LP-Dynamic on them,
 
 .. math:: \max \sum_t f_t^\top x_t \quad \text{s.t. } \sum_t g_t x_t \le B,\; x_t \in \Delta_m,
 
 gives the spending of each round: :math:`p_t = g_t x_t`. With a trust :math:`\lambda \in [0, 1]` the rate of round t is
-:math:`\lambda p_t + (1 - \lambda) b`, with ``"remaining"`` times the remaining budget over what this plan would have
-left. Which arm to pull is learnt by sliding-window UCB on the errors of the forecast,
+:math:`\lambda p_t + (1 - \lambda) b`; ``"remaining"`` multiplies it by the ratio of the remaining budget to the budget
+that the plan would have left. Sliding-window UCB on the errors of the forecast learns which arm to pull,
 
 .. math:: \hat\mu_{t,i} = \lambda f_{t,i} + \frac{\sum_s (r_s - \lambda f_{s,i})\, 1\{i_s = i\}}{n_i + N}, \qquad
           \mathrm{UCB}_{t,i} = \hat\mu_{t,i} + \frac{R}{\sqrt{n_i + N}}, \qquad N = (1 - \lambda)^{-2},
 
-and lower bounds of the costs in the same way: the forecast has the weight of N outcomes. With :math:`\lambda = 0` it is
-sliding-window UCB; with :math:`\lambda = 1` it follows the forecast and never learns.
+and likewise for the lower bounds of costs: the forecast has the weight of N outcomes. With :math:`\lambda = 0` this is
+sliding-window UCB; with :math:`\lambda = 1` the policy follows the forecast and never learns.
 
-*Guarantee*: with :math:`\lambda = 1` and an exact forecast, the plan is that of LP-Dynamic, and only :math:`O(\sqrt T)`
+*Guarantee*: with :math:`\lambda = 1` and an exact forecast, this is the plan of LP-Dynamic, and only :math:`O(\sqrt T)`
 is lost because spending is random. An error of :math:`\epsilon` in every mean changes the LP's value by at most
 :math:`(1 + \|q\|_1)\, \epsilon T` (its prices are feasible for the other LP's dual up to :math:`\epsilon`), and may
 overspend :math:`\epsilon T` of a budget, which ``"remaining"`` corrects; docs/policies.md reports measurements. No
@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -37,7 +37,8 @@ from numpy.random import Generator
 from driftsack.benchmarks.benchmark import plan_spending
 from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.core.arrays import Floats, Ints, Phase
-from driftsack.core.checks import LARGEST_SETTING, Ranges, at_least_zero, frozen, of_type, share
+from driftsack.core.bounds import index_of
+from driftsack.core.checks import LARGEST_SETTING, at_least_zero, frozen, of_type, share
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
@@ -47,6 +48,7 @@ from driftsack.lp.step import LOOSE, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.index_set import clear, insert
 from driftsack.numerics.simplex import Simplex, column_changed
+from driftsack.policies.parts.estimates import BOUNDS, Estimates, planned_values
 from driftsack.policies.parts.means import WindowedMeans, begin_round, observe, windowed_means
 from driftsack.policies.parts.open_arms import close_column
 from driftsack.policies.parts.pacing import REMAINING, check_budget_rule
@@ -71,16 +73,12 @@ class State(NamedTuple):
     errors: WindowedMeans  # observed outcomes minus the forecast
     radius: Radius
     lp: Simplex
-    row: Ints  # (1,) the forecast's row in the latest round chosen
+    row: Annotated[Ints, index_of("forecast.rewards", least=-1)]  # (1,) the forecast's row in the latest round chosen
     planned_left: Floats  # (d,) what the plan spends from the current round on
     scratch: Floats  # (d,)
     even: float  # 1 - lambda
     prior_weight: float  # N
     remaining: bool
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"row": (-1, len(self.forecast.rewards) - 1)}
 
 
 @kernel
@@ -88,14 +86,16 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Set the bounds around the forecast and the rate of the plan, solve the step LP and draw the arm."""
     t, errors = round.t, state.errors
     row = state.forecast.phase[t]
+    # Once per round: set the rate; a new row of the forecast changes the bounds of all arms.
     if t > errors.latest[0]:
-        for s in range(errors.latest[0] + 1, t):  # rounds before a restart by a wrapper
+        for s in range(errors.latest[0] + 1, t):  # rounds before a wrapper restarted this policy
             advance_plan(state, round, state.forecast.phase[s])
         pace_by_plan(state, round, row)
         if row != state.row[0]:
             for i in range(mix.size):
                 insert(errors.stale, i)
         state.row[0] = row
+    # Update the bounds of stale arms.
     begin_round(errors, round)
     for i in range(errors.stale.size[0]):
         set_bounds(state, round, row, errors.stale.members[i])
@@ -105,7 +105,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def pace_by_plan(state: State, round: Round, row: int) -> None:
-    """Set the right-hand side: planned and even rate weighted by trust, corrected by the remaining budget."""
+    """Set the right-hand side: planned and even rates weighted by trust, corrected by the remaining budget."""
     ledger = round.ledger
     for j in range(ledger.budget.size):
         rate = state.forecast.planned[row, j] + state.even * round.rate[j]
@@ -118,7 +118,7 @@ def pace_by_plan(state: State, round: Round, row: int) -> None:
 
 @kernel
 def advance_plan(state: State, round: Round, row: int) -> None:
-    """Subtract the planned spending of one round from what the plan has left."""
+    """Subtract the planned spending of one round from the remaining plan."""
     for j in range(state.planned_left.size):
         rate = state.forecast.planned[row, j] + state.even * round.rate[j]
         state.planned_left[j] = max(state.planned_left[j] - rate, 0.0)
@@ -126,7 +126,7 @@ def advance_plan(state: State, round: Round, row: int) -> None:
 
 @kernel
 def set_bounds(state: State, round: Round, row: int, arm: int) -> None:
-    """Set the bounds of an arm from the forecast, its mean error so far and the radius, or close it."""
+    """Set the bounds of an arm from the forecast, its mean error and the radius, or close the arm."""
     if not round.open[arm]:
         close_column(state.lp, arm)
         column_changed(state.lp, arm)
@@ -145,7 +145,7 @@ def set_bounds(state: State, round: Round, row: int, arm: int) -> None:
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Add the error of the forecast of the outcome's own round."""
+    """Add the error of the forecast for the round of the outcome."""
     if outcome.arm == SKIP:
         return
     row = state.forecast.phase[outcome.t]
@@ -157,13 +157,13 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class PlanWithForecast(Policy):
-    """Spend by the plan of a forecast and learn its errors.
+    """Follows the spending plan of a forecast and learns the forecast's errors.
 
     Attributes:
-        forecast: An instance whose means are the forecast. Its arms and resources are matched with those of the problem
+        forecast: An instance whose means are the forecast. Its arms and resources are matched to those of the problem
             by name.
         trust: The weight λ in [0, 1] of the forecast; 0 is sliding-window UCB, 1 never learns.
-        windows: Rounds to remember: (w1, w2) for rewards and costs, or one number for both; None remembers everything.
+        windows: The windows (w1, w2) of rewards and costs in rounds, or one number for both; None never forgets.
         scale: Factor on both radii; see ``SlidingWindowUCB``.
         budget_rule: ``"fixed"`` follows the plan; ``"remaining"`` corrects it by the remaining budget.
 
@@ -192,7 +192,7 @@ class PlanWithForecast(Policy):
 
     @property
     def forgets(self) -> bool:
-        """With ``windows``, observations older than them are dropped."""
+        """Whether ``windows`` are given; older observations are dropped."""
         return self.windows is not None
 
     @property
@@ -202,23 +202,23 @@ class PlanWithForecast(Policy):
 
     @property
     def teachable(self) -> bool:
-        """False: what it learns are errors of the forecast, which has no rounds of the past."""
+        """False: it learns errors of the forecast, which does not cover past rounds."""
         return False
 
     def follow_rate(self) -> Policy:
-        """Refuse: the forecast gives this policy a spending plan of its own."""
+        """Raise: the forecast already gives this policy a spending plan."""
         raise SettingError(
-            "base must not have a spending plan of its own, but PlanWithForecast follows the plan of its forecast; "
+            "base must not have its own spending plan, but PlanWithForecast follows the plan of its forecast; "
             "wrap another policy, or use PlanWithForecast alone."
         )
 
     def rounds_kept(self, problem: Problem) -> int:
-        """The rounds of both windows; one that never forgets keeps none."""
+        """Return the number of rounds in both windows; an infinite window keeps none."""
         lengths = () if self.windows is None else checked_windows(self.windows)
         return sum(length for length in lengths if length < problem.horizon)
 
     def new_state(self, problem: Problem) -> State:
-        """The state with the plan and without observations."""
+        """Return the state with the plan and without observations."""
         forecast, rounds = self._forecast(problem), self.forecast.rounds
         lengths = (problem.horizon, problem.horizon) if self.windows is None else checked_windows(self.windows)
         even = 1.0 - self.trust
@@ -235,8 +235,21 @@ class PlanWithForecast(Policy):
             remaining=self.budget_rule == REMAINING,
         )
 
+    def estimates(self, state: State) -> Estimates | None:
+        """The forecast of the latest round plus its mean error so far, and the confidence bounds around it."""
+        row, rewards, costs = int(state.row[0]), state.errors.rewards, state.errors.costs
+        if row < 0:
+            return None
+        with np.errstate(invalid="ignore", divide="ignore"):
+            reward_errors = rewards.sums[:, :1] / (rewards.grid[0] * (rewards.pulls[:, None] + state.prior_weight))
+            cost_errors = costs.sums / (costs.grid[0] * (costs.pulls[:, None] + state.prior_weight))
+        means = np.hstack(
+            [state.forecast.rewards[row][:, None] + reward_errors, state.forecast.costs[row].T + cost_errors]
+        )
+        return Estimates(means, planned_values(state.lp, *cost_errors.shape), BOUNDS)
+
     def _forecast(self, problem: Problem) -> Forecast:
-        """The normalised forecast and its plan, multiplied by the trust."""
+        """Return the normalised forecast and its plan, multiplied by the trust."""
         sizes = (self.forecast.horizon, self.forecast.arms, self.forecast.resources)
         if sizes != (problem.horizon, problem.arms, problem.resources):
             raise SettingError(
@@ -244,7 +257,7 @@ class PlanWithForecast(Policy):
                 f"{problem.resources} resources, got {sizes[0]}, {sizes[1]} and {sizes[2]}."
             )
         world = self.forecast.arranged_for(problem, "forecast")
-        if world.problem != problem:  # another budget or other units
+        if world.problem != problem:  # the budget or the units differ
             world = Instance(problem, world.rewards, world.costs, world.phase)
         planned = plan_spending(world.unit_costs, np.asarray(lp_dynamic(world).plan))
         rewards, costs = self.trust * world.unit_rewards, self.trust * world.unit_costs

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import functools
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
@@ -16,12 +14,11 @@ from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed
+from driftsack.policies.parts.estimates import Estimates
 
 if TYPE_CHECKING:
     from driftsack.policies.learner import Learner
-    from driftsack.policies.requests import PastOutcomes
-
-AnyPolicy = TypeVar("AnyPolicy", bound="type[Policy]")
+    from driftsack.policies.learner.teaching import PastOutcomes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,15 +29,12 @@ class Policy(abc.ABC):
     arrays, and the kernels ``choose`` and ``learn`` that act on it (see :mod:`driftsack.authoring`).
     """
 
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """The old names of settings and the names that replace them."""
-
     @abc.abstractmethod
     def new_state(self, problem: Problem) -> Any:
         """Build the state of a learner before its first round.
 
         Args:
-            problem: What the learner is given.
+            problem: The problem.
 
         Returns:
             A ``NamedTuple`` of arrays, numbers and further tuples.
@@ -82,25 +76,36 @@ class Policy(abc.ABC):
 
     @property
     def needs_context(self) -> bool:
-        """Whether it uses the features of requests, so that it cannot do without them."""
+        """Whether it needs the features of requests."""
         return any(wrapped.needs_context for wrapped in self._wrapped())
 
-    def announce(self, state: Any, arm: int, cost_factors: Floats) -> None:  # noqa: ARG002
-        """Take note of a change of an arm's prices that is known beforehand; a policy that cannot raises an error.
+    def announce(self, state: Any, arm: int, cost_factors: Floats) -> None:
+        """Adapt to an announced change of an arm's costs; a policy that cannot raises an error.
 
         Args:
             state: The state; changed in place.
             arm: The arm.
-            cost_factors: (d,) what its costs are multiplied by from now on.
+            cost_factors: (d,) the factors by which its costs change.
         """
         raise SettingError(
             f"{type(self).__name__} cannot use an announcement; policies with contexts such as LinearBwK can, alone or "
             "in a SpendingPlan. Others learn a new price from the costs that they are told."
         )
 
+    def estimates(self, state: Any) -> Estimates | None:
+        """Return what the policy believes about each arm, for explanations such as ``driftsack why``.
+
+        Args:
+            state: The state, after a decision.
+
+        Returns:
+            The estimates; None if the policy estimates no means, or several sets of them.
+        """
+        return None
+
     @property
     def open_ended(self) -> bool:
-        """Whether it may play on after the horizon that it was started with."""
+        """Whether it can continue after the horizon that it was started with."""
         return all(wrapped.open_ended for wrapped in self._wrapped())
 
     @property
@@ -109,7 +114,7 @@ class Policy(abc.ABC):
         return all(wrapped.teachable for wrapped in self._wrapped())
 
     def rounds_kept(self, problem: Problem) -> int:
-        """Return how many rounds the state keeps one by one, so that a file can be checked before it is allocated.
+        """Return the number of rounds that the state keeps one by one, which limits the memory that a file may need.
 
         A policy without windows keeps none; one that wraps others keeps theirs.
 
@@ -150,8 +155,8 @@ class Policy(abc.ABC):
         Args:
             problem: Horizon, arms, budgets and units.
             seed: Seed of the learner's own randomness.
-            safe: Whether an arm may be chosen only if every budget covers the most that it may cost, and what is
-                reserved for all pending decisions, so that no budget is ever overspent.
+            safe: Whether an arm may be chosen only if every budget covers its maximum cost and what is reserved for all
+                pending decisions. If no cost exceeds what was reserved for it, no budget is ever overspent.
             log: Past outcomes to learn from first, as ``ds.logs.read`` returns them; see ``Learner.teach``.
             half_life: Rounds of the log after which the share of outcomes that are used halves.
 
@@ -160,7 +165,7 @@ class Policy(abc.ABC):
         """
         of_type(problem, Problem, "problem")
         self.warn_about(problem)
-        from driftsack.policies.learner import Learner  # noqa: PLC0415  (a learner holds its policy)
+        from driftsack.policies.learner import Learner
 
         learner = Learner(self, problem, seed=seed, safe=safe)
         if log is not None:
@@ -184,35 +189,6 @@ def _as_data(value: Any) -> Any:
     return value.to_dict() if isinstance(value, Instance) else value
 
 
-def renamed_settings(**names: str) -> Callable[[AnyPolicy], AnyPolicy]:
-    """Keep the old names of a policy's settings working for one release, with a warning that names the new one."""
-
-    def decorate(recipe: AnyPolicy) -> AnyPolicy:
-        construct = recipe.__init__
-
-        @functools.wraps(construct)
-        def with_old_names(self: Policy, *args: Any, **settings: Any) -> None:
-            construct(self, *args, **_renamed(recipe.__name__, names, settings))
-
-        recipe.__init__ = with_old_names  # type: ignore[assignment, method-assign]
-        recipe.renamed = names
-        return recipe
-
-    return decorate
-
-
-def _renamed(policy: str, names: Mapping[str, str], settings: Mapping[str, Any]) -> dict[str, Any]:
-    current = dict(settings)
-    for old, new in names.items():
-        if old in current and new in current:
-            raise SettingError(f"{policy} was given {old} and {new}, which are the same setting; give {new} only.")
-        if old in current:
-            message = f"the setting {old!r} of {policy} is now called {new!r}; the old name will be removed."
-            warnings.warn(message, DeprecationWarning, stacklevel=3)
-            current[new] = current.pop(old)
-    return current
-
-
 def from_spec(spec: Mapping[str, Any]) -> Policy:
     """Build the policy that plain data describes.
 
@@ -234,7 +210,7 @@ def from_spec(spec: Mapping[str, Any]) -> Policy:
     if name not in known:
         raise SettingError(f"policy must be one of {', '.join(sorted(known))}, got {name!r}.")
     fields = [field.name for field in dataclasses.fields(known[name])]
-    unknown = sorted(set(settings) - set(fields) - set(known[name].renamed))
+    unknown = sorted(set(settings) - set(fields))
     if unknown:
         raise SettingError(f"{name} takes {', '.join(fields)}, got {', '.join(unknown)}.")
     nested = {key: from_spec(v) for key, v in settings.items() if isinstance(v, Mapping) and "policy" in v}

@@ -2,36 +2,37 @@ r"""A price controller on discounted means: a baseline in the style of ad pacing
 
 *Estimates* are discounted means: before round t an outcome of round s has the weight :math:`\gamma^{t-s}`.
 
-*Choice.* Each resource has a price :math:`\lambda_j`, in reward per unit of the remaining rate :math:`\rho_j` (what is
-left of the budget over the rounds left). The arm with the largest
+*Choice.* Each resource has a price :math:`\lambda_j`, in reward per unit of the remaining rate :math:`\rho_j` (the
+remaining budget per remaining round). The arm with the largest
 
 .. math:: \hat\mu_i - \sum_j \lambda_j \hat c_{j,i} / \rho_j
 
 is chosen, or the round is skipped if none is above 0; with probability ε any arm is pulled.
 
-*Control.* The price rises when the choice is planned to spend more than the remaining rate, and falls otherwise:
+*Control.* The price rises when the chosen arm is expected to spend more than the remaining rate, and falls otherwise:
 
 .. math:: \lambda_j \leftarrow \lambda_j \exp\bigl(\eta \min(\hat c_{j,a} / \rho_j - 1, 3)\bigr),
 
-with 0 in place of the cost for a skipped round. It begins at the largest estimated reward over d, and stays within a
-factor of 1,000 of it. Since the mean cost of the choice enters instead of the observed one, a rare huge cost moves the
-price only through :math:`\rho`.
+with a cost of 0 for a skipped round. It starts at the largest estimated reward divided by d, and stays within a
+factor of 1,000 of the largest reward. Because the mean cost enters instead of the observed one, a rare huge cost moves
+the price only through :math:`\rho`.
 
 Costs enter only relative to the budget, so the scale of ``cost_max`` does not matter. No guarantee. O(md) per round,
-without an LP. Late feedback is added with the weight that its round has when it arrives.
+no LP. Late feedback is added with the weight of its round at the time of arrival.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, LARGEST_SETTING, Ranges, above_zero, share
+from driftsack.core.arrays import Floats
+from driftsack.core.bounds import Counts, NonNegative, within
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_SETTING, above_zero, share
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
@@ -52,27 +53,25 @@ class State(NamedTuple):
     """Discounted means and the prices."""
 
     means: DiscountedMeans
-    pulls: Ints  # (m,) outcomes so far, without discount
+    pulls: Counts  # (m,) outcomes so far, without discount
     estimates: Floats  # (m, 1 + d) discounted means, rewards first
-    rate: Floats  # (d,) remaining budget per remaining round
-    price: Floats  # (d,) lambda; 0 before every arm is tried
+    rate: Annotated[Floats, within(TINY, LARGEST_FLOAT)]  # (d,) remaining budget per remaining round
+    price: NonNegative  # (d,) lambda; 0 before every arm is tried
     epsilon: float
     gain: float  # eta
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"pulls": (0, LARGEST_INT), "rate": (TINY, LARGEST_FLOAT), "price": (0.0, LARGEST_FLOAT)}
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Choose the arm that earns most after paying for its costs, and move the prices."""
+    """Choose the arm with the largest reward net of priced costs, and update the prices."""
     mix[:] = 0.0
     prices[:] = 0.0
+    # Discount once per round.
     if round.t > state.means.latest[0]:
         state.means.latest[0] = round.t
         for i in range(mix.size):
             discount_arm(state.means, i)
+    # After every arm was tried: best response, control of the prices, exploration.
     if not try_untried(round, state.pulls, mix):
         best = best_response(state, round)
         if best != SKIP:
@@ -94,7 +93,7 @@ def best_response(state: State, round: Round) -> int:
     best, arm = 0.0, SKIP
     for i in range(state.pulls.size):
         for k in range(state.estimates.shape[1]):
-            if means.pulls[i] > TINY:  # otherwise the estimate from before everything was forgotten remains
+            if means.pulls[i] > TINY:  # otherwise keep the last estimate, since the weights have vanished
                 state.estimates[i, k] = means.sums[i, k] / means.pulls[i]
         value = state.estimates[i, 0]
         for j in range(state.rate.size):
@@ -128,7 +127,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class PriceController(Policy):
-    """A price controller on discounted means.
+    """Price controller on discounted means.
 
     Attributes:
         discount: The factor γ in (0, 1); 1 - 1/w remembers about w rounds.
@@ -152,16 +151,16 @@ class PriceController(Policy):
 
     @property
     def forgets(self) -> bool:
-        """The weight of an observation decays with its age."""
+        """True: the weight of an observation decays with its age."""
         return True
 
     @property
     def bounded(self) -> bool:
-        """False: it compares rewards and costs with each other only."""
+        """False: only ratios of rewards and of costs matter."""
         return False
 
     def new_state(self, problem: Problem) -> State:
-        """The state without observations and prices."""
+        """Return the state without observations and with prices of 0."""
         arms, resources = problem.arms, problem.resources
         return State(
             means=discounted_means(problem, self.discount),

@@ -1,4 +1,4 @@
-r"""PrimalDualBwK (Badanidiyuru, Kleinberg and Slivkins 2013): the largest reward per cost, at learnt prices.
+r"""PrimalDualBwK (Badanidiyuru, Kleinberg and Slivkins 2013): the largest reward per cost at learnt prices.
 
 Every arm is pulled once. Then, with :math:`u_a` an upper bound on the reward and :math:`L_a` a lower bound on the costs
 of arm a, both clipped to [0, 1], and prices v of the resources and of time, pull
@@ -8,7 +8,7 @@ of arm a, both clipped to [0, 1], and prices v of the resources and of time, pul
 
 Bounds are :math:`\hat\nu \pm \mathrm{rad}(\hat\nu, n)` with
 :math:`\mathrm{rad}(\nu, n) = \sqrt{C\nu/n} + C/n` and :math:`C = \log(d m T)` times ``confidence``. Costs are scaled so
-that all budgets equal the least, B; time costs B/T in every round, so that the denominator is never zero. Prices are
+that all budgets equal the smallest, B; time costs B/T in every round, so that the denominator is never zero. Prices are
 kept as logarithms.
 
 *Guarantee* (stationary environment): regret :math:`\tilde O(\sqrt{m\,\mathrm{OPT}} + \mathrm{OPT}\sqrt{m/B})`, optimal
@@ -25,15 +25,16 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import LARGEST_SETTING, Ranges, at_least_zero
+from driftsack.core.bounds import Constants
+from driftsack.core.checks import LARGEST_SETTING, at_least_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import softmax
-from driftsack.numerics.window import LARGEST_SUM, Window, add, open_window
+from driftsack.numerics.window import Window, add, check_not_negative, open_window
 from driftsack.policies.parts.radius import rad
-from driftsack.policies.policy import Policy, renamed_settings
+from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
@@ -43,22 +44,22 @@ class State(NamedTuple):
     costs: Window  # (m, d) sums
     log_prices: Floats  # (d + 1,) time last
     prices: Floats  # (d + 1,) normalised to sum 1
-    scale: Floats  # (d,) B / B_j
+    scale: Constants  # (d,) B / B_j
     log_step: float  # log(1 + epsilon)
     radius: float  # C
     time_cost: float  # B / T
     reward: Floats  # (1,) scratch
 
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        sums = (0, LARGEST_SUM)
-        return {"scale": (self.scale, self.scale), "rewards.sums": sums, "costs.sums": sums}
+    def check(self) -> None:
+        """Raise if a sum of rewards or costs is negative."""
+        check_not_negative(self.rewards, self.costs)
 
 
 @kernel
-def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
-    """Choose the open arm with the largest ratio of optimistic reward to optimistic price; unobserved ones first."""
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
+    """Choose the open arm with the largest ratio of optimistic reward to priced costs, unobserved arms first."""
     softmax(state.log_prices, state.prices)
+    # Find the open arm with the largest ratio.
     chosen = SKIP
     best = -1.0
     for a in range(mix.size):
@@ -70,6 +71,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
             chosen, best = a, efficiency
     for j in range(prices.size):
         prices[j] = state.prices[j] * state.scale[j]
+    # Multiplicative update of the prices by the lower cost bounds of the chosen arm.
     if chosen != SKIP:
         mix[chosen] = 1.0
         for j in range(prices.size):
@@ -90,7 +92,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @kernel
 def ratio(state: State, a: int) -> float:
-    """Upper bound of the reward over the price of the lower bounds of the costs."""
+    """Return the upper bound of the reward divided by the priced lower bounds of the costs."""
     n = state.rewards.pulls[a]
     mean = state.rewards.sums[a, 0] / (state.rewards.grid[0] * n)
     upper = min(mean + rad(state.radius, mean, n), 1.0)
@@ -102,7 +104,7 @@ def ratio(state: State, a: int) -> float:
 
 @kernel
 def lower_cost(state: State, a: int, j: int) -> float:
-    """Lower bound of a scaled cost, in [0, 1]; 0 for an arm without observations."""
+    """Return the lower bound of a scaled cost, in [0, 1]; 0 for an arm without observations."""
     n = state.costs.pulls[a]
     if n == 0:
         return 0.0
@@ -110,14 +112,13 @@ def lower_cost(state: State, a: int, j: int) -> float:
     return float(max(mean - rad(state.radius, mean, n), 0.0) * state.scale[j])
 
 
-@renamed_settings(scale="confidence")
 @dataclass(frozen=True)
 class PrimalDualBwK(Policy):
-    """PrimalDualBwK.
+    """PrimalDualBwK: optimistic reward per priced cost.
 
     Attributes:
-        confidence: Factor on the constant C inside the radius; 1 as in the theory. Unlike ``scale`` of the UCB policies
-            it does not multiply the radius itself.
+        confidence: Factor on the constant C inside the radius; 1 in the theory. Unlike ``scale`` of the UCB policies
+            it does not multiply the radius.
 
     >>> PrimalDualBwK(confidence=0.1).to_spec()
     {'policy': 'PrimalDualBwK', 'confidence': 0.1}
@@ -129,7 +130,7 @@ class PrimalDualBwK(Policy):
         object.__setattr__(self, "confidence", at_least_zero(self.confidence, "confidence", LARGEST_SETTING))
 
     def new_state(self, problem: Problem) -> State:
-        """The state without observations, with equal prices."""
+        """Return the state without observations and with equal prices."""
         horizon, arms, resources = problem.horizon, problem.arms, problem.resources
         budget = max(float(problem.unit_budget.min()), 1e-9)
         return State(

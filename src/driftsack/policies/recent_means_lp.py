@@ -1,11 +1,11 @@
-r"""The step LP on the mean of the last n pulls of each arm: a baseline that takes ``linprog`` and a ring buffer.
+r"""The step LP on the mean of the last n pulls of each arm: a simple baseline.
 
 With :math:`\hat\mu_i` and :math:`\hat c_{j,i}` the means of the last n outcomes of arm i, and :math:`\rho_j` the
 remaining budget over the remaining rounds, the mix solves
 
 .. math:: \max_x \; \hat\mu^\top x \quad \text{s.t. } \hat c\, x \le \rho,\; x \in \Delta_m,
 
-and with probability ε any arm is pulled. There is no optimism: an arm that looks bad is seen again only by chance.
+and with probability ε any arm is pulled. There is no optimism: an arm that looks bad is revisited only by chance.
 
 The window counts pulls, not rounds, so no arm is ever without an estimate. The program is scaled to its largest reward
 and costs, so the scale of ``cost_max`` does not matter. No guarantee. O(nd) to learn and an LP to choose. Late feedback
@@ -15,13 +15,14 @@ counts when it arrives.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, Ranges, share, whole
+from driftsack.core.arrays import Floats
+from driftsack.core.bounds import Counts, within
+from driftsack.core.checks import LARGEST_FLOAT, share, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
@@ -41,15 +42,13 @@ class State(NamedTuple):
     """The last outcomes of each arm and the LP of their means."""
 
     recent: Floats  # (m, n, 1 + d) outcomes, rewards first
-    pulls: Ints  # (m,)
+    pulls: Counts  # (m,)
     mean: Floats  # (m, 1 + d) means of the recent outcomes
-    largest: Floats  # (1 + d,) largest mean reward and costs, the units of the LP
+    largest: Annotated[
+        Floats, within(TINY, LARGEST_FLOAT)
+    ]  # (1 + d,) largest mean reward and costs, the units of the LP
     lp: Simplex
     epsilon: float
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"pulls": (0, LARGEST_INT), "largest": (TINY, LARGEST_FLOAT)}
 
 
 @kernel
@@ -72,6 +71,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 def set_program(state: State, round: Round) -> None:
     """Write the means and the remaining rates into the LP, in units of the largest means."""
     ledger, lp, largest = round.ledger, state.lp, state.largest
+    # Scale each row by its largest mean.
     for k in range(largest.size):
         unit = TINY
         for i in range(state.pulls.size):
@@ -82,6 +82,7 @@ def set_program(state: State, round: Round) -> None:
                 lp.objective[i] = state.mean[i, k] / unit
             else:
                 lp.columns[k - 1, i] = state.mean[i, k] / unit
+    # Closed arms, and the remaining rates as right-hand sides.
     set_rewards(lp, round)
     for j in range(ledger.budget.size):
         left = max(ledger.budget[j] - ledger.spent[j], 0.0)
@@ -111,10 +112,10 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class RecentMeansLP(Policy):
-    """The step LP on the mean of the last pulls of each arm.
+    """Solves the step LP on the mean of the last pulls of each arm.
 
     Attributes:
-        pulls: How many of the last pulls of each arm count.
+        pulls: The number of last pulls of each arm that are averaged.
         epsilon: The probability of a uniformly random arm.
 
     >>> RecentMeansLP().to_spec()
@@ -130,20 +131,20 @@ class RecentMeansLP(Policy):
 
     @property
     def forgets(self) -> bool:
-        """An outcome is dropped after ``pulls`` further ones of its arm."""
+        """True: an outcome is dropped after ``pulls`` further outcomes of its arm."""
         return True
 
     def rounds_kept(self, problem: Problem) -> int:
-        """The last pulls of each arm."""
+        """Return the number of stored outcomes of all arms."""
         return problem.arms * self.pulls
 
     @property
     def bounded(self) -> bool:
-        """False: it compares rewards and costs with each other only."""
+        """False: only ratios of rewards and of costs matter."""
         return False
 
     def new_state(self, problem: Problem) -> State:
-        """The state without observations."""
+        """Return the state without observations."""
         arms, kinds = problem.arms, 1 + problem.resources
         return State(
             recent=np.zeros((arms, self.pulls, kinds)),

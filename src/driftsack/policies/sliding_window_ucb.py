@@ -1,6 +1,6 @@
 r"""Sliding-window UCB (Liu, Jiang and Li 2022, Algorithm 1).
 
-With :math:`n^{(w)}_{t,i}` the pulls of arm i in the rounds :math:`[t-w, t-1]`, estimate (section 3; the summand
+With :math:`n^{(w)}_{t,i}` the number of pulls of arm i in rounds :math:`[t-w, t-1]`, estimate (section 3; the summand
 is the outcome of round s, see the errata)
 
 .. math:: \hat\mu_{t,i} = \frac{\sum_{s} r_{s,i} 1\{i_s = i\}}{n^{(w_1)}_{t,i} + 1}, \qquad
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import Ranges, at_least_zero, pair, share, whole
+from driftsack.core.checks import at_least_zero, pair, share, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
@@ -36,7 +36,8 @@ from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.index_set import clear
 from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
-from driftsack.numerics.window import LARGEST_SUM, Window, shrunk_mean, shrunk_variance
+from driftsack.numerics.window import Window, check_not_negative, shrunk_mean, shrunk_variance
+from driftsack.policies.parts.estimates import Estimates, windowed_estimates
 from driftsack.policies.parts.first_pulls import (
     FirstPulls,
     check_first_pulls,
@@ -71,7 +72,7 @@ THEORY: Final = "theory"
 
 
 class State(NamedTuple):
-    """Estimates, the radii around them, the pace, the LP of optimistic means, and the first pulls that are left."""
+    """Estimates, their radii, the pacer, the LP of optimistic means, and the remaining first pulls."""
 
     means: WindowedMeans
     radius: Radius
@@ -79,20 +80,22 @@ class State(NamedTuple):
     lp: Simplex
     first: FirstPulls
 
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds: rewards and costs are not negative."""
-        return dict.fromkeys(("means.rewards.sums", "means.costs.sums"), (0, LARGEST_SUM))
+    def check(self) -> None:
+        """Raise if a sum of rewards or costs is negative."""
+        check_not_negative(self.means.rewards, self.means.costs)
 
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Algorithm 1, lines 6 to 9; then make room in the windows for the outcome of the round."""
+    """Run Algorithm 1, lines 6 to 9, and make room in the windows for the outcome of the round."""
     stale = state.means.stale
     begin_round(state.means, round)
+    # First pulls come before the LP.
     arm = first_pull(state.first, round, mix, prices)
     if arm != SKIP:
         make_room(state.means, round.t)
         return arm
+    # Update the bounds of arms that were observed, left a window, opened or closed (line 6).
     for i in range(stale.size[0]):
         arm = stale.members[i]
         if round.open[arm]:
@@ -101,6 +104,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
             close_column(state.lp, arm)
         column_changed(state.lp, arm)
     clear(stale)
+    # Solve the LP and draw the arm (lines 7 to 9).
     pace(state.pacer, state.lp, round)
     return solve_and_draw(state.lp, state.means, round.t, rng, mix, prices)
 
@@ -139,25 +143,25 @@ def set_bounds(state: State, arm: int, skip_cost: float) -> None:
 
 @kernel
 def variance(radius: Radius, window: Window, arm: int, i: int) -> float:
-    """The empirical variance, which is computed only for radii that use it."""
+    """Return the empirical variance if the radius uses it, else 0."""
     return shrunk_variance(window, arm, i) if radius.kind == BERNSTEIN else 0.0
 
 
 @kernel
 def use_windows(state: State, length: int) -> None:
-    """Use windows of ``length`` rounds, at most those of the rings, or none if it is 0; only without observations."""
+    """Set both windows to ``length`` rounds, at most those of the rings (0: infinite); requires no observations."""
     set_windows(state.means, length)
 
 
 def uses_windows(state: State, length: int | None) -> bool:
-    """Whether both windows have ``length`` rounds; None for those of the rings."""
+    """Return whether both windows have ``length`` rounds; None stands for the length of the rings."""
     windows = (state.means.rewards, state.means.costs)
     return all(window.length[0] == (window.arms.size if length is None else length) for window in windows)
 
 
 @kernel
 def optimistic_value(state: State, round: Round) -> float:
-    """The optimistic reward of the last solved LP, from its prices."""
+    """Return the optimistic reward of the last solved LP, computed from its prices."""
     resources = state.lp.rhs.size - 1
     value = float(state.lp.duals[resources])
     for j in range(resources):
@@ -167,7 +171,7 @@ def optimistic_value(state: State, round: Round) -> float:
 
 @kernel
 def reward_bound(state: State, arm: int) -> float:
-    """The UCB of an arm's reward."""
+    """Return the UCB of an arm's reward."""
     rewards, radius = state.means.rewards, state.radius
     n = rewards.pulls[arm] + 1.0
     return float(upper_bound(radius, shrunk_mean(rewards, arm, 0), n, variance(radius, rewards, arm, 0)))
@@ -175,34 +179,39 @@ def reward_bound(state: State, arm: int) -> float:
 
 @kernel
 def planned_reward(state: State, arm: int) -> float:
-    """The UCB of an open arm's reward in the last round chosen, if skipping costs nothing."""
+    """Return the UCB of an open arm's reward in the last LP, if skipping costs nothing."""
     return float(state.lp.objective[arm])
 
 
 @kernel
 def planned_cost(state: State, j: int, arm: int) -> float:
-    """The LCB of what an open arm uses of resource ``j`` in the last round chosen."""
+    """Return the LCB of an open arm's cost in resource ``j`` in the last LP."""
     return float(state.lp.columns[j, arm])
 
 
 @kernel
 def estimated_reward(state: State, arm: int) -> float:
-    """The estimate of an arm's reward."""
+    """Return the estimate of an arm's reward."""
     return shrunk_mean(state.means.rewards, arm, 0)
 
 
 @kernel
 def estimated_cost(state: State, j: int, arm: int) -> float:
-    """The estimate of what an arm uses of resource ``j``."""
+    """Return the estimate of an arm's cost in resource ``j``."""
     return shrunk_mean(state.means.costs, arm, j)
 
 
 @kernel
 def cost_bound(state: State, j: int, arm: int) -> float:
-    """The LCB of what an arm uses of resource ``j``."""
+    """Return the LCB of an arm's cost in resource ``j``."""
     costs, radius = state.means.costs, state.radius
     n = costs.pulls[arm] + 1.0
     return float(lower_bound(radius, shrunk_mean(costs, arm, j), n, variance(radius, costs, arm, j)))
+
+
+def estimates_of(state: State) -> Estimates:
+    """Return windowed means and their confidence bounds."""
+    return windowed_estimates(state.means, state.lp)
 
 
 @dataclass(frozen=True)
@@ -210,12 +219,12 @@ class SlidingWindowUCB(Policy):
     """Sliding-window UCB; give either ``windows`` or ``variation``.
 
     Attributes:
-        windows: Rounds to remember: (w1, w2) for rewards and costs, or one number for both.
+        windows: The windows (w1, w2) of rewards and costs in rounds, or one number for both.
         variation: The variation budgets (V1, V2), from which the paper's windows are computed.
         scale: Factor on both radii. 1, as printed, gives the theorem's guarantee and explores for thousands of rounds;
             0.1 to 0.2 usually earns more. The bound of an untried arm is about 8 times the scale: if ``scale`` is too
             small, untried arms may never be explored.
-        clip: Whether bounds are kept in [0, 1]; not in the printed algorithm.
+        clip: Whether to clip confidence bounds to [0, 1]; not in the printed algorithm.
         budget_rule: ``"fixed"`` paces by b = B/T, as printed; ``"remaining"`` by the remaining budget per remaining
             round.
         radius: ``"printed"``, ``"refined"`` for the last appendix's radii, which shrink with the mean, or
@@ -223,7 +232,7 @@ class SlidingWindowUCB(Policy):
         shrink: Plan with (1 - ε) b: the number ε, or ``"theory"`` for the last appendix's ε, which needs ``variation``.
         cost_scale: Factor on the radii of costs; None for ``scale``. If budgets are small against ``cost_max``, radii
             of costs make expensive arms look free; a smaller factor, down to 0, prevents this.
-        first_pulls: Pulls of each arm before the LP decides; 0 as printed.
+        first_pulls: The number of pulls of each arm before the LP decides; 0 as printed.
 
     >>> from driftsack.core import Problem
     >>> policy = SlidingWindowUCB(variation=(0.5, 1.0))
@@ -262,21 +271,21 @@ class SlidingWindowUCB(Policy):
 
     @property
     def forgets(self) -> bool:
-        """Observations older than the windows are dropped."""
+        """True: observations older than the windows are dropped."""
         return True
 
     def follow_rate(self) -> SlidingWindowUCB:
-        """Plan with the rate of each round."""
+        """Return a copy that plans with the rate of each round."""
         return replace(self, budget_rule=FIXED)
 
     def window_lengths(self, problem: Problem) -> tuple[int, int]:
-        """Return the windows on a problem.
+        """Return the window lengths on a problem.
 
         Args:
-            problem: The problem.
+            problem: The problem to play.
 
         Returns:
-            (w1, w2) in rounds.
+            The windows (w1, w2) of rewards and costs in rounds.
         """
         if self.windows is not None:
             return cast("tuple[int, int]", self.windows)
@@ -284,20 +293,24 @@ class SlidingWindowUCB(Policy):
         return windows(problem.horizon, problem.arms, problem.resources, drifts)
 
     def rounds_kept(self, problem: Problem) -> int:
-        """The rounds of both windows; one that never forgets keeps none."""
+        """Return the number of rounds in both windows; an infinite window keeps none."""
         return sum(length for length in self.window_lengths(problem) if length < problem.horizon)
 
     def warn_about(self, problem: Problem) -> None:
-        """Warn if ``cost_max`` is so loose that the radii of costs say nothing."""
+        """Warn if ``cost_max`` is so loose that the radii of costs carry no information."""
         warn_if_loose(problem, radius_of(self, problem), memory=self.window_lengths(problem)[1])
 
     def new_state(self, problem: Problem) -> State:
-        """The state without observations, in which every arm has its most optimistic bounds."""
+        """Return the state without observations, in which every arm has its most optimistic bounds."""
         lengths, shrink = self.window_lengths(problem), self._shrink(problem)
         return ucb_state(problem, lengths, radius_of(self, problem), self.budget_rule, shrink, self.first_pulls)
 
+    def estimates(self, state: State) -> Estimates:
+        """Windowed means and their confidence bounds."""
+        return estimates_of(state)
+
     def _shrink(self, problem: Problem) -> float:
-        """The ε by which the right-hand side shrinks."""
+        """Return the share ε by which the right-hand side shrinks."""
         if self.shrink != THEORY or self.variation is None:
             return float(self.shrink)
         budget = float(problem.unit_budget.min())
@@ -305,7 +318,7 @@ class SlidingWindowUCB(Policy):
 
 
 def checked_windows(lengths: object) -> tuple[int, int]:
-    """Check the window lengths for rewards and costs; one number is used for both."""
+    """Return the window lengths of rewards and costs after checking them; one number applies to both."""
     first, second = (lengths, lengths) if isinstance(lengths, (int, np.integer)) else pair(lengths, "windows")
     return whole(first, "each window", at_least=1), whole(second, "each window", at_least=1)
 
@@ -318,7 +331,7 @@ def ucb_state(
     shrink: float = 0.0,
     first_pulls: int = 0,
 ) -> State:
-    """The state of a UCB learner with windows of ``lengths`` rounds; windows of T rounds or more never forget."""
+    """Return the state of a UCB learner with windows of ``lengths`` rounds; windows of at least T never forget."""
     kept = 1.0 - shrink
     return State(
         means=windowed_means(problem, lengths, squares=radius.kind == BERNSTEIN),

@@ -1,18 +1,18 @@
-r"""A spending plan: any policy, paced along a given curve instead of evenly.
+r"""A spending plan: paces any policy along a given curve instead of evenly.
 
-The curve :math:`P_j(t) \in [0, 1]` is the share of budget j that may be spent by the end of round t; the even pace of
-all other policies is :math:`P_j(t) = t/T`. In round t the base plans with the rate
+The curve :math:`P_j(t) \in [0, 1]` is the share of budget j that may be spent by the end of round t; the even pace
+is :math:`P_j(t) = t/T`. In round t the base plans with the rate
 
 .. math:: b_{t,j} = B_j\, (P_j(t) - P_j(t-1)) \quad \text{("fixed")} \qquad \text{or} \qquad
           \frac{B_j P_j(T) - \text{spent}_j}{P_j(T) - P_j(t-1)}\, (P_j(t) - P_j(t-1)) \quad \text{("remaining")},
 
 which replaces the base's own budget rule. Policies that plan with a rate (the LP policies, ``DualDescent``) follow it.
-The others are only held back: a round is skipped when the spending of some resource is ahead of its curve by more
-than ``slack`` of its budget. The base still chooses in such a round, so that its windows advance. A policy with a
-spending plan of its own is refused as a base.
+The others are only throttled: a round is skipped when the spending of some resource is ahead of its curve by more
+than ``slack`` of its budget. The base still chooses in such a round, so that its windows advance. A policy with
+its own spending plan is rejected as a base.
 
-*Guarantee*: none of its own. The regret of even pacing contains :math:`W_1 + \bar q W_2`, the cost of not knowing when
-to spend (Theorem 1). The right curve removes this term, and a wrong one increases it. A round costs as much as one of
+*Guarantee*: none. The regret of even pacing contains :math:`W_1 + \bar q W_2`, the cost of not knowing when
+to spend (Theorem 1). The right curve removes this term, and a wrong one increases it. A round costs as much as in
 the base, plus O(d).
 """
 
@@ -38,6 +38,7 @@ from driftsack.game.protocol import learn as learn_base
 from driftsack.game.records import Outcome, Round, with_rate
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.naive_ucb import NaiveUCB
+from driftsack.policies.parts.estimates import Estimates
 from driftsack.policies.parts.memory import check_base
 from driftsack.policies.parts.pacing import REMAINING, check_budget_rule
 from driftsack.policies.policy import Policy
@@ -64,6 +65,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     ledger, t = round.ledger, max(state.horizon - round.rounds_left, 0.0)
     ahead = False
     for j in range(ledger.budget.size):
+        # The slope of the curve in this round, corrected by the remaining budget.
         before = allowed(state.curve, j, t / state.horizon)
         after = allowed(state.curve, j, (t + 1) / state.horizon)
         end = state.curve[j, state.curve.shape[1] - 1]
@@ -83,7 +85,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def allowed(curve: Floats, j: int, time: float) -> float:
-    """The value of P_j at a share ``time`` of the horizon, by linear interpolation."""
+    """Return P_j at a share ``time`` of the horizon, by linear interpolation."""
     place = time * (curve.shape[1] - 1)
     k = min(int(place), curve.shape[1] - 2)
     return float(curve[j, k] + (place - k) * (curve[j, k + 1] - curve[j, k]))
@@ -96,7 +98,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 
 def is_nested(value: Any) -> bool:
-    """Whether numbers are given in rows; true also for rows of different lengths, which ``floats`` refuses."""
+    """Return whether numbers are given in rows, even rows of different lengths, which ``floats`` rejects."""
     try:
         return np.ndim(value) > 1
     except ValueError:
@@ -115,11 +117,10 @@ def curve_by_period(amounts: npt.ArrayLike) -> Curve:
 
 
 def without_names(curve: Any) -> tuple[tuple[str, ...], Any]:
-    """Split curves that are given by name, in a mapping or in pairs, into the names, if any, and the curves."""
+    """Split curves given by name, in a mapping or in pairs, into names and curves; no names if there are none."""
     pairs = list(curve.items()) if isinstance(curve, Mapping) else curve
     named = isinstance(pairs, (list, tuple)) and any(
-        isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str)  # noqa: PLR2004
-        for pair in pairs
+        isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
     )
     if not (named or isinstance(curve, Mapping)):
         return (), curve
@@ -128,16 +129,16 @@ def without_names(curve: Any) -> tuple[tuple[str, ...], Any]:
 
 @dataclass(frozen=True)
 class SpendingPlan(Policy):
-    """Pace a base policy along a curve.
+    """Paces a base policy along a curve.
 
     Attributes:
         base: The policy that is paced.
-        curve: Shares of the budget that may be spent by evenly spaced times, from 0 at the start: one curve for every
-            resource, a tuple of one for each, or a mapping from the names of the resources to their curves, which is
-            kept as pairs. :meth:`by_period` builds it from amounts, such as hourly traffic.
+        curve: The shares of the budget that may be spent by evenly spaced times, starting with 0: one curve for all
+            resources, a tuple with one for each, or a mapping from the names of the resources to their curves, which
+            is stored as pairs. :meth:`by_period` builds it from amounts such as hourly traffic.
         budget_rule: ``"fixed"`` uses the slope of the curve; ``"remaining"`` corrects it by the remaining
             budget.
-        slack: Share of a budget by which spending may be ahead of the curve before rounds are skipped.
+        slack: The share of a budget by which spending may be ahead of the curve before rounds are skipped.
 
     >>> plan = SpendingPlan.by_period(NaiveUCB(scale=0.1), [1, 5, 4])
     >>> plan.curve
@@ -158,7 +159,7 @@ class SpendingPlan(Policy):
         nested = is_nested(curves)
         points = floats(curves, "curve", (None, None) if nested else (None,))
         rows = np.atleast_2d(points)
-        if rows.shape[1] < 2 or rows[:, 0].any() or (np.diff(rows) < 0).any() or (rows > 1).any():  # noqa: PLR2004
+        if rows.shape[1] < 2 or rows[:, 0].any() or (np.diff(rows) < 0).any() or (rows > 1).any():
             raise SettingError(
                 "curve must begin with 0, never decrease and not exceed 1, such as (0.0, 0.2, 1.0), "
                 f"got {self.curve!r:.80}."
@@ -170,7 +171,7 @@ class SpendingPlan(Policy):
     def by_period(
         cls, base: Policy, amounts: npt.ArrayLike, budget_rule: str = "remaining", slack: float = 0.01
     ) -> SpendingPlan:
-        """Build the plan that spends in proportion to the amounts of equal periods.
+        """Build a plan that spends in proportion to the amounts of equal periods.
 
         Args:
             base: The policy that is paced.
@@ -185,28 +186,28 @@ class SpendingPlan(Policy):
 
     @property
     def forgets(self) -> bool | None:
-        """The same as for the base."""
+        """As for the base."""
         return self.base.forgets
 
     def follow_rate(self) -> Policy:
-        """Refuse: this policy has a spending plan of its own."""
+        """Raise: this policy has its own spending plan."""
         raise SettingError(
-            "base must not have a spending plan of its own, but SpendingPlan has one; give one curve, to the outermost "
+            "base must not have its own spending plan, but SpendingPlan has one; give one curve, to the outermost "
             "policy."
         )
 
     def announce(self, state: State, arm: int, cost_factors: Floats) -> None:
-        """Pass a change of an arm's prices on to the base.
+        """Pass an announced change of an arm's costs on to the base.
 
         Args:
             state: The state; changed in place.
-            arm: The arm.
-            cost_factors: (d,) what its costs are multiplied by from now on.
+            arm: The arm whose costs change.
+            cost_factors: (d,) the factor on its future costs in each resource.
         """
         self.base.announce(state.base, arm, cost_factors)
 
     def new_state(self, problem: Problem) -> State:
-        """The initial state of the base, with its own pacing turned off."""
+        """Return the initial state of the base, with the base's own pacing turned off."""
         names, curves = without_names(self.curve)
         rows = np.atleast_2d(np.asarray(curves))
         if names:
@@ -225,3 +226,7 @@ class SpendingPlan(Policy):
             remaining=self.budget_rule == REMAINING,
             slack=self.slack,
         )
+
+    def estimates(self, state: State) -> Estimates | None:
+        """The estimates of the base."""
+        return self.base.estimates(state.base)

@@ -1,17 +1,17 @@
 r"""SquareCBwK: inverse gap weighting on the Lagrangian of a regression (Foster and Rakhlin 2020; Han et al. 2022).
 
 With the estimates :math:`\hat y` of a bank of linear models and prices q, the value of an arm is
-:math:`v_i = \hat y_{i0} - q^\top \hat y_{i,1..d}`, and that of skipping 0. With :math:`v^*` the largest value, every
+:math:`v_i = \hat y_{i0} - q^\top \hat y_{i,1..d}`, and skipping has value 0. With :math:`v^*` the largest value, every
 other action has the probability
 
 .. math:: p_i = \frac{1}{m + 1 + \gamma \sqrt t\, (v^* - v_i)/g},
 
-g the mean reward, and the best action has the rest. The prices are those at which this randomised policy would have
-spent what is left on its latest rounds (:mod:`driftsack.policies.parts.replayed_price`). Its probabilities are known,
-which off-policy evaluation needs.
+where g is the mean reward, and the best action has the remaining probability. At the chosen prices this randomised
+policy would have spent the remaining rate on its latest rounds (:mod:`driftsack.policies.parts.replayed_price`). Its
+probabilities are known, as off-policy evaluation requires.
 
 *Guarantee* (theirs, for a dual step in place of the replayed prices): regret :math:`O(\sqrt{m T\, \mathrm{Reg}_{sq}})`
-in a stationary world whose means the regression can represent. A round costs :math:`O(m n^2)`.
+in a stationary environment whose means the regression can represent. A round costs :math:`O(m n^2)`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from driftsack.policies.parts.linear_bank import (
     LinearBank,
     checked_forgetting,
     estimate,
+    learn_levels_again,
     mean_reward,
     new_bank,
     observe_context,
@@ -63,7 +64,7 @@ class Weighting(NamedTuple):
 
 
 class State(NamedTuple):
-    """The features and what is chosen by them."""
+    """The standardised features, and the belief and prices."""
 
     features: Standardiser
     choice: Weighting
@@ -71,10 +72,12 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Weigh the arms by their gaps and draw one."""
-    note_context(state.features, round.context)
+    """Weight the arms by inverse gaps and draw one."""
+    if note_context(state.features, round.context):
+        learn_levels_again(state.choice.bank)
     standardise(state.features, round.context)
     choice, bank = state.choice, state.choice.bank
+    # First pull untried arms, then choose uniformly until there is a reward.
     arm = untried(bank, round)
     if arm != SKIP:
         for i in range(mix.size):
@@ -84,8 +87,9 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         uniform_over_open(round, mix)
         arm = draw(mix, rng.random())
     else:
+        # Estimate at the context, correct the prices when it is due, and draw by inverse gaps.
         estimate(bank, state.features.x)
-        steps = keep_round(choice.price, state.features.x, bank.mean, bank.mean)
+        steps = keep_round(choice.price, round, state.features.x, bank.mean, bank.mean)
         if steps > 0:
             replay(choice.price, bank)
             solve_spending(choice, round, steps)
@@ -100,6 +104,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 @kernel
 def weigh_by_gap(choice: Weighting, round: Round, values: Floats, mix: Floats) -> None:
     """Write the probabilities of the arms at estimates (m, 1 + d)."""
+    # Values of the arms, and the best action.
     best, top, price = SKIP, -round.skip_cost, choice.price.price
     for i in range(mix.size):
         value = values[i, 0]
@@ -108,8 +113,9 @@ def weigh_by_gap(choice: Weighting, round: Round, values: Floats, mix: Floats) -
         mix[i] = value
         if round.open[i] and value > top:
             best, top = i, value
+    # Inverse gap weights; the best action has the remaining probability.
     rate = choice.learning_rate * math.sqrt(round.t + 1.0) / mean_reward(choice.bank)
-    total = 0.0 if best == SKIP else 1.0 / (mix.size + 1.0 + rate * (top + round.skip_cost))  # of skipping
+    total = 0.0 if best == SKIP else 1.0 / (mix.size + 1.0 + rate * (top + round.skip_cost))
     for i in range(mix.size):
         mix[i] = 1.0 / (mix.size + 1.0 + rate * (top - mix[i])) if round.open[i] and i != best else 0.0
         total += mix[i]
@@ -119,7 +125,7 @@ def weigh_by_gap(choice: Weighting, round: Round, values: Floats, mix: Floats) -
 
 @kernel
 def solve_spending(choice: Weighting, round: Round, steps: int) -> None:
-    """Correct the prices for what the randomised policy would have spent on the kept rounds."""
+    """Correct the prices by the spending of the randomised policy on the kept rounds."""
     replayed = choice.price
     for _ in range(steps):
         for j in range(replayed.used.size):
@@ -142,10 +148,10 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class SquareCBwK(ContextualPolicy):
-    """Inverse gap weighting under budgets.
+    """Inverse gap weighting under budgets, on a bank of linear models.
 
     Attributes:
-        learning_rate: How fast the probabilities of worse arms fall with their gaps.
+        learning_rate: The factor γ; the larger it is, the less often arms with larger gaps are chosen.
         forgetting: As in ``LinearBwK``.
 
     >>> SquareCBwK(learning_rate=50).to_spec()
@@ -160,7 +166,7 @@ class SquareCBwK(ContextualPolicy):
         object.__setattr__(self, "forgetting", checked_forgetting(self.forgetting))
 
     def new_state(self, problem: Problem) -> State:
-        """No observations."""
+        """Return the state without observations."""
         self.check_features(problem)
         bank = new_bank(problem, problem.features + 1, self.forgetting)
         choice = Weighting(

@@ -7,8 +7,8 @@ Each round draws :math:`\tilde\mu_i` and :math:`\tilde C_{j,i}` from their poste
 .. math:: \max_x \; \tilde\mu^\top x \quad \text{s.t. } \tilde C x \le b,\; x \in \Delta_m,
 
 and draws the arm from x. ``budget_rule="fixed"`` is their TS-fixed, ``"remaining"`` (the remaining budget per remaining
-round) their TS-update. With ``windows`` the posterior uses the last w rounds only; this variant is not in their paper.
-Nor is ``budget_rule="two-speed"``, which replaces the LP by that of :mod:`driftsack.policies.parts.two_speed`: with
+round) their TS-update. With ``windows`` the posterior uses only the last w rounds; this variant is not in their paper.
+Nor is ``budget_rule="two-speed"``, which uses the LP of :mod:`driftsack.policies.parts.two_speed` instead: with
 :math:`\rho` the remaining budget per remaining round and :math:`\lambda` a long-run price of each resource, it
 solves, after :math:`2 \sqrt T` rounds at the pace of ``"remaining"``,
 
@@ -39,9 +39,10 @@ from driftsack.numerics.simplex import OPTIMAL, Simplex, solve
 from driftsack.numerics.window import expire
 from driftsack.policies import thompson_two_speed
 from driftsack.policies.parts.beta_posterior import BetaPosterior, draw_means, new_beta_posterior, observe
+from driftsack.policies.parts.estimates import Estimates, posterior_estimates
 from driftsack.policies.parts.open_arms import set_rewards
 from driftsack.policies.parts.pacing import BUDGET_RULES, FIXED, TWO_SPEED, Pacer, check_budget_rule, new_pacer, pace
-from driftsack.policies.policy import Policy, renamed_settings
+from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
@@ -70,15 +71,14 @@ def learn(state: State, outcome: Outcome) -> None:
     observe(state.posterior, outcome)
 
 
-@renamed_settings(window="windows")
 @dataclass(frozen=True)
 class ThompsonBwK(Policy):
-    """Thompson sampling.
+    """Thompson sampling: solves the LP of a draw from the posterior.
 
     Attributes:
-        windows: Rounds to remember, one number for rewards and costs; None remembers everything.
+        windows: The window of rewards and costs in rounds; None never forgets.
         budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by the remaining budget per remaining round;
-            ``"two-speed"`` saves when rewards are low for their cost and spends up to twice the remaining budget per
+            ``"two-speed"`` saves when rewards per cost are low and spends up to twice the remaining budget per
             remaining round when they are high, as ``Adaptive`` does.
 
     >>> ThompsonBwK(windows=500).to_spec()
@@ -95,19 +95,19 @@ class ThompsonBwK(Policy):
 
     @property
     def forgets(self) -> bool:
-        """With ``windows``, observations older than them are dropped."""
+        """Whether ``windows`` are given; older observations are dropped."""
         return self.windows is not None
 
     def follow_rate(self) -> ThompsonBwK:
-        """Plan with the rate of each round."""
+        """Return a copy that plans with the rate of each round."""
         return replace(self, budget_rule=FIXED)
 
     def rounds_kept(self, problem: Problem) -> int:
-        """The rounds of the window; one that never forgets keeps none."""
+        """Return the number of rounds in the window; an infinite window keeps none."""
         return self.windows if self.windows is not None and self.windows < problem.horizon else 0
 
     def new_state(self, problem: Problem) -> State | thompson_two_speed.State:
-        """The state without observations, with uniform posteriors."""
+        """Return the state without observations and with uniform posteriors."""
         if self.budget_rule == TWO_SPEED:
             return thompson_two_speed.new_two_speed_state(problem, self.windows)
         return State(
@@ -115,3 +115,7 @@ class ThompsonBwK(Policy):
             lp=new_step_lp(problem.arms, problem.rate),
             pacer=new_pacer(self.budget_rule),
         )
+
+    def estimates(self, state: State | thompson_two_speed.State) -> Estimates:
+        """Means of the posteriors and the draws of the latest decision."""
+        return posterior_estimates(state.posterior, state.lp)

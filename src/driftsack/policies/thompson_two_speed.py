@@ -2,7 +2,7 @@ r"""Thompson sampling at two speeds: the state and the kernels of ``ThompsonBwK(
 
 The draws are those of :mod:`driftsack.policies.thompson_bwk`; the mix solves the LP of
 :mod:`driftsack.policies.parts.two_speed` on them. The LP is in units of ``cost_max`` and the pacer in units of the
-budget rate b, so a cost of 1 in the LP is one of :math:`1/b_j` for the pacer. Snapshots are kept of the draws.
+budget rate b, so a cost of 1 in the LP is a cost of :math:`1/b_j` for the pacer, which keeps snapshots of the draws.
 
 A round costs the Beta draws, an LP with 2d + 1 rows whose columns are all new, and O(Smd/8) for S = 32 snapshots.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import LARGEST_FLOAT, Ranges
+from driftsack.core.bounds import Constants, NonNegative
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round
@@ -40,12 +40,8 @@ class State(NamedTuple):
     posterior: BetaPosterior
     pacer: TwoSpeed
     lp: Simplex
-    drawn: Floats  # (m, 1 + d) the draws in the units of the pacer
-    largest: Floats  # (1 + d,) the units of the LP in those of the pacer: 1 for rewards, 1 / b for costs
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"drawn": (0.0, LARGEST_FLOAT), "largest": (self.largest, self.largest)}
+    drawn: NonNegative  # (m, 1 + d) the draws in the units of the pacer
+    largest: Constants  # (1 + d,) the units of the LP in those of the pacer: 1 for rewards, 1 / b for costs
 
 
 @kernel
@@ -53,7 +49,8 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Draw means from the posteriors once per round, solve the two-speed LP and draw the arm."""
     pacer, lp = state.pacer, state.lp
     if draw_means(state.posterior, lp, round.t, rng):
-        follow(pacer, round, state.drawn, read_draws(state))
+        reward = read_draws(state)
+        follow(pacer, round, state.drawn, state.drawn, reward)
         set_rewards(lp, round)
         set_tiers(pacer, lp, state.largest)
     if solve(lp) != OPTIMAL:
@@ -81,7 +78,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 
 def new_two_speed_state(problem: Problem, windows: int | None) -> State:
-    """The state without observations, with uniform posteriors and no price."""
+    """Return the state without observations, with uniform posteriors and without prices."""
     pacer = new_two_speed(problem)
     return State(
         posterior=new_beta_posterior(problem, windows),

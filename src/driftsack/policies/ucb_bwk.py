@@ -1,6 +1,6 @@
-r"""UCB-BwK (Agrawal and Devanur 2014): radii that shrink with the mean, and a part of the rate held back.
+r"""UCB-BwK (Agrawal and Devanur 2014): radii that shrink with the mean, and a reduced rate.
 
-The LP of :mod:`driftsack.policies.sliding_window_ucb` without windows, with bounds
+It uses the LP of :mod:`driftsack.policies.sliding_window_ucb` without windows, with bounds
 :math:`\hat\mu + 2\,\mathrm{rad}(\hat\mu, n+1)` and :math:`\hat c - 2\,\mathrm{rad}(\hat c, n+1)`,
 :math:`\mathrm{rad}(a, n) = \sqrt{\gamma a/n} + \gamma/n`, :math:`\gamma = \log(m d T^2)`, and right-hand side
 :math:`(1 - \epsilon) b` with
@@ -20,22 +20,23 @@ from dataclasses import dataclass, replace
 
 from driftsack.core.checks import share
 from driftsack.core.problem import Problem
+from driftsack.policies.parts.estimates import Estimates
 from driftsack.policies.parts.pacing import FIXED, check_budget_rule
 from driftsack.policies.parts.radius import check_radius_settings, new_radius
 from driftsack.policies.policy import Policy
-from driftsack.policies.sliding_window_ucb import THEORY, State, ucb_state
+from driftsack.policies.sliding_window_ucb import THEORY, State, estimates_of, ucb_state
 from driftsack.theory.refined import gamma
 
 
 @dataclass(frozen=True)
 class UCBBwK(Policy):
-    """UCB-BwK.
+    """UCB-BwK: UCB with refined radii and a reduced rate.
 
     Attributes:
         scale: Factor on both radii; see ``SlidingWindowUCB``.
-        clip: Whether bounds are kept in [0, 1].
+        clip: Whether to clip confidence bounds to [0, 1].
         budget_rule: ``"fixed"`` paces by b = B/T, ``"remaining"`` by the remaining budget per remaining round.
-        shrink: The part ε of the rate that is held back, or ``"theory"``.
+        shrink: The share ε by which the rate is reduced, or ``"theory"``.
 
     >>> UCBBwK(shrink=0.1).epsilon(Problem(horizon=10_000, arms=2, budget=[5_000]))
     0.1
@@ -53,17 +54,17 @@ class UCBBwK(Policy):
         check_budget_rule(self)
 
     def follow_rate(self) -> UCBBwK:
-        """Plan with the rate of each round."""
+        """Return a copy that plans with the rate of each round."""
         return replace(self, budget_rule=FIXED)
 
     def epsilon(self, problem: Problem) -> float:
-        """Return the part of the rate that is held back on a problem.
+        """Return the share by which the rate is reduced on a problem.
 
         Args:
-            problem: The problem.
+            problem: The problem to play.
 
         Returns:
-            The ε in [0, 1].
+            The share ε in [0, 1].
         """
         if self.shrink != THEORY:
             return float(self.shrink)
@@ -72,7 +73,11 @@ class UCBBwK(Policy):
         return min(math.sqrt(load) + math.log(max(problem.horizon, 2)) * load, 1.0)
 
     def new_state(self, problem: Problem) -> State:
-        """The state without observations, in which every arm has its most optimistic bounds."""
+        """Return the state without observations, in which every arm has its most optimistic bounds."""
         unlimited = (problem.horizon, problem.horizon)
         radius = new_radius(problem, self.scale, self.clip, kind="refined")
         return ucb_state(problem, unlimited, radius, self.budget_rule, self.epsilon(problem))
+
+    def estimates(self, state: State) -> Estimates:
+        """Means over all rounds and their confidence bounds."""
+        return estimates_of(state)

@@ -1,7 +1,7 @@
-"""Uniform random: every arm with probability 1/m in every round, until a budget is exhausted.
+"""Uniform random: pull every arm with probability 1/m in every round until a budget is exhausted.
 
-A baseline that does not learn, and a good way to gather a log: the probability of each arm is known and never zero.
-No guarantee. O(m) per round.
+This baseline does not learn. It is a good way to gather a log, because the probability of each arm is known and
+positive. No guarantee. O(m) per round.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from driftsack.policies.policy import Policy
 
 
 class State(NamedTuple):
-    """Nothing is learnt."""
+    """An empty state."""
 
 
 @kernel
-def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:  # noqa: ARG001
+def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Draw an open arm uniformly."""
     uniform_over_open(round, mix)
     prices[:] = 0.0
@@ -38,7 +38,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @dataclass(frozen=True)
 class UniformRandom(Policy):
-    """Uniformly random arms; no settings.
+    """Pulls uniformly random arms; no settings.
 
     >>> learner = UniformRandom().start(Problem(horizon=10, arms=4, budget=[3]), seed=0)
     >>> learner.ask().mix
@@ -49,6 +49,6 @@ class UniformRandom(Policy):
     def forgets(self) -> None:
         """None: the policy learns nothing."""
 
-    def new_state(self, problem: Problem) -> State:  # noqa: ARG002
-        """The empty state."""
+    def new_state(self, problem: Problem) -> State:
+        """Return the empty state."""
         return State()

@@ -1,20 +1,20 @@
-"""What a simulated policy is told of its outcomes: when they arrive, and the maxima that it is given with the problem.
+"""Delayed feedback and loose maxima in simulations.
 
-The policy's state is wrapped, so that the loop of a trial stays as it is. The loop charges every round at once and ends
-the trial when a budget is exceeded; the policy has a ledger of its own, which is charged when an outcome arrives and
-holds a reservation for every outcome that is pending, as that of a :class:`~driftsack.Learner` does.
+A wrapper around the policy's state delays the outcomes, so the loop of a trial does not change. The loop charges every
+round at once and ends the trial when a budget is exceeded. The policy has its own ledger, which is charged when an
+outcome arrives and holds a reservation for every pending outcome, like the ledger of a :class:`~driftsack.Learner`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import number
+from driftsack.core.checks import number, whole
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
@@ -23,10 +23,34 @@ from driftsack.game.ledger import Ledger, charge, open_ledger, release, reserve
 from driftsack.game.nature import AnyInstance
 from driftsack.game.protocol import choose as choose_base
 from driftsack.game.protocol import learn as learn_base
-from driftsack.game.records import Outcome, Round, Terms, new_outcome, new_terms, open_round, set_context
+from driftsack.game.records import Outcome, Round, Terms, new_outcome, new_terms, note_delay, open_round, set_context
 from driftsack.numerics.compiled import kernel
 
 OneInstance = TypeVar("OneInstance", bound=AnyInstance)
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """How a simulated policy is told its outcomes.
+
+    Attributes:
+        delay: The number of rounds by which outcomes are late: that of round t is told after the decision of round
+            t + ``delay``. The trial still ends in the round whose costs exceed a budget.
+        loose: Factor by which the ``reward_max`` and ``cost_max`` that the policy is told exceed the true maxima. The
+            outcomes stay the same.
+    """
+
+    delay: int = 0
+    loose: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delay", whole(self.delay, "delay", at_least=0))
+        object.__setattr__(self, "loose", number(self.loose, "loose"))
+        if self.loose < 1.0:
+            raise OutOfRangeError(
+                f"loose must be at least 1, got {self.loose:g}; maxima that are smaller than the true ones would be "
+                "exceeded."
+            )
 
 
 class State(NamedTuple):
@@ -35,7 +59,7 @@ class State(NamedTuple):
     base: Any
     ledger: Ledger
     terms: Terms
-    loose: float  # the maxima that the policy is told, over the true ones
+    loose: float  # ratio of the maxima that the policy is given to the true ones
     safe: bool
     arm: Ints  # (D + 1,)
     probability: Floats  # (D + 1,)
@@ -46,7 +70,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Let the policy choose by what it knows; with ``safe``, skip if pending outcomes may use up a budget."""
+    """Let the policy choose by its own ledger; with ``safe``, skip if pending outcomes may exhaust a budget."""
     ledger, terms = state.ledger, state.terms
     if state.safe:
         admit(ledger, terms, round.t, state.safe)
@@ -57,7 +81,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Keep the outcome, and pass on the one that arrives now; the policy knows at once that it skipped a round."""
+    """Store the outcome and pass on the one that arrives now; skipped rounds are passed on at once."""
     t, late = outcome.t, state.arm.size
     if outcome.arm == SKIP:
         learn_base(state.base, outcome)
@@ -70,7 +94,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 @kernel
 def keep(state: State, row: int, outcome: Outcome) -> None:
-    """Write an outcome, in units of the maxima that the policy is told, and reserve the highest cost of a round."""
+    """Store an outcome, normalised by the maxima that the policy is given, and reserve the maximum cost of a round."""
     state.arm[row] = outcome.arm
     state.probability[row] = outcome.probability
     state.reward[row] = outcome.reward / state.loose
@@ -79,12 +103,15 @@ def keep(state: State, row: int, outcome: Outcome) -> None:
     for f in range(outcome.context.size):
         state.contexts[row, f] = outcome.context[f]
     reserve(state.ledger, state.terms.worst, outcome.arm)
+    state.terms.pending[outcome.arm] += 1.0
 
 
 @kernel
 def pass_on(state: State, row: int, t: int) -> None:
-    """Tell the policy the outcome of round ``t``, from 0, and charge it."""
+    """Pass the outcome of round ``t`` (from 0) to the policy, and replace its reservation by its costs."""
     costs = state.costs[row]
+    state.terms.pending[state.arm[row]] -= 1.0
+    note_delay(state.terms, state.arm.size - 1)
     set_context(state.terms, state.contexts[row])
     learn_base(
         state.base, new_outcome(state.terms, t, state.arm[row], state.probability[row], state.reward[row], costs)
@@ -95,17 +122,14 @@ def pass_on(state: State, row: int, t: int) -> None:
 
 
 def new_feedback(base: Any, told: Problem, delay: int, loose: float, safe: bool) -> State:
-    """Wrap the state of a policy that is told of its outcomes late, or given loose maxima.
+    """Wrap the state of a policy with delayed feedback or loose maxima.
 
     Args:
         base: The policy's state.
-        told: The problem as the policy is given it.
-        delay: An outcome arrives after the decision of the round that is so many rounds later.
-        loose: The maxima of ``told`` over the true ones.
-        safe: Whether a round is skipped unless every budget covers it and all pending outcomes, at their highest costs.
-
-    Returns:
-        The state.
+        told: The problem that the policy is given.
+        delay: The number of rounds after which an outcome arrives.
+        loose: The ratio of the maxima of ``told`` to the true ones.
+        safe: Whether to skip rounds unless every budget covers the maximum costs of the round and of all pending ones.
     """
     rows = min(delay, told.horizon) + 1
     return State(
@@ -123,14 +147,9 @@ def new_feedback(base: Any, told: Problem, delay: int, loose: float, safe: bool)
 
 
 def loosened(instance: OneInstance, loose: float) -> OneInstance:
-    """Return an instance with larger maxima and the same means, as a policy sees it that is given loose maxima.
+    """Return the instance with ``reward_max`` and ``cost_max`` multiplied by ``loose``, and the same means.
 
-    Args:
-        instance: The instance.
-        loose: The factor on ``reward_max`` and ``cost_max``.
-
-    Returns:
-        The instance with these maxima. Outcomes drawn from it reach the larger maxima; those of ``simulate`` do not.
+    Outcomes drawn from it reach the larger maxima; those of ``simulate`` do not.
 
     >>> from driftsack.instances import example_2
     >>> loosened(example_2(), 10.0).problem.cost_max
@@ -141,13 +160,3 @@ def loosened(instance: OneInstance, loose: float) -> OneInstance:
     problem = instance.problem
     most = tuple(cost * loose for cost in problem.cost_max)
     return replace(instance, problem=replace(problem, reward_max=problem.reward_max * loose, cost_max=most))
-
-
-def looseness(value: Any, name: str = "loose") -> float:
-    """Return ``value`` as a factor on the maxima, which is at least 1."""
-    factor = number(value, name)
-    if factor < 1.0:
-        raise OutOfRangeError(
-            f"{name} must be at least 1, got {factor:g}; maxima that are smaller than the true ones would be exceeded."
-        )
-    return factor

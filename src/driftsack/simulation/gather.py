@@ -1,4 +1,4 @@
-"""``gather``: simulate a policy on an instance and keep every round as a log, with the probability of its arm."""
+"""``gather``: simulate a policy on an instance and record every round in a log with propensities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from driftsack.game.nature import AnyInstance, for_trial, new_world
 from driftsack.game.protocol import choose as choose_base
 from driftsack.game.protocol import learn as learn_base
 from driftsack.game.records import Outcome, Round, new_terms
-from driftsack.game.trial import new_tally, run_trial
+from driftsack.game.trial import Randomness, new_tally, run_trial
 from driftsack.logs import Log
 from driftsack.numerics.compiled import kernel
 from driftsack.policies import Policy, UniformRandom
@@ -45,7 +45,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
-    """Write the row and pass the outcome to the policy."""
+    """Record the row and pass the outcome to the policy."""
     t = outcome.t
     state.arm[t] = outcome.arm
     state.probability[t] = outcome.probability
@@ -56,14 +56,12 @@ def learn(state: State, outcome: Outcome) -> None:
 
 
 def gather(instance: AnyInstance, policy: Policy | None = None, seed: int = 0) -> Log:
-    """Simulate a policy for all T rounds and return the log; budgets do not end the game.
+    """Simulate a policy for all T rounds and return the log; budgets are not enforced.
 
     Args:
-        instance: The instance, whose names the log has. Without names, arms and features are called by their numbers in
-            the log.
-        policy: The policy that chooses; None for uniformly random arms. It is given budgets that suffice for every
-            round.
-        seed: The same seed gives the same log.
+        instance: The instance. The log uses its names; arms and features without names are numbered.
+        policy: The policy; None for uniformly random arms. It is given budgets that suffice for every round.
+        seed: The seed. The same seed gives the same log.
 
     Returns:
         The log, with propensities, and with contexts if the instance has them.
@@ -76,9 +74,11 @@ def gather(instance: AnyInstance, policy: Policy | None = None, seed: int = 0) -
     contextual = isinstance(instance, ContextualInstance)
     if not contextual:
         of_type(instance, Instance, "instance")
+    # Budgets that cannot be exhausted.
     problem, most = instance.problem, np.asarray(instance.problem.cost_max)
     free = replace(problem, budget=tuple((most * (problem.horizon + 1)).tolist()))
     nature, own = (generator(part) for part in trial_seeds(seed, 0))
+    # Run one trial, with a state that records every round.
     state = State(
         base=(policy or UniformRandom()).new_state(free),
         arm=np.full(problem.horizon, SKIP, dtype=np.int32),
@@ -87,7 +87,7 @@ def gather(instance: AnyInstance, policy: Policy | None = None, seed: int = 0) -
     )
     tally = new_tally(free, np.zeros(0, dtype=np.int64), np.zeros(0))
     world = for_trial(instance, new_world(instance), nature)
-    run_trial(state, open_ledger(free), new_terms(free), world, tally, nature, own)
+    run_trial(state, open_ledger(free), new_terms(free), world, tally, Randomness(nature, own))
     return Log(
         arms=problem.arm_names,
         resources=problem.resource_names,
@@ -105,5 +105,5 @@ def gather(instance: AnyInstance, policy: Policy | None = None, seed: int = 0) -
 
 
 def _by_number(features: int) -> Encoder:
-    """Call features that have no names by their numbers."""
+    """Return an encoder that names features by their numbers."""
     return Encoder(numbers=default_feature_names(features))

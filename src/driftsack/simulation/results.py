@@ -11,7 +11,7 @@ from driftsack.core.statistics import standard_error
 
 
 class HasValue(Protocol):
-    """An object with a value, such as a benchmark."""
+    """An object with a total reward ``value``, such as a benchmark."""
 
     @property
     def value(self) -> float:
@@ -20,21 +20,21 @@ class HasValue(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Results of n trials; all but ``overshoot`` count the rounds before the stopping time only.
+    """Results of n trials; all fields except ``overshoot`` count only the rounds before the stopping time.
 
     Attributes:
         instance: The instance that was simulated.
-        policy: The policy.
-        seed: The seed.
+        policy: The policy that was simulated.
+        seed: The seed of the trials.
         reward: (n,) total reward.
         stopping_time: (n,) first round, from 1, whose costs exceeded a budget; T + 1 if none did.
         spent: (n, d) spending of each resource; never above its budget.
-        overshoot: (n, d) excess over each budget of the round that ended the trial.
+        overshoot: (n, d) the amount by which the round that ended the trial exceeded each budget.
         pulls: (n, m) rounds in which each arm was pulled.
-        pulls_first_half: (n, m) the same in the first T/2 rounds.
-        times: (p,) up to 512 rounds.
+        pulls_first_half: (n, m) rounds of the first T/2 in which each arm was pulled.
+        times: (p,) up to 512 evenly spaced rounds.
         curve: (n, p) cumulative reward after each of ``times``.
-        fallbacks: (n,) step LPs that HiGHS had to solve.
+        fallbacks: (n,) number of step LPs that HiGHS had to solve.
     """
 
     instance: Any  # an Instance or a ContextualInstance
@@ -70,7 +70,7 @@ class Run:
         """Summarise the trials.
 
         Returns:
-            Means and standard errors as plain numbers, with the names of the arms and resources in their order.
+            Means and standard errors as plain numbers, with the names of the arms and resources in order.
         """
         return {
             "policy": str(self.policy),

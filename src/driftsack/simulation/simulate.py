@@ -1,4 +1,4 @@
-"""``simulate``: many trials of a policy on an instance, with the same results for any number of threads."""
+"""``simulate``: run many trials of a policy on an instance, with the same results for any number of threads."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from driftsack.game.ledger import Ledger, can_pay, open_ledger, spent_amounts
 from driftsack.game.nature import AnyInstance, AnyWorld, draw_outcome, for_trial, new_world
 from driftsack.game.records import new_terms
 from driftsack.game.state_tree import copy_state
-from driftsack.game.trial import Tally, book, end_round, end_trial, new_tally, run_trial
+from driftsack.game.trial import Randomness, Tally, book, end_round, end_trial, new_tally, run_trial
 from driftsack.game.units import units_of
 from driftsack.numerics.curves import curve_times
 from driftsack.policies.policy import Policy
-from driftsack.simulation.feedback import loosened, looseness, new_feedback
+from driftsack.simulation.feedback import Feedback, loosened, new_feedback
 from driftsack.simulation.results import Run
 
 
@@ -37,7 +37,7 @@ class Startable(Protocol):
     """A policy in plain Python: ``start`` returns an object with ``ask`` and ``tell``."""
 
     def start(self, problem: Problem, seed: SeedSequence) -> Any:
-        """Start on a problem; all randomness must come from the seed."""
+        """Start a learner on a problem; all randomness must come from the seed."""
 
 
 class Result(NamedTuple):
@@ -54,14 +54,12 @@ Trial = Callable[[AnyWorld, Tally, Ledger, Generator, SeedSequence, bool], int]
 def simulate(
     instance: AnyInstance,
     policy: Policy | Startable,
-    trials: int = 100,
+    trials: int | range = 100,
     seed: int = 0,
     threads: int | None = None,
     safe: bool = False,
     progress: Callable[[int], None] | None = None,
-    first: int = 0,
-    delay: int = 0,
-    loose: float = 1.0,
+    feedback: Feedback = Feedback(),  # noqa: B008
 ) -> Run:
     """Simulate independent trials of a policy; trial k depends only on ``(seed, k)``.
 
@@ -72,15 +70,12 @@ def simulate(
     Args:
         instance: The instance; that of each trial draws its own contexts, if it has contexts that are drawn.
         policy: The policy.
-        trials: Number of trials.
+        trials: Number of trials, or the range of their indices to simulate a block of a larger set of trials.
         seed: The same seed gives the same results bit for bit, for any number of threads.
         threads: Threads for compiled policies; None for one per core.
         safe: Whether a trial ends when a remaining budget is below ``cost_max``, so that no budget is overspent.
         progress: Called with the number of trials that are finished.
-        first: Index of the first trial, to simulate a block of a larger set of trials.
-        delay: The number of rounds by which outcomes are late: that of round t is told after the decision of round
-            t + ``delay``. The trial still ends in the round whose costs exceed a budget.
-        loose: How many times too large the maxima are that the policy is told. The outcomes stay the same.
+        feedback: Whether outcomes arrive late and whether the policy is told loose maxima.
 
     Returns:
         The results of all trials.
@@ -93,31 +88,34 @@ def simulate(
     """
     if not isinstance(instance, ContextualInstance):
         of_type(instance, Instance, "instance")
-    count = whole(trials, "trials", at_least=1)
+    indices = _indices(trials)
     whole(seed, "seed", at_least=0)
-    first_trial = whole(first, "first", at_least=0)
-    is_safe = flag(safe, "safe")
-    late, factor = whole(delay, "delay", at_least=0), looseness(loose)
+    is_safe, count = flag(safe, "safe"), len(indices)
+    of_type(feedback, Feedback, "feedback")
+    late, factor = feedback.delay, feedback.loose
     workers = whole(threads, "threads", at_least=1) if threads is not None else cores()
+    # A policy of the library runs in the compiled loop, anything else with ``start`` in plain Python.
     if isinstance(policy, Policy):
         one_trial = _compiled_trial(policy, instance, late, factor, is_safe)
     elif not isinstance(policy, type) and callable(getattr(policy, "start", None)):
         if is_safe and (late or factor > 1.0):
             raise SettingError("safe with delay or loose needs a policy of the library, which keeps reservations.")
-        one_trial, workers = _plain_trial(policy, instance, late, factor), 1  # threads would only wait for the GIL
+        one_trial, workers = _plain_trial(policy, instance, late, factor), 1  # more threads would wait for the GIL
     else:
         hint = f"; did you mean {policy.__name__}()?" if isinstance(policy, type) else "."
         raise SettingError(f"policy must be a driftsack policy or have a start method, got {policy!r:.80}{hint}")
+    # Each trial has its own random streams, tally and ledger, and writes its row of the curve.
     world, times = new_world(instance), curve_times(instance.horizon)
     curve = np.zeros((count, times.size))
 
     def job(trial: int) -> Result:
-        nature, learner = trial_seeds(seed, first_trial + trial)
+        nature, learner = trial_seeds(seed, indices[trial])
         tally, ledger = new_tally(instance.problem, times, curve[trial]), open_ledger(instance.problem)
         rng = generator(nature)
         fallbacks = one_trial(for_trial(instance, world, rng), tally, ledger, rng, learner, is_safe)
         return Result(tally, ledger, fallbacks)
 
+    # Run the trials in threads, and collect the results in order.
     done = []
     with ThreadPoolExecutor(min(workers, count)) as pool:
         for result in map(job, range(count)) if workers == 1 else pool.map(job, range(count)):
@@ -127,10 +125,19 @@ def simulate(
     return _collect(instance, policy, seed, done, times, curve)
 
 
+def _indices(trials: int | range) -> range:
+    """The indices of the trials."""
+    if not isinstance(trials, range):
+        return range(whole(trials, "trials", at_least=1))
+    whole(len(trials), "the number of trials", at_least=1)
+    whole(min(trials), "the first trial", at_least=0)
+    return trials
+
+
 def _compiled_trial(policy: Policy, instance: AnyInstance, delay: int, loose: float, safe: bool) -> Trial:
     """Return a function that runs one trial in the compiled loop."""
     told, problem = loosened(instance, loose), instance.problem
-    initial = policy.state_on(told)  # copied
+    initial = policy.state_on(told)  # copied for each trial
     if not hasattr(initial, "_fields"):
         raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {initial!r:.80}.")
     if delay > 0 or loose > 1.0:
@@ -138,7 +145,7 @@ def _compiled_trial(policy: Policy, instance: AnyInstance, delay: int, loose: fl
 
     def trial(world: AnyWorld, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
         state, terms = copy_state(initial), new_terms(problem)
-        return run_trial(state, ledger, terms, world, tally, nature, generator(seed), safe, str(policy))
+        return run_trial(state, ledger, terms, world, tally, Randomness(nature, generator(seed)), safe, str(policy))
 
     return trial
 
@@ -150,17 +157,20 @@ def _plain_trial(policy: Startable, instance: AnyInstance, delay: int, loose: fl
 
     def trial(world: AnyWorld, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
         learner = policy.start(told, seed=seed)
-        pending: deque[tuple[int, Any, float, Floats]] = deque()  # the round in which each outcome arrives comes first
+        pending: deque[tuple[int, Any, float, Floats]] = deque()  # (round of arrival, decision, reward, costs)
         for t in range(problem.horizon):
+            # Choose an arm.
             if safe and not can_pay(ledger, 1):
                 break
             decision = learner.ask(**_context(world, t))
             arm = _arm_of(decision, problem.arms, t)
+            # Draw and charge the outcome; a round that exceeds a budget ends the trial.
             if arm != SKIP:
                 reward = draw_outcome(world, t, arm, tally.costs, nature)
                 if not book(tally, ledger, t, arm, reward):
                     break
                 pending.append((t + delay, decision, reward * units.reward, tally.costs * units.costs))
+            # Deliver the outcomes that arrive in this round.
             while pending and pending[0][0] <= t:
                 _, earlier, gain, costs = pending.popleft()
                 learner.tell(earlier, reward=gain, costs=costs)
@@ -172,12 +182,12 @@ def _plain_trial(policy: Startable, instance: AnyInstance, delay: int, loose: fl
 
 
 def _context(world: AnyWorld, t: int) -> dict[str, Floats]:
-    """What ``ask`` is given of a round, from 0: its context, if it has one."""
+    """Return the keyword arguments of ``ask`` in a round (from 0): its context, if any."""
     return {"context": world.contexts[world.order[t]]} if isinstance(world, ContextualWorld) else {}
 
 
 def _arm_of(decision: Any, arms: int, t: int) -> int:
-    """The arm that the ``ask`` of a plain policy returned, either in a decision or as a number."""
+    """Return the arm chosen by the ``ask`` of a plain policy, which returns a decision or a number."""
     arm = getattr(decision, "arm", decision)
     if isinstance(arm, bool) or not isinstance(arm, (int, np.integer)) or not SKIP <= arm < arms:
         raise OutOfRangeError(
@@ -188,7 +198,7 @@ def _arm_of(decision: Any, arms: int, t: int) -> int:
 
 
 def cores() -> int:
-    """The number of cores that this process may use."""
+    """Return the number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

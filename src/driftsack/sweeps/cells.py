@@ -1,8 +1,8 @@
 """Cells: one instance, one policy, one seed and one block of trials, the smallest unit that a sweep runs and keeps.
 
 A cell's key is a hash of everything that decides its result: the content of the instance, the policy's settings with
-the measured quantities filled in, the seed, the trials, the stop rule, how late and with which maxima the policy is
-told of its outcomes, the names under which it is shown, and the code that simulates it. A key therefore always names
+the measured quantities filled in, the seed, the trials, the stop rule, the delay of outcomes and the maxima that the
+policy is told, the names under which it is shown, and the code that simulates it. A key therefore always names
 the same result.
 """
 
@@ -21,7 +21,7 @@ import polars as pl
 from driftsack.core.instance import Instance
 from driftsack.core.stamp import code_digest
 from driftsack.policies import from_spec
-from driftsack.simulation import simulate
+from driftsack.simulation import Feedback, simulate
 from driftsack.simulation.feedback import loosened
 from driftsack.sweeps.measured import Measurements
 from driftsack.sweeps.spec import InstanceSpec, Spec
@@ -63,9 +63,9 @@ class Cell:
         seed: Seed of the trials.
         first: Number of the first trial.
         count: How many trials.
-        safe: Whether an arm is only played if its largest possible cost fits into the budget.
-        delay: The number of rounds by which the policy is told of its outcomes late.
-        loose: How many times too large the maxima are that the policy is told.
+        safe: Whether an arm is offered only if its maximum cost fits into the budget.
+        delay: As in :class:`~driftsack.simulation.Feedback`.
+        loose: As in :class:`~driftsack.simulation.Feedback`.
     """
 
     instance: str
@@ -108,7 +108,7 @@ class NamedInstance:
 
 
 class Job(NamedTuple):
-    """A cell with what is needed to simulate it.
+    """A cell, its instance and its optimum, as an engine simulates it.
 
     Attributes:
         cell: The cell.
@@ -163,7 +163,7 @@ class FailedCell(NamedTuple):
         return cls(cell.instance, cell.policy, cell.seed, cell.first, cell.count, error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields by name, and under ``cell`` how the cell is shown."""
+        """Return the fields by name, and a label of the cell under ``cell``."""
         return {"cell": _cell_label(self), **self._asdict()}
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ class FailedCell(NamedTuple):
 
 
 def _cell_label(cell: FailedCell) -> str:
-    """How a cell is shown to people."""
+    """Format a cell for display."""
     last_trial = cell.first_trial + cell.trials - 1
     return f"{cell.policy} on {cell.instance}, seed {cell.seed}, trials {cell.first_trial} to {last_trial}"
 
@@ -205,7 +205,7 @@ def _cells_of_instance(named: NamedInstance, spec: Spec) -> Iterator[tuple[Cell,
 
 
 def try_cell(job: Job) -> CellResult:
-    """Simulate a cell; an error becomes part of the result, so that the other cells go on."""
+    """Simulate a cell; an error becomes part of the result, so that the other cells continue."""
     try:
         return CellResult(job.cell, simulate_cell(job))
     except Exception as error:
@@ -219,14 +219,13 @@ def simulate_cell(job: Job) -> pl.DataFrame:
     run = simulate(
         instance,
         policy,
-        cell.count,
+        range(cell.first, cell.first + cell.count),
         cell.seed,
         threads=1,
         safe=cell.safe,
-        first=cell.first,
-        delay=cell.delay,
-        loose=cell.loose,
+        feedback=Feedback(cell.delay, cell.loose),
     )
+    # Columns that are the same in every row, then those of each trial.
     constant = {
         "instance": cell.instance,
         "policy": cell.policy,
@@ -254,12 +253,12 @@ def simulate_cell(job: Job) -> pl.DataFrame:
 
 
 def canonical(content: Any) -> str:
-    """Serialise to JSON with sorted keys and no spaces, so that equal contents give equal texts."""
+    """Serialise to JSON with sorted keys and no spaces, so that equal contents give equal strings."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 @cache
 def code_stamp() -> str:
-    """A digest of the code that decides results and of the versions of what it computes with."""
+    """A digest of the code that decides results and of the versions of its numerical libraries."""
     versions = canonical({name: version(name) for name in LIBRARIES})
     return hashlib.sha256(f"{versions}{code_digest()}".encode()).hexdigest()

@@ -17,7 +17,7 @@ from driftsack.sweeps.cells import CellResult, Job, try_cell
 ENGINES: Final = ("local", "ray")
 
 
-class Engine(Protocol):
+class SweepEngine(Protocol):
     """Something that executes jobs."""
 
     def execute(self, jobs: Iterable[Job]) -> Generator[CellResult]:
@@ -66,7 +66,7 @@ class LocalEngine:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def make_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
+def make_engine(name: str, workers: int | None = None, address: str | None = None) -> SweepEngine:
     """Make an engine by its name.
 
     Args:
@@ -80,6 +80,6 @@ def make_engine(name: str, workers: int | None = None, address: str | None = Non
     one_of(name, "engine", ENGINES)
     if name == "local":
         return LocalEngine(workers)
-    from driftsack.sweeps.ray_engine import RayEngine  # noqa: PLC0415  (Ray is an extra)
+    from driftsack.sweeps.ray_engine import RayEngine
 
     return RayEngine(workers=workers, address=address)

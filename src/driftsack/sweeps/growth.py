@@ -98,7 +98,7 @@ def growth(
     Returns:
         The regret at each horizon.
     """
-    if max(trials, draws) < 2:  # noqa: PLR2004
+    if max(trials, draws) < 2:
         raise OutOfRangeError(f"a standard error needs at least two trials or two draws, got {trials} and {draws}.")
     means, errors = [], []
     for horizon in horizons:

@@ -1,8 +1,8 @@
 """Held-out worlds: fresh environments of every family, on which policies are judged after they were developed.
 
-A policy that is developed on some worlds fits them. Draw a development set with one seed, a test set with another that
-is looked at rarely, and say how often. Standard errors are over worlds, since the trials of one world say nothing about
-the next one.
+A policy that is developed on some worlds is fitted to them. Draw a development set with one seed and a test set with
+another, use the test set rarely, and report how often. Standard errors are over worlds, since the trials of one world
+say nothing about the next one.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ from driftsack.policies.oracles import Oracle
 from driftsack.sweeps.measured import STAND_INS
 from driftsack.sweeps.spec import InstanceSpec, PolicySpec
 
-POORER: Final = 0.9  # a world gets poorer if a round of its second half is worth less than this part of one before
+POORER: Final = (
+    0.9  # a world gets poorer if a round of its second half has less than this share of the value of one before
+)
 FORETOLD: Final = ("forecast", "spending")  # quantities that no learner could know beforehand
 
 
 class Conditions(NamedTuple):
-    """Under which conditions policies are compared on held-out worlds.
+    """The conditions under which policies are compared on held-out worlds.
 
     Attributes:
         delay: The number of rounds by which policies are told of their outcomes late.
         arms: The number of arms of every world; if None, that of its family.
         resources: The number of resources of every world; if None, that of its family.
-        loose: How many times too large the maxima are that policies are told. The outcomes stay the same.
+        loose: Factor by which the maxima that policies are told exceed the true ones. The outcomes stay the same.
 
     >>> print(Conditions(delay=200, loose=10.0))
     outcomes 200 rounds late, maxima 10 times too large
@@ -67,6 +69,22 @@ class Conditions(NamedTuple):
             "loose": "maxima {:g} times too large",
         }
         return ", ".join(words[name].format(value) for name, value in self.changed.items())
+
+
+class HeldOut(NamedTuple):
+    """Which held-out worlds are drawn.
+
+    Attributes:
+        seed: The seed of the worlds.
+        per_family: The number of worlds of each family.
+        horizon: Rounds of a trial.
+        conditions: Late outcomes, other sizes or loose maxima.
+    """
+
+    seed: int
+    per_family: int = 4
+    horizon: int = 10_000
+    conditions: Conditions = Conditions()
 
 
 def held_out_worlds(
@@ -199,7 +217,7 @@ def leads(table: pl.DataFrame, champion: str, rivals: Sequence[str]) -> pl.DataF
 
 
 def second_half(instance: Instance) -> float:
-    """What a round of the second half is worth in relation to one of the first, by their step LPs at the rate b.
+    """Compute the value of a round of the second half relative to one of the first, by their step LPs at the rate b.
 
     Args:
         instance: The instance.

@@ -90,7 +90,7 @@ TUNED: Final[tuple[dict[str, Any], ...]] = (
         "detector": "cusum",
     },
 )
-"""Further settings on held-out worlds, so that ``Adaptive`` is compared with what tuning would have found."""
+"""Further settings on held-out worlds, so that ``Adaptive`` is compared with tuned policies."""
 
 TWELVE: Final = (
     "naive UCB, scale 0.1, remaining",
@@ -150,7 +150,7 @@ def held_out_spec(
         trials: Trials of each policy on each world.
         seed: The seed of the trials.
         delay: The number of rounds by which policies are told of their outcomes late.
-        loose: How many times too large the maxima are that policies are told.
+        loose: Factor by which the maxima that policies are told exceed the true ones.
 
     Returns:
         The spec.

@@ -1,4 +1,4 @@
-"""The league, played and reported: the tables and the heat map that ``driftsack league`` writes."""
+"""Run and report the league: the tables and the heat map that ``driftsack league`` writes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from driftsack.plot import heat_figure, write_figure
-from driftsack.plot.style import make_folder
+from driftsack.plot.style import make_directory
 from driftsack.sweeps.cells import FailedCell
-from driftsack.sweeps.engines import Engine
+from driftsack.sweeps.engines import SweepEngine
 from driftsack.sweeps.held_out import (
     POORER,
     Conditions,
+    HeldOut,
     against_best,
     family_leaders,
     family_shares,
@@ -35,7 +36,7 @@ CHAMPION: Final = "Adaptive"  # the policy that the documentation recommends
 
 
 class LeagueReport(NamedTuple):
-    """What :func:`run_league` or :func:`run_held_out` found and wrote.
+    """The results of :func:`run_league` or :func:`run_held_out`, and the files that they wrote.
 
     Attributes:
         table: One row per policy and instance, the best policy first: its share of LP-Dynamic, or why there is none.
@@ -55,7 +56,7 @@ class LeagueReport(NamedTuple):
             do not get poorer: ``mean``, ``within_1`` and ``within_5``. Where a world gets poorer, spending too early by
             accident wins.
         poorer: The worlds that get poorer, one row each, the one with the greatest decline first.
-        conditions: Under which conditions the policies were compared; None for the league of fixed instances.
+        conditions: The conditions under which the policies were compared; None for the league of fixed instances.
     """
 
     table: pl.DataFrame
@@ -92,22 +93,22 @@ def run_league(
     trials: int = 20,
     horizon: int = 10_000,
     seed: int = 0,
-    engine: Engine | None = None,
+    engine: SweepEngine | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> LeagueReport:
-    """Play every policy on every instance of the league; write ``league.csv`` and a heat map.
+    """Simulate every policy on every instance of the league; write ``league.csv`` and a heat map.
 
-    Trials are kept in ``store`` inside the folder, so that the same call again plays only what is missing.
+    Trials are kept in ``store`` inside the directory, so that repeating the call simulates only the missing ones.
 
     Args:
-        out: The folder to write to.
+        out: The directory to write to.
         trials: Trials of each policy on each instance.
         horizon: Rounds of a trial.
         seed: The seed; the same seed gives the same bits.
-        engine: What plays the cells; threads of this process by default.
-        progress: Called with what is being done, how much of it is done and the total.
-        notify: Called with a sentence for each cell that failed and each damaged file that was set aside.
+        engine: Where the cells are simulated; threads of this process by default.
+        progress: Called with the current step, how much of it is done, and the total.
+        notify: Called with a sentence for each cell that failed and each corrupted file that was set aside.
 
     Returns:
         The table and the files that were written.
@@ -115,42 +116,36 @@ def run_league(
     Raises:
         SettingError: If a setting is wrong or ``out`` cannot be written to.
     """
-    folder = make_folder(out)
+    directory = make_directory(out)
     spec = league_spec(trials, horizon, seed)
-    table, swept = _play(spec, folder, engine, progress, notify)
-    csv, figures = folder / "league.csv", _write_heat_map(table, folder, "league")
+    table, swept = _simulate(spec, directory, engine, progress, notify)
+    csv, figures = directory / "league.csv", _write_heat_map(table, directory, "league")
     table.write_csv(csv)
     return LeagueReport(table, overview(table), len(spec.instances), csv, figures, swept.failed, swept.seconds)
 
 
 def run_held_out(
     out: str | os.PathLike[str],
-    world_seed: int,
-    per_family: int = 4,
+    held_out: HeldOut,
     trials: int = 20,
-    horizon: int = 10_000,
     seed: int = 0,
-    engine: Engine | None = None,
+    engine: SweepEngine | None = None,
     progress: Callable[[str, int, int], None] | None = None,
     notify: Callable[[str], None] | None = None,
-    conditions: Conditions | None = None,
 ) -> LeagueReport:
-    """Play every policy on fresh worlds of every family; write two tables and a heat map.
+    """Simulate every policy on fresh worlds of every family; write two tables and a heat map.
 
-    The files are named after ``world_seed`` and the conditions: ``held_out_7.csv`` has one row per policy and world,
-    ``held_out_7_families.csv`` one per policy and family; ``held_out_7_delay_200.csv`` is for late outcomes.
+    The files are named after the seed of the worlds and the conditions: ``held_out_7.csv`` has one row per policy and
+    world, ``held_out_7_families.csv`` one per policy and family; ``held_out_7_delay_200.csv`` is for late outcomes.
 
     Args:
-        out: The folder to write to.
-        world_seed: The seed of the worlds.
-        per_family: The number of worlds of each family.
+        out: The directory to write to.
+        held_out: Which worlds are drawn, and the conditions.
         trials: Trials of each policy on each world.
-        horizon: Rounds of a trial.
         seed: The seed of the trials.
         engine: As in :func:`run_league`.
         progress: As in :func:`run_league`.
         notify: As in :func:`run_league`.
-        conditions: Late outcomes, other sizes or loose maxima; if None, the usual conditions.
 
     Returns:
         The tables and the files that were written; standard errors are over worlds.
@@ -158,26 +153,30 @@ def run_held_out(
     Raises:
         SettingError: If a setting is wrong or ``out`` cannot be written to.
     """
-    chosen = conditions or Conditions()
-    worlds = held_out_worlds(world_seed, per_family, horizon, chosen.arms, chosen.resources)
+    chosen = held_out.conditions
+    worlds = held_out_worlds(held_out.seed, held_out.per_family, held_out.horizon, chosen.arms, chosen.resources)
     spec = held_out_spec(worlds, trials, seed, chosen.delay, chosen.loose)
-    folder = make_folder(out)
-    table, swept = _play(spec, folder, engine, progress, notify)
+    directory = make_directory(out)
+    table, swept = _simulate(spec, directory, engine, progress, notify)
+
+    # Compare Adaptive with the best setting of each world, apart from worlds that get poorer.
     shares = family_shares(table, worlds)
     rivals = [policy.label for policy in spec.policies if is_rival(policy) and policy.label != CHAMPION]
     halves = {world.label: second_half(world.build()) for world in spec.instances}
     differences = against_best(table, CHAMPION, [label for label in TWELVE if label in rivals] or rivals)
     differences = differences.with_columns(second_half=pl.col("world").replace_strict(halves))
     gets_poorer = pl.col("second_half") < POORER
-    name = f"held_out_{world_seed}{chosen.suffix}"
-    table.write_csv(folder / f"{name}.csv")
-    shares.write_csv(folder / f"{name}_families.csv")
+
+    # Write the tables and the heat map.
+    name = f"held_out_{held_out.seed}{chosen.suffix}"
+    table.write_csv(directory / f"{name}.csv")
+    shares.write_csv(directory / f"{name}_families.csv")
     return LeagueReport(
         table=table,
         overview=overview(table, over_worlds=True),
         instances=len(spec.instances),
-        csv=folder / f"{name}.csv",
-        figures=_write_heat_map(shares.rename({"family": "world", "mean_share": "optimum_share"}), folder, name),
+        csv=directory / f"{name}.csv",
+        figures=_write_heat_map(shares.rename({"family": "world", "mean_share": "optimum_share"}), directory, name),
         failed=swept.failed,
         seconds=swept.seconds,
         families=shares,
@@ -189,24 +188,24 @@ def run_held_out(
     )
 
 
-def _play(
+def _simulate(
     spec: Spec,
-    folder: Path,
-    engine: Engine | None,
+    directory: Path,
+    engine: SweepEngine | None,
     progress: Callable[[str, int, int], None] | None,
     notify: Callable[[str], None] | None,
 ) -> tuple[pl.DataFrame, SweepResult]:
-    """Simulate what the folder's store does not hold yet; return the standings and what was done."""
+    """Simulate the cells that are missing in the directory's store; return the standings and the sweep's result."""
 
     def show(now: SweepProgress) -> None:
         if progress is not None:
             progress("trials", now.done, now.total)
 
-    swept = run(spec, folder / "store", engine, show, notify)
-    return standings(load(folder / "store"), swept.failed, spec), swept
+    swept = run(spec, directory / "store", engine, show, notify)
+    return standings(load(directory / "store"), swept.failed, spec), swept
 
 
-def _write_heat_map(table: pl.DataFrame, folder: Path, name: str) -> list[Path]:
+def _write_heat_map(table: pl.DataFrame, directory: Path, name: str) -> list[Path]:
     """Draw a table with the columns ``policy``, ``world`` and ``optimum_share``."""
     shares, policies, columns = as_grid(table)
-    return write_figure(heat_figure(shares, policies, columns, "reward, % of LP-Dynamic"), folder, name)
+    return write_figure(heat_figure(shares, policies, columns, "reward, % of LP-Dynamic"), directory, name)

@@ -123,7 +123,7 @@ def check_reachable(address: str) -> None:
 def import_ray() -> Any:
     """Import Ray, or raise an error that says how to install it."""
     try:
-        import ray  # noqa: PLC0415  (an extra, and slow to load)
+        import ray
     except ImportError as error:
         raise SettingError("the ray engine needs Ray: pip install 'driftsack[ray]'; or use --engine local.") from error
     return ray

@@ -34,7 +34,7 @@ class InstanceSpec(BaseModel):
     Attributes:
         instance: Name of a function of ``driftsack.instances``; all other keys are its arguments.
         file: A file that ``Instance.save`` wrote.
-        name: How the instance is called in tables; made from the other fields if None.
+        name: Name of the instance in tables; made from the other fields if None.
 
     >>> InstanceSpec(instance="example_3", alpha=0.5).label
     'example_3(alpha=0.5)'
@@ -84,7 +84,7 @@ class PolicySpec(BaseModel):
 
     Attributes:
         policy: Name of a policy of ``driftsack.policies``; all other keys are its settings.
-        name: How the policy is called in tables; made from the other fields if None.
+        name: Name of the policy in tables; made from the other fields if None.
 
     >>> PolicySpec(policy="SlidingWindowUCB", variation="measured:variation").resolve({"variation": (0.5, 1.0)})
     {'policy': 'SlidingWindowUCB', 'variation': (0.5, 1.0)}
@@ -141,10 +141,11 @@ class Spec(BaseModel):
         trials: Trials of each policy on each instance with each seed.
         seeds: The seeds, or a single one. Trial k depends on its seed and on k alone.
         block: Trials per cell; if None, as many as take a few seconds.
-        safe: Whether an arm is only played if its largest possible cost fits into the budget. If False, a trial ends
-            in the round whose cost exceeds a budget, as in the paper.
+        safe: Whether an arm is offered only if its maximum cost fits into the budget. If False, a trial ends in the
+            round whose cost exceeds a budget, as in the paper.
         delay: The number of rounds by which policies are told of their outcomes late.
-        loose: How many times too large the maxima are that policies are told, at least 1. The outcomes stay the same.
+        loose: Factor, at least 1, by which the maxima that policies are told exceed the true ones. The outcomes stay
+            the same.
 
     >>> spec = Spec(instances=[{"instance": "example_1"}], policies=[{"policy": "NaiveUCB"}], trials=1_200)
     >>> spec.blocks(horizon=10_000)
@@ -191,7 +192,7 @@ def make_spec(content: Mapping[str, Any], source: str = "the spec") -> Spec:
 
     Args:
         content: The fields of :class:`Spec`, as dictionaries, lists, strings and numbers.
-        source: What the data is called in error messages.
+        source: Name of the data in error messages.
 
     Returns:
         The spec.
@@ -210,7 +211,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
     """Read a spec from a TOML file.
 
     Args:
-        path: The file. Relative paths of instance files in it are relative to its folder.
+        path: The file. Relative paths of instance files in it are relative to its directory.
 
     Returns:
         The spec.
@@ -231,14 +232,14 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
 
 def _message(fault: Mapping[str, Any]) -> str:
-    """What is wrong; for an unknown field, the fields that exist."""
+    """Describe a fault; for an unknown field, list the fields that exist."""
     if fault["type"] == "extra_forbidden":
         return f"a sweep has {', '.join(Spec.model_fields)}."
     return str(fault["msg"]).removeprefix("Value error, ")
 
 
 def _position(location: tuple[int | str, ...]) -> str:
-    """Where in the spec a fault is, as a prefix of its message."""
+    """Format the position of a fault in the spec as a prefix of its message."""
     return f"{'.'.join(str(part) for part in location)}: " if location else ""
 
 

@@ -1,8 +1,8 @@
-"""Stores: a folder with one Parquet file per cell, and a plan that lists the cells of the last sweep.
+"""Stores: a directory with one Parquet file per cell, and a plan that lists the cells of the last sweep.
 
 Files are written atomically: at any moment a cell's file is either complete or absent. Each file carries its key and a
-digest of its bytes, so a file that was truncated, altered or written by something else is noticed before it is decoded.
-The digest is in the metadata of the file itself: it is computed with zeros in its place.
+digest of its bytes, so a file that was truncated, altered or written by another program is detected before it is
+decoded. The digest is in the metadata of the file itself: it is computed with zeros in its place.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEFTOVER_SECONDS: Final = 3600.0  # no process still writes to a temporary file 
 KEY: Final = re.compile(r"[0-9a-f]{32}")
 
 
-class StoreError(DriftsackError, OSError):
+class CellStoreError(DriftsackError, OSError):
     """A store cannot be written to or read from."""
 
 
@@ -49,36 +49,36 @@ class StoreContents(NamedTuple):
     set_aside: list[str]
 
 
-class Store:
-    """A folder of cells.
+class CellStore:
+    """A directory of cells.
 
     Args:
-        folder: The folder; :meth:`open` creates it.
+        directory: The directory; :meth:`open` creates it.
 
     >>> import tempfile
-    >>> store = Store(tempfile.mkdtemp())
+    >>> store = CellStore(tempfile.mkdtemp())
     >>> store.check(["0" * 32])
     StoreContents(kept=set(), set_aside=[])
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        self.directory = Path(directory)
 
     def path(self, key: str) -> Path:
         """The path of a cell's file."""
-        return self.folder / f"{key}.parquet"
+        return self.directory / f"{key}.parquet"
 
     def open(self) -> None:
-        """Create the folder, check that it can be written to, and delete the temporary files of killed runs."""
+        """Create the directory, check that it can be written to, and delete the temporary files of killed runs."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            for leftover in self.folder.glob(".*.part"):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            for leftover in self.directory.glob(".*.part"):
                 if time.time() - leftover.stat().st_mtime > LEFTOVER_SECONDS:
                     leftover.unlink(missing_ok=True)
         except OSError as error:
             raise self._unusable(error) from error
-        self._write_file(self.folder / ".probe", b"")
-        (self.folder / ".probe").unlink(missing_ok=True)
+        self._write_file(self.directory / ".probe", b"")
+        (self.directory / ".probe").unlink(missing_ok=True)
 
     def write(self, key: str, frame: pl.DataFrame) -> None:
         """Write a cell's table."""
@@ -107,9 +107,9 @@ class Store:
         return frame
 
     def check(self, keys: Iterable[str]) -> StoreContents:
-        """Check which of these cells the store holds; files that are not valid cells are moved away, not deleted."""
+        """Check which of these cells the store holds; invalid files are moved, not deleted."""
         kept: set[str] = set()
-        foreign = [path for path in sorted(self.folder.glob("*.parquet")) if not KEY.fullmatch(path.stem)]
+        foreign = [path for path in sorted(self.directory.glob("*.parquet")) if not KEY.fullmatch(path.stem)]
         set_aside = [self._set_aside(path, f"{path} is not a cell: its name is not a key.") for path in foreign]
         for key in dict.fromkeys(keys):
             if not self.path(key).exists():
@@ -124,15 +124,17 @@ class Store:
     def write_plan(self, keys: Sequence[str], details: dict[str, Any]) -> None:
         """Record which cells the store's result consists of, in order, with further details of the sweep."""
         plan = {"driftsack": LAYOUT, "release": __version__, "cells": list(keys), **details}
-        self._write_file(self.folder / PLAN, (json.dumps(plan, indent=1) + "\n").encode())
+        self._write_file(self.directory / PLAN, (json.dumps(plan, indent=1) + "\n").encode())
 
     def plan(self) -> dict[str, Any]:
-        """Read the plan of the last run; raise an error if the folder is not a store."""
-        path = self.folder / PLAN
+        """Read the plan of the last run; raise an error if the directory is not a store."""
+        path = self.directory / PLAN
         try:
             plan: Any = json.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise StoreError(f"{self.folder} is not a store: it has no {PLAN}; `driftsack run` creates one.") from error
+            raise CellStoreError(
+                f"{self.directory} is not a store: it has no {PLAN}; `driftsack run` creates one."
+            ) from error
         except (ValueError, RecursionError) as error:
             raise FileFormatError(f"{path} is not a complete plan; run the sweep again.") from error
         layout = plan.get("driftsack") if isinstance(plan, dict) else None
@@ -145,7 +147,7 @@ class Store:
         return dict(plan)
 
     def load(self) -> pl.DataFrame:
-        """Load the trials of the plan's cells as far as they exist, in the plan's order, with their regret."""
+        """Load the trials of those cells of the plan that exist, in the plan's order, with their regret."""
         frames = [self.read(key) for key in self.plan()["cells"] if self.path(key).exists()]
         trials = pl.concat([SCHEMA.to_frame(), *frames])
         return trials.with_columns((pl.col("optimum") - pl.col("reward")).alias("regret"))
@@ -163,43 +165,43 @@ class Store:
             raise self._unusable(error) from error
 
     def _set_aside(self, path: Path, reason: str) -> str:
-        """Move a file that is not a valid cell into a folder of its own; return the reason and the new path."""
-        folder = self.folder / SET_ASIDE
+        """Move a file that is not a valid cell into a directory of its own; return the reason and the new path."""
+        directory = self.directory / SET_ASIDE
         try:
-            folder.mkdir(exist_ok=True)
-            target = folder / path.name
+            directory.mkdir(exist_ok=True)
+            target = directory / path.name
             count = 1
             while target.exists():
-                target = folder / f"{path.name}.{count}"
+                target = directory / f"{path.name}.{count}"
                 count += 1
             path.replace(target)
         except OSError as error:
             raise self._unusable(error) from error
         return f"{reason} It was moved to {target}."
 
-    def _unusable(self, error: OSError) -> StoreError:
+    def _unusable(self, error: OSError) -> CellStoreError:
         """The error of a store that cannot be read or written."""
         reason = error.strerror or str(error)
-        return StoreError(
-            f"the store {self.folder} cannot be used: {reason}. What was written is complete; choose a folder that can "
-            "be written to and has room, then run again: only missing cells are simulated."
+        return CellStoreError(
+            f"the store {self.directory} cannot be used: {reason}. The cells in it are complete; choose a writable "
+            "directory with free space, then run again: only missing cells are simulated."
         )
 
 
-def load(folder: str | os.PathLike[str]) -> pl.DataFrame:
+def load(directory: str | os.PathLike[str]) -> pl.DataFrame:
     """Load all trials of a store as one table.
 
     Args:
-        folder: The store.
+        directory: The store.
 
     Returns:
         One row per trial; docs/experiments.md describes the columns.
 
     Raises:
-        StoreError: The folder is not a store.
+        CellStoreError: The directory is not a store.
         FileFormatError: A cell's file is truncated or altered.
     """
-    return Store(folder).load()
+    return CellStore(directory).load()
 
 
 def sealed(content: bytes) -> bytes:

@@ -15,19 +15,19 @@ from driftsack.numerics.curves import curve_times
 from driftsack.plot import heat_figure, rewards_figure, write_figure
 from driftsack.plot.page import heading, page, picture, table, versions
 from driftsack.plot.rewards import Curves
-from driftsack.plot.style import make_folder
-from driftsack.sweeps.store import Store
+from driftsack.plot.style import make_directory
+from driftsack.sweeps.store import CellStore
 from driftsack.sweeps.summary import summary
 
 PANELS: Final = 3  # instances that one figure of curves shows
 
 
 class StoreReport(NamedTuple):
-    """What :func:`report_store` found and wrote.
+    """The results of :func:`report_store`, and the files that it wrote.
 
     Attributes:
         table: One row per instance and policy: means with standard errors, and shares.
-        missing: How many cells of the plan have not been played yet.
+        missing: Number of cells of the plan that have not been simulated yet.
         figures: The files of the figures.
         page: The HTML page.
     """
@@ -54,29 +54,29 @@ def report_store(store: str | os.PathLike[str], out: str | os.PathLike[str] | No
     (a heat map), each as PNG, SVG and PDF. A store whose sweep has not finished is reported as far as it goes.
 
     Args:
-        store: A folder that :func:`driftsack.sweeps.run` filled.
-        out: The folder to write to; ``report`` inside the store by default.
+        store: A directory that :func:`driftsack.sweeps.run` filled.
+        out: The directory to write to; ``report`` inside the store by default.
 
     Returns:
         The table and the files that were written.
 
     Raises:
-        StoreError: If the folder is not a store.
+        CellStoreError: If the directory is not a store.
         SettingError: If ``out`` cannot be written to.
     """
-    source = Store(store)
+    source = CellStore(store)
     trials, missing, plan = source.load(), source.missing(), source.plan()
-    folder = make_folder(Path(store) / "report" if out is None else out)
+    directory = make_directory(Path(store) / "report" if out is None else out)
     rows = summary(trials)
     figures: list[Path] = []
     optima = dict(trials.group_by("instance", maintain_order=True).agg(pl.col("optimum").first()).iter_rows())
     for count, panels in enumerate(split_panels(curves_by_instance(trials)), start=1):
         figure = rewards_figure(panels, optima)
-        figures += write_figure(figure, folder, f"curves_{count}")
+        figures += write_figure(figure, directory, f"curves_{count}")
     if not rows.is_empty():
-        figures += write_figure(heat_figure(*share_matrix(rows), "reward, % of LP-Dynamic"), folder, "shares")
-    rows.write_csv(folder / "table.csv")
-    html = folder / "report.html"
+        figures += write_figure(heat_figure(*share_matrix(rows), "reward, % of LP-Dynamic"), directory, "shares")
+    rows.write_csv(directory / "table.csv")
+    html = directory / "report.html"
     html.write_text(_page(rows, plan, missing, figures), encoding="utf-8")
     return StoreReport(rows, missing, figures, html)
 
@@ -98,7 +98,7 @@ def split_panels(panels: Mapping[str, Mapping[str, Curves]]) -> Iterator[dict[st
 
 
 def share_matrix(rows: pl.DataFrame) -> tuple[Floats, list[str], list[str]]:
-    """The shares of the optimum (policies, instances), NaN where nothing was played, with the names of both axes."""
+    """The shares of the optimum (policies, instances), NaN where nothing was simulated, with the names of both axes."""
     policies, instances = (rows[name].unique(maintain_order=True).to_list() for name in ("policy", "instance"))
     shares = np.full((len(policies), len(instances)), np.nan)
     for row in rows.iter_rows(named=True):

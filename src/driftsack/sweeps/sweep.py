@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any, NamedTuple
 
 from driftsack.sweeps.cells import FailedCell, Job, list_cells
-from driftsack.sweeps.engines import Engine, LocalEngine
+from driftsack.sweeps.engines import LocalEngine, SweepEngine
 from driftsack.sweeps.spec import Spec
-from driftsack.sweeps.store import Store
+from driftsack.sweeps.store import CellStore
 
 
 class SweepProgress(NamedTuple):
-    """How far a sweep has come.
+    """The progress of a sweep.
 
     Attributes:
         done: Trials that are done.
@@ -28,7 +27,7 @@ class SweepProgress(NamedTuple):
 
 
 class SweepResult(NamedTuple):
-    """What a sweep did.
+    """The outcome of a sweep.
 
     Attributes:
         cells: Cells of the sweep.
@@ -53,12 +52,10 @@ class SweepResult(NamedTuple):
 
 def run(
     spec: Spec,
-    folder: str | os.PathLike[str],
-    engine: Engine | None = None,
+    directory: str | os.PathLike[str],
+    engine: SweepEngine | None = None,
     progress: Callable[[SweepProgress], None] | None = None,
     report: Callable[[str], None] | None = None,
-    *,
-    said: Callable[[str], None] | None = None,
 ) -> SweepResult:
     """Simulate the cells of a sweep that a store does not hold yet.
 
@@ -66,24 +63,22 @@ def run(
 
     Args:
         spec: The sweep.
-        folder: The store; created if it does not exist.
+        directory: The store; created if it does not exist.
         engine: Where the cells are simulated; threads of this process if None.
         progress: Called after each cell with the number of trials that are done.
         report: Called with a sentence for each file that was set aside and each cell that failed.
-        said: Deprecated name of ``report``.
 
     Returns:
-        What was simulated, kept, failed and set aside.
+        The cells that were simulated, kept, failed and set aside.
 
     Raises:
-        StoreError: The folder cannot be written to or has no room.
+        CellStoreError: The directory cannot be written to or has no room.
     """
-    if said is not None:
-        warnings.warn("said is deprecated; pass report instead.", DeprecationWarning, stacklevel=2)
-        report = said
     notify = report or (lambda _: None)
     begun = time.perf_counter()
-    store = Store(folder)
+
+    # Find the missing cells.
+    store = CellStore(directory)
     store.open()
     cells = list_cells(spec)
     contents = store.check(cell.key for cell, _ in cells)
@@ -93,6 +88,8 @@ def run(
     missing = [(cell, named) for cell, named in cells if cell.key not in contents.kept]
     total = sum(cell.count for cell, _ in cells)
     done = total - sum(cell.count for cell, _ in missing)
+
+    # Simulate them, and write each as soon as it is done.
     jobs = (Job(cell, named.instance, named.measured["lp_dynamic"]) for cell, named in missing)
     played: list[str] = []
     failed: list[FailedCell] = []

@@ -1,4 +1,4 @@
-r"""The paper's bounds as numbers, term by term.
+r"""The paper's regret and concentration bounds, computed term by term.
 
 All bounds are for rewards and costs in [0, 1]. The logarithms are :math:`L_1 = \log(12 m T^3)` and
 :math:`L_2 = \log(12 m d T^3)`.
@@ -64,14 +64,14 @@ class ConcentrationBounds(NamedTuple):
 
 
 class LowerBounds(NamedTuple):
-    r"""The three rates of Theorem 2: orders of magnitude, since their universal constants are not known.
+    r"""The three rates of Theorem 2: orders of magnitude, because their universal constants are unknown.
 
-    Each is capped at T, the most that can be lost.
+    Each is capped at T, the maximum regret.
 
     Attributes:
         reward_drift: :math:`m^{1/3} V_1^{1/3} T^{2/3}`.
         cost_drift: :math:`m^{1/3} V_2^{1/3} T^{2/3} / b`. The construction needs a gap of at most b between the costs;
-            the cap is where the gap would exceed it.
+            the cap applies where the gap would exceed b.
         budget_timing: :math:`W_1 + \bar q W_2`.
     """
 
@@ -160,7 +160,7 @@ def repaired_regret_bound(
         variation: The local variation :math:`(V_1, V_2)` of rewards and costs, from which the windows are computed.
         v2_sum: The local variation :math:`V_2^\Sigma` of the costs (``Variation.v2_sum``).
         pairwise_variation: The pairwise variation :math:`(W_1^{\mathrm{pair}}, W_2^{\mathrm{pair}})`.
-        q_bar: The largest price of a single round; for any optimal prices, so the least value suffices
+        q_bar: The largest price of a single round. Any optimal prices will do, so the smallest value suffices
             (``Variation.q_bar_interval``).
 
     Returns:

@@ -74,7 +74,7 @@ def epsilon(horizon: int, arms: int, resources: int, budget: float, v2: float, c
         resources: The number d of resources.
         budget: The smallest budget B, normalised to costs in [0, 1].
         v2: The local variation :math:`V_2` of the costs.
-        constant: The factor in front of the fraction, which the paper leaves open.
+        constant: The factor in front of the fraction, which the paper does not specify.
 
     Returns:
         The share, at most 1.
@@ -95,9 +95,8 @@ def refined_regret_bound(
     variation: tuple[float, float],
     global_variation: tuple[float, float],
     q_bar: float,
-    constant: float = 1.0,
 ) -> RefinedBound:
-    r"""Bound the regret of the refined algorithm (the paper's last theorem), up to a constant.
+    r"""Bound the regret of the refined algorithm (the paper's last theorem), up to a constant factor.
 
     With probability at least :math:`1 - 1/T` the regret is of the order of
 
@@ -116,19 +115,18 @@ def refined_regret_bound(
         variation: The local variation :math:`(V_1, V_2)` of rewards and costs.
         global_variation: The global variation :math:`(W_1, W_2)` of rewards and costs.
         q_bar: The largest price :math:`\bar q`.
-        constant: The factor in front of every term, which the paper leaves open.
 
     Returns:
-        The terms of the bound.
+        The terms of the bound, with a factor of 1 in front of each; the paper leaves it open.
     """
     amount, value = above_zero(budget, "budget"), at_least_zero(optimum, "optimum")
     g = gamma(horizon, arms, resources)
     learning = (math.sqrt(arms / amount) * value + math.sqrt(arms * value) + arms * math.sqrt(g)) * math.sqrt(g)
     return RefinedBound(
-        constant * learning,
-        constant * drift_rate(horizon, arms, variation[0]) * gamma(horizon, arms) ** (1 / 3),
-        constant * q_bar * resources * drift_rate(horizon, arms, variation[1]) * g ** (1 / 3),
-        constant * (global_variation[0] + at_least_zero(q_bar, "q_bar") * global_variation[1]),
+        learning,
+        drift_rate(horizon, arms, variation[0]) * gamma(horizon, arms) ** (1 / 3),
+        q_bar * resources * drift_rate(horizon, arms, variation[1]) * g ** (1 / 3),
+        global_variation[0] + at_least_zero(q_bar, "q_bar") * global_variation[1],
     )
 
 
@@ -138,15 +136,13 @@ def repaired_refined_bound(
     resources: int,
     budget: float,
     optimum: float,
-    variation: tuple[float, float],
-    v2_sum: float,
+    variation: tuple[float, float, float],
     pairwise_variation: tuple[float, float],
     q_bar: float,
-    constant: float = 1.0,
 ) -> RefinedBound:
-    r"""Bound the regret of the refined algorithm as corrected, up to a constant (docs/theory.md).
+    r"""Bound the regret of the refined algorithm as corrected, up to a constant factor (docs/theory.md).
 
-    The share ε of the budget that is held back costs ε OPT, which the printed :math:`\bar q\, d` does not cover. In the
+    Holding back a share ε of the budget costs ε OPT, which the printed :math:`\bar q\, d` does not cover. In the
     corrected bound the drift of the costs contributes
 
     .. math:: \Bigl(\frac{\mathrm{OPT}}{B} + \frac{V_2^\Sigma}{b V_2}\Bigr) m^{1/3} V_2^{1/3} T^{2/3} \gamma^{1/3},
@@ -159,19 +155,16 @@ def repaired_refined_bound(
         resources: The number d of resources.
         budget: The smallest budget B, normalised to costs in [0, 1].
         optimum: The value OPT of LP-Dynamic, normalised to rewards in [0, 1].
-        variation: The local variation :math:`(V_1, V_2)` of rewards and costs.
-        v2_sum: The local variation :math:`V_2^\Sigma` of the costs (``Variation.v2_sum``).
+        variation: The local variation :math:`(V_1, V_2, V_2^\Sigma)` (``v1``, ``v2`` and ``v2_sum`` of ``Variation``).
         pairwise_variation: The pairwise variation :math:`(W_1^{\mathrm{pair}}, W_2^{\mathrm{pair}})`.
         q_bar: The largest price of a single round, for any optimal prices.
-        constant: The factor in front of every term, which is not known.
 
     Returns:
-        The terms of the bound.
+        The terms of the bound, with a factor of 1 in front of each; the factor is not known.
     """
-    wide = pairwise_variation
-    printed = refined_regret_bound(horizon, arms, resources, budget, optimum, variation, wide, q_bar, constant)
-    v2 = variation[1]
+    v1, v2, v2_sum = variation
+    printed = refined_regret_bound(horizon, arms, resources, budget, optimum, (v1, v2), pairwise_variation, q_bar)
     ratio = at_least_zero(v2_sum, "v2_sum") / v2 if v2 > 0 else 0.0
     price = (optimum + ratio * horizon) / above_zero(budget, "budget")
     drift = drift_rate(horizon, arms, v2) * gamma(horizon, arms, resources) ** (1 / 3)
-    return printed._replace(cost_drift=constant * price * drift)
+    return printed._replace(cost_drift=price * drift)

@@ -13,7 +13,7 @@ def log_term(horizon: int, arms: int, resources: int = 1) -> float:
     Args:
         horizon: The number T of rounds.
         arms: The number m of arms.
-        resources: The number d of resources for the costs' term; 1 for the rewards' term.
+        resources: The number d of resources for the term of the costs; 1 for the term of the rewards.
 
     Returns:
         The logarithm.
@@ -32,7 +32,7 @@ def radius_constant(horizon: int, arms: int, resources: int = 1) -> float:
     Args:
         horizon: The number T of rounds.
         arms: The number m of arms.
-        resources: The number d of resources for the radius of the costs; 1 for that of the rewards.
+        resources: The number d of resources for the radius of the costs; 1 for the radius of the rewards.
 
     Returns:
         The constant R.

@@ -1,4 +1,4 @@
-"""Checks of the paper's statements, and of those on ``Adaptive``: ``driftsack verify``."""
+"""Check the statements of the paper and of the theory page on ``Adaptive``: ``driftsack verify``."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def select_statements(only: str | None) -> list[Statement]:
     """Select statements by a part of their name.
 
     Args:
-        only: What the name must contain; if None, all statements are selected.
+        only: A substring of the name; None selects all statements.
 
     Returns:
         The statements.
 
     Raises:
-        SettingError: No name contains ``only``.
+        SettingError: If no name contains ``only``.
     """
     selected = [statement for statement in STATEMENTS if only is None or only in statement.name]
     if not selected:
@@ -66,7 +66,7 @@ def judge(statement: Statement, effort: Effort) -> Finding:
 
     Args:
         statement: The statement.
-        effort: How many instances and trials to use, and the seed.
+        effort: The number of instances and trials, and the seed.
 
     Returns:
         The finding; its verdict is *vacuous at this horizon* if the competitor passes.
@@ -80,15 +80,15 @@ def judge(statement: Statement, effort: Effort) -> Finding:
 def verify(
     effort: Effort, only: str | None = None, progress: Callable[[str, int, int], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Check statements of the paper; in a whole run, as many at once as there are cores.
+    """Check statements of the paper; a full run checks as many at once as there are cores.
 
     Args:
-        effort: How many instances and trials to use, and the seed.
-        only: Check only the statements whose name contains this; if None, all.
-        progress: Called with the name of the first check that is not complete, its position and the number of checks.
+        effort: The number of instances and trials, and the seed.
+        only: A substring of the names of the statements to check; None checks all.
+        progress: Called with the name of the first incomplete check, its position and the number of checks.
 
     Returns:
-        One row per statement: the verdict, the worst margin, what was tried and the competitor that must be rejected.
+        One row per statement: verdict, worst margin, number of tries and the competitor that must be rejected.
 
     >>> verify(Effort(quick=True), only="step-change")[0]["verdict"]
     'holds'
@@ -109,7 +109,7 @@ def verify(
 
 
 def _row(statement: Statement, effort: Effort) -> dict[str, Any]:
-    """Judge a statement, and time it."""
+    """Judge a statement and measure the time taken."""
     begun = time.perf_counter()
     finding = judge(statement, effort)
     return {

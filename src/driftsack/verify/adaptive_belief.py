@@ -1,7 +1,7 @@
-r"""What ``Adaptive`` believes: checks of propositions 5 to 7 in docs/theory.md, section *Adaptive*.
+r"""Check the belief of ``Adaptive``: propositions 5 to 7 in docs/theory.md, section *Adaptive*.
 
 The mixture over run lengths is compared with the best partition of the pulls into runs, found by dynamic programming,
-and pulls on stale draws are counted where every arm whose draw is stale is pulled, the most that any mix can do.
+and pulls on stale draws are counted in the worst case, in which every arm with a stale draw is pulled.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.game.ledger import open_ledger
 from driftsack.game.records import new_outcome, new_terms
-from driftsack.game.trial import new_tally, run_trial
+from driftsack.game.trial import Randomness, new_tally, run_trial
 from driftsack.game.world import world_of
 from driftsack.numerics.compiled import kernel
 from driftsack.policies import Adaptive
@@ -36,16 +36,16 @@ from driftsack.policies.parts.run_length import (
 from driftsack.verify.statement import HOLDS, Case, Effort, Finding, Statement, judge_margins
 
 SOURCE: Final = "Adaptive"
-LEAST_REVISITS: Final = 0.05  # of the bound; a policy without revisits satisfies any bound. Measured: 0.12 to 0.36
+LEAST_REVISITS: Final = 0.05  # share of the bound, since no revisits satisfy any bound; measured: 0.12 to 0.36
 
 
 class Mixture(NamedTuple):
     """The unpruned mixture of one arm, fed with the hazard and the priors of the policy."""
 
     loss: float  # cumulative log loss of the mixture
-    losses: Floats  # (n, n) loss of the run that began at pull a, at pull b >= a; 0 elsewhere
-    weights: Floats  # (n,) after the last pull, oldest first
-    changes: float  # changes counted
+    losses: Floats  # (n, n) loss at pull b of the run that began at pull a <= b; 0 elsewhere
+    weights: Floats  # (n,) weights of the runs after the last pull, oldest first
+    changes: float  # number of counted changes
 
 
 def unpruned_mixture(
@@ -54,34 +54,40 @@ def unpruned_mixture(
     """Keep every run of arm 0, with the hazard and the priors of a belief that observes the same outcomes.
 
     Args:
-        problem: The problem, of two arms.
-        level: (T, 1 + d) means of the outcomes, which are coins.
+        problem: A problem with two arms.
+        level: (T, 1 + d) means of the Bernoulli outcomes.
         own: (T,) whether arm 0 is pulled, instead of arm 1.
-        rng: Randomness of the outcomes.
+        rng: The generator of the outcomes.
 
     Returns:
         The mixture of arm 0, and the belief.
     """
+    # Start without runs.
     belief, terms = new_run_lengths(problem), new_terms(problem)
     kinds = level.shape[1]
     sums, predictions, logs = np.zeros((0, kinds)), np.zeros((0, kinds)), np.zeros(0)
     losses, total = list[Floats](), 0.0
     for t, pulled in enumerate(own):
+        # Show the outcome to the belief.
         arm, y = (0 if pulled else 1), (rng.random(kinds) < level[t]).astype(np.float64)
         changed = changed_unseen(belief, arm, t)
         fresh, dispersion = belief.observed[0] == 0.0, belief.dispersion.copy()
         observe_outcome(belief, new_outcome(terms, t, arm, 0.5, y[0], y[1:]))
         if not pulled:
             continue
+        # Compute the log loss of each run of arm 0; the newest run predicts by its prior.
         dispersion = belief.largest if fresh else np.maximum(dispersion, SMALLEST_DISPERSION * belief.largest)
         p = np.clip(np.vstack([predictions, belief.start]) / belief.largest, EDGE, 1.0 - EDGE)
         u = belief.outcome / belief.largest
-        loss = -(belief.largest / dispersion * (u * np.log(p) + (1.0 - u) * np.log(1.0 - p))).sum(axis=1)
+        evidence = belief.largest / dispersion * (1.0 - belief.persistence) / (1.0 + belief.persistence)
+        loss = -(evidence * (u * np.log(p) + (1.0 - u) * np.log(1.0 - p))).sum(axis=1)
+        # Update the weights of the runs and the loss of the mixture.
         with np.errstate(divide="ignore"):
             logs = np.concatenate([logs + np.log(1.0 - changed), [np.log(changed)]]) - loss
         step = float(logsumexp(logs))
         logs, total = logs - step, total - step
         losses.append(loss)
+        # Update the prediction of each run.
         sums = np.vstack([sums, np.zeros(kinds)]) + belief.outcome
         counts = np.arange(len(sums), 0, -1)[:, None]
         predictions = (sums + belief.prior * belief.start) / (counts + belief.prior)
@@ -92,9 +98,9 @@ def unpruned_mixture(
 
 
 def best_partitions(losses: Floats, most: int) -> Floats:
-    """(most + 1,) the least loss of a partition into 1, 2, ..., most + 1 runs, by dynamic programming."""
+    """(most + 1,) the smallest loss of a partition into 1, 2, ..., most + 1 runs, by dynamic programming."""
     n = len(losses)
-    run = np.cumsum(losses, axis=1)  # of the run from pull a up to and including pull b
+    run = np.cumsum(losses, axis=1)  # loss of the run from pull a to pull b, inclusive
     best = np.full((most + 1, n), np.inf)
     best[0] = run[0]
     for c in range(1, most + 1):
@@ -104,13 +110,13 @@ def best_partitions(losses: Floats, most: int) -> Floats:
 
 
 def mixture_bound(horizon: int, arms: int, changes: int, counted: float) -> float:
-    """The most that the mixture may lose to a partition with so many changes, if ``counted`` changes were counted."""
+    """The bound on the excess loss over a partition with ``changes`` changes, if ``counted`` changes were counted."""
     stays = (1.0 + counted) / arms * math.log(1.0 + arms * horizon / PRIOR_ROUNDS) - counted * math.log(CONTAGION)
     return changes * math.log(1.0 + PRIOR_ROUNDS + arms * horizon) + stays
 
 
 def mixture_loss(effort: Effort, case: Case) -> Finding:
-    """Log loss of the unpruned mixture less that of the best partitions. Planted: a change costs one nat.
+    """Compare the log loss of the unpruned mixture with the best partitions. Planted: a change costs one nat.
 
     Trivial: predictions of 1/2 in place of the mixture's.
     """
@@ -123,25 +129,25 @@ def mixture_loss(effort: Effort, case: Case) -> Finding:
         if k % 2 == 0:
             levels = np.resize([[0.05, 0.95], [0.95, 0.05]], (jumps + 1, 2))
         level = levels[np.arange(horizon) * (jumps + 1) // horizon]
-        level[0] = 1.0  # otherwise the largest outcome so far may be 0, and the first positive one has a loss of 10^13
+        level[0] = 1.0  # else the largest outcome so far may be 0, and the first positive one has a loss of 10^13
         own = rng.random(horizon) < (1.0, 0.7)[k // 2 % 2]
         mixture, _ = unpruned_mixture(problem, level, own, rng)
-        suffered = 2.0 * math.log(2.0) * own.sum() if case is Case.TRIVIAL else mixture.loss  # two coins in each pull
+        suffered = 2.0 * math.log(2.0) * own.sum() if case is Case.TRIVIAL else mixture.loss  # two outcomes per pull
         for changes, loss in enumerate(best_partitions(mixture.losses, most)):
             bound = mixture_bound(horizon, 2, 0 if planted else changes, mixture.changes) + planted * changes
             margins.append(bound + loss - suffered)
-    return judge_margins(margins, "bound less the excess log loss, for 0 to 4 changes")
+    return judge_margins(margins, "bound minus excess log loss, for 0 to 4 changes")
 
 
 def run_means(y: Bools, prior: Floats, start: Floats) -> Floats:
-    """(n,) what one run predicts before each of n coins, with priors that move."""
+    """(n,) the prediction of one run before each of n outcomes, with changing priors."""
     before = np.concatenate([[0], np.cumsum(y)[:-1]])
     means: Floats = (before + prior * start) / (np.arange(y.size) + prior)
     return means
 
 
 def constant_mean(effort: Effort, case: Case) -> Finding:
-    """One run of coins against the best constant mean, with priors that move. Planted: no logarithm."""
+    """Compare one run with the best constant mean, for changing priors. Planted: no logarithm."""
     rng, margins = effort.rng(44), list[float]()
     for _ in range(effort.pick(300, 5_000)):
         n, least, most = int(rng.integers(1, 200)), rng.uniform(0.05, 1.0), rng.uniform(2.5, 6.0)
@@ -154,12 +160,12 @@ def constant_mean(effort: Effort, case: Case) -> Finding:
         best = -n * sum(x * math.log(x) for x in (share, 1.0 - share) if x > 0)
         terms = 0.0 if case is Case.PLANTED else (math.ceil(most) + 1) * math.log(n + 1)
         margins.append(best + 2.0 * math.log(1.0 / least) + terms - loss)
-    return judge_margins(margins, "bound less the excess log loss of a run")
+    return judge_margins(margins, "bound minus excess log loss of a run")
 
 
 @kernel
 def stale_pulls(belief: RunLengths, horizon: int, counted: int, rng: Generator) -> int:
-    """Pull every arm whose draw is stale, the most that any mix can do; changes are counted at even intervals."""
+    """Count the pulls on stale draws in the worst case: every arm with a stale draw is pulled; changes come evenly."""
     pulls = 0
     for t in range(horizon):
         if (t + 1) * (counted + 1) // horizon > t * (counted + 1) // horizon and t + 1 < horizon:
@@ -175,19 +181,19 @@ def stale_pulls(belief: RunLengths, horizon: int, counted: int, rng: Generator) 
 
 
 def revisit_bound(horizon: int, arms: int, counted: int) -> float:
-    """The most expected pulls on stale draws while at most ``counted`` changes have been counted."""
+    """The bound on the expected number of pulls on stale draws until more than ``counted`` changes are counted."""
     return 4.0 * math.sqrt(arms * (1 + counted) * horizon) + arms * (1 + counted)
 
 
 def hopeless_pulls(effort: Effort, horizon: int) -> tuple[float, float]:
-    """Mean pulls of the three arms of five that are never worth their price, and mean number of counted changes."""
+    """Mean number of pulls of the three of five arms that are never worth their price, and of counted changes."""
     world = Instance.stationary([0.8, 0.6, 0.1, 0.1, 0.1], [[0.6, 0.3, 0.5, 0.5, 0.5]], horizon, 0.4 * horizon)
     problem, means, terms = world.problem, world_of(world), new_terms(world.problem)
     pulls, changes = [], []
     for trial in range(effort.pick(4, 20)):
         nature, own = (generator(part) for part in trial_seeds(effort.seed, trial))
         state, tally = Adaptive().new_state(problem), new_tally(problem, np.array([horizon]), np.zeros(1))
-        run_trial(state, open_ledger(problem), terms, means, tally, nature, own)
+        run_trial(state, open_ledger(problem), terms, means, tally, Randomness(nature, own))
         pulls.append(tally.pulls[2:].sum())
         changes.append(state.belief.changes[0])
     return float(np.mean(pulls)), float(np.mean(changes))
@@ -214,7 +220,7 @@ def revisits(effort: Effort, case: Case) -> Finding:
     long = effort.pick(10_000, 1_000_000)
     wasted, changes = hopeless_pulls(effort, long)
     note = (
-        f"1 less mean pulls / bound, which are {min(ratios):.2f} to {max(ratios):.2f} of it. Adaptive itself in a "
+        f"1 - mean pulls / bound; the ratio is {min(ratios):.2f} to {max(ratios):.2f}. Adaptive itself in a "
         f"stationary world, T = {long:,}: {wasted:.0f} pulls of three hopeless arms, {changes:.1f} changes counted"
     )
     return judge_margins(margins, note)
@@ -227,7 +233,7 @@ STATEMENTS = (
         "log loss near that of the best partition",
         HOLDS,
         mixture_loss,
-        "a belief that always says 1/2",
+        "a belief that always predicts 1/2",
     ),
     Statement(
         "adaptive-constant",
@@ -235,7 +241,7 @@ STATEMENTS = (
         "a run's log loss near that of a constant mean",
         HOLDS,
         constant_mean,
-        "a belief that always says 1/2",
+        "a belief that always predicts 1/2",
     ),
     Statement(
         "adaptive-revisits",

@@ -1,10 +1,10 @@
-r"""What ``Adaptive`` plans to spend: checks of propositions 1 to 4 in docs/theory.md, section *Adaptive*.
+r"""Check the planned spending of ``Adaptive``: propositions 1 to 4 in docs/theory.md, section *Adaptive*.
 
-The policy is run round by round, so that what it plans, :math:`\tilde C_t x_t`, can be compared with the true means.
+The policy is run round by round, to compare its planned spending :math:`\tilde C_t x_t` with the true means.
 Costs are in units of the budget rate: the remaining rate :math:`\rho_t` is 1 in the first round.
 
-The trivial competitor is a plan that spends and earns nothing. It keeps every bound on spending, so each check also
-asks that what is bounded be used, with a margin of its own.
+The trivial competitor is a plan that spends and earns nothing. It satisfies every bound on spending, so each check also
+requires that enough is spent, with a margin of its own.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ SOURCE: Final = "Adaptive"
 IDLE: Final = "a plan that spends and earns nothing"
 PLANTED: Final = Case.PLANTED
 RESCUED: Final = 7
-DELTA: Final = 0.1  # probability of the deviation
-LEAST_FULL: Final = 0.2  # of the rounds plan all that they may, on average over the worlds; measured: 0.5
-LEAST_SPENT: Final = 0.8  # of the budget, or of the remaining rate, is planned, on average; measured: 0.93 to 0.99
+DELTA: Final = 0.1  # allowed probability of a larger deviation
+LEAST_FULL: Final = 0.2  # share of rounds that plan their full limit, averaged over the worlds; measured: 0.5
+LEAST_SPENT: Final = 0.8  # planned share of the budget or of the remaining rate, averaged; measured: 0.93 to 0.99
 
 
-class Plan(NamedTuple):
+class PlanTrace(NamedTuple):
     """What was planned and what happened in n rounds; costs in units of the budget rate."""
 
     pace: Floats  # (n, d) the remaining rate
@@ -48,33 +48,35 @@ class Plan(NamedTuple):
     expected: Floats  # (n, d) true mean costs of the mix
     spent: Floats  # (n, d) costs of the round
     reward: Floats  # (n,) true mean reward of the mix
-    overrated: Floats  # (n,) drawn reward of the mix less its true mean
-    pessimism: Floats  # (n,) LP value on the true means, at the remaining rate, less that on the draws, if positive
+    overrated: Floats  # (n,) drawn reward of the mix minus its true mean
+    pessimism: Floats  # (n,) LP value on the true means, at the remaining rate, minus that on the draws, if positive
     largest: Floats  # (n, d) the largest cost observed before the round
 
 
 def follow(
     policy: Adaptive, instance: Instance, seed: int, account: bool = False, rescued: bool = False, valued: bool = False
-) -> Plan:
+) -> PlanTrace:
     """Run a policy until the horizon or until a budget is exceeded.
 
     Args:
-        policy: The policy.
-        instance: The instance.
-        seed: Seed of the outcomes and of the policy.
-        account: Whether the budgets are charged with what is planned instead of with the costs of the round.
+        policy: The policy to run.
+        instance: The instance to run it on.
+        seed: The seed of the outcomes and of the policy.
+        account: Whether to charge the planned costs to the budgets, instead of the realised ones.
         rescued: Whether HiGHS solves the program of every seventh round again, as it does when the simplex fails.
-        valued: Whether to compute ``pessimism``, which takes two more step LPs in each round.
+        valued: Whether to compute ``pessimism``, at the cost of two more step LPs per round.
 
     Returns:
-        The rounds; the one that exceeds a budget is the last.
+        The rounds, up to the one that exceeds a budget.
     """
+    # Start the game.
     problem, world, rate = instance.problem, world_of(instance), np.asarray(instance.problem.rate)
     state, terms, ledger = policy.new_state(problem), new_terms(problem), open_ledger(problem)
     nature, rng = (generator(part) for part in trial_seeds(seed, 0))
     mix, prices, costs = np.zeros(problem.arms), np.zeros(problem.resources), np.zeros(problem.resources)
     rows = []
     for t in range(problem.horizon):
+        # Choose an arm; HiGHS solves the program where the simplex is stuck.
         largest, pace = state.belief.largest[1:].copy(), (ledger.budget - ledger.spent).clip(0.0) / rate
         pace /= problem.horizon - t
         arm = choose(state, open_round(t, ledger, terms), rng, mix, prices)
@@ -84,12 +86,14 @@ def follow(
         if arm == STUCK:
             solve_stuck(state)
             arm = choose(state, open_round(t, ledger, terms), rng, mix, prices)
+        # Compare the plan with the true means.
         rewards, means = world.rewards[world.phase[t]], world.costs[world.phase[t]]
         drawn = state.drawn
         planned, below = mix @ drawn[:, 1:], 0.0
         if valued:
             here = step_lp(rewards, means, pace * rate).value
             below = max(here - step_lp(drawn[:, 0], drawn[:, 1:].T, pace).value, 0.0)
+        # Draw the outcome, charge its costs and learn from it.
         costs[:] = 0.0
         outcome = draw_outcome(world, t, arm, costs, nature) if arm != SKIP else 0.0
         gain = float(mix @ rewards)
@@ -100,18 +104,18 @@ def follow(
         if not account and is_broken(ledger):
             break
         learn(state, new_outcome(terms, t, arm, 1.0 if arm == SKIP else mix[arm], outcome, costs))
-    return Plan(*(np.array(column) for column in zip(*rows, strict=True)))
+    return PlanTrace(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def idle_plan(instance: Instance, valued: bool = False) -> Plan:
+def idle_plan(instance: Instance, valued: bool = False) -> PlanTrace:
     """A plan that spends nothing and earns nothing: the remaining rate rises, and a round may be worth up to 1."""
     rounds, resources = instance.horizon, instance.resources
     pace = np.repeat(rounds / np.arange(rounds, 0, -1.0)[:, None], resources, axis=1)
     nothing, no_reward = np.zeros((rounds, resources)), np.zeros(rounds)
-    return Plan(pace, nothing, nothing, nothing, no_reward, no_reward, np.full(rounds, float(valued)), nothing)
+    return PlanTrace(pace, nothing, nothing, nothing, no_reward, no_reward, np.full(rounds, float(valued)), nothing)
 
 
-def run_plan(case: Case, policy: Adaptive, instance: Instance, seed: int, **options: bool) -> Plan:
+def run_plan(case: Case, policy: Adaptive, instance: Instance, seed: int, **options: bool) -> PlanTrace:
     """What the policy plans, or what the trivial competitor does; ``options`` are those of :func:`follow`."""
     if case is Case.TRIVIAL:
         return idle_plan(instance, options.get("valued", False))
@@ -119,7 +123,7 @@ def run_plan(case: Case, policy: Adaptive, instance: Instance, seed: int, **opti
 
 
 def random_worlds(effort: Effort, salt: int, horizon: int) -> Iterator[tuple[Instance, float]]:
-    """Instances of every kind, tiny and loose budgets and rising rewards among them, and a speed for each."""
+    """Yield instances of every kind, also with tiny or loose budgets and rising rewards, and a speed for each."""
     rng = effort.rng(salt)
     for k in range(effort.pick(12, 60)):
         arms, resources = int(rng.integers(2, 6)), int(rng.integers(1, 4))
@@ -133,7 +137,7 @@ def random_worlds(effort: Effort, salt: int, horizon: int) -> Iterator[tuple[Ins
 
 
 def planned_spending(effort: Effort, case: Case) -> Finding:
-    """C̃x ≤ θρ in every round, the rescued ones included, and C̃x ≤ ρ in the warm-up. Planted: θ + 0.1."""
+    """Check C̃x ≤ θρ in every round, rescued ones included, and C̃x ≤ ρ in the warm-up. Planted: θ + 0.1."""
     extra, margins, full = 0.1 if case is PLANTED else 0.0, list[float](), list[float]()
     for k, (world, speed) in enumerate(random_worlds(effort, 41, effort.pick(100, 400))):
         plan = run_plan(case, Adaptive(speed=speed + extra), world, effort.seed + k, rescued=True)
@@ -148,7 +152,7 @@ def planned_spending(effort: Effort, case: Case) -> Finding:
 
 
 def planned_account(effort: Effort, case: Case) -> Finding:
-    """An account that pays what is planned: with n rounds left it has B Π(1 - θ/r) or more. Planted: θ - 0.5."""
+    """Check that an account that pays the plan has at least B Π(1 - θ/r) with n rounds left. Planted: θ - 0.5."""
     horizon, margins, used = effort.pick(100, 400), list[float](), list[float]()
     for k, (world, speed) in enumerate(random_worlds(effort, 42, horizon)):
         plan = run_plan(case, Adaptive(speed=speed), world, effort.seed + k, account=True)
@@ -161,12 +165,12 @@ def planned_account(effort: Effort, case: Case) -> Finding:
         margins.append(-float(over.max()) / horizon)
         used.append(float(plan.planned.sum(axis=0).max()) / horizon)
     margins.append(float(np.mean(used)) - LEAST_SPENT)
-    note = f"share of the budget left less the product, and the excess of the last round; {np.mean(used):.0%} is spent"
+    note = f"share of the budget left minus the product, and the excess of the last round; {np.mean(used):.0%} is spent"
     return judge_margins(margins, note)
 
 
 def remaining_rate(effort: Effort, case: Case) -> Finding:
-    """The even pace: b - ρ stays below the errors plus a deviation of probability δ. Planted: a quarter of it."""
+    """Check that b - ρ stays below the errors plus a deviation of probability δ. Planted: a quarter of it."""
     horizon, last = 100, 10
     deviation = (0.25 if case is PLANTED else 1.0) * np.sqrt(np.log(1.0 / DELTA) / (2.0 * (last - 0.5)))
     world = Instance.stationary([0.8, 0.5], [[0.9, 0.3]], horizon, 0.4 * horizon)
@@ -192,7 +196,7 @@ def remaining_rate(effort: Effort, case: Case) -> Finding:
 
 
 def even_pace_regret(effort: Effort, case: Case) -> Finding:
-    """Regret of the even pace against the sum of the LPs of single rounds. Planted: a hundredth of the bound.
+    """Check the regret of the even pace against the sum of single-round LPs. Planted: a hundredth of the bound.
 
     The horizon is long enough for the bound to be below the regret of a policy that earns nothing.
     """
@@ -217,9 +221,7 @@ def even_pace_regret(effort: Effort, case: Case) -> Finding:
             bound.append(known + (np.maximum(plan.overrated, 0.0) + dear + plan.pessimism)[1:].sum())
         margins.append(share - float(np.mean(regret) / np.mean(bound)))
         margins.append(1.0 - float(np.mean(bound)) / best)
-    return judge_margins(
-        margins, "1 less mean regret / mean bound, and 1 less mean bound / the most that can be earned"
-    )
+    return judge_margins(margins, "1 - mean regret / mean bound, and 1 - mean bound / sum of the single-round LPs")
 
 
 STATEMENTS = (

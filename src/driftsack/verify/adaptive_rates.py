@@ -1,13 +1,13 @@
-r"""What is measured about ``Adaptive``, since no bound on its regret is proved.
+r"""Measure the regret of ``Adaptive``, for which no bound is proved.
 
 In a stationary world with LP prices q and :math:`\alpha = \max(0, \max_i \mu_i - q^\top C_i)`, the estimate
 
 .. math:: \alpha (T - N) + q^\top (B - \text{spent}) + \sum_i N_i (\alpha - \mu_i + q^\top C_i)
 
 of regret has the same mean as :math:`\mathrm{LP} - \sum_t r_t`, up to the round that ends a trial: the difference is a
-sum of martingale differences :math:`r_t - \mu_i - q^\top(c_t - C_i)`. Its three terms are the regret of rounds that
-were skipped, of budget that was not spent and of arms that were not worth their price. None is negative, and together
-they vary far less than realised regret does, whose standard deviation grows as :math:`\sqrt T`.
+sum of martingale differences :math:`r_t - \mu_i - q^\top(c_t - C_i)`. Its three terms are the regret of skipped
+rounds, of unspent budget and of arms that were not worth their price. None is negative. The estimate varies far less
+than realised regret, whose standard deviation grows as :math:`\sqrt T`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from driftsack.verify.statement import CONSISTENT, FAILS, Case, Effort, Finding,
 SOURCE: Final = "Adaptive"
 RANDOM: Final = "a policy that plays at random"
 LARGEST_EXPONENT: Final = 0.55
-LEAST_SHARE: Final = 0.98  # of the best stationary policy's
+LEAST_SHARE: Final = 0.98  # relative to the share of the best stationary policy
 CHANGES: Final = 4
 STATIONARY_POLICIES: Final = (
     NaiveUCB(scale=0.02, budget_rule="remaining"),
@@ -52,7 +52,7 @@ def stationary(horizon: int, draw: int) -> Instance:
 
 
 def exchanging(horizon: int, draw: int) -> Instance:
-    """The same at first, but the arms exchange their means at 4 places in proportion to the horizon.
+    """A variant of ``stationary`` in which the arms exchange their means four times, at even intervals.
 
     The LP of every round has the same value and prices, so that the even pace is optimal and regret against LP-Dynamic
     is that of learning. Under other changes of the means the regret of every policy may be linear (Theorem 2 (iii)).
@@ -109,7 +109,7 @@ def player(case: Case) -> Policy:
 
 
 def growth(effort: Effort, case: Case) -> Finding:
-    """Exponents of regret in stationary worlds, and with four changes. Planted: the printed radius."""
+    """Fit the exponents of regret in stationary worlds and with four changes. Planted: the printed radius."""
     policy = player(case)
     fits = (
         exponents(effort, "T, stationary", stationary, stationary_regret, policy),
@@ -126,7 +126,7 @@ def growth(effort: Effort, case: Case) -> Finding:
 
 
 def share_of_best(effort: Effort, case: Case) -> Finding:
-    """Share of LP-Dynamic in stationary worlds against the best stationary policy. Planted: the printed radius."""
+    """Compare the share of LP-Dynamic with that of the best stationary policy. Planted: the printed radius."""
     policies = [player(case), *STATIONARY_POLICIES]
     worlds, trials = effort.pick(4, 20), effort.pick(4, 20)
     shares = np.zeros((worlds, len(policies)))
@@ -141,7 +141,7 @@ def share_of_best(effort: Effort, case: Case) -> Finding:
     per_world = float((shares[:, 0] / shares[:, 1:].max(axis=1)).mean())
     error = float((shares[:, 0] - shares[:, rival]).std(ddof=1) / np.sqrt(worlds))
     note = (
-        f"{ratio:.4f} ± {error:.4f} of the share of the best ({policies[rival]}, {means[rival]:.3f}), less "
+        f"{ratio:.4f} ± {error:.4f} of the share of the best ({policies[rival]}, {means[rival]:.3f}), minus "
         f"{LEAST_SHARE}; {per_world:.4f} of the best in each world"
     )
     return Finding(CONSISTENT if ratio >= LEAST_SHARE else FAILS, worlds, ratio - LEAST_SHARE, note)

@@ -1,4 +1,4 @@
-"""What the solvers and measures answer about a small instance, and the competitor that answers 0 to everything."""
+"""``Answers``: optima, prices and measures of a small instance, or the zeros of the trivial competitor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Answers:
     """The optima, prices and measures of an instance in [0, 1], each computed when it is first read.
 
     Args:
-        world: The instance, of one rate for all resources.
+        world: An instance with the same rate for all resources.
         case: If ``TRIVIAL``, optima and prices are all 0; measures are those of the instance.
     """
 
@@ -76,5 +76,5 @@ class Answers:
 
     @property
     def q_bar_full(self) -> float:
-        """The largest price, that of the LP on mean rows included."""
+        """The largest price, including that of the LP on mean rows."""
         return float(self.prices.max())

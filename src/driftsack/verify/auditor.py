@@ -1,4 +1,4 @@
-r"""An auditor: a policy that runs SW-UCB in the compiled loop and compares its bounds with the true means.
+r"""The auditor: a policy that runs SW-UCB in the compiled loop and compares its bounds with the true means.
 
 Before round t it checks, for all arms and resources, whether the bounds cover the means (Lemma 2),
 
@@ -24,7 +24,7 @@ from driftsack.game.ledger import open_ledger
 from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round, new_terms
 from driftsack.game.state_tree import copy_state
-from driftsack.game.trial import new_tally, run_trial
+from driftsack.game.trial import Randomness, new_tally, run_trial
 from driftsack.game.world import world_of
 from driftsack.numerics.compiled import kernel
 from driftsack.policies import sliding_window_ucb as ucb
@@ -41,7 +41,7 @@ class State(NamedTuple):
     missed: Floats  # (1,) rounds in which some bound did not cover
     sums: Floats  # (1 + d,) of r - UCB x, and of c - LCB x
     farthest: Floats  # (1 + d,) their largest absolute values so far
-    forgotten: float  # 0; or 1 for the trivial competitor, whose estimates are all 0
+    forgotten: float  # 1 for the trivial competitor, whose estimates are all 0; otherwise 0
     estimates: Floats  # (m, 1 + d) before the round
 
 
@@ -82,7 +82,7 @@ def learn(state: State, outcome: Outcome) -> None:
         state.farthest[k] = max(state.farthest[k], abs(state.sums[k]))
 
 
-class Audit(NamedTuple):
+class TrialAudit(NamedTuple):
     """The result of one trial."""
 
     missed: int  # rounds in which some bound did not cover
@@ -92,18 +92,18 @@ class Audit(NamedTuple):
 
 def audit(
     instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: int, returns_zero: bool = False
-) -> list[Audit]:
+) -> list[TrialAudit]:
     """Simulate the policy and audit every trial.
 
     Args:
-        instance: The instance.
-        policy: The policy.
+        instance: The instance to simulate.
+        policy: The policy to audit.
         trials: The number of trials.
         seed: The seed of the trials.
-        returns_zero: Whether to audit bounds whose estimates are all 0, in place of those of the policy.
+        returns_zero: Whether to audit the trivial competitor, whose estimates are all 0.
 
     Returns:
-        What was found in each trial.
+        The result of each trial.
     """
     fresh = State(
         policy.new_state(instance.problem),
@@ -123,8 +123,8 @@ def audit(
         nature, learner = (generator(part) for part in trial_seeds(seed, trial))
         state = copy_state(fresh)
         tally = new_tally(problem, np.array([problem.horizon]), np.zeros(1))
-        run_trial(state, open_ledger(problem), terms, world, tally, nature, learner)
-        audits.append(Audit(int(state.missed[0]), state.farthest, int(tally.stopping_time[0])))
+        run_trial(state, open_ledger(problem), terms, world, tally, Randomness(nature, learner))
+        audits.append(TrialAudit(int(state.missed[0]), state.farthest, int(tally.stopping_time[0])))
     return audits
 
 

@@ -1,4 +1,4 @@
-"""The chain of inequalities between the benchmarks: OPT_FD, OPT_DP, LP-Static and LP-Dynamic (Appendix C.1).
+"""Check the inequalities between the benchmarks OPT_FD, OPT_DP, LP-Static and LP-Dynamic (Appendix C.1).
 
 OPT_FD has two definitions. *Fluid*: the budget lasts in expectation. *Hard*: outcomes are random and the round that
 breaks a budget ends the game, as for OPT_DP. The paper's chain needs the hard one in (1) and does not say which in (3).
@@ -32,7 +32,7 @@ GAP = 0.02  # the certified relative gap of the hard OPT_FD in the search
 
 
 def chain_fixed_below_program(effort: Effort, case: Case) -> Finding:
-    """(1) OPT_FD (hard) <= OPT_DP, both exact, with Bernoulli costs. Planted: the reverse inequality."""
+    """Check (1) OPT_FD (hard) <= OPT_DP, both exact, with Bernoulli costs. Planted: the reverse inequality."""
     shortfalls = [0.0]
 
     def sides(world: Instance) -> Sides:
@@ -57,7 +57,7 @@ def _noisy(world: Instance, budget: float) -> Instance:
 
 
 def chain_program_below_dynamic(effort: Effort, case: Case) -> Finding:
-    """(2) OPT_DP <= LP-Dynamic: false with random costs, since a costly last arm may happen to be free; true for B + 1.
+    """Check (2) OPT_DP <= LP-Dynamic: false with random costs, as the last arm may happen to be free; true for B + 1.
 
     Planted: the printed statement as its own repair.
     """
@@ -77,7 +77,7 @@ def chain_program_below_dynamic(effort: Effort, case: Case) -> Finding:
 
 
 def chain_fixed_below_static(effort: Effort, case: Case) -> Finding:
-    """(3) OPT_FD <= LP-Static: false in both definitions, since a fixed mix may stop early.
+    """Check (3) OPT_FD <= LP-Static: false in both definitions, since a fixed mix may stop early.
 
     Fluid: Example 1 is a counterexample, and LP-Static <= OPT_FD <= LP-Dynamic. Hard: a tiny Example 1 is one.
     Planted: the second inequality reversed.
@@ -101,7 +101,7 @@ def chain_fixed_below_static(effort: Effort, case: Case) -> Finding:
 
 
 def chain_static_below_dynamic(effort: Effort, case: Case) -> Finding:
-    """(4) LP-Static <= LP-Dynamic, with equality on stationary instances. Planted: always equal."""
+    """Check (4) LP-Static <= LP-Dynamic, with equality on stationary instances. Planted: always equal."""
     differences = []
 
     def sides(world: Instance) -> Sides:

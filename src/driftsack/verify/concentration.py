@@ -1,8 +1,8 @@
-r"""Statements that hold with a given probability: concentration, coverage, stopping times.
+r"""Check statements that hold with a given probability: concentration, coverage, stopping times.
 
 Where the distribution is known (sums of Bernoulli variables) the probability of a violation is computed exactly.
 Elsewhere violations are counted in independent trials on instances that are hard for the statement; the statement fails
-if the lower end of a 99.9% Clopper-Pearson interval is above the probability that the statement allows.
+if the lower end of a 99.9% Clopper-Pearson interval is above the allowed probability.
 
 At short horizons radii exceed 1 and bounds exceed T, and an estimator that returns 0 would pass. The horizons here are
 long enough for it to fail.
@@ -56,14 +56,14 @@ def clopper_pearson(failures: int, trials: int) -> tuple[float, float]:
 
 
 def judge_failures(failures: int, trials: int, allowed: float, event: str) -> Finding:
-    """Judge a count of failures; the margin is the allowed probability less the observed frequency."""
+    """Judge a count of failures; the margin is the allowed probability minus the observed frequency."""
     low, high = clopper_pearson(failures, trials)
     note = f"{failures} of {trials:,} {event}, probability within [{low:.2g}, {high:.2g}], allowed {allowed:.2g}"
     return Finding(FAILS if low > allowed else HOLDS, trials, allowed - failures / trials, note)
 
 
 def hoeffding(effort: Effort, case: Case) -> Finding:
-    """The exact probability that a mean of N Bernoulli variables leaves the radius. Planted: half the radius."""
+    """Check the exact probability that a mean of N Bernoulli variables leaves the radius. Planted: half of it."""
     factor = 0.5 if case is PLANTED else 1.0
 
     def margins() -> list[float]:
@@ -74,7 +74,7 @@ def hoeffding(effort: Effort, case: Case) -> Finding:
                 result += [delta - probability_outside(n, mean, radius, case) for mean in MEANS]
         return result
 
-    return judge_margins(margins(), "δ less the exact probability, Bernoulli variables")
+    return judge_margins(margins(), "δ minus the exact probability, Bernoulli variables")
 
 
 def probability_outside(n: int, mean: float, radius: float, case: Case) -> float:
@@ -85,7 +85,7 @@ def probability_outside(n: int, mean: float, radius: float, case: Case) -> float
 
 
 def windowed_estimator(effort: Effort, case: Case) -> Finding:
-    """The estimate of a window in which the mean jumps late and the arm is played at random. Planted: no drift term.
+    """Check the estimate of a window with a late jump, for an arm played at random. Planted: no drift term.
 
     The printed proof bounds z / (n + 1) by "z <= 1 <= √(log(2/δ) / 2(n + 1))", which is false for the n at hand; since
     log(2/δ) > 2, z / (n + 1) itself is below that root.
@@ -94,7 +94,7 @@ def windowed_estimator(effort: Effort, case: Case) -> Finding:
     before, after = 0.5, 0.75
     drift = 0.0 if case is PLANTED else after - before
     means = np.where(np.arange(window) < 0.9 * window, before, after)
-    played = rng.random((trials, window)) < 0.5  # noqa: PLR2004
+    played = rng.random((trials, window)) < 0.5
     outcomes = rng.random((trials, window)) < means
     pulls = played.sum(axis=1)
     estimate = (played & outcomes).sum(axis=1) / (pulls + 1)
@@ -118,7 +118,7 @@ def drifting(horizon: int, rate: float = 0.7, size: float = 0.05) -> Instance:
 
 
 def coverage(effort: Effort, case: Case) -> Finding:
-    """Lemma 2: the bounds cover in all rounds with probability 1 - 1/(3T). Planted: a fifth of the radius."""
+    """Check Lemma 2: the bounds cover in all rounds with probability 1 - 1/(3T). Planted: a fifth of the radius."""
     horizon, window, trials = 3_000, 1_200, effort.pick(150, 2_000)
     policy = SlidingWindowUCB(windows=(window, window), scale=0.2 if case is PLANTED else 1.0)
     audits = audit(drifting(horizon), policy, trials, effort.seed, returns_zero=case is TRIVIAL)
@@ -134,7 +134,7 @@ def farthest_sums(world: Instance, policy: SlidingWindowUCB, trials: int, effort
 
 
 def realised_sums(effort: Effort, case: Case) -> Finding:
-    """Lemma 3: realised sums stay near those of the LPs for all t up to τ. Planted: a hundredth of the bound.
+    """Check Lemma 3: realised sums stay near those of the LPs for all t up to τ. Planted: a hundredth of the bound.
 
     Means drift and the windows are half the horizon, which is long enough for the bound to be below the sums.
     """
@@ -145,7 +145,7 @@ def realised_sums(effort: Effort, case: Case) -> Finding:
     share = 0.01 if case is PLANTED else 1.0
     farthest = farthest_sums(world, SlidingWindowUCB(windows=windows), trials, effort, case)
     margins = [share - farthest[0] / bounds[0], *(share - farthest[1:] / bounds[1])]
-    note = f"1 less |sum| / bound; the bound is {bounds[0] / horizon:.2f} T, V = {moves.v1:.2f}, w = T/2"
+    note = f"1 - |sum| / bound; the bound is {bounds[0] / horizon:.2f} T, V = {moves.v1:.2f}, w = T/2"
     return judge_margins(margins, note)._replace(tried=trials)
 
 
@@ -156,7 +156,7 @@ def dear_arms(horizon: int, v2: float) -> Instance:
 
 
 def stopping_time(effort: Effort, case: Case) -> Finding:
-    """Corollary 1: T - τ is at most its bound. Planted: a thousandth of the bound.
+    """Check Corollary 1: T - τ is at most its bound. Planted: a thousandth of the bound.
 
     A policy that does not pace plays the arm of cost 1 and stops after half of the rounds, before the bound allows.
     """
@@ -169,12 +169,12 @@ def stopping_time(effort: Effort, case: Case) -> Finding:
     early = np.maximum(horizon - run.stopping_time, 0)
     share = 0.001 if case is PLANTED else 1.0
     earliest = 1 - early.max() / horizon
-    note = f"1 less (T - τ) / bound; the bound is {bound / horizon:.2f} T, the earliest stop at {earliest:.3f} T"
+    note = f"1 - (T - τ) / bound; the bound is {bound / horizon:.2f} T, the earliest stop at {earliest:.3f} T"
     return judge_margins(share - early / bound, note)
 
 
 def refined_confidence_radius(effort: Effort, case: Case) -> Finding:
-    """|mean - z| <= rad(mean, N) <= 3 rad(z, N) with probability 1 - e^{-γ/4}; printed e^{Ω(γ)}, a misprint.
+    """Check |mean - z| <= rad(mean, N) <= 3 rad(z, N) with probability 1 - e^{-γ/4} (printed: e^{Ω(γ)}, a misprint).
 
     The probability is computed exactly for Bernoulli variables. Planted: a tenth of the radius.
     """
@@ -189,11 +189,11 @@ def refined_confidence_radius(effort: Effort, case: Case) -> Finding:
                 largest_radius = 3.0 * factor * refined_radius(mean, n, g) * (1 + 1e-12)
                 violated = (np.abs(estimate - mean) > radius) | (radius > largest_radius)
                 margins.append(np.exp(-g / 4.0) - float(binom.pmf(k, n, mean)[violated].sum()))
-    return judge_margins(margins, "e^(-γ/4) less the exact probability, Bernoulli variables")
+    return judge_margins(margins, "e^(-γ/4) minus the exact probability, Bernoulli variables")
 
 
 def refined_sums(effort: Effort, case: Case) -> Finding:
-    """The refined form of Lemma 3: sums within 8 times the O(·) of the appendix. Planted: a fiftieth of that."""
+    """Check the refined Lemma 3: sums within 8 times the O(·) of the appendix. Planted: a fiftieth of that."""
     horizon, trials = 200_000, effort.pick(6, 40)
     world, window = drifting(horizon, size=0.01), horizon // 2
     moves, g = variation(world), gamma(horizon, 2, 2)
@@ -201,7 +201,7 @@ def refined_sums(effort: Effort, case: Case) -> Finding:
     farthest = farthest_sums(world, policy, trials, effort, case)
     terms = np.sqrt(g * 0.7 * horizon) + np.sqrt(2 * g / window) * horizon + window * moves.v1 + g
     scale = (8.0 / 50.0 if case is PLANTED else 8.0) * terms
-    note = f"1 less |sum| / (8 × the appendix's terms, {8 * terms / horizon:.2f} T); V = {moves.v1:.2f}, w = T/2"
+    note = f"1 - |sum| / (8 × the appendix's terms, {8 * terms / horizon:.2f} T); V = {moves.v1:.2f}, w = T/2"
     return judge_margins(1.0 - farthest / scale, note)._replace(tried=trials)
 
 

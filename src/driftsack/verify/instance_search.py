@@ -1,4 +1,4 @@
-"""Small random instances, and a local search for those that come nearest to violating a statement."""
+"""Draw small random instances, and search locally for those closest to violating a statement."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class Shape(NamedTuple):
 def random_instance(rng: np.random.Generator, shape: Shape = Shape()) -> Instance:  # noqa: B008  (immutable)
     """Draw an instance whose means are uniform, or 0 and 1, or multiples of 1/4.
 
-    In some of them rows repeat, and in some the rate is small.
+    Some instances have repeated rows, and some have a small rate.
     """
     rounds, arms, resources = (int(rng.integers(1, most + 1)) for most in shape)
     values = rng.random((rounds, 1 + resources, arms))
     kind = rng.integers(3)
     if kind > 0:
         values = np.round(values * (1, 1, 4)[kind]) / (1, 1, 4)[kind]
-    values = values[np.sort(rng.integers(0, rounds, rounds))] if rng.random() < 0.3 else values  # noqa: PLR2004
+    values = values[np.sort(rng.integers(0, rounds, rounds))] if rng.random() < 0.3 else values
     rate = rng.choice([rng.random(), 0.25, 0.5, 1.0]) * rng.random() ** rng.integers(2)
     return instance_of(values, max(float(rate), 0.02))
 
 
 def instance_of(values: Floats, rate: float) -> Instance:
-    """A deterministic instance of rewards and costs (T, 1 + d, m), rewards first, with one rate for all budgets."""
+    """The deterministic instance with these rewards and costs (T, 1 + d, m), rewards first, and one rate for all."""
     rounds, kinds, arms = values.shape
     problem = Problem(rounds, arms, np.full(kinds - 1, rate * rounds))
     return Instance(problem, values[:, 0], values[:, 1:], np.arange(rounds, dtype=np.int32), "deterministic")
@@ -63,7 +63,7 @@ def searched_sides(
     salt: int,
     shape: Shape = Shape(),  # noqa: B008  (immutable)
 ) -> Iterator[Sides]:
-    """Yield the sides of an inequality on random instances, and on those of local searches from the tightest ones."""
+    """Yield the sides of an inequality on random instances, and on local searches from the tightest ones."""
     rng = effort.rng(salt)
     seen: list[tuple[float, Instance]] = []
     for _ in range(effort.pick(80, 2_000)):
@@ -81,14 +81,14 @@ def searched_sides(
 def _local_search(
     sides: BothSides, start: float, world: Instance, rng: np.random.Generator, steps: int
 ) -> Iterator[Sides]:
-    """Change one entry or the rate a little at a time, and keep changes that do not increase the margin."""
+    """Change one entry or the rate slightly at a time, and keep changes that do not increase the margin."""
     least = start
     values = means_of(world)
     rate = float(world.problem.rate[0])
     for step in range(steps):
         width = 0.5 * 0.98**step
         other, other_rate = values.copy(), rate
-        if rng.random() < 0.15:  # noqa: PLR2004
+        if rng.random() < 0.15:
             other_rate = float(np.clip(rate + width * rng.standard_normal(), 0.02, 1.5))
         else:
             entry = tuple(int(rng.integers(size)) for size in values.shape)

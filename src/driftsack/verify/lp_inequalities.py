@@ -1,8 +1,8 @@
-r"""Inequalities between LPs, dual prices, V and W; none of them involves randomness.
+r"""Check inequalities between LPs, dual prices, V and W; none of them involves randomness.
 
 Each check computes the two sides of an inequality, in units of reward, on thousands of small instances, and then
-searches locally from the tightest ones; a counterexample would have a negative margin. A solver that answers 0 would
-satisfy every inequality between optima, so the small side must also come near the large one somewhere.
+searches locally from the tightest ones; a counterexample would have a negative margin. A solver that returns 0 would
+satisfy every inequality between optima, so the small side must also be near the large one on some instance.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TRIVIAL, PLANTED = Case.TRIVIAL, Case.PLANTED
 
 
 def lemma_1(effort: Effort, case: Case) -> Finding:
-    """Every optimal dual price is at most 1/b. Planted: at most half of that."""
+    """Check that every optimal dual price is at most 1/b. Planted: at most half of that."""
     largest = 0.5 if case is PLANTED else 1.0
 
     def sides(world: Instance) -> Sides:
@@ -46,7 +46,7 @@ def lemma_1(effort: Effort, case: Case) -> Finding:
 
 
 def price_sum(effort: Effort, case: Case) -> Finding:
-    """The sum of the prices of an LP is at most 1/b, not only the largest. Planted: at most half."""
+    """Check that the sum of the prices of an LP is at most 1/b, not only the largest. Planted: at most half."""
     largest = 0.5 if case is PLANTED else 1.0
 
     def sides(world: Instance) -> Sides:
@@ -57,7 +57,7 @@ def price_sum(effort: Effort, case: Case) -> Finding:
 
 
 def proposition_1_left(effort: Effort, case: Case) -> Finding:
-    """Even allocation earns at most the benchmark. Planted: the benchmark earns at most as much."""
+    """Check that even allocation earns at most the benchmark. Planted: the reverse inequality."""
 
     def sides(world: Instance) -> Sides:
         answers = Answers(world, case)
@@ -68,10 +68,10 @@ def proposition_1_left(effort: Effort, case: Case) -> Finding:
 
 
 def proposition_1_middle(effort: Effort, case: Case) -> Finding:
-    """LP <= T LP(mean) + W1 + q W2, where q includes the price of the LP on mean rows.
+    """Check LP <= T LP(mean) + W1 + q W2, where q includes the price of the LP on mean rows.
 
-    With the printed q, Example 1 is a counterexample for the optimal prices 0, and two rounds are one with unique
-    prices. Planted: without the W terms.
+    With the printed q, Example 1 is a counterexample if the optimal prices 0 are used, and an instance of two rounds is
+    one with unique prices. Planted: without the W terms.
     """
     share = 0.0 if case is PLANTED else 1.0
     example = Answers(example_1(horizon=1_000))
@@ -95,7 +95,7 @@ def proposition_1_middle(effort: Effort, case: Case) -> Finding:
 
 
 def proposition_1_right(effort: Effort, case: Case) -> Finding:
-    """T LP(mean) <= sum LP_t + W1 + q W2. Planted: without the W terms."""
+    """Check T LP(mean) <= sum LP_t + W1 + q W2. Planted: without the W terms."""
     share = 0.0 if case is PLANTED else 1.0
 
     def sides(world: Instance) -> Sides:
@@ -110,7 +110,7 @@ def proposition_1_right(effort: Effort, case: Case) -> Finding:
 
 @cache  # Claim 2 uses it too
 def pairwise(effort: Effort, case: Case) -> Finding:
-    """The repair of the errata: LP <= sum LP_t + the mean pairwise distance, with prices of single rounds only.
+    """Check the repair of the errata: LP <= sum LP_t + the mean pairwise distance, with single-round prices only.
 
     Planted: a third of the pairwise measure.
     """
@@ -127,7 +127,7 @@ def pairwise(effort: Effort, case: Case) -> Finding:
 
 
 def local_below_global(effort: Effort, case: Case) -> Finding:
-    """V1 <= 2 W1 and V2 <= 2 W2. Planted: without the 2. Trivial: a measure V that is always 0."""
+    """Check V1 <= 2 W1 and V2 <= 2 W2. Planted: without the 2. Trivial: a measure V that is always 0."""
     factor = 1.0 if case is PLANTED else 2.0
 
     def sides(world: Instance) -> Sides:
@@ -140,9 +140,9 @@ def local_below_global(effort: Effort, case: Case) -> Finding:
 
 
 def non_binding_all(effort: Effort, case: Case) -> Finding:
-    """If no LP binds, all prices are 0 and even allocation is optimal. Planted: also if budgets bind.
+    """Check that all prices are 0 and even allocation is optimal if no LP binds. Planted: also if budgets bind.
 
-    So that a solver that returns 0 does not pass, the value is compared with the sum of the largest rewards.
+    The value is compared with the sum of the largest rewards, so that a solver that returns 0 does not pass.
     """
 
     def sides(world: Instance) -> Sides:
@@ -156,7 +156,7 @@ def non_binding_all(effort: Effort, case: Case) -> Finding:
 
 
 def non_binding_benchmark(effort: Effort, case: Case) -> Finding:
-    """The example with two resources: LP = T, even allocation 2T/3, W1 = V1 = 0 but q W2 > 0. Planted: no gap."""
+    """Check the example with two resources: LP = T, even allocation 2T/3, W1 = V1 = 0, q W2 > 0. Planted: no gap."""
     differences = []
     for half in range(2, effort.pick(20, 60)):
         horizon = 6 * half

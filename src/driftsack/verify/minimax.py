@@ -1,8 +1,8 @@
-r"""Exact minimax regret where nature chooses between two futures: section 2.1 and Theorem 2 (iii).
+r"""Compute the exact minimax regret where nature chooses between two futures: section 2.1 and Theorem 2 (iii).
 
-One arm and one resource. A policy can only decide how often, n, to play in the first half; in the second half it plays
-as often as the budget allows. Its reward in each future is a concave function of n, so drawing n at random does not
-help, and the least worst regret is a linear program in n, the plays k of each future and the regret z:
+There is one arm and one resource. A policy can only choose the number n of plays in the first half; in the second half
+it plays as often as the budget allows. Its reward in each future is a concave function of n, so randomising n does not
+help, and the minimax regret is a linear program in n, the plays k of each future and the regret z:
 
 .. math:: \min z \quad \text{s.t. } z \ge \mathrm{OPT}_f - r n - r_f k_f,\;
           c_f k_f + c n \le B,\; 0 \le k_f, n \le T/2, \; f = 1, 2 .
@@ -23,17 +23,17 @@ from driftsack.measures import variation
 from driftsack.verify.answers import ZERO
 from driftsack.verify.statement import HOLDS, Case, Effort, Finding, Statement, judge_margins
 
-LEAST_RATIO = 0.2  # of W1 + q̄W2
+LEAST_RATIO = 0.2  # relative to W1 + q̄W2
 
 
 def minimax_regret(futures: Sequence[Instance]) -> float:
-    """The least, over the plays of the first half, of the largest regret in the futures.
+    """Minimise the largest regret in the futures over the plays of the first half.
 
     Args:
-        futures: Instances of one arm and one resource that agree in the first half.
+        futures: Instances with one arm and one resource that agree in the first half.
 
     Returns:
-        The regret.
+        The minimax regret.
 
     >>> round(minimax_regret([motivating(0.5, better, 1_000) for better in (True, False)]), 6)   # T Δ / 4
     125.0
@@ -53,7 +53,7 @@ def minimax_regret(futures: Sequence[Instance]) -> float:
 
 
 def motivating_example(effort: Effort, case: Case) -> Finding:
-    """Section 2.1: exactly TΔ/4 is lost in the worse future. Planted: TΔ/3."""
+    """Check section 2.1: the regret in the worse future is exactly TΔ/4. Planted: TΔ/3."""
     share, known = 3.0 if case is Case.PLANTED else 4.0, 0.0 if case is Case.TRIVIAL else 1.0
     horizon, differences = 10_000, []
     for delta in np.linspace(0.05, 1.0, effort.pick(10, 50)).tolist():
@@ -63,7 +63,7 @@ def motivating_example(effort: Effort, case: Case) -> Finding:
 
 
 def trap(effort: Effort, case: Case) -> Finding:
-    """Theorem 2 (iii), exactly: the minimax regret of the construction is at least a fifth of W1 + q̄W2.
+    """Check Theorem 2 (iii) exactly: the minimax regret of the construction is at least a fifth of W1 + q̄W2.
 
     Planted: at least 0.6 of it. The changes are at most 30% of the reward and of the cost: as the cost of the better
     future vanishes, q̄ grows without limit and the ratio falls (0.12 at 50%).
@@ -80,7 +80,7 @@ def trap(effort: Effort, case: Case) -> Finding:
         moves = [variation(world) for world in futures]
         budgets = [one.w1 + one.q_bar_full_interval.largest * one.w2 for one in moves]
         ratios.append(known * minimax_regret(futures) / max(budgets))
-    note = f"minimax regret / (W1 + q̄W2) less {least:g}; it is {min(ratios):.2f} to {max(ratios):.2f}"
+    note = f"minimax regret / (W1 + q̄W2) - {least:g}; the ratio is {min(ratios):.2f} to {max(ratios):.2f}"
     return judge_margins((ratio - least for ratio in ratios), note)
 
 

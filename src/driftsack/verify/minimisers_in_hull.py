@@ -1,10 +1,10 @@
-r"""Claim 1 of the section on W^min: whether minimisers of :math:`\sum_t \|\mu_t - \mu\|` lie in the points' hull.
+r"""Check Claim 1 on W^min: whether minimisers of :math:`\sum_t \|\mu_t - \mu\|` lie in the hull of the points.
 
 As printed, every minimiser lies in the hull. This is false already in the plane: for (0, 0) and (1, 0) in
 :math:`L_\infty` every (x, y) with :math:`|y| \le \min(x, 1 - x)` is a minimiser.
 
 In one and two dimensions some minimiser lies in the hull, for every norm (Wendell and Hurter 1973); the check searches
-for counterexamples. From three dimensions on there need not be one:
+for counterexamples. In three and more dimensions there need not be one:
 
 - Rewards, :math:`L_\infty`: for the unit vectors of :math:`\mathbf{R}^3` the point (1/2, 1/2, 1/2) has the sum 3/2,
   while in the hull coordinates add up to 1 and each distance is at least :math:`1 - x_i`, so the sum is at least 2.
@@ -29,7 +29,7 @@ SUP, SUM = "sup", "sum"  # the norms of rewards and of the costs of one arm
 
 
 def least_sum(points: Floats, in_hull: bool, norm: str = SUP) -> float:
-    r"""The least :math:`\sum_t \|p_t - x\|` over all x, or over the hull of the points (n, m), by an LP.
+    r"""Minimise :math:`\sum_t \|p_t - x\|` over all x, or over the hull of the points (n, m), by an LP.
 
     Args:
         points: (n, m) the points.
@@ -37,7 +37,7 @@ def least_sum(points: Floats, in_hull: bool, norm: str = SUP) -> float:
         norm: ``"sup"`` or ``"sum"``.
 
     Returns:
-        The least sum.
+        The minimum.
 
     >>> least_sum(np.eye(3), in_hull=False), least_sum(np.eye(3), in_hull=True)
     (1.5, 2.0)
@@ -87,10 +87,10 @@ def claim_1(effort: Effort, case: Case) -> Finding:
     gaps = []
     for _ in range(effort.pick(60, 1_000)):
         points = np.round(rng.random((int(rng.integers(2, 7)), 3 if case is Case.PLANTED else 2)) * 4) / 4
-        norm = SUP if rng.random() < 0.5 else SUM  # noqa: PLR2004
+        norm = SUP if rng.random() < 0.5 else SUM
         gaps.append(solve(points, in_hull=True, norm=norm) - solve(points, in_hull=False, norm=norm))
     worst = max(gaps)
-    as_expected = abs(printed) < 1e-9 and rewards > 0.49 and costs > 0.99 and worst < 1e-6  # noqa: PLR2004
+    as_expected = abs(printed) < 1e-9 and rewards > 0.49 and costs > 0.99 and worst < 1e-6
     note = (
         f"the least sum over the hull is larger by {rewards:.2f} (rewards, R³) and {costs:.2f} (costs, R³); in the "
         f"plane some minimiser lies in the hull, worst gap {worst:.1e}"

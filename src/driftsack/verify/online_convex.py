@@ -1,9 +1,9 @@
-r"""Statements on online convex optimisation (section 4): Proposition 2, Theorem 3 and Algorithm 2.
+r"""Check the statements on online convex optimisation (section 4): Proposition 2, Theorem 3 and Algorithm 2.
 
 Proposition 2 (:math:`0 \le \mathrm{OPT}' - \mathrm{OPT} \le \bar q W`) is checked on random instances and on the
 example of the paper, exactly up to the certificates of the solvers. Theorem 3 (Reg1 at most
 :math:`O(\sqrt T) + \bar q W`, Reg2 at most :math:`O(d \sqrt T)`) is checked by the exponents of T and of d. It states
-both for the same algorithm, and so do its checks: an algorithm that stays at 0 violates nothing but has linear regret.
+both for the same algorithm, and so do its checks: an algorithm that stays at 0 has no violation but linear regret.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ from driftsack.verify.statement import (
 
 STAYS: Final = "a policy that never plays (x = 0)"
 NOISE: Final = 0.5
-MOST_REGRET: Final = 10.0  # times d√T: Reg1 less q̄W in the row on d; staying at 0 has more
+MOST_REGRET: Final = 10.0  # times d√T: largest Reg1 - q̄W in the check on d; staying at 0 has more
 MOVING: Final = Scenario(
     "moving means", lambda rounds, k: replace(instances.one_switch(horizon=rounds, size=0.02, seed=k), noise=NOISE)
 )
 
 
 def proposition_2_upper(effort: Effort, case: Case) -> Finding:
-    """OPT' lies between OPT and OPT + q W, on random linear problems. Planted: below OPT + q W / 20."""
+    """Check OPT <= OPT' <= OPT + q W on random linear problems. Planted: below OPT + q W / 20."""
     return random_problems("linear", effort.pick(15, 200), effort, case)
 
 
 def proposition_2_curved(effort: Effort, case: Case) -> Finding:
-    """The same with quadratic constraints and with norms. Planted: below OPT + q W / 20."""
+    """Check the same with quadratic constraints and with norms. Planted: below OPT + q W / 20."""
     found = [random_problems(family, effort.pick(6, 60), effort, case) for family in ("quadratic", "norm")]
     worse = min(found, key=lambda finding: finding.margin)
     note = "; ".join(f"{name}: {one.note}" for name, one in zip(("quadratics", "norms"), found, strict=True))
@@ -69,7 +69,7 @@ solved_problems = cache(random_instances)  # the same problems serve all cases
 
 
 def random_problems(family: str, count: int, effort: Effort, case: Case) -> Finding:
-    """Proposition 2 on random problems of one family; some of them must use a part of q W."""
+    """Check Proposition 2 on random problems of one family; some of them must use a part of q W."""
     share = 0.05 if case is Case.PLANTED else 1.0
     result = solved_problems(count, effort.seed, family)
     reached = 0.0 if case is Case.TRIVIAL else result.largest_share
@@ -79,7 +79,7 @@ def random_problems(family: str, count: int, effort: Effort, case: Case) -> Find
 
 
 def proposition_2_lower(effort: Effort, case: Case) -> Finding:
-    """The gap of the example is of order q W. Planted: it is at least 0.9 q W."""
+    """Check that the gap of the example is of order q W. Planted: it is at least 0.9 q W."""
     horizon, least, known = 10_000, 0.9 if case is Case.PLANTED else 0.1, 0.0 if case is Case.TRIVIAL else 1.0
     part = against_w(lambda shift: instances.proposition_2(horizon, shift=shift), example_shifts(effort))
     return judge_margins(known * part.between / part.allowance - least, f"(OPT' - OPT) / q̄W - {least:g}")
@@ -91,7 +91,7 @@ def example_shifts(effort: Effort) -> tuple[float, ...]:
 
 
 def proposition_2_forms(effort: Effort, case: Case) -> Finding:
-    """The printed closed forms are wrong, since they let x change after half of the rounds; ours are met.
+    """Check the closed forms of the example: the printed ones let x change at T/2 and are wrong.
 
     Planted: the printed closed form of OPT' as the repair.
     """
@@ -118,7 +118,7 @@ def studies(effort: Effort, algorithm: Algorithm | None, worlds: tuple[Scenario,
 
 
 def stay_at_zero(world: Scenario, horizons: tuple[int, ...]) -> Study:
-    """Regret and violation of the decision 0, for one draw."""
+    """Compute the regret and the violation of the decision 0, for one draw."""
     rows = []
     for horizon in horizons:
         problem = world.make(horizon, 0)
@@ -137,7 +137,7 @@ def section_4_worlds(effort: Effort) -> tuple[Scenario, ...]:
 
 
 def exponents(parts: tuple[Study, ...], violation: bool) -> Finding:
-    """Check that Reg2 and Reg1 less q W have exponents of at most 1/2; margin and note are about one of them."""
+    """Check that Reg2 and Reg1 - q W have exponents of at most 1/2; margin and note describe one of them."""
     descriptions, all_within, least_margin = [], True, np.inf
     for part in parts:
         slopes = part.exponent(part.regret - part.allowance), part.exponent(part.violation)
@@ -147,7 +147,7 @@ def exponents(parts: tuple[Study, ...], violation: bool) -> Finding:
             least_margin = min(least_margin, HALF - slope.value)
         descriptions.append(f"{part.world} {exponent_text(slope)}")
     margin = float(least_margin) if np.isfinite(least_margin) else HALF
-    note = f"1/2 less the exponent of T: {'; '.join(descriptions)}"
+    note = f"1/2 minus the exponent of T: {'; '.join(descriptions)}"
     return Finding(CONSISTENT if all_within else FAILS, len(descriptions), margin, note)
 
 
@@ -157,30 +157,30 @@ def player(case: Case, planted: Algorithm) -> Algorithm | None:
 
 
 def theorem_3_violation(effort: Effort, case: Case) -> Finding:
-    """Reg2 = O(d √T). Planted: an algorithm that ignores the constraints."""
+    """Check Reg2 = O(d √T). Planted: an algorithm that ignores the constraints."""
     return exponents(studies(effort, player(case, OnlineGradient()), section_4_worlds(effort)), violation=True)
 
 
 def theorem_3_regret(effort: Effort, case: Case) -> Finding:
-    """Reg1 - q W = O(√T). Planted: the printed parameters."""
+    """Check Reg1 - q W = O(√T). Planted: the printed parameters."""
     algorithm = player(case, VirtualQueue(parameters="printed"))
     return exponents(studies(effort, algorithm, section_4_worlds(effort)), violation=False)
 
 
 def theorem_3_stochastic(effort: Effort, case: Case) -> Finding:
-    """The last appendix: constraints drawn around means that move. Planted: an algorithm that ignores them."""
+    """Check the last appendix: random constraints with changing means. Planted: an algorithm that ignores them."""
     return exponents(studies(effort, player(case, OnlineGradient()), (MOVING,)), violation=True)
 
 
 def separate_limits(count: int, horizon: int, draw: int) -> Problem:
-    """Each of d variables has its own loss and its own constraint x_i <= 1/2, so that Reg2 is d times that of one."""
+    """A problem of d variables, each with its own loss and constraint x_i <= 1/2: Reg2 is d times that of one."""
     losses = Linear(-np.random.default_rng([draw, count]).random((horizon, count)))
     limits = Linear(np.eye(count)[None], np.full((1, count), -0.5), np.zeros(horizon, dtype=np.int32))
     return Problem(losses, limits, Box(0.0, 1.0, size=count))
 
 
 def theorem_3_constraints(effort: Effort, case: Case) -> Finding:
-    """Reg2 = O(d √T): the exponent of d is at most 1, on average over draws. Planted: it is at most 1/2."""
+    """Check Reg2 = O(d √T): the exponent of d is at most 1, on average over draws. Planted: it is at most 1/2."""
     horizon, draws, counts = effort.pick(10_000, 100_000), effort.pick(6, 12), (1, 4, 16)
     most = 0.5 if case is Case.PLANTED else 1.0
     violations, excess = [], []
@@ -200,14 +200,14 @@ def theorem_3_constraints(effort: Effort, case: Case) -> Finding:
     slope = float(np.polyfit(np.log(counts), np.log(violations), 1)[0])
     margin = min(most + SLACK - slope, *excess)
     note = (
-        f"{most:g} less the exponent of d, {slope:.2f}, and 1 less Reg1 / 10d√T; Reg2 {violations[0]:.0f} to "
+        f"{most:g} minus the exponent of d, {slope:.2f}, and 1 - Reg1 / 10d√T; Reg2 {violations[0]:.0f} to "
         f"{violations[-1]:.0f} for d = 1 to 16, {draws} draws"
     )
     return Finding(CONSISTENT if margin >= 0.0 else FAILS, len(counts) * draws, margin, note)
 
 
 def algorithm_2(effort: Effort, case: Case) -> Finding:
-    """The printed 1/√T and 1/T give linear regret, V = √T and α = T do not. Planted: the printed ones as the repair."""
+    """Check that the printed 1/√T and 1/T give linear regret, V = √T and α = T do not. Planted: the printed ones."""
     (part,) = studies(effort, VirtualQueue(parameters="printed"), WORLDS[:1])
     slope = part.exponent(part.regret)
     printed = 0.0 if slope is None else HALF - slope.value

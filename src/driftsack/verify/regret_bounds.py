@@ -1,7 +1,7 @@
-r"""Upper bounds on regret: Theorem 1 and its factor d, the theorem of Appendix E, and Appendix D.1.
+r"""Check upper bounds on regret: Theorem 1 and its factor d, the theorem of Appendix E, and Appendix D.1.
 
 A policy that never plays has the regret OPT. It satisfies every bound above OPT, so the horizons are long enough, and
-the drift small enough, for every bound to be below OPT; that this is so is part of each check.
+the drift small enough, for every bound to be below OPT; each check verifies this.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PLANTED, TRIVIAL = Case.PLANTED, Case.TRIVIAL
 
 
 def regrets(policy: Policy | None, world: Instance, trials: int, seed: int) -> Floats:
-    """Regret against LP-Dynamic in each trial; None is the policy that never plays."""
+    """(n,) the regret of each trial against LP-Dynamic; the policy None never plays."""
     best = lp_dynamic(world).value
     if policy is None:
         return np.full(trials, best)
@@ -52,7 +52,7 @@ def regrets(policy: Policy | None, world: Instance, trials: int, seed: int) -> F
 
 
 def tracking_loss(world: Instance, window: int) -> float:
-    """What the drift within a window costs: the sum of LP(mu_t, C_t) - LP(mu_t, C_t + drift of each resource)."""
+    """The loss due to drift within a window: the sum of LP(mu_t, C_t) - LP(mu_t, C_t + drift of each resource)."""
     drift = window_drift(world, (window, window))[:, 1:]
     cases, rounds = np.unique(np.column_stack([world.phase, drift.round(12)]), axis=0, return_counts=True)
     total = 0.0
@@ -65,9 +65,9 @@ def tracking_loss(world: Instance, window: int) -> float:
 
 
 def factor_d(effort: Effort, case: Case) -> Finding:
-    """The loss of tracking costs is at most w V2_sum / b. Planted: V2 in place of V2_sum, as once claimed here.
+    """Check that the loss of tracking costs is at most w V2_sum / b. Planted: V2 in place of V2_sum.
 
-    Where resources drift in turn the planted claim is off by a factor that grows with d.
+    If resources drift in turn, the planted bound is wrong by a factor that grows with d.
     """
 
     def sides(world: Instance, window: int = 2) -> Sides:
@@ -103,9 +103,9 @@ def biting_worlds(effort: Effort) -> list[Instance]:
 
 
 def theorem_1(effort: Effort, case: Case) -> Finding:
-    """Regret of Algorithm 1 with the windows of the paper is at most the repaired bound. Planted: a thousandth of it.
+    """Check that the regret of Algorithm 1 with the paper's windows is at most the repaired bound. Planted: 0.1% of it.
 
-    The repaired bound is the one of docs/theory.md: V2_sum for d V2, pairwise W, and the terms of the proof.
+    The repaired bound is that of docs/theory.md: V2_sum instead of d V2, pairwise W, and the terms of the proof.
     """
     share = 0.001 if case is PLANTED else 1.0
     margins, notes = [], []
@@ -122,15 +122,15 @@ def theorem_1(effort: Effort, case: Case) -> Finding:
             f"V = {moves.v1:g}, W = {moves.w1:,.0f}: regret {regret / world.horizon:.3f} T, bound "
             f"{bound / world.horizon:.2f} T (printed {printed / world.horizon:.2f} T), OPT {best / world.horizon:.2f} T"
         )
-    note = f"1 less regret / bound, and OPT / bound less 1, T = {world.horizon:,}; {'; '.join(notes)}"
+    note = f"1 - regret / bound, and OPT / bound - 1, T = {world.horizon:,}; {'; '.join(notes)}"
     return judge_margins(margins, note)
 
 
 def refined_theorem(effort: Effort, case: Case) -> Finding:
-    """The theorem of Appendix E, for the refined policy where only useless arms drift: false as printed.
+    """Check the theorem of Appendix E, for the refined policy where only useless arms drift: false as printed.
 
-    Regret over the printed bound grows with T. It stays below the corrected bound. Planted: the printed bound as its
-    own repair.
+    The ratio of regret to the printed bound grows with T. Regret stays below the corrected bound. Planted: the printed
+    bound as its own repair.
     """
     margins, ratios = [], []
     horizons = (100_000, 300_000, 1_000_000) if effort.quick else (100_000, 1_000_000, 4_000_000)
@@ -138,16 +138,16 @@ def refined_theorem(effort: Effort, case: Case) -> Finding:
         world = flipping_costs(horizon)
         moves, best = variation(world), lp_dynamic(world).value
         local, budget = (moves.v1, moves.v2), float(world.problem.unit_budget[0])
-        sizes = horizon, world.arms, 1, budget, best, local
-        printed = refined_regret_bound(*sizes, (moves.w1, moves.w2), moves.q_bar_full).total
+        sizes = horizon, world.arms, 1, budget, best
+        printed = refined_regret_bound(*sizes, local, (moves.w1, moves.w2), moves.q_bar_full).total
         pairs, price = (moves.w1_pair, moves.w2_pair), moves.q_bar_interval.least
-        corrected = repaired_refined_bound(*sizes, moves.v2_sum, pairs, price).total
+        corrected = repaired_refined_bound(*sizes, (*local, moves.v2_sum), pairs, price).total
         policy = SlidingWindowUCB(variation=local, radius="refined", shrink="theory")
         played = regrets(policy, world, effort.pick(1, 2), effort.seed).mean()
         ratios.append(played / printed)
         judged = best if case is TRIVIAL else played
         margins.append(1.0 - judged / (printed if case is PLANTED else corrected))
-    repaired = judge_margins(margins, "1 less regret / corrected bound, constants 1")
+    repaired = judge_margins(margins, "1 - regret / corrected bound, constants 1")
     text = ", ".join(f"{ratio:.1f}" for ratio in ratios)
     printed_margin = 1.0 - min(b / a for a, b in pairwise(ratios))
     return judge_correction(
@@ -156,7 +156,7 @@ def refined_theorem(effort: Effort, case: Case) -> Finding:
 
 
 def nonbinding_share(horizon: int, arms: int, v2: float, rate: float) -> float:
-    """The share ε of the rate to hold back so that the budget lasts, by Lemma 3 (docs/theory.md, D.1 corrected)."""
+    """The share ε of the rate to hold back for the budget to last, by Lemma 3 (docs/theory.md, D.1 corrected)."""
     log = log_term(horizon, arms, 1)
     drift = 14 * drift_rate(horizon, arms, v2) * log ** (1 / 3)
     slack = 4 * math.sqrt(horizon) * log + 8 * math.sqrt(2 * arms * horizon * log) + drift
@@ -164,14 +164,14 @@ def nonbinding_share(horizon: int, arms: int, v2: float, rate: float) -> float:
 
 
 def nonbinding_stop(effort: Effort, case: Case) -> Finding:
-    """Appendix D.1: τ >= T with b' < b alone is false, since Algorithm 1 plans with b. True if it plans with less.
+    """Check Appendix D.1: b' < b alone does not give τ >= T, since Algorithm 1 plans with b. It does with a lower rate.
 
-    Corrected: with (1 - ε) b the budget lasts, and regret is at most the terms of the rewards. Planted: ε = 0.
+    Corrected: with (1 - ε) b the budget lasts, and regret is at most the reward terms of the bound. Planted: ε = 0.
     """
     horizon, trials, rate, lower = 1_000_000, effort.pick(2, 8), 0.5, 0.01
     world = free_best_arm(horizon)
     best, needed = lp_dynamic(world).value, 4 * math.sqrt(horizon) * log_term(horizon, world.arms, 1)
-    condition = (rate - lower) * horizon >= needed  # the printed one; V2 = 0
+    condition = (rate - lower) * horizon >= needed  # the printed condition; V2 = 0
     as_printed = simulate(world, SlidingWindowUCB(variation=(0.0, 0.0)), trials=trials, seed=effort.seed)
     stops = as_printed.stopping_time / horizon
     held_back = 0.0 if case is PLANTED else nonbinding_share(horizon, world.arms, 0.0, rate)
@@ -181,7 +181,7 @@ def nonbinding_stop(effort: Effort, case: Case) -> Finding:
     terms = regret_bound(horizon, world.arms, 1, rate, (0.0, 0.0), (0.0, 0.0), 0.0)
     bound = terms.reward_noise + terms.reward_learning + terms.reward_drift + terms.failure
     margins = [float(run.stopping_time.min()) / horizon - 1.0, 1.0 - regret / bound, (1 - held_back) * rate - lower]
-    note = f"τ/T - 1, 1 less regret / bound ({bound / best:.2f} OPT) and (1 - ε)b - b', ε = {held_back:.2f}"
+    note = f"τ/T - 1, 1 - regret / bound ({bound / best:.2f} OPT) and (1 - ε)b - b', ε = {held_back:.2f}"
     text = (
         f"τ/T = {stops.min():.2f} to {stops.max():.2f} where the printed condition holds, regret "
         f"{float((best - as_printed.reward).mean()):,.0f} instead of {regret:,.0f}"

@@ -1,9 +1,9 @@
-r"""Theorem 2: fitted exponents of regret with bootstrap intervals, and the least regret of every policy.
+r"""Check Theorem 2: fitted exponents of regret with bootstrap intervals, and the least regret of every policy.
 
-An exponent is the slope of log regret against the log of what is varied. For its interval the trials (or draws of the
-instance) are resampled a thousand times. The verdict ``consistent`` says that the interval, widened by ``SLACK`` for
-terms of lower order, contains the exponent of the statement; a finite experiment cannot prove an asymptotic statement.
-A policy that never plays has enough regret for every lower bound, but the wrong exponents.
+An exponent is the slope of log regret against the log of the varied quantity. For its interval the trials (or draws of
+the instance) are resampled a thousand times. The verdict ``consistent`` means that the interval, widened by ``SLACK``
+for terms of lower order, contains the exponent of the statement; a finite experiment cannot prove an asymptotic
+statement. A policy that never plays has enough regret for every lower bound, but the wrong exponents.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from driftsack.verify.statement import (
 )
 
 RESAMPLES: Final = 1_000
-LEAST_SHARES: Final = (0.1, 0.06, 0.25)  # of Theorem 2's three rates: the regret that every policy must exceed
+LEAST_SHARES: Final = (0.1, 0.06, 0.25)  # shares of Theorem 2's three rates that every policy's regret must exceed
 
 
 def fit_exponent(
     varied: str, expected: float, places: Sequence[float], samples: Sequence[Floats], rng: np.random.Generator
 ) -> Rate:
-    """Fit the log of the mean regret against the log of the places, with a bootstrap over the sample of each place."""
+    """Fit log mean regret against the log of the varied quantity, with a bootstrap over the sample at each value."""
     x = np.log(np.asarray(places, dtype=np.float64))
 
     def slope(means: Floats) -> float:
@@ -66,10 +66,10 @@ def regret_exponent(
     """Fit the exponent of a policy's regret; each draw of an instance is one observation.
 
     Args:
-        effort: How many draws and trials to use.
-        rate: What is varied, its exponent in the statement, and its values.
-        world: Makes the instance of a value and the number of a draw.
-        policy: Makes the policy for a value; None never plays.
+        effort: The number of draws and trials.
+        rate: The varied quantity, its exponent in the statement, and its values.
+        world: ``world(value, draw)`` returns the instance.
+        policy: ``policy(value)`` returns the policy, or None to never play.
 
     Returns:
         The fitted exponent.
@@ -84,7 +84,7 @@ def regret_exponent(
 
 
 def learners(world: Instance) -> Iterator[tuple[str, Policy]]:
-    """Every policy of the league that is not an oracle.
+    """Yield every policy of the league that is not an oracle.
 
     Each is given the quantities that it requires; forecasts contain the means of the first phase only, so that no
     policy knows the future.
@@ -104,13 +104,13 @@ def learners(world: Instance) -> Iterator[tuple[str, Policy]]:
 
 
 def lower_bound_margins(effort: Effort, worlds: Sequence[Instance], which: int, case: Case) -> list[tuple[float, str]]:
-    """For every learner, its largest regret over the instances as a share of a rate of Theorem 2, less the least share.
+    """Compute each learner's largest regret over the instances as a share of a rate of Theorem 2, minus the least one.
 
     Args:
-        effort: How many trials to use.
+        effort: The number of trials.
         worlds: The instances.
-        which: Which of the three rates of Theorem 2.
-        case: If ``PLANTED``, an oracle takes part, whose regret is too small. If ``TRIVIAL``, nobody plays.
+        which: The index of the rate of Theorem 2.
+        case: ``PLANTED`` adds an oracle, whose regret is too small; ``TRIVIAL`` never plays.
 
     Returns:
         The margin and the name of each policy.
@@ -139,7 +139,7 @@ def judge_lower_bound(margins: list[tuple[float, str]], *rates: Rate) -> Finding
     least, name = min(margins)
     margin = min(least, *(rate.gap() for rate in rates))
     exponents = ", ".join(map(str, rates))
-    note = f"least share of the rate, less {LEAST_SHARES}, by {name}: {least:.2f}; exponents: {exponents}"
+    note = f"least share of the rate minus {LEAST_SHARES}, by {name}: {least:.2f}; exponents: {exponents}"
     return Finding(CONSISTENT if margin >= 0.0 else FAILS, len(margins), margin, note, rates=rates)
 
 
@@ -149,7 +149,7 @@ def variations(effort: Effort) -> list[float]:
 
 
 def theorem_2_rewards(effort: Effort, case: Case) -> Finding:
-    """(i) T^(2/3), V1^(1/3), m^(1/3) where rewards switch. Planted: an oracle takes part."""
+    """Check (i): T^(2/3), V1^(1/3), m^(1/3) where rewards switch. Planted: an oracle takes part."""
     horizon = effort.pick(60_000, 200_000)
     lengths = [6_000, 20_000, 60_000] if effort.quick else [10_000, 100_000, 1_000_000]
     arms = [16, 32, 64] if effort.quick else [16, 50, 160]
@@ -173,7 +173,7 @@ def theorem_2_rewards(effort: Effort, case: Case) -> Finding:
 
 
 def theorem_2_costs(effort: Effort, case: Case) -> Finding:
-    """(ii) V2^(1/3) and 1/b where costs switch, for gaps Δ <= b: for small b the printed rate exceeds OPT.
+    """Check (ii): V2^(1/3) and 1/b where costs switch, for gaps Δ <= b; for small b the printed rate exceeds OPT.
 
     Planted: an oracle takes part.
     """
@@ -205,7 +205,7 @@ def theorem_2_costs(effort: Effort, case: Case) -> Finding:
 
 
 def theorem_2_trap(effort: Effort, case: Case) -> Finding:
-    """(iii) Regret on the worse of the two futures of the trap is linear in W. Planted: an oracle takes part."""
+    """Check (iii): regret on the worse future of the trap is linear in W. Planted: an oracle takes part."""
 
     def regrets_on_worse_future(w: float) -> Floats:
         futures = [budget_trap(horizon=100_000, w1=w, w2=w, better=better) for better in (True, False)]

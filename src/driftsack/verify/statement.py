@@ -1,9 +1,9 @@
-"""A statement of the paper as a check that runs: what it says, what was measured, and the verdict.
+"""Define the checks of ``driftsack verify``: statements, cases, findings and verdicts.
 
-A check is a function of an :class:`Effort` and a :class:`Case`. It must reject two things besides what violates the
-statement: a *planted* false variant, and a *trivial* competitor (a policy that never plays, plays at random or does not
-pace, an estimator or a solver that returns 0) in place of what the statement is about. If the trivial competitor
-passes, the verdict is *vacuous at this horizon*: the check could not have failed.
+A check is a function of an :class:`Effort` and a :class:`Case`. It must also reject a *planted* false variant of the
+statement and a *trivial* competitor: a policy that never plays, plays at random or does not pace, or an estimator or a
+solver that returns 0. If the trivial competitor passes, the verdict is *vacuous at this horizon*: the check could not
+have failed.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ VACUOUS: Final = Verdict.VACUOUS
 FAILS: Final = Verdict.FAILS
 ROUNDING: Final = 1e-7  # tolerance for solver errors in the LP values of a few rounds
 SLACK: Final = 0.08  # tolerance of a fitted exponent for terms of lower order
-LEAST_REACHED: Final = 0.1  # of the large side of an inequality: what the small side must reach on some instance
+LEAST_REACHED: Final = 0.1  # share of the large side that the small side must reach on some instance
 QUANTILES: Final = (0.0, 0.01, 0.25, 0.5)
 
 
 class Case(Enum):
-    """What a check is applied to.
+    """The subject of a check.
 
     Attributes:
         STATEMENT: The statement.
-        PLANTED: A false variant of it, which the docstring of the check describes.
+        PLANTED: A false variant of it, described in the docstring of the check.
         TRIVIAL: The statement, for a trivial competitor.
     """
 
@@ -44,11 +44,11 @@ class Case(Enum):
 
 
 class Effort(NamedTuple):
-    """How many instances and trials to use, and the seed.
+    """The number of instances and trials to use, and the seed.
 
     Attributes:
-        quick: Whether to use few of them: seconds instead of minutes.
-        seed: Seed of all randomness.
+        quick: Whether to use few of them, for a run of seconds instead of minutes.
+        seed: The seed of all random generators.
     """
 
     quick: bool = False
@@ -67,10 +67,10 @@ class Effort(NamedTuple):
         return quick if self.quick else full
 
     def for_case(self, case: Case) -> Effort:
-        """The effort of a search over instances: a trivial competitor is rejected, or not, on the first few of them.
+        """Reduce the effort of a search for the trivial competitor, which the first few instances decide.
 
         Args:
-            case: What the check is applied to.
+            case: The subject of the check.
 
         Returns:
             The effort, a quick one for the trivial competitor.
@@ -93,8 +93,8 @@ class Rate(NamedTuple):
     """A fitted exponent of regret.
 
     Attributes:
-        varied: What was varied.
-        places: The values of it.
+        varied: The name of the varied quantity.
+        places: Its values.
         means: The mean regret at each value.
         value: The fitted exponent.
         low: Lower end of its 95% interval.
@@ -111,7 +111,7 @@ class Rate(NamedTuple):
     expected: float
 
     def gap(self) -> float:
-        """How far inside the interval, widened by ``SLACK``, the expected exponent lies; negative if outside."""
+        """Distance of the expected exponent from the ends of the interval widened by ``SLACK``; negative if outside."""
         return min(self.high + SLACK - self.expected, self.expected - self.low + SLACK)
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class Sides(NamedTuple):
 
     @property
     def margin(self) -> float:
-        """By how much the inequality holds; negative if it is violated."""
+        """``large - small``; negative if the inequality is violated."""
         return self.large - self.small
 
 
@@ -135,10 +135,10 @@ class Finding(NamedTuple):
 
     Attributes:
         verdict: The verdict; ``FAILS`` if the check rejects what it was applied to.
-        tried: How many instances, trials or points were tried.
-        margin: The worst margin: how far the statement was from being violated, in the unit that ``note`` names.
-        note: What the margin measures, and details.
-        margins: The ``QUANTILES`` of the margins of everything that was tried.
+        tried: The number of instances, trials or points.
+        margin: The worst margin, that is, the distance from a violation, in the unit that ``note`` names.
+        note: The meaning of the margin, and details.
+        margins: The ``QUANTILES`` of all margins.
         rates: Fitted exponents.
     """
 
@@ -155,8 +155,8 @@ class Statement(NamedTuple):
 
     Attributes:
         name: Its name on the command line.
-        source: Where it is in the paper.
-        says: What it says, in short.
+        source: Its place in the paper.
+        says: The statement in short.
         expected: The verdict that docs/theory.md states.
         check: The check, a function of the effort and of the case.
         competitor: The trivial competitor that the check must reject.

@@ -1,4 +1,4 @@
-r"""Statements on :math:`W^{\min}`, the variation about the best centre (Appendix C.2), other than Claim 1."""
+r"""Check the statements on :math:`W^{\min}`, the variation about the best centre (Appendix C.2), except Claim 1."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from driftsack.verify.statement import (
 
 
 def hull_pair_margin() -> float:
-    """Claim 2 on its counterexample: the largest price of a round less that of a pair in the hull; negative."""
+    """The margin of Claim 2 on its counterexample: the largest price of a round minus that of a pair in the hull."""
     two = Answers(instance_of(np.array([[[1.0], [0.4]], [[0.0], [1.0]]]), 0.5))
     pair = Answers(instance_of(np.array([[[1.0], [1.0]]]), 0.5))  # mu of the first round, C of the second
     return two.moves.q_bar_interval.largest - pair.moves.q_bar_interval.least
 
 
 def claim_2(effort: Effort, case: Case) -> Finding:
-    """Pairs in the hull satisfy the price bound: false. With the pairwise repair the regret bound does not need it.
+    """Check that pairs in the hull satisfy the price bound: false, but the pairwise repair does not need it.
 
     Planted: the repair with a third of its measure.
     """
@@ -42,7 +42,7 @@ def claim_2(effort: Effort, case: Case) -> Finding:
 
 
 def w_min(effort: Effort, case: Case) -> Finding:
-    """LP <= sum LP_t + 2 (W1_min + q W2_min): true by the pairwise repair, although Claim 2 of the proof is false.
+    """Check LP <= sum LP_t + 2 (W1_min + q W2_min): true by the pairwise repair, although Claim 2 is false.
 
     Planted: without W.
     """
@@ -59,7 +59,7 @@ def w_min(effort: Effort, case: Case) -> Finding:
 
 
 def step_change_measures(effort: Effort, case: Case) -> Finding:
-    """One arm that earns 1 for k rounds, then 0: W1_min = min(k, T - k), W1 = 2k(T - k)/T; equal at k = T/2.
+    """Check W1_min = min(k, T - k) and W1 = 2k(T - k)/T for an arm that earns 1 for k rounds, then 0.
 
     Planted: min(k, T - k) + 1.
     """

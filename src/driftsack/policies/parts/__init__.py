@@ -1,1 +1,1 @@
-"""Parts that policies are composed of: estimators, confidence radii, pacers, change detectors, nested states."""
+"""Building blocks of policies: estimators, confidence radii, pacers, change detectors and nested states."""

@@ -1,8 +1,8 @@
-r"""Beta posteriors of the mean outcomes of each arm, from binarised outcomes.
+r"""Beta posteriors of the mean outcomes of each arm, based on binarised outcomes.
 
 An outcome :math:`x \in [0, 1]` is binarised, 1 with probability x; with S ones among n outcomes of an arm (its reward,
 or one of its costs) and a uniform prior, the posterior is :math:`\mathrm{Beta}(1 + S, 1 + n - S)`. With a window, n and
-S count the last w rounds only.
+S count only the last w rounds.
 
 The uniform number that binarises the outcome of round t is a hash of t and a key drawn in the first round, so it does
 not depend on when the outcome arrives. O(d) to learn, m (1 + d) Beta draws per round.
@@ -10,13 +10,13 @@ not depend on when the outcome arrives. O(d) to learn, m (1 + d) Beta draws per 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import Ranges
+from driftsack.core.bounds import RoundNumbers, within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome
@@ -30,13 +30,9 @@ class BetaPosterior(NamedTuple):
     """Counts of binarised outcomes."""
 
     outcomes: Window  # (w, 1 + d) ring and (m, 1 + d) sums of ones, rewards first
-    latest: Ints  # (1,) the latest round for which means were drawn, from 0
-    key: Ints  # (1,) key of the hash that binarises outcomes; 0 before it is drawn
+    latest: RoundNumbers  # (1,) the latest round for which means were drawn, from 0
+    key: Annotated[Ints, within(0, 2**32)]  # (1,) key of the hash that binarises outcomes; 0 before it is drawn
     ones: Floats  # (1 + d,) scratch
-
-    def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds."""
-        return {"latest": (-1, rounds), "key": (0, 2**32)}
 
     def check(self) -> None:
         """Raise unless there are at most as many ones as outcomes; the posteriors would not exist."""
@@ -46,7 +42,7 @@ class BetaPosterior(NamedTuple):
 
 
 def new_beta_posterior(problem: Problem, windows: int | None) -> BetaPosterior:
-    """Uniform posteriors; ``windows`` is the number of rounds to remember, None for all."""
+    """Create uniform posteriors with a window of ``windows`` rounds; None for an infinite window."""
     horizon, kinds = problem.horizon, 1 + problem.resources
     return BetaPosterior(
         outcomes=open_window(windows or horizon, horizon, problem.arms, outcomes=kinds),
@@ -79,7 +75,7 @@ def draw_means(posterior: BetaPosterior, lp: Simplex, t: int, rng: Generator) ->
 
 @kernel
 def observe(posterior: BetaPosterior, outcome: Outcome) -> None:
-    """Binarise and add an outcome; it does not count in a window that its round has left."""
+    """Binarise and add an outcome; it is ignored if its round has left the window."""
     if outcome.arm == SKIP:
         return
     key, t = posterior.key[0], outcome.t

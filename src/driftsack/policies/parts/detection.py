@@ -14,14 +14,14 @@ DETECTORS: Final = ("glr", "cusum")
 
 
 class Detector(NamedTuple):
-    """One stream for each arm's reward, followed by its costs; the unused kind has no streams."""
+    """Streams of each arm: its reward, then its costs; the unused kind of detector has no streams."""
 
     glr: GLR
     cusum: CUSUM
 
 
 def new_detector(problem: Problem, kind: str, delta: float, change: float) -> Detector:
-    """Detectors without observations; ``delta`` is the false-alarm probability of each stream."""
+    """Create detectors without observations; ``delta`` is the false-alarm probability of each stream."""
     streams, horizon = problem.arms * (1 + problem.resources), problem.horizon
     return Detector(
         glr=new_glr(streams if kind == "glr" else 0, horizon, delta),
@@ -31,7 +31,7 @@ def new_detector(problem: Problem, kind: str, delta: float, change: float) -> De
 
 @kernel
 def detects(detector: Detector, arm: int, reward: float, costs: Floats) -> bool:
-    """Add an outcome to all streams of its arm; return whether a change of any of them is detected."""
+    """Add an outcome to all streams of its arm; return whether a change is detected in any of them."""
     streams = 1 + costs.size
     changed = False
     for k in range(streams):

@@ -1,4 +1,4 @@
-"""Exploration of the simple baselines: every arm once."""
+"""Initial exploration of the simple baselines: pull every arm once."""
 
 from __future__ import annotations
 
@@ -9,15 +9,9 @@ from driftsack.numerics.compiled import kernel
 
 @kernel
 def try_untried(round: Round, pulls: Ints, mix: Floats) -> bool:
-    """Spread the mix evenly over the open arms without an outcome; return False if there are none.
+    """Write a uniform mix over the open arms without outcomes; return False if there are none.
 
-    Args:
-        round: The round.
-        pulls: (m,) outcomes of each arm so far.
-        mix: (m,) written if there are untried arms.
-
-    Returns:
-        Whether there are untried open arms.
+    ``pulls`` (m,) is the number of outcomes of each arm. ``mix`` (m,) is unchanged if there is no untried arm.
     """
     untried = 0
     for i in range(mix.size):

@@ -1,45 +1,38 @@
-"""First pulls: each open arm is pulled a given number of times, in turn, before the step LP decides.
+"""First pulls: pull each open arm a given number of times, in turn, before the step LP decides.
 
 A closed arm is pulled when it opens. Decisions are counted, not outcomes, so that late feedback does not prolong the
-first pulls. A first pull that a driver turns into a skip, because a budget could not pay for it, is repeated.
+first pulls. A first pull that a driver turns into a skip, because a budget does not cover it, is repeated.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import Ranges, whole
+from driftsack.core.bounds import AT_MOST_INITIAL, Bound
+from driftsack.core.checks import whole
 from driftsack.core.decision import SKIP
 from driftsack.game.records import Round
 from driftsack.numerics.compiled import kernel
 
 
 class FirstPulls(NamedTuple):
-    """The first pulls that are still to be made.
+    """The remaining first pulls.
 
     Attributes:
-        due: (m,) first pulls of each arm that are left.
-        left: (1,) their sum.
-        latest: (2,) the round, from 0, and the arm of the latest first pull.
+        due: (m,) the remaining first pulls of each arm.
+        left: (1,) the sum of ``due``.
+        latest: (2,) the round (from 0) and the arm of the latest first pull.
     """
 
-    due: Ints
-    left: Ints
-    latest: Ints
-
-    def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds."""
-        return {"due": (0, self.due), "left": (0, self.left), "latest": (-1, np.array([rounds, self.due.size - 1]))}
+    due: Annotated[Ints, AT_MOST_INITIAL]
+    left: Annotated[Ints, AT_MOST_INITIAL]
+    latest: Annotated[Ints, Bound(lambda new, _, rounds: (-1, np.array([rounds, new.due.size - 1])))]
 
     def grow_from(self, old: FirstPulls) -> None:
-        """Add the first pulls of new arms.
-
-        Args:
-            old: The first pulls of fewer arms.
-        """
+        """Keep the remaining first pulls ``old`` of existing arms and add those of new arms."""
         self.due[: old.due.size] = old.due
         self.left[0] = self.due.sum()
         self.latest[:] = old.latest
@@ -51,15 +44,7 @@ class FirstPulls(NamedTuple):
 
 
 def new_first_pulls(arms: int, count: int) -> FirstPulls:
-    """``count`` first pulls of each arm.
-
-    Args:
-        arms: The number of arms.
-        count: The number of first pulls of each.
-
-    Returns:
-        The first pulls, none of them made.
-    """
+    """Schedule ``count`` first pulls of each arm."""
     return FirstPulls(np.full(arms, count), np.array([arms * count]), np.full(2, -1))
 
 
@@ -70,16 +55,9 @@ def check_first_pulls(recipe: Any) -> None:
 
 @kernel
 def first_pull(first: FirstPulls, round: Round, mix: Floats, prices: Floats) -> int:
-    """Choose the open arm with the most first pulls left, and write its mix and prices of 0.
+    """Choose the open arm with the most remaining first pulls, and write its mix and prices of 0.
 
-    Args:
-        first: The first pulls.
-        round: The round.
-        mix: (m,) written if there is such an arm.
-        prices: (d,) written if there is such an arm.
-
-    Returns:
-        The arm, or ``SKIP`` if no first pull of an open arm is left.
+    Returns ``SKIP``, and leaves mix and prices unchanged, if no open arm has first pulls left.
     """
     arm = SKIP
     if first.left[0] == 0:
@@ -99,12 +77,7 @@ def first_pull(first: FirstPulls, round: Round, mix: Floats, prices: Floats) -> 
 
 @kernel
 def repeat_if_skipped(first: FirstPulls, t: int) -> None:
-    """Count the first pull of round ``t`` as not made, because the round was skipped.
-
-    Args:
-        first: The first pulls.
-        t: The skipped round, from 0.
-    """
+    """Undo the first pull of round ``t`` (from 0), because the round was skipped."""
     if first.latest[0] == t:
         first.due[first.latest[1]] += 1
         first.left[0] += 1

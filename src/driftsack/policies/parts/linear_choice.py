@@ -1,28 +1,29 @@
 r"""Thompson sampling on a bank of linear models at replayed prices, with revisits and a cap on expensive probes.
 
-*Draws.* :math:`\tilde y_{ik} \sim \mathcal N(\hat y_{ik}, (z\, \mathrm{sd}_{ik})^2)`; with probability
-:math:`1 - v_i e^{-h \tau_i}` for an arm that was not chosen for :math:`\tau_i` rounds and may have changed, with
-the standard deviation of a single outcome. The hazard :math:`h = (1 + \text{changes})/(2000 + m t)` is that of
+*Draws.* :math:`\tilde y_{ik} \sim \mathcal N(\hat y_{ik}, (z\, \mathrm{sd}_{ik})^2)`. With probability
+:math:`1 - v_i e^{-h \tau_i}` an arm that was not chosen for :math:`\tau_i` rounds is assumed to have changed, and the
+draw has the standard deviation of a single outcome. The hazard :math:`h = (1 + \text{changes})/(2000 + m t)` is that of
 :class:`~driftsack.Adaptive`. The arm with the largest :math:`\tilde y_{i0} - q^\top \tilde y_{i,1..d}` is chosen, or
 none if that is negative.
 
-*Expensive probes.* A choice that differs from that of the estimates without noise is a probe. It is expensive if it
-costs more than two rounds' budgets more than that, and more than two average pulls, since where budgets are scarce
-every pull costs many rounds' budgets; with segments four, since each of them needs probes of its own. The average is
-the spending of this season over all observations, so that the rule is stricter after a warm start or in a new season,
-when less is left to learn. Expensive probes may use up to 1% of what the rounds so far were meant to spend.
+*Expensive probes.* A choice that differs from the best arm by the estimates without noise is a probe. It is expensive
+if its extra cost exceeds the budget of two rounds and the cost of two average pulls: where budgets are scarce, every
+pull costs the budget of many rounds. The average pull is the spending of this season over all observations, so that the
+rule is stricter after a warm start or in a new season, when less is left to learn. Expensive probes may use up to 1% of
+the planned spending so far. Where spending is behind an even plan, a probe may also use 5% of the difference: a budget
+that is not used otherwise is no reason not to learn, and an arm that was underestimated at first is found again.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import Ranges
+from driftsack.core.bounds import within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
@@ -42,6 +43,8 @@ from driftsack.policies.parts.replayed_price import (
     ReplayedPrice,
     keep_round,
     new_replayed_price,
+    note_choice,
+    note_costs,
     replay,
     show_prices,
     solve_price,
@@ -49,35 +52,26 @@ from driftsack.policies.parts.replayed_price import (
 from driftsack.policies.parts.run_length import PRIOR_ROUNDS
 from driftsack.policies.parts.two_speed import best_response
 
-EXPENSIVE: Final = 2.0  # rounds' budgets, or average pulls where these cost more
-PATIENCE: Final = 100  # rounds after which an arm without an outcome is tried again
+EXPENSIVE: Final = 2.0  # in budgets of a round, or in average pulls if these cost more
+IDLE_SHARE: Final = 0.05  # of the budget that is behind plan, for one expensive probe
+PATIENCE: Final = 100  # rounds after which an arm whose first outcome is missing is tried again
 
 
 class LinearChoice(NamedTuple):
-    """The belief, the prices and the present draws."""
+    """The belief, the prices and the current draws."""
 
     bank: LinearBank
     price: ReplayedPrice
-    drawn: Floats  # (m, 1 + d)
-    probes: Floats  # (1,) what expensive probes have cost, in rounds' budgets
+    drawn: Annotated[Floats, within(-LARGEST_DRAW, LARGEST_DRAW)]  # (m, 1 + d)
+    probes: Annotated[Floats, within(0.0, LARGEST_ESTIMATE)]  # (1,) what expensive probes have cost, in rounds' budgets
     exploration: float  # z
     probe_share: float
-    expensive: float  # rounds' budgets, or average pulls
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {"probes": (0.0, LARGEST_ESTIMATE), "drawn": (-LARGEST_DRAW, LARGEST_DRAW)}
 
 
 def new_choice(
-    problem: Problem,
-    size: int,
-    exploration: float,
-    probe_share: float,
-    forgetting: float | None,
-    expensive: float = EXPENSIVE,
+    problem: Problem, size: int, exploration: float, probe_share: float, forgetting: float | None
 ) -> LinearChoice:
-    """No observations; ``size`` is the number of numbers that a context becomes."""
+    """Create the state without observations; ``size`` is the encoded context dimension."""
     bank = new_bank(problem, size, forgetting)
     return LinearChoice(
         bank=bank,
@@ -86,27 +80,30 @@ def new_choice(
         probes=np.zeros(1),
         exploration=exploration,
         probe_share=probe_share,
-        expensive=expensive,
     )
 
 
 @kernel
 def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Choose an arm at a context whose vector is ``x``, or to skip."""
+    """Choose an arm, or skip, at a context with vector ``x``."""
     bank = choice.bank
+    # Untried arms come first; before the first outcome of any arm, choose uniformly.
     arm = untried(bank, round)
     if arm == SKIP and bank.overall[0] == 0.0:
         show_prices(choice.price, prices)
         uniform_over_open(round, mix)
         return draw(mix, rng.random())
+    # Draw outcomes, correct the prices when it is due, and take the best response.
     if arm == SKIP:
         estimate(bank, x)
         draw_outcomes(choice, round, rng)
-        steps = keep_round(choice.price, x, bank.mean, choice.drawn)
+        steps = keep_round(choice.price, round, x, bank.mean, choice.drawn)
         if steps > 0:
             replay(choice.price, bank)
             solve_price(choice.price, round, mean_reward(bank), steps)
-        arm = affordable_probe(choice, round, best_response(choice.drawn, choice.price.price, round))
+        wanted = best_response(choice.drawn, choice.price.price, round)
+        arm = affordable_probe(choice, round, wanted)
+        note_choice(choice.price, choice.drawn, wanted, arm)
     show_prices(choice.price, prices)
     for i in range(mix.size):
         mix[i] = 0.0
@@ -118,7 +115,7 @@ def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix
 
 @kernel
 def untried(bank: LinearBank, round: Round) -> int:
-    """An open arm without observations that was not chosen lately; ``SKIP`` if there is none."""
+    """Return an open arm without observations that was not chosen recently; ``SKIP`` if there is none."""
     for i in range(bank.pulls.size):
         waits = bank.last[i] >= 0 and round.t - bank.last[i] < PATIENCE
         if bank.pulls[i] == 0.0 and round.open[i] and not waits:
@@ -128,7 +125,7 @@ def untried(bank: LinearBank, round: Round) -> int:
 
 @kernel
 def draw_outcomes(choice: LinearChoice, round: Round, rng: Generator) -> None:
-    """Draw the outcomes of every arm; those of an arm that waits for its first outcome are 0, so it is not chosen."""
+    """Draw the outcomes of every arm; an arm that waits for its first outcome gets 0, so that it is not chosen."""
     bank = choice.bank
     hazard = (1.0 + bank.changes[0]) / (PRIOR_ROUNDS + bank.pulls.size * round.t)
     for i in range(bank.pulls.size):
@@ -143,17 +140,20 @@ def draw_outcomes(choice: LinearChoice, round: Round, rng: Generator) -> None:
 
 @kernel
 def affordable_probe(choice: LinearChoice, round: Round, arm: int) -> int:
-    """The arm that was drawn, or the best by estimates without noise if that would be an expensive probe too many."""
+    """Return the drawn arm, or the best arm without noise if the drawn one is a probe beyond the probe budget."""
     bank = choice.bank
     usual = best_response(bank.mean, choice.price.price, round)
     if arm in (usual, SKIP):
         return arm
-    extra, relative = 0.0, 0.0
-    for k in range(1, bank.mean.shape[1]):
-        more = bank.mean[arm, k] - (bank.mean[usual, k] if usual != SKIP else 0.0)
-        pull = round.ledger.spent[k - 1] / (bank.unit[k - 1] * max(bank.overall[0], 1.0))
+    # Extra cost of the probe, in budgets of a round and in average pulls; and the budget that is idle.
+    extra, relative, idle, ledger = 0.0, 0.0, np.inf, round.ledger
+    for j in range(bank.unit.size):
+        more = bank.mean[arm, 1 + j] - (bank.mean[usual, 1 + j] if usual != SKIP else 0.0)
+        pull = ledger.spent[j] / (bank.unit[j] * max(bank.overall[0], 1.0))
         extra, relative = max(extra, more), max(relative, more / max(pull, 1.0))
-    if relative <= choice.expensive:
+        planned = ledger.budget[j] * round.t / (round.t + round.rounds_left)
+        idle = min(idle, (planned - ledger.spent[j]) / bank.unit[j])
+    if relative <= EXPENSIVE or extra < IDLE_SHARE * idle:
         return arm
     if choice.probes[0] + extra > choice.probe_share * round.t:
         return usual
@@ -163,6 +163,7 @@ def affordable_probe(choice: LinearChoice, round: Round, arm: int) -> int:
 
 @kernel
 def learn_at(choice: LinearChoice, outcome: Outcome, x: Floats) -> None:
-    """Learn the outcome of an arm at a context whose vector is ``x``."""
+    """Learn the outcome of an arm at a context with vector ``x``."""
     if outcome.arm != SKIP:
         observe_context(choice.bank, outcome, x)
+        note_costs(choice.price, choice.bank.outcome, choice.bank.overall[0])

@@ -1,8 +1,8 @@
-r"""Estimators of mean rewards and costs: over all rounds, over a window of rounds, or with a discount.
+r"""Estimators of mean rewards and costs: over all rounds, over a window, or with a discount.
 
 *Window*: the rounds :math:`[t-w_1, t-1]` count for rewards and :math:`[t-w_2, t-1]` for costs; a window of T rounds or
-more never forgets. Only arms that were observed or left a window since the last round have new estimates, so those arms
-are kept in a set: at most three when feedback is immediate.
+more never forgets. Only arms that were observed or left a window since the last round have new estimates. These arms
+are kept in a set, which has at most three members if feedback is immediate.
 
 *Discount*: before round t an outcome of round s has the weight :math:`\rho^{t-s}`. All estimates change in each round.
 
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, Ranges
+from driftsack.core.bounds import NonNegative, RoundNumbers
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
@@ -34,7 +34,7 @@ class WindowedMeans(NamedTuple):
         costs: Ring of w2 rounds and per-arm sums of costs.
         stale: Arms whose estimates have changed since they were last used.
         latest: (1,) the latest round chosen, from 0.
-        version: (1,) that of the arms that were open in the latest round; see ``Round``.
+        version: (1,) the version of the open arms in the latest round; see ``Round``.
         reward: (1,) scratch; (2,) with squares.
         cost: (d,) scratch; (2d,) with squares.
     """
@@ -42,27 +42,16 @@ class WindowedMeans(NamedTuple):
     rewards: Window
     costs: Window
     stale: IndexSet
-    latest: Ints
+    latest: RoundNumbers
     version: Ints
     reward: Floats
     cost: Floats
-
-    def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds.
-
-        Args:
-            rounds: The number of rounds.
-
-        Returns:
-            The lowest and highest values by field.
-        """
-        return {"latest": (-1, rounds), "version": (-1, LARGEST_INT)}
 
     def grow_from(self, old: WindowedMeans) -> None:
         """Keep the outcomes in the windows, whose lengths may depend on the number of arms.
 
         Args:
-            old: The estimator with fewer arms.
+            old: The estimator before the arm was added.
         """
         self.latest[0] = old.latest[0]
         for window, before in ((self.rewards, old.rewards), (self.costs, old.costs)):
@@ -70,6 +59,7 @@ class WindowedMeans(NamedTuple):
             if length == window.length[0]:
                 grow(window, before)
                 continue
+            # A window of another length is filled again, round by round.
             for t in range(max(now - length + 1, 0), now + 1):
                 if before.arms[t % length] != SKIP:
                     outcomes = before.outcomes[t % length] / before.grid[0]
@@ -86,31 +76,19 @@ class DiscountedMeans(NamedTuple):
         discount: The discount ρ per round.
     """
 
-    sums: Floats
-    pulls: Floats
-    latest: Ints
+    sums: NonNegative
+    pulls: NonNegative
+    latest: RoundNumbers
     discount: float
-
-    def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds.
-
-        Args:
-            rounds: The number of rounds.
-
-        Returns:
-            The lowest and highest values by field.
-        """
-        least_zero = (0.0, LARGEST_FLOAT)
-        return {"latest": (-1, rounds), "pulls": least_zero, "sums": least_zero}
 
 
 def windowed_means(problem: Problem, lengths: tuple[int, int], squares: bool = False) -> WindowedMeans:
-    """Windows of ``lengths`` rounds, for rewards and for costs, without observations.
+    """Create windows for rewards and costs without observations.
 
     Args:
-        problem: The problem.
+        problem: The problem to play.
         lengths: The windows for rewards and costs, in rounds.
-        squares: Whether to sum the squares of the outcomes, too.
+        squares: Whether to sum squared outcomes as well.
 
     Returns:
         The estimator.
@@ -128,12 +106,12 @@ def windowed_means(problem: Problem, lengths: tuple[int, int], squares: bool = F
 
 
 def discounted_means(problem: Problem, discount: float, squares: bool = False) -> DiscountedMeans:
-    """Discounted sums without observations.
+    """Create discounted sums without observations.
 
     Args:
-        problem: The problem.
+        problem: The problem to play.
         discount: The discount ρ per round.
-        squares: Whether to sum the squares of the outcomes, too.
+        squares: Whether to sum squared outcomes as well.
 
     Returns:
         The estimator.
@@ -144,14 +122,14 @@ def discounted_means(problem: Problem, discount: float, squares: bool = False) -
 
 @kernel
 def observe(means: WindowedMeans, t: int, arm: int, reward: float, costs: Floats) -> None:
-    """Add the outcome of round ``t``; it does not count in a window that the round has left.
+    """Add the outcome of round ``t``; a window that the round has left ignores it.
 
     Args:
-        means: The estimator.
+        means: The estimator; updated.
         t: The round of the outcome, from 0.
-        arm: Its arm.
-        reward: Its reward.
-        costs: (d,) its costs.
+        arm: The arm that was pulled.
+        reward: The normalised reward.
+        costs: (d,) the normalised costs.
     """
     means.reward[0] = reward
     for j in range(costs.size):
@@ -169,11 +147,11 @@ def observe(means: WindowedMeans, t: int, arm: int, reward: float, costs: Floats
 
 @kernel
 def begin_round(means: WindowedMeans, round: Round) -> None:
-    """Note the round; if other arms are open than before, all estimates are to be used again.
+    """Start a round; if the set of open arms has changed, mark all estimates as stale.
 
     Args:
-        means: The estimator.
-        round: The round.
+        means: The estimator; updated.
+        round: The current round.
     """
     means.latest[0] = round.t
     if means.version[0] != round.version:
@@ -187,7 +165,7 @@ def make_room(means: WindowedMeans, t: int) -> None:
     """Drop the rounds that leave the windows in round ``t``.
 
     Args:
-        means: The estimator.
+        means: The estimator; updated.
         t: The current round, from 0.
     """
     insert(means.stale, expire(means.rewards, t))
@@ -196,7 +174,7 @@ def make_room(means: WindowedMeans, t: int) -> None:
 
 @kernel
 def set_windows(means: WindowedMeans, length: int) -> None:
-    """Use the first ``length`` rounds of empty rings, or no ring if it is 0."""
+    """Set the length of both empty windows, at most that of their rings; 0 for infinite windows."""
     means.rewards.length[0] = length
     means.costs.length[0] = length
 
@@ -206,7 +184,7 @@ def discount_arm(means: DiscountedMeans, arm: int) -> None:
     """Discount all observations of an arm by one round.
 
     Args:
-        means: The estimator.
+        means: The estimator; updated.
         arm: The arm.
     """
     means.pulls[arm] *= means.discount
@@ -219,7 +197,7 @@ def observe_discounted(means: DiscountedMeans, outcome: Outcome) -> None:
     """Add an outcome with the discounted weight of its round.
 
     Args:
-        means: The estimator.
+        means: The estimator; updated.
         outcome: The outcome; its arm must not be ``SKIP``.
     """
     weight = means.discount ** (means.latest[0] - outcome.t)
@@ -236,7 +214,7 @@ def observe_discounted(means: DiscountedMeans, outcome: Outcome) -> None:
 
 @kernel
 def discounted_variance(means: DiscountedMeans, arm: int, k: int) -> float:
-    """The variance of the discounted outcomes of column ``k`` and one outcome of 0.
+    """Return the variance of the discounted outcomes of column ``k`` and one outcome of 0.
 
     Args:
         means: The estimator, with squares.

@@ -1,4 +1,4 @@
-"""Nested policies: restart a base, or keep several base learners of which one is active at a time.
+"""Nested policies: restart a base policy, or switch between several learners of it.
 
 Kernels cannot allocate, and a wrapper does not know the structure of its base's state. Therefore the base's arrays are
 laid out contiguously in one :class:`Memory` (:func:`pack`). Restarting the base means copying the initial content back
@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import Ranges, frozen, of_type
+from driftsack.core.arrays import Bools, Ints
+from driftsack.core.bounds import Scratch
+from driftsack.core.checks import frozen, of_type
 from driftsack.core.errors import SettingError
 from driftsack.game.state_tree import arrays, owner_of, relocate
 from driftsack.numerics.compiled import kernel
@@ -24,18 +25,14 @@ from driftsack.policies.policy import Policy
 
 
 class Memory(NamedTuple):
-    """The arrays of a state; with one more leading axis, the contents of several states."""
+    """The arrays of a state; with a leading axis, the contents of several states."""
 
-    floats: Floats  # (n,) or (k, n)
+    floats: Scratch  # (n,) or (k, n)
     ints: Ints
     bools: Bools
 
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """Anything: the states that lie in it are checked."""
-        return {"floats": None, "ints": None}
-
     def grow_from(self, old: Memory) -> None:
-        """Nothing: the states that lie in it grow."""
+        """Do nothing: the states inside the memory grow."""
 
 
 def check_base(base: Any) -> None:
@@ -43,11 +40,11 @@ def check_base(base: Any) -> None:
     of_type(base, Policy, "base")
     if isinstance(base, Oracle):
         name = type(base).__name__
-        raise SettingError(f"base must not know the means, but {name} does; pass {name} to simulate on its own.")
+        raise SettingError(f"base must not know the means, but {name} does; pass {name} directly to simulate.")
 
 
 def pack(state: Any) -> tuple[Any, Memory]:
-    """Return an equal state whose arrays lie in one memory, and that memory.
+    """Return an equal state whose arrays are stored in one memory, and the memory.
 
     >>> from driftsack.numerics.index_set import full_set
     >>> items, memory = pack(full_set(3))
@@ -55,9 +52,11 @@ def pack(state: Any) -> tuple[Any, Memory]:
     >>> items.members
     array([7, 7, 7])
     """
+    # Views share the place of the array that owns their data.
     owners = {id(owner): owner for owner in map(owner_of, arrays(state).values())}.values()
     places: dict[int, npt.NDArray[Any]] = {}
     pools: list[Any] = []
+    # One pool for each type of element.
     for kind in (np.float64, np.int64, np.bool_):
         own = [owner for owner in owners if owner.dtype == kind]
         pool = np.concatenate([owner.reshape(-1) for owner in own]) if own else np.zeros(0, dtype=kind)
@@ -83,14 +82,14 @@ def snapshot(memory: Memory) -> Memory:
 
 
 def states_in(contents: Memory, state: Any, memory: Memory) -> Iterator[Any]:
-    """Iterate over the states in the rows of ``contents``, each like ``state``, which lies in ``memory``."""
+    """Iterate over the states stored in the rows of ``contents``, laid out like ``state`` in ``memory``."""
     for row in zip(*contents, strict=True):
         places = {id(pool): part for pool, part in zip(memory, row, strict=True)}
         yield relocate(state, partial(_place, places))
 
 
 def _place(places: Mapping[int, npt.NDArray[Any]], owner: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array that takes the place of ``owner``."""
+    """Return the array that replaces ``owner``."""
     return places[id(owner)]
 
 

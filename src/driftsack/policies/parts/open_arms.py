@@ -1,6 +1,6 @@
-"""Which arms a policy may choose: closed columns of a step LP, and probabilities over the open arms.
+"""Restriction of choices to open arms: closed columns of a step LP, and probabilities over the open arms.
 
-If every arm is open, which is the usual case, nothing here changes a probability, to the last bit.
+If every arm is open, which is the usual case, these functions change no bit of a probability.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from driftsack.numerics.exp3p import SMALLEST
 from driftsack.numerics.simplex import Simplex
 
 CLOSED: Final = -1.0
-"""The objective of a closed arm in a step LP: skipping is better."""
+"""The objective of a closed arm in a step LP, which makes skipping better."""
 
 
 @kernel
 def close_column(lp: Simplex, arm: int) -> None:
-    """Make an arm useless in a step LP. Its costs are set to 0, since lower bounds of costs may be negative.
+    """Exclude an arm from a step LP; its costs are set to 0, because lower bounds of costs may be negative.
 
     Args:
         lp: The step LP; call ``column_changed`` afterwards.
-        arm: The arm.
+        arm: The arm to close.
     """
     lp.objective[arm] = CLOSED
     for j in range(lp.rhs.size - 1):
@@ -33,11 +33,11 @@ def close_column(lp: Simplex, arm: int) -> None:
 
 @kernel
 def set_rewards(lp: Simplex, round: Round) -> None:
-    """Close the arms that are not open and add what it costs to skip the round to the rewards of the others.
+    """Exclude closed arms, and add the cost of skipping the round to the rewards of the open ones.
 
     Args:
-        lp: A step LP whose objective holds the rewards of the arms, and whose costs are not negative.
-        round: The round.
+        lp: A step LP whose objective contains the rewards of the arms, and whose costs are not negative.
+        round: The current round.
     """
     for i in range(round.open.size):
         lp.objective[i] = lp.objective[i] + round.skip_cost if round.open[i] else CLOSED
@@ -45,7 +45,7 @@ def set_rewards(lp: Simplex, round: Round) -> None:
 
 @kernel
 def count_open(round: Round) -> int:
-    """The number of open arms."""
+    """Return the number of open arms."""
     count = 0
     for i in range(round.open.size):
         count += round.open[i]
@@ -54,7 +54,7 @@ def count_open(round: Round) -> int:
 
 @kernel
 def nth_open(round: Round, n: int) -> int:
-    """The arm with n open arms before it, or the last open one; ``SKIP`` if no arm is open."""
+    """Return the arm with n open arms before it, or the last open arm; ``SKIP`` if no arm is open."""
     found = SKIP
     for i in range(round.open.size):
         if round.open[i]:
@@ -67,11 +67,11 @@ def nth_open(round: Round, n: int) -> int:
 
 @kernel
 def uniform_over_open(round: Round, mix: Floats) -> None:
-    """Give every open arm the same probability.
+    """Write the uniform distribution over the open arms.
 
     Args:
-        round: The round.
-        mix: (m,) written.
+        round: The current round.
+        mix: (m,) output: the probabilities.
     """
     count = count_open(round)
     for i in range(mix.size):
@@ -80,12 +80,12 @@ def uniform_over_open(round: Round, mix: Floats) -> None:
 
 @kernel
 def explore_open(round: Round, mix: Floats, share: float) -> None:
-    """Replace a share of the mix by uniformly random open arms.
+    """Replace a share of the mix by the uniform distribution over the open arms.
 
     Args:
-        round: The round.
+        round: The current round.
         mix: (m,) changed in place; 0 for closed arms.
-        share: The share.
+        share: The probability of exploring.
     """
     count = count_open(round)
     for i in range(mix.size):
@@ -95,10 +95,10 @@ def explore_open(round: Round, mix: Floats, share: float) -> None:
 
 @kernel
 def restrict_to_open(round: Round, mix: Floats) -> None:
-    """Condition probabilities on the open arms and ``SKIP``, which has what is left of 1.
+    """Condition probabilities on the open arms and ``SKIP``, which has the remaining probability.
 
     Args:
-        round: The round.
+        round: The current round.
         mix: (m,) changed in place.
     """
     closed = 0.0
@@ -114,7 +114,7 @@ def restrict_to_open(round: Round, mix: Floats) -> None:
 
 @kernel
 def last_possible(mix: Floats) -> int:
-    """The last arm with a positive probability, or ``SKIP``; for a mix that sums to 1 except for rounding."""
+    """Return the last arm with positive probability, or ``SKIP``; for a mix that sums to 1 up to rounding."""
     found = SKIP
     for i in range(mix.size):
         if mix[i] > 0.0:

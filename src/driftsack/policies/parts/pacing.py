@@ -1,9 +1,9 @@
-r"""Pacers: the right-hand side of the step LP, that is, the average spending allowed per round.
+r"""Pacers set the right-hand side of the step LP, the average spending allowed per round.
 
 - ``"fixed"``: the round's rate, b = B/T unless a wrapper changes it.
 - ``"remaining"``: the remaining budget per remaining round, which corrects earlier over- and underspending.
 
-Both are multiplied by ``kept`` = 1 - ε, the part of the rate that is used.
+Both are multiplied by ``kept`` = 1 - ε, the share of the rate that is used.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from driftsack.numerics.simplex import Simplex
 
 FIXED: Final = "fixed"
 REMAINING: Final = "remaining"
-TWO_SPEED: Final = "two-speed"  # of the policies that use ``two_speed.py`` in place of this file
+TWO_SPEED: Final = "two-speed"  # for policies that use ``two_speed.py`` instead of this module
 BUDGET_RULES: Final = (FIXED, REMAINING)
 
 
 class Pacer(NamedTuple):
-    """How a policy paces its spending.
+    """The settings of a pacer.
 
     Attributes:
         remaining: Whether to pace by the remaining budget instead of the round's rate.
@@ -35,7 +35,7 @@ class Pacer(NamedTuple):
 
 
 def new_pacer(budget_rule: str, kept: float = 1.0) -> Pacer:
-    """The pacer of a budget rule.
+    """Create the pacer of a budget rule.
 
     Args:
         budget_rule: ``"fixed"`` or ``"remaining"``.
@@ -57,9 +57,9 @@ def pace(pacer: Pacer, lp: Simplex, round: Round) -> None:
     """Write the right-hand side of the step LP.
 
     Args:
-        pacer: The pacer.
-        lp: The step LP.
-        round: The round.
+        pacer: The settings of the pacer.
+        lp: The step LP; its right-hand side is written.
+        round: The current round.
     """
     ledger = round.ledger
     for j in range(ledger.budget.size):

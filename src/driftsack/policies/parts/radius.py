@@ -6,14 +6,13 @@ r"""Confidence radii of estimated means, and the resulting optimistic bounds.
   \gamma/n`, which shrinks with the mean.
 - *Bernstein*: :math:`\sqrt{2 \hat v L/n} + 3 L/n` with the empirical variance :math:`\hat v` and
   :math:`L = \log(12 m T^3)` for rewards, :math:`L = \log(12 m d T^3)` for costs. It shrinks with the variance, which
-  is small if outcomes are small against their maximum. This is the empirical Bernstein bound of Audibert, Munos and
+  is small if outcomes are small relative to their maximum. This is the empirical Bernstein bound of Audibert, Munos and
   Szepesvári (2009): the mean of n outcomes is off by more than :math:`\sqrt{2 \hat v x/n} + 3x/n` with probability at
   most :math:`3 e^{-x}`. The estimator counts one more outcome of 0, which shifts it by at most :math:`1/(n+1)`. With
   :math:`x = L - 1/3` the bound with n + 1 in place of n still holds: the pseudo-outcome does not make
   :math:`(n+1) \hat v` smaller.
 
-All are multiplied by ``scale``, those of costs by ``cost_scale`` if it is given. With ``clip`` the bounds are kept in
-[0, 1].
+All are multiplied by ``scale``, those of costs by ``cost_scale`` if it is given. ``clip`` clips the bounds to [0, 1].
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from driftsack.theory.windows import log_term, radius_constant
 
 RADII: Final = ("printed", "refined", "bernstein")
 PRINTED, REFINED, BERNSTEIN = range(3)
-LOOSE_RATIO: Final = 2.0  # of the radius halfway and the rate, above which costs say nothing
-LARGEST_RADIUS: Final = 0.5  # halfway, above which a tighter cost_max would not help
+LOOSE_RATIO: Final = 2.0  # ratio of the radius at half time to the rate above which costs carry no information
+LARGEST_RADIUS: Final = 0.5  # radius at half time above which a tighter cost_max would not help
 
 
 class Radius(NamedTuple):
@@ -46,7 +45,7 @@ class Radius(NamedTuple):
         scale: Factor on the radii of rewards.
         cost_scale: Factor on the radii of costs.
         kind: ``PRINTED``, ``REFINED`` or ``BERNSTEIN``.
-        clip: Whether bounds are kept in [0, 1].
+        clip: Whether to clip bounds to [0, 1].
     """
 
     reward: float
@@ -60,12 +59,12 @@ class Radius(NamedTuple):
 def new_radius(
     problem: Problem, scale: float, clip: bool = False, kind: str = "printed", cost_scale: float | None = None
 ) -> Radius:
-    """The radii for a problem.
+    """Compute the constants of the radii for a problem.
 
     Args:
-        problem: The problem.
+        problem: The problem to play.
         scale: Factor on the radii.
-        clip: Whether bounds are kept in [0, 1].
+        clip: Whether to clip bounds to [0, 1].
         kind: ``"printed"``, ``"refined"`` or ``"bernstein"``.
         cost_scale: Factor on the radii of costs; None for ``scale``.
 
@@ -80,7 +79,7 @@ def new_radius(
 
 
 def radius_of(recipe: Any, problem: Problem) -> Radius:
-    """The radii for a problem by the settings ``scale``, ``clip``, ``radius`` and ``cost_scale`` of a policy."""
+    """Return the radii of a policy with settings ``scale``, ``clip``, ``radius`` and ``cost_scale`` on a problem."""
     return new_radius(problem, recipe.scale, recipe.clip, recipe.radius, recipe.cost_scale)
 
 
@@ -91,7 +90,7 @@ def check_radius_settings(recipe: Any) -> None:
 
 
 def check_radius_choice(recipe: Any) -> None:
-    """Check the settings ``radius`` and ``cost_scale`` of a policy, and those that every UCB policy has."""
+    """Check the settings ``radius``, ``cost_scale``, ``scale`` and ``clip`` of a policy."""
     check_radius_settings(recipe)
     one_of(recipe.radius, "radius", RADII)
     if recipe.cost_scale is not None:
@@ -99,17 +98,17 @@ def check_radius_choice(recipe: Any) -> None:
 
 
 def warn_if_loose(problem: Problem, radius: Radius, memory: float) -> None:
-    r"""Warn if ``cost_max`` is so loose that the printed radius of costs says nothing for most of the horizon.
+    r"""Warn if ``cost_max`` is so loose that the printed radius of costs is uninformative for most of the horizon.
 
-    After half of the horizon, an arm with an equal share of the pulls that are remembered, n = min(w, T/2)/m, has the
-    radius :math:`\rho = R/\sqrt{n + 1}`. Costs up to :math:`\rho` then look like 0. The warning is given if
-    :math:`\rho > 2b` for a resource: the LP regards arms as free that cost twice what a round may spend. A larger
-    :math:`\rho` makes no further difference (docs/policies.md). It is not given if :math:`\rho > 1/2`: the window or
-    the horizon is then too short for the radius, whatever ``cost_max`` is. Hence there is none if b is at least 1/4.
+    After half of the horizon, an arm with an equal share of the remembered pulls, n = min(w, T/2)/m, has the radius
+    :math:`\rho = R/\sqrt{n + 1}`, and costs up to :math:`\rho` look like 0. The warning is issued if :math:`\rho > 2b`
+    for a resource: the LP then treats arms that cost twice the rate as free. A larger :math:`\rho` makes no further
+    difference (docs/policies.md). No warning is issued if :math:`\rho > 1/2`: then the window or the horizon is too
+    short for the radius at any ``cost_max``. Hence there is no warning if b is at least 1/4.
 
     Args:
-        problem: The problem.
-        radius: The radii.
+        problem: The problem to play.
+        radius: The constants of the radii.
         memory: The number of rounds whose costs are remembered.
     """
     pulls, rate = min(memory, problem.horizon / 2) / problem.arms, problem.rate
@@ -121,8 +120,8 @@ def warn_if_loose(problem: Problem, radius: Radius, memory: float) -> None:
     enough = radius.cost_scale * rate[j] / halfway
     warnings.warn(
         f"expected a confidence radius of costs below the rate B/T of resource {j}, {rate[j]:.2g} of cost_max; after "
-        f"half of the horizon, with {pulls:.0f} pulls of each arm, it is {halfway:.2g} of cost_max, so that the "
-        f"policy regards expensive arms as free. Set cost_max, now {problem.cost_max[j]:g}, nearer to the highest cost "
+        f"half of the horizon, with {pulls:.0f} pulls of each arm, it is {halfway:.2g} of cost_max, so the "
+        f"policy treats expensive arms as free. Set cost_max, now {problem.cost_max[j]:g}, closer to the highest cost "
         f'that occurs, set cost_scale to {enough:.1g} or less, use radius="bernstein" with a small scale, or use '
         "Adaptive, which does not depend on cost_max.",
         LooseCostMaxWarning,
@@ -132,13 +131,13 @@ def warn_if_loose(problem: Problem, radius: Radius, memory: float) -> None:
 
 @kernel
 def upper_bound(radius: Radius, mean: float, n: float, variance: float = 0.0) -> float:
-    """UCB of a mean reward after ``n`` observations.
+    """Return the UCB of a mean reward after ``n`` observations.
 
     Args:
-        radius: The constants.
-        mean: The estimate.
+        radius: The constants of the radii.
+        mean: The estimated mean.
         n: The number of observations, at least 1.
-        variance: The empirical variance, which only Bernstein radii use.
+        variance: The empirical variance; only Bernstein radii use it.
 
     Returns:
         The bound.
@@ -149,13 +148,13 @@ def upper_bound(radius: Radius, mean: float, n: float, variance: float = 0.0) ->
 
 @kernel
 def lower_bound(radius: Radius, mean: float, n: float, variance: float = 0.0) -> float:
-    """LCB of a mean cost after ``n`` observations.
+    """Return the LCB of a mean cost after ``n`` observations.
 
     Args:
-        radius: The constants.
-        mean: The estimate.
+        radius: The constants of the radii.
+        mean: The estimated mean.
         n: The number of observations, at least 1.
-        variance: The empirical variance, which only Bernstein radii use.
+        variance: The empirical variance; only Bernstein radii use it.
 
     Returns:
         The bound.
@@ -166,7 +165,7 @@ def lower_bound(radius: Radius, mean: float, n: float, variance: float = 0.0) ->
 
 @kernel
 def width(radius: Radius, scale: float, constant: float, mean: float, variance: float, n: float) -> float:
-    """The confidence radius of an estimate."""
+    """Return the confidence radius of an estimate."""
     if radius.kind == REFINED:
         return scale * 2.0 * rad(constant, mean, n)
     if radius.kind == BERNSTEIN:

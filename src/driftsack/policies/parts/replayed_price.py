@@ -1,27 +1,39 @@
-r"""Prices at which the *randomised* policy would spend what a round may spend on the latest contexts.
+r"""Prices at which the *randomised* policy would spend the remaining rate on the latest contexts.
 
-The last 128 contexts are kept with the noise that was drawn at them. Every few rounds the present estimates at these
-contexts are computed, the noise is added, and the prices take some steps of
+The last 128 contexts are kept with the noise that was drawn for them. Every few rounds, and at once after a cost that
+lowers the remaining rate by a tenth, the current estimates at these contexts are computed, the noise is added, and the
+prices take a few steps of
 
-.. math:: q_j \leftarrow q_j \exp\Bigl(\eta_j \log \frac{\text{spending}_j(q)}{\rho_j}\Bigr), \qquad
-          \rho_j = \frac{\text{what is left of budget } j}{\text{rounds left}},
+.. math:: q_j \leftarrow q_j \exp\Bigl(\eta_j \log \frac{\kappa_j\, \text{spending}_j(q)}{\rho_j}\Bigr), \qquad
+          \rho_j = \frac{\text{remaining budget } j}{\text{remaining rounds}},
 
-where the spending is what the policy would spend on those rounds at the prices q. The step :math:`\eta_j` grows
-while the price moves on and halves when it turns back, since spending jumps at the price of an arm that is alone. A
-price that is solved without the noise spends too much, because noise makes arms look better than they are whose costs
-look small. After an announced change of costs the prices are solved again before each of the next decisions: at the old
-ones a cheap arm that becomes expensive could use up the budget within a few rounds.
+where the spending is the mean cost of the policy's choices on those contexts at prices q. The step :math:`\eta_j` grows
+while the price keeps its direction and halves when it reverses, because spending jumps where the best arm changes. A
+price that ignores the noise spends too much, because the noise favours arms whose costs are drawn too small. After an
+announced change of costs the prices are solved again before each of the next decisions: at the old prices, a cheap arm
+that becomes expensive could exhaust the budget within a few rounds.
+
+*Actual spending.* The policy may spend less than its draws say, because probes are withheld or costs are overestimated,
+and a price that trusts the draws would leave budget unspent. With moving averages over 200 rounds of what the draws
+would have spent and of what was spent, both in units of the budget rate,
+
+.. math:: \kappa_j = \min\Bigl(1, \frac{1 + \text{spent}_j}{1 + \text{drawn}_j}\Bigr).
+
+What was spent is the share of rounds with a pull times the mean cost of an observed pull, so that late outcomes do not
+count as savings. Spending above the draws needs no correction: it lowers :math:`\rho_j`, and a single absurd bill must
+not raise the price twice.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_INT, Ranges
+from driftsack.core.bounds import Constants, Counts, Scratch, within
+from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Round
 from driftsack.numerics.compiled import kernel
@@ -30,52 +42,49 @@ from driftsack.policies.parts.ridge import combine_rows
 from driftsack.policies.parts.standardiser import LARGEST
 from driftsack.policies.parts.two_speed import best_response
 
-KEPT: Final = 128  # rounds
-EARLY: Final = 64  # rounds in which the prices are corrected each time
-SOON: Final = 2048  # rounds in which they are corrected often
-OFTEN: Final = 25  # rounds between two corrections
-LATER: Final = 50
-STEPS: Final = 5  # of a correction
-MANY_STEPS: Final = 200  # after an announcement
-ANNOUNCED: Final = 10  # rounds for which that holds; some of them may offer few arms
+KEPT: Final = 128  # rounds that are replayed
+EARLY: Final = 64  # prices are corrected in each of the first and of the last rounds
+SOON: Final = 2048  # first rounds in which corrections are frequent
+OFTEN: Final = 25  # rounds between two corrections at first
+LATER: Final = 50  # rounds between two corrections later
+MOVED: Final = 0.1  # relative change of a remaining rate after which prices are corrected at once
+MEMORY: Final = 200.0  # rounds of the moving averages of spending
+STEPS: Final = 5  # steps per correction
+MANY_STEPS: Final = 200  # steps per correction after an announcement
+ANNOUNCED: Final = 10  # rounds with many steps after an announcement, because some rounds may offer few arms
 LARGEST_STEP: Final = 0.5
 SMALLEST_STEP: Final = 1e-3
-GROWTH: Final = 1.3  # of a step that goes on
-SHRINK: Final = 0.5  # of a step that turns back
-RANGE: Final = 1e3  # of a price in units of the budget rate, over the mean reward
+GROWTH: Final = 1.3  # factor on a step that keeps its direction
+SHRINK: Final = 0.5  # factor on a step that reverses
+RANGE: Final = 1e3  # prices, per budget rate, stay within this factor of the mean reward
 LITTLE: Final = 1e-3
-LARGEST_DRAW: Final = 1e90  # of an estimate and what is added to it
+LARGEST_DRAW: Final = 1e90  # of an estimate plus its noise
 
 
 class ReplayedPrice(NamedTuple):
     """The latest rounds and the prices."""
 
-    contexts: Floats  # (KEPT, p) the latest vectors
-    noise: Floats  # (KEPT, m, 1 + d) what was added to the estimates
-    rounds: Floats  # (KEPT, m, 1 + d) written: rewards and costs, in units of the budget rate
-    held: Ints  # (1,) rounds so far
-    price: Floats  # (d,) reward per budget rate; 0 before the first
-    step: Floats  # (d,) the size of the next step; negative if the last one lowered the price
-    announced: Ints  # (1,) rounds left in which the prices are solved again, after costs were announced
+    contexts: Annotated[Floats, within(-LARGEST, LARGEST)]  # (KEPT, p) the latest vectors
+    noise: Annotated[Floats, within(-LARGEST_DRAW, LARGEST_DRAW)]  # (KEPT, m, 1 + d) what was added to the estimates
+    rounds: Scratch  # (KEPT, m, 1 + d) written: rewards and costs, in units of the budget rate
+    held: Counts  # (1,) rounds so far
+    price: Annotated[Floats, within(0.0, RANGE * LARGEST_ESTIMATE)]  # (d,) reward per budget rate; 0 before the first
+    step: Annotated[
+        Floats, within(-LARGEST_STEP, LARGEST_STEP)
+    ]  # (d,) the size of the next step; negative if the last one lowered the price
+    announced: Annotated[
+        Ints, within(0, ANNOUNCED)
+    ]  # (1,) rounds left in which the prices are solved again, after costs were announced
+    rate: Annotated[Floats, within(0.0, LARGEST_ESTIMATE)]  # (d,) the remaining rates at the last correction
+    drawn: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (d,) moving average of the spending of the draws
+    pulls: Annotated[Floats, within(0.0, 1.0)]  # (1,) moving average of the share of rounds with a pull
+    paid: Annotated[Floats, within(0.0, LARGEST_ESTIMATE)]  # (d,) moving average of the cost of a pull
     used: Floats  # (d,) scratch: spending over the kept rounds
-    unit: Floats  # (d,) the budget rate
-
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {
-            "contexts": (-LARGEST, LARGEST),
-            "noise": (-LARGEST_DRAW, LARGEST_DRAW),
-            "held": (0, LARGEST_INT),
-            "price": (0.0, RANGE * LARGEST_ESTIMATE),
-            "step": (-LARGEST_STEP, LARGEST_STEP),
-            "announced": (0, ANNOUNCED),
-            "unit": (self.unit, self.unit),
-            "rounds": None,
-        }
+    unit: Constants  # (d,) the budget rate
 
 
 def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPrice:
-    """No rounds so far."""
+    """Create the state without rounds and prices."""
     resources = problem.resources
     return ReplayedPrice(
         contexts=np.zeros((KEPT, size)),
@@ -85,14 +94,18 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
         price=np.zeros(resources),
         step=np.full(resources, LARGEST_STEP),
         announced=np.zeros(1, dtype=np.int64),
+        rate=np.zeros(resources),
+        drawn=np.zeros(resources),
+        pulls=np.zeros(1),
+        paid=np.zeros(resources),
         used=np.zeros(resources),
         unit=unit.copy(),
     )
 
 
 @kernel
-def keep_round(replayed: ReplayedPrice, x: Floats, means: Floats, drawn: Floats) -> int:
-    """Keep the context of a round and what was added to its estimates (m, 1 + d); return the steps of prices due."""
+def keep_round(replayed: ReplayedPrice, round: Round, x: Floats, means: Floats, drawn: Floats) -> int:
+    """Keep the context and the noise (m, 1 + d) of a round; return the number of price steps that are due."""
     row = replayed.held[0] % replayed.rounds.shape[0]
     for f in range(x.size):
         replayed.contexts[row, f] = x[f]
@@ -104,18 +117,35 @@ def keep_round(replayed: ReplayedPrice, x: Floats, means: Floats, drawn: Floats)
     if replayed.announced[0] > 0:
         replayed.announced[0] -= 1
         return MANY_STEPS
-    return STEPS if held < EARLY or held % (OFTEN if held < SOON else LATER) == 0 else 0
+    always = held < EARLY or round.rounds_left < EARLY or rate_moved(replayed, round)
+    return STEPS if always or held % (OFTEN if held < SOON else LATER) == 0 else 0
+
+
+@kernel
+def rate_left(replayed: ReplayedPrice, round: Round, j: int) -> float:
+    """Return the remaining budget ``j`` per remaining round, in units of the budget rate."""
+    left = round.ledger.budget[j] - round.ledger.spent[j]
+    return float(max(left, 0.0) / (round.rounds_left * replayed.unit[j]))
+
+
+@kernel
+def rate_moved(replayed: ReplayedPrice, round: Round) -> bool:
+    """Return whether a remaining rate is another one than at the last correction, for example after a large cost."""
+    moved = False
+    for j in range(replayed.rate.size):
+        moved = moved or abs(rate_left(replayed, round, j) - replayed.rate[j]) > MOVED * replayed.rate[j]
+    return moved
 
 
 @kernel
 def kept_rounds(replayed: ReplayedPrice) -> int:
-    """The number of rounds that are kept."""
+    """Return the number of kept rounds."""
     return int(min(replayed.held[0], replayed.rounds.shape[0]))
 
 
 @kernel
 def replay(replayed: ReplayedPrice, bank: LinearBank) -> None:
-    """Write the present estimates at the kept contexts, with the noise of their rounds."""
+    """Write the current estimates at the kept contexts, plus the noise of their rounds."""
     mix_coefficients(bank)
     for s in range(kept_rounds(replayed)):
         values, noise = replayed.rounds[s].reshape(bank.mixed.shape[1]), replayed.noise[s]
@@ -129,7 +159,7 @@ def replay(replayed: ReplayedPrice, bank: LinearBank) -> None:
 
 @kernel
 def solve_price(replayed: ReplayedPrice, round: Round, reward: float, steps: int) -> None:
-    """Correct the prices for a policy that takes the best arm of each kept round; ``reward`` is the mean reward."""
+    """Correct the prices for a policy that chooses the best arm in each kept round; ``reward`` is the mean reward."""
     for _ in range(steps):
         for j in range(replayed.used.size):
             replayed.used[j] = 0.0
@@ -143,19 +173,22 @@ def solve_price(replayed: ReplayedPrice, round: Round, reward: float, steps: int
 
 @kernel
 def show_prices(replayed: ReplayedPrice, prices: Floats) -> None:
-    """Write the prices of a decision."""
+    """Write the prices of a decision, per unit of each resource."""
     for j in range(prices.size):
         prices[j] = replayed.price[j] / replayed.unit[j]
 
 
 @kernel
 def move_price(replayed: ReplayedPrice, round: Round, reward: float) -> None:
-    """One step of the prices, which stay within a factor of the mean reward."""
-    ledger, count = round.ledger, kept_rounds(replayed)
+    """Make one step of the prices, which stay within a factor of the mean reward."""
+    count = kept_rounds(replayed)
     for j in range(replayed.price.size):
-        left = max(ledger.budget[j] - ledger.spent[j], 0.0) / (round.rounds_left * replayed.unit[j])
-        excess = math.log(max(replayed.used[j] / (count * max(left, LITTLE)), LITTLE))
+        left = rate_left(replayed, round, j)
+        replayed.rate[j] = min(left, LARGEST_ESTIMATE)
+        spending = actual_share(replayed, j) * replayed.used[j] / count
+        excess = math.log(max(spending / max(left, LITTLE), LITTLE))
         price = replayed.price[j] if replayed.price[j] > 0.0 else reward
+        # The step grows in the same direction and shrinks when it reverses.
         size = abs(replayed.step[j])
         size *= GROWTH if (excess > 0.0) == (replayed.step[j] > 0.0) else SHRINK
         size = min(max(size, SMALLEST_STEP), LARGEST_STEP)
@@ -164,14 +197,30 @@ def move_price(replayed: ReplayedPrice, round: Round, reward: float) -> None:
         replayed.price[j] = min(max(price, reward / RANGE), reward * RANGE)
 
 
-def announce_costs(replayed: ReplayedPrice, arm: int, factors: Floats) -> None:
-    """Let the prices be solved again, since the costs of an arm change.
+@kernel
+def actual_share(replayed: ReplayedPrice, j: int) -> float:
+    """Return the factor of resource ``j`` from the spending of the draws to actual spending, at most 1."""
+    return float(min((1.0 + replayed.pulls[0] * replayed.paid[j]) / (1.0 + replayed.drawn[j]), 1.0))
 
-    Args:
-        replayed: The rounds and prices; changed in place.
-        arm: The arm.
-        factors: (d,) the factor of each resource.
-    """
+
+@kernel
+def note_choice(replayed: ReplayedPrice, estimates: Floats, wanted: int, chosen: int) -> None:
+    """Record the arm that the draws ``estimates`` (m, 1 + d) wanted and the arm that was chosen."""
+    for j in range(replayed.drawn.size):
+        cost = estimates[wanted, 1 + j] if wanted != SKIP else 0.0
+        replayed.drawn[j] += (cost - replayed.drawn[j]) / MEMORY
+    replayed.pulls[0] += ((0.0 if chosen == SKIP else 1.0) - replayed.pulls[0]) / MEMORY
+
+
+@kernel
+def note_costs(replayed: ReplayedPrice, outcome: Floats, count: float) -> None:
+    """Record the costs in an ``outcome`` (1 + d,), the ``count``-th one."""
+    for j in range(replayed.paid.size):
+        replayed.paid[j] += (outcome[1 + j] - replayed.paid[j]) / min(count, MEMORY)
+
+
+def announce_costs(replayed: ReplayedPrice, arm: int, factors: Floats) -> None:
+    """Scale the noise of an arm's costs by ``factors`` (d,), and solve the prices again in the next rounds."""
     replayed.noise[:, arm, 1:] = np.clip(replayed.noise[:, arm, 1:] * factors, -LARGEST_DRAW, LARGEST_DRAW)
     replayed.step[:] = LARGEST_STEP
     replayed.announced[0] = ANNOUNCED

@@ -1,4 +1,4 @@
-r"""Ridge regression with forgetting, by exact updates of rank one that keep the covariance positive definite.
+r"""Ridge regression with forgetting, by exact rank-one updates that keep the covariance positive definite.
 
 With :math:`v = P x` and :math:`a = x^\top P x`, an observation y with forgetting :math:`\gamma` changes
 
@@ -6,9 +6,9 @@ With :math:`v = P x` and :math:`a = x^\top P x`, an observation y with forgettin
           \theta \leftarrow \theta + \frac{v}{\gamma + a}\,(y - \theta^\top x).
 
 With :math:`\gamma = 1` this is recursive least squares. With :math:`\gamma < 1` information is forgotten only in the
-direction that is observed (cf. Kulhavy 1987): the variance :math:`a` at contexts that recur tends to
-:math:`1 - \gamma`, and nothing winds up however rare a direction is. Since :math:`a' > 0`, P stays positive
-definite, and both halves of it get the same numbers. Cost: :math:`O(p^2)` for p coefficients.
+observed direction (cf. Kulhavy 1987): the variance :math:`a` at recurring contexts tends to
+:math:`1 - \gamma`, and rare directions do not wind up. Since :math:`a' > 0`, P stays positive
+definite, and the update is exactly symmetric. Cost: :math:`O(p^2)` for p coefficients.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Final
 from driftsack.core.arrays import Floats
 from driftsack.numerics.compiled import kernel
 
-SMALLEST: Final = 1e-12  # variance
+SMALLEST: Final = 1e-12  # smallest variance
 
 
 @kernel
 def combine_rows(table: Floats, x: Floats, first: int, last: int, total: Floats) -> None:
-    """Write the sum of rows of a table, weighted by ``x``, in columns ``first`` to ``last`` - 1 of ``total``.
+    """Write the sum of rows of a table, weighted by ``x``, to columns ``first`` to ``last`` - 1 of ``total``.
 
-    Four rows are added at once, which the processor does fastest.
+    Four rows per pass, for instruction-level parallelism.
     """
     for c in range(first, last):
         total[c] = 0.0
@@ -53,11 +53,11 @@ def multiply(covariance: Floats, x: Floats, product: Floats) -> float:
 
 @kernel
 def observe_direction(covariance: Floats, product: Floats, variance: float, gamma: float) -> None:
-    """Update P with an observation in the direction whose ``product`` and ``variance`` :func:`multiply` returned."""
+    """Update P with an observation, given the ``product`` P x and ``variance`` x P x of :func:`multiply`."""
     after = variance / (gamma + variance)
     size, root = product.size, math.sqrt(abs(variance - after)) / variance
     sign = 1.0 if variance >= after else -1.0
     for f in range(size):
         scaled = sign * (root * product[f])
         for e in range(size):
-            covariance[f, e] -= scaled * (root * product[e])  # to the last bit what (e, f) gets
+            covariance[f, e] -= scaled * (root * product[e])  # bit-identical to the update of (e, f)

@@ -1,21 +1,22 @@
-r"""Run-length belief: estimates of each arm's mean outcomes when the arm may have changed at an unknown time.
+r"""Run-length belief: estimates of each arm's mean outcomes, which may change at unknown times.
 
-Outcome k = 0 is the reward and k = 1, ..., d are the costs in units of the budget rate b. For each arm a few *runs* are
-kept, hypotheses "the arm last changed n pulls ago", each with a weight w and sums S of its outcomes: Bayesian online
-change-point detection (Adams and MacKay 2007) with a pruned run length and one belief for all outcomes of an arm.
+Outcome k = 0 is the reward and k = 1, ..., d are the costs in units of the budget rate b. Each arm has a few *runs*,
+hypotheses that the arm last changed n pulls ago, each with a weight w and sums S of its outcomes. This is Bayesian
+online change-point detection (Adams and MacKay 2007) with pruned run lengths and one belief for all outcomes of an arm.
 
-*Scale-free.* :math:`M_k` is the largest outcome k observed so far and takes the place of a known maximum. With
-:math:`g_k` the mean of outcome k over all arms and dispersion
+*Scale-free.* A scale :math:`M_k` replaces a known maximum: the largest outcome k so far, but at most 4, 16 and 64 times
+the second, third and fourth largest positive ones, so that one absurd outcome does not decide it. Of an outcome y,
+:math:`\min(y, M_k)` is learnt. With :math:`g_k` the mean of outcome k over all arms and dispersion
 
 .. math:: \varphi_k = \frac{\sum e^2}{\sum q (1 - q/M_k)} \in [0.05 M_k, M_k], \qquad
           \kappa_k = \max\bigl(3 \varphi_k \max(1/g_k - 1/M_k,\, 1/M_k) - 1,\; 0.5\bigr),
 
-an outcome with mean q has variance :math:`\varphi_k q (1 - q/M_k)`; above :math:`0.9 M_k` the dispersion is taken to be
-that of a coin, :math:`M_k`. A new run starts from :math:`q^0 = 0.7\,\text{mean} + 0.3\, g` with the weight of
-:math:`\kappa` observations, and a run predicts :math:`q = (S + \kappa q^0)/(n + \kappa)`, with the :math:`q^0` and
-:math:`\kappa` of the arm's last observation.
+an outcome with mean q has variance :math:`\varphi_k q (1 - q/M_k)`; a dispersion above :math:`0.9 M_k` is replaced by
+that of a Bernoulli variable, :math:`M_k`. A new run starts from :math:`q^0 = 0.7\,\text{mean} + 0.3\, g` with the
+weight of :math:`\kappa` observations, and a run predicts :math:`q = (S + \kappa q^0)/(n + \kappa)`, with the
+:math:`q^0` and :math:`\kappa` of the arm's last observation.
 
-*Update* with an outcome y of round t, the last one being from round l: with the pooled hazard
+*Update* with an outcome y of round t, the previous one being from round l: with the pooled hazard
 :math:`h = (1 + \text{changes})/(2000 + m t)` and :math:`s = 1 - v e^{-h (t - l)}`,
 
 .. math:: w_r \leftarrow (1 - s)\, w_r \prod_k \bigl[p^u (1 - p)^{1 - u}\bigr]^{M_k/\varphi_k}, \qquad
@@ -23,85 +24,92 @@ that of a coin, :math:`M_k`. A new run starts from :math:`q^0 = 0.7\,\text{mean}
 
 a new run enters with weight :math:`s` times its likelihood, and weights are normalised. If there is no room, the two
 runs closest in relative age are merged; the oldest run is dropped while its weight is below 0.02. If the mean age falls
-to less than half, a change is counted, and the trust v of all other arms is multiplied by 0.9: they may have changed
-too.
+by more than half, a change is counted, and the trust v of all other arms is multiplied by 0.9, because they may have
+changed as well.
 
 The estimate is the mean of the mixture and its standard deviation. O(K d) per observation for K runs; memory O(m K d).
+
+*Persistence.* Outcomes of successive rounds are often alike although nothing has changed, as with queues or weather. If
+they are taken for independent, they look like changes. With z the error of an outcome in standard deviations, n pairs
+of outcomes of one arm in successive rounds give for each kind of outcome the autocorrelation
+
+.. math:: a_k = \Bigl(\frac{\sum z z'}{\tfrac12 \sum (z^2 + z'^2) + 20} - \frac{2}{\sqrt n} - 0.1\Bigr)^+ .
+
+In an AR(1) process the evidence of an outcome about the level is that of :math:`(1 - a)/(1 + a)` independent ones, so
+log-likelihoods are multiplied by this factor. What is expected of an arm that was last observed g rounds ago is its
+level and what is left of its last deviation: :math:`\text{mean} + a^g (y - \text{mean})`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, LARGEST_OUTCOME, ROUNDING, Ranges
+from driftsack.core.bounds import Constants, FloatCounts, NonNegative, RoundNumbers, Scratch, Shares, within
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_OUTCOME, ROUNDING
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome
 from driftsack.numerics.compiled import kernel
 
 RUNS: Final = 6
-PRIOR_ROUNDS: Final = 2000.0  # of the hazard
-OWN_SHARE: Final = 0.7  # of the arm's own mean in the prior of a new run
-SMALLEST_DISPERSION: Final = 0.05
-COIN: Final = 0.9  # a dispersion above this share of the largest outcome is that of a coin
-SMALLEST_PRIOR: Final = 0.5  # observations
+LARGEST_ERROR: Final = 5.0  # standard deviations
+PRIOR_POWER: Final = 20.0  # of errors without correlation
+TOLERATED: Final = 0.1  # autocorrelation that is ignored
+TOP: Final = 4  # largest outcomes that decide the scale
+ENVELOPE: Final = 4.0  # the largest outcome counts for at most this multiple of the second largest, and so on
+PRIOR_ROUNDS: Final = 2000.0  # rounds in the prior of the hazard
+OWN_SHARE: Final = 0.7  # weight of the arm's own mean in the prior of a new run
+SMALLEST_DISPERSION: Final = 0.05  # relative to the largest outcome
+COIN: Final = 0.9  # a dispersion above this share of the largest outcome is treated as Bernoulli
+SMALLEST_PRIOR: Final = 0.5  # observations that a prior is worth
 NEGLIGIBLE: Final = 0.02  # weight below which the oldest run is dropped
 CONTAGION: Final = 0.9  # factor on the trust of the other arms at a change
 EDGE: Final = 1e-6  # probabilities are kept this far from 0 and 1
-TINY: Final = 1e-100  # so small that it is lost in any sum with an outcome
+TINY: Final = 1e-100  # vanishes in any sum with an outcome
 
 
 class RunLengths(NamedTuple):
     """The belief about m arms with p = 1 + d outcomes each."""
 
-    weights: Floats  # (m, K) of the runs, oldest first
-    counts: Floats  # (m, K) pulls of each run
-    sums: Floats  # (m, p, K) outcomes of each run
-    predictions: Floats  # (m, p, K) q
-    live: Ints  # (m,) runs in use
-    mean: Floats  # (m, p) estimates
-    sd: Floats  # (m, p) their standard deviations
-    last: Ints  # (m,) the latest round observed, from 0; -1 for an arm without observations
-    trust: Floats  # (m,) v
-    total: Floats  # (p,) sums over all arms
-    observed: Floats  # (1,) number of observations
-    changes: Floats  # (1,) changes counted
-    largest: Floats  # (p,) M
-    squares: Floats  # (p,) sum of squared errors
-    spread: Floats  # (p,) sum of q (1 - q/M)
-    overall: Floats  # (p,) g
-    dispersion: Floats  # (p,) phi
-    prior: Floats  # (p,) kappa
-    unit: Floats  # (d,) the budget rate: costs are measured in it
-    outcome: Floats  # (p,) scratch: the present outcome
-    start: Floats  # (p,) scratch: q0
-    likelihood: Floats  # (K,) scratch
-
-    def ranges(self, rounds: int) -> Ranges:
-        """What the fields may hold after some rounds."""
-        scratch = dict.fromkeys(("outcome", "start", "likelihood"))
-        most = LARGEST_OUTCOME / np.concatenate([[1.0], self.unit])  # of each outcome
-        return {
-            **dict.fromkeys(("counts", "observed", "changes"), (0.0, float(LARGEST_INT))),
-            **dict.fromkeys(("mean", "sd", "overall", "dispersion"), (0.0, most)),
-            **dict.fromkeys(("squares", "spread", "prior"), (0.0, LARGEST_FLOAT)),
-            "total": (0.0, LARGEST_INT * most),
-            "sums": (0.0, LARGEST_INT * most[:, None]),
-            "predictions": (0.0, most[:, None]),
-            "weights": (0.0, 1.0 + ROUNDING),
-            "live": (0, RUNS),
-            "last": (-1, rounds),
-            "trust": (0.0, 1.0),
-            "largest": (TINY, most),
-            "unit": (self.unit, self.unit),
-            **scratch,
-        }
+    weights: Shares  # (m, K) of the runs, oldest first
+    counts: FloatCounts  # (m, K) pulls of each run
+    sums: NonNegative  # (m, p, K) outcomes of each run
+    predictions: NonNegative  # (m, p, K) q
+    live: Annotated[Ints, within(0, RUNS)]  # (m,) runs in use
+    mean: NonNegative  # (m, p) estimates
+    sd: NonNegative  # (m, p) their standard deviations
+    last: RoundNumbers  # (m,) the latest round observed, from 0; -1 for an arm without observations
+    trust: Annotated[Floats, within(0.0, 1.0)]  # (m,) v
+    total: NonNegative  # (p,) sums over all arms
+    observed: FloatCounts  # (1,) number of observations
+    changes: FloatCounts  # (1,) changes counted
+    largest: Annotated[Floats, within(TINY, LARGEST_FLOAT)]  # (p,) M
+    top: NonNegative  # (p, 4) the largest outcomes observed, in descending order
+    squares: NonNegative  # (p,) sum of squared errors
+    spread: NonNegative  # (p,) sum of q (1 - q/M)
+    overall: NonNegative  # (p,) g
+    dispersion: NonNegative  # (p,) phi
+    prior: NonNegative  # (p,) kappa
+    unit: Constants  # (d,) the budget rate: costs are measured in it
+    residual: Floats  # (m, p) z of the arm's latest outcome
+    deviation: Floats  # (m, p) that outcome minus the mean
+    products: Floats  # (p,) sum of z z' over pairs of successive rounds
+    powers: NonNegative  # (p,) sum of (z^2 + z'^2) / 2
+    pairs: FloatCounts  # (1,) their number
+    persistence: Annotated[Floats, within(0.0, 1.0)]  # (p,) a
+    outcome: Scratch  # (p,) scratch: the present outcome
+    start: Scratch  # (p,) scratch: q0
+    likelihood: Scratch  # (K,) scratch
 
     def check(self) -> None:
-        """Raise unless the arms that were observed have runs, and no others, with means up to the largest outcome."""
+        """Raise unless exactly the observed arms have runs, and no mean exceeds the largest outcome."""
+        most = LARGEST_OUTCOME / np.concatenate([[1.0], self.unit])  # of each outcome
+        estimates = (self.mean, self.sd, self.overall, self.dispersion, self.largest, self.predictions.swapaxes(1, 2))
+        if any((estimate > most).any() for estimate in estimates):
+            raise ValueError("an estimate is larger than any outcome")
         if ((self.live > 0) != (self.last >= 0)).any():
             raise ValueError("an arm without observations has a belief, or one with observations has none")
         if (self.sums > (1.0 + ROUNDING) * self.counts[:, None] * self.largest[:, None]).any():
@@ -111,7 +119,7 @@ class RunLengths(NamedTuple):
 
 
 def new_run_lengths(problem: Problem) -> RunLengths:
-    """A belief without observations."""
+    """Create a belief without observations."""
     arms, kinds = problem.arms, 1 + problem.resources
     return RunLengths(
         weights=np.zeros((arms, RUNS)),
@@ -127,12 +135,19 @@ def new_run_lengths(problem: Problem) -> RunLengths:
         observed=np.zeros(1),
         changes=np.zeros(1),
         largest=np.full(kinds, TINY),
+        top=np.zeros((kinds, TOP)),
         squares=np.zeros(kinds),
         spread=np.zeros(kinds),
         overall=np.full(kinds, 0.5 * TINY),
         dispersion=np.full(kinds, TINY),
         prior=np.ones(kinds),
         unit=np.maximum(problem.rate, TINY),
+        residual=np.zeros((arms, kinds)),
+        deviation=np.zeros((arms, kinds)),
+        products=np.zeros(kinds),
+        powers=np.zeros(kinds),
+        pairs=np.zeros(1),
+        persistence=np.zeros(kinds),
         outcome=np.zeros(kinds),
         start=np.zeros(kinds),
         likelihood=np.zeros(RUNS),
@@ -141,16 +156,22 @@ def new_run_lengths(problem: Problem) -> RunLengths:
 
 @kernel
 def changed_unseen(belief: RunLengths, arm: int, t: int) -> float:
-    """The probability s that an arm has changed since it was last observed; 1 without observations."""
+    """Return the probability s that an arm has changed since it was last observed; 1 without observations."""
+    return changed_since(belief, arm, t, belief.last[arm])
+
+
+@kernel
+def changed_since(belief: RunLengths, arm: int, t: int, last: int) -> float:
+    """Return the probability that an arm has changed since round ``last``; 1 without observations."""
     if belief.last[arm] < 0:
         return 1.0
     hazard = (1.0 + belief.changes[0]) / (PRIOR_ROUNDS + belief.last.size * (t + 1.0))
-    return float(1.0 - belief.trust[arm] * math.exp(-hazard * max(t - belief.last[arm], 0)))
+    return float(1.0 - belief.trust[arm] * math.exp(-hazard * max(t - last, 0)))
 
 
 @kernel
 def prior_mean(belief: RunLengths, arm: int, k: int) -> float:
-    """The mean q0 that a new run of an arm starts from."""
+    """Return the prior mean q0 of a new run of an arm."""
     if belief.last[arm] < 0:
         return float(belief.overall[k])
     return float(OWN_SHARE * belief.mean[arm, k] + (1.0 - OWN_SHARE) * belief.overall[k])
@@ -158,49 +179,128 @@ def prior_mean(belief: RunLengths, arm: int, k: int) -> float:
 
 @kernel
 def variance(belief: RunLengths, k: int, mean: float, observations: float) -> float:
-    """The variance of an estimate of outcome k with the weight of so many observations."""
-    spread = max(mean * (1.0 - mean / belief.largest[k]), 0.0)
-    return float(belief.dispersion[k] * spread / (observations + belief.prior[k] + 1.0))
+    """Return the variance of an estimate of outcome k that is based on ``observations``."""
+    return float(outcome_variance(belief, k, mean) / (observations + belief.prior[k] + 1.0))
+
+
+@kernel
+def outcome_variance(belief: RunLengths, k: int, mean: float) -> float:
+    """Return the variance of outcome k about its mean."""
+    return float(belief.dispersion[k] * max(mean * (1.0 - mean / belief.largest[k]), 0.0))
 
 
 @kernel
 def observe_outcome(belief: RunLengths, outcome: Outcome) -> None:
-    """Update the belief about the arm of an outcome, however late it arrives."""
+    """Update the belief about the arm of an outcome, which may be late."""
     arm, t = outcome.arm, outcome.t
     first = belief.last[arm] < 0
     changed = changed_unseen(belief, arm, max(t, belief.last[arm] + 1))
+    # The outcome in units of the budget rate, the largest outcomes M, and the prior mean q0 of a new run.
     belief.outcome[0] = outcome.reward
     for j in range(outcome.costs.size):
         belief.outcome[1 + j] = outcome.costs[j] / belief.unit[j]
     for k in range(belief.outcome.size):
-        belief.largest[k] = max(belief.largest[k], belief.outcome[k])
+        set_scale(belief, k)
         if belief.observed[0] == 0.0:
             belief.overall[k] = 0.5 * belief.largest[k]
             belief.dispersion[k] = belief.largest[k]
             belief.prior[k] = 2.0
         belief.dispersion[k] = max(belief.dispersion[k], SMALLEST_DISPERSION * belief.largest[k])
         belief.start[k] = prior_mean(belief, arm, k)
+    # Compare the outcome with the one of the round before.
+    if not first:
+        note_residuals(belief, arm, t - belief.last[arm] == 1)
+    # Bayesian update of the runs.
     add_run(belief, arm)
     age = mean_age(belief, arm)
     reweigh(belief, arm, changed)
     drop_oldest(belief, arm)
+    # Count a change if the mean age has halved; the other arms may have changed as well.
     if not first and mean_age(belief, arm) < 0.5 * age:
         belief.changes[0] += 1.0
         for other in range(belief.trust.size):
             belief.trust[other] *= CONTAGION
+    # Update the quantities that all arms share, and the estimates of the arm.
     belief.trust[arm] = 1.0
     belief.last[arm] = max(belief.last[arm], t)
     belief.observed[0] += 1.0
     for k in range(belief.outcome.size):
         update_shared(belief, k, belief.overall[k] if first else belief.mean[arm, k])
         estimate(belief, arm, k)
+        belief.deviation[arm, k] = belief.outcome[k] - belief.mean[arm, k]
+
+
+@kernel
+def note_residuals(belief: RunLengths, arm: int, successive: bool) -> None:
+    """Keep the errors of the present outcome and, after an outcome of the round before, update the persistence."""
+    belief.pairs[0] += successive
+    for k in range(belief.outcome.size):
+        sd = math.sqrt(outcome_variance(belief, k, belief.mean[arm, k]))
+        error = (belief.outcome[k] - belief.mean[arm, k]) / sd if sd > 0.0 else 0.0
+        error = min(max(error, -LARGEST_ERROR), LARGEST_ERROR)
+        if successive:
+            before = belief.residual[arm, k]
+            belief.products[k] += error * before
+            belief.powers[k] += 0.5 * (error * error + before * before)
+            correlation = belief.products[k] / (belief.powers[k] + PRIOR_POWER)
+            doubt = 2.0 / math.sqrt(belief.pairs[0]) + TOLERATED
+            belief.persistence[k] = max(correlation - doubt, 0.0)
+        belief.residual[arm, k] = error
+
+
+@kernel
+def expected_now(belief: RunLengths, arm: int, k: int, t: int) -> float:
+    """The expected outcome k of an arm in round ``t``: its mean, and what is left of its latest deviation."""
+    if belief.persistence[k] == 0.0:
+        return float(belief.mean[arm, k])
+    left = belief.persistence[k] ** max(t - belief.last[arm], 1)
+    return float(belief.mean[arm, k] + left * belief.deviation[arm, k])
+
+
+@kernel
+def set_scale(belief: RunLengths, k: int) -> None:
+    """Update the scale M of outcome k with the present outcome, and limit the outcome to it.
+
+    M falls only while there are fewer than four positive outcomes; what was learnt before is then limited too.
+    """
+    top, value = belief.top[k], belief.outcome[k]
+    for r in range(TOP):
+        if value > top[r]:
+            top[r], value = value, top[r]
+    scale, factor = max(top[0], TINY), 1.0
+    for r in range(1, TOP):
+        factor *= ENVELOPE
+        if top[r] > 0.0:
+            scale = min(scale, factor * top[r])
+    if scale < belief.largest[k]:
+        limit_sums(belief, k, scale)
+    belief.largest[k] = scale
+    belief.outcome[k] = min(belief.outcome[k], scale)
+
+
+@kernel
+def limit_sums(belief: RunLengths, k: int, scale: float) -> None:
+    """Limit what was learnt about outcome k to a smaller scale."""
+    for arm in range(belief.last.size):
+        belief.mean[arm, k] = min(belief.mean[arm, k], scale)
+        belief.sd[arm, k] = min(belief.sd[arm, k], scale)
+        for r in range(belief.live[arm]):
+            belief.sums[arm, k, r] = min(belief.sums[arm, k, r], scale * belief.counts[arm, r])
+            belief.predictions[arm, k, r] = min(belief.predictions[arm, k, r], scale)
+    shrink = scale / belief.largest[k]
+    belief.total[k] = min(belief.total[k], scale * belief.observed[0])
+    belief.overall[k] = min(belief.overall[k], scale)
+    belief.squares[k] *= shrink * shrink
+    belief.spread[k] *= shrink
+    belief.dispersion[k] = min(belief.dispersion[k], scale)
 
 
 @kernel
 def add_run(belief: RunLengths, arm: int) -> None:
-    """Append an empty run of weight 0; without room, merge the two neighbours closest in relative age first."""
+    """Append an empty run of weight 0; if there is no room, first merge the two neighbours closest in relative age."""
     live, counts = belief.live[arm], belief.counts[arm]
     if live == counts.size:
+        # Merge: the heavier run of the pair keeps its content and gets both weights.
         at = 0
         for r in range(1, live - 1):
             if counts[r] * counts[at + 1] < counts[at] * counts[r + 1]:
@@ -209,6 +309,7 @@ def add_run(belief: RunLengths, arm: int) -> None:
         remove_run(belief, arm, at + 1 if belief.weights[arm, at] >= belief.weights[arm, at + 1] else at)
         belief.weights[arm, at] = merged
         live -= 1
+    # Append.
     belief.weights[arm, live] = 0.0
     counts[live] = 0.0
     for k in range(belief.start.size):
@@ -233,6 +334,7 @@ def remove_run(belief: RunLengths, arm: int, removed: int) -> None:
 def reweigh(belief: RunLengths, arm: int, changed: float) -> None:
     """Multiply the weights by the likelihood of the outcome, and add the outcome to all runs."""
     weights, newest = belief.weights[arm], belief.live[arm] - 1
+    # Prior: change with probability s (``changed``), otherwise keep the runs.
     for r in range(newest):
         weights[r] *= 1.0 - changed
     weights[newest] = changed
@@ -255,17 +357,17 @@ def reweigh(belief: RunLengths, arm: int, changed: float) -> None:
 
 @kernel
 def all_coins(belief: RunLengths) -> bool:
-    """Whether every outcome is 0 or the largest so far, with the dispersion of a coin: then no logarithm is needed."""
+    """Return whether every outcome is 0 or the largest so far and independent, so no logarithm is needed."""
     for k in range(belief.outcome.size):
         between = 0.0 < belief.outcome[k] < belief.largest[k]
-        if between or belief.dispersion[k] < belief.largest[k]:
+        if between or belief.dispersion[k] < belief.largest[k] or belief.persistence[k] > 0.0:
             return False
     return True
 
 
 @kernel
 def coin_likelihoods(belief: RunLengths, arm: int) -> None:
-    """The likelihoods of the present outcome under the runs, if all outcomes are coins."""
+    """Write the likelihoods of the current outcome under the runs, if all outcomes are Bernoulli."""
     for r in range(belief.live[arm]):
         belief.likelihood[r] = 1.0
     for k in range(belief.outcome.size):
@@ -277,7 +379,8 @@ def coin_likelihoods(belief: RunLengths, arm: int) -> None:
 
 @kernel
 def likelihoods(belief: RunLengths, arm: int) -> None:
-    """The quasi-likelihoods of the present outcome under the runs, up to a common factor."""
+    """Write the quasi-likelihoods of the current outcome under the runs, up to a common factor."""
+    # Log-likelihoods, and the largest one among runs with positive weight.
     most = -np.inf
     for r in range(belief.live[arm]):
         total = 0.0
@@ -290,7 +393,8 @@ def likelihoods(belief: RunLengths, arm: int) -> None:
                 value += share * math.log(p)
             if share < 1.0:
                 value += (1.0 - share) * math.log(1.0 - p)
-            total += belief.largest[k] / belief.dispersion[k] * value
+            evidence = (1.0 - belief.persistence[k]) / (1.0 + belief.persistence[k])
+            total += evidence * belief.largest[k] / belief.dispersion[k] * value
         belief.likelihood[r] = total
         if belief.weights[arm, r] > 0.0:
             most = max(most, total)
@@ -311,7 +415,7 @@ def drop_oldest(belief: RunLengths, arm: int) -> None:
 
 @kernel
 def mean_age(belief: RunLengths, arm: int) -> float:
-    """The expected number of pulls since the arm last changed."""
+    """Return the expected number of pulls since the arm last changed."""
     age = 0.0
     for r in range(belief.live[arm]):
         age += belief.weights[arm, r] * belief.counts[arm, r]
@@ -320,7 +424,7 @@ def mean_age(belief: RunLengths, arm: int) -> float:
 
 @kernel
 def update_shared(belief: RunLengths, k: int, mean: float) -> None:
-    """Update what all arms share, g, phi and kappa, with the outcome whose estimate was ``mean``."""
+    """Update the shared quantities g, phi and kappa with the current outcome, whose estimate was ``mean``."""
     most, scale = belief.largest[k], 1.0 / belief.largest[k]
     belief.squares[k] += (belief.outcome[k] - mean) ** 2
     belief.spread[k] += max(mean * (1.0 - scale * mean), 0.0)
@@ -334,7 +438,7 @@ def update_shared(belief: RunLengths, k: int, mean: float) -> None:
 
 @kernel
 def estimate(belief: RunLengths, arm: int, k: int) -> None:
-    """Predictions of the runs for one outcome of an arm; mean and standard deviation of their mixture."""
+    """Update the predictions of the runs for one outcome, and the mean and standard deviation of their mixture."""
     prior, scale = belief.prior[k], 1.0 / belief.largest[k]
     weight, first, second = prior * belief.start[k], 0.0, 0.0
     for r in range(belief.live[arm]):

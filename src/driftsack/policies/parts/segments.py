@@ -1,4 +1,4 @@
-"""Segments: the value of one categorical feature, which is one-hot in the context."""
+"""Segments: the values of one categorical feature, one-hot in the context."""
 
 from __future__ import annotations
 
@@ -12,35 +12,33 @@ from driftsack.numerics.compiled import kernel
 
 
 class Segments(NamedTuple):
-    """Where a category is in the context."""
+    """The slots of a category in the context."""
 
     first: int  # its first slot
     slots: int  # the number of its slots
 
 
 def segments_of(problem: Problem, feature: str | None) -> Segments:
-    """Return the segments of a problem.
+    """Return the slots of the segments of a problem.
 
     Args:
-        problem: The problem.
-        feature: The name of a category of its encoder; None for the only category, or for all features if they have no
-            names, or only those of a log; they then are one-hot.
-
-    Returns:
-        Where they are in the context.
+        problem: The problem to play.
+        feature: The name of a category of its encoder; None for the only category. Without an encoder, or with the
+            default names of a log, all features form one one-hot vector.
 
     Raises:
-        SettingError: Requests cannot be told apart by a category: there is none, or an unknown value has no slot.
+        SettingError: There is no such category, or it has no slot for unknown values.
     """
     encoder = problem.encoder
     categories = [] if encoder is None else [str(pair[0]) for pair in encoder.categories]
     if feature is None and len(categories) > 1:
-        raise SettingError(f"the problem has the categories {categories}; name the one that makes the segments.")
+        raise SettingError(f"the problem has the categories {categories}; name the one that defines the segments.")
+    # Without a category, all features form one one-hot vector.
     if encoder is None or not categories:
         if feature is not None:
             raise SettingError(
                 f"the problem has no category {feature!r}; declare it with "
-                "Problem(features=ds.Encoder(categories={...})), or leave the feature out if contexts are one-hot."
+                "Problem(features=ds.Encoder(categories={...})), or omit the feature if contexts are one-hot."
             )
         if encoder is not None and encoder.names != default_feature_names(problem.features):
             raise SettingError(
@@ -48,6 +46,7 @@ def segments_of(problem: Problem, feature: str | None) -> Segments:
                 "Problem(features=ds.Encoder(categories={...})), or use LinearBwK, which uses numbers."
             )
         return Segments(0, problem.features)
+    # An unknown value needs a slot, and hence a segment.
     if encoder.spare == 0:
         raise SettingError(
             f"the categories {categories} have no slot for unknown values, which would belong to no segment; declare "
@@ -58,7 +57,7 @@ def segments_of(problem: Problem, feature: str | None) -> Segments:
 
 @kernel
 def segment_of(segments: Segments, context: Floats) -> int:
-    """The segment of a request: the slot with the largest entry."""
+    """Return the segment of a request: the slot with the largest entry."""
     best = segments.first
     for f in range(segments.first + 1, segments.first + segments.slots):
         if context[f] > context[best]:

@@ -1,26 +1,28 @@
-r"""Two-speed pacing: spend less than the even pace when rewards are low for their cost, and more when they are high.
+r"""Two-speed pacing: spend less than the even pace when rewards per cost are low, and more when they are high.
 
-Costs are in units of the budget rate. With :math:`\rho` what is left of each budget over the rounds left, a *long-run
-price* :math:`\lambda` of each resource, :math:`\theta` the most that a round may spend in units of the even pace, and
+Costs are in units of the budget rate. With :math:`\rho` the remaining budget, less the expected costs of
+pending decisions, per remaining round, a *long-run price*
+:math:`\lambda` of each resource, :math:`\theta` the maximum spending of a round in units of the even pace, and
 :math:`\epsilon = 0.15`, the mix solves
 
 .. math:: \max_{x, u} \; \mu^\top x - (1 - \epsilon) \lambda^\top C x - 2 \epsilon \lambda^\top u \quad
           \text{s.t. } C x - u \le \rho,\; 0 \le u \le (\theta - 1) \rho,\; x \in \Delta_m .
 
-The first :math:`\rho` units cost :math:`(1 - \epsilon) \lambda`, so they are saved if the present price is lower; the
-next ones cost :math:`(1 + \epsilon) \lambda`, so they are spent if it is higher. In no round is more than
-:math:`\theta \rho` planned.
+The first :math:`\rho` units cost :math:`(1 - \epsilon) \lambda`, so they are saved if the current price is lower; the
+next ones cost :math:`(1 + \epsilon) \lambda`, so they are spent if it is higher. No round plans to spend more than
+:math:`\theta \rho`.
 
 *Long-run price.* In the first :math:`2\sqrt T` rounds the pace is even, and :math:`\lambda` is the mean of the LP's
-prices. Meanwhile up to 32 *snapshots* :math:`(\mu^s, C^s)` of the means that the policy plans with are kept, evenly
-spaced over all rounds so far. Every 8 rounds, with :math:`a_s` the best response to :math:`\lambda` in snapshot s,
+prices. Up to 32 *snapshots* :math:`(\mu^s, C^s)` of the means that the policy plans with are kept, evenly
+spaced over all rounds so far; an arm that was closed in a snapshot is not chosen in it. Every 8 rounds,
+with :math:`a_s` the best response to :math:`\lambda` in snapshot s,
 
 .. math:: \lambda_j \leftarrow \lambda_j \exp\Bigl(\eta_t \min\Bigl(
           \frac{1}{\rho_j S} \sum_s C^s_{j a_s} - 1,\; 3\Bigr)\Bigr), \qquad \eta_t = \min(12/\sqrt t,\, 0.4),
 
-so that :math:`\lambda` tends to the price at which choices as in the past would just use up what is left. The snapshots
-are of sampled means, where a policy samples: at the price of the estimates themselves, a randomised policy would spend
-something else.
+so that :math:`\lambda` tends to the price at which choices as in the past would exactly exhaust the budget. If a policy
+samples its means, the snapshots contain the samples: at a price computed from the estimates, a randomised policy would
+not spend at the planned rate.
 
 Any policy that plans with a linear program can use this part; ``Adaptive`` and ``ThompsonBwK`` do. In each round it
 calls :func:`follow` with its means, writes them into an LP of :func:`new_tiered_lp`, calls :func:`set_tiers`, solves,
@@ -30,15 +32,16 @@ and calls :func:`draw_from_tiers`. O(Smd/8) per round for S snapshots; memory O(
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.checks import LARGEST_INT, Ranges
+from driftsack.core.bounds import Constants, Counts, Scratch, within
+from driftsack.core.checks import LARGEST_INT
 from driftsack.core.problem import Problem
-from driftsack.game.records import Round
+from driftsack.game.records import Round, share_to_come
 from driftsack.lp.step import LOOSE
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
@@ -47,8 +50,8 @@ from driftsack.numerics.simplex import Simplex, new_simplex
 SNAPSHOTS: Final = 32
 MARGIN: Final = 0.15  # epsilon
 EVERY: Final = 8  # rounds between two steps of the long-run price
-STEP: Final = 12.0  # over the root of the number of rounds
-FIRST_STEP: Final = 0.4  # the largest
+STEP: Final = 12.0  # of the price, divided by the square root of the number of rounds
+FIRST_STEP: Final = 0.4  # the largest step
 LARGEST_EXCESS: Final = 3.0
 RANGE: Final = 1e3  # prices stay within this factor of the mean reward
 LARGEST_REWARD: Final = 1e12  # above every reward and every cost of skipping
@@ -56,36 +59,23 @@ TINY: Final = 1e-100
 
 
 class TwoSpeed(NamedTuple):
-    """The long-run price and the reservoir behind it."""
+    """The long-run price and the snapshots from which it is computed."""
 
     price: Floats  # (d,) lambda, in reward per unit of the budget rate
     pace: Floats  # (d,) rho of the present round, in units of the budget rate
     snapshots: Floats  # (S, m, 1 + d) means, rewards first
-    kept: Ints  # (1,) snapshots in use
-    gap: Ints  # (1,) rounds between two snapshots
-    rounds: Ints  # (1,) rounds with means so far
-    used: Floats  # (d,) scratch: what the best responses use
-    unit: Floats  # (d,) the budget rate
+    kept: Annotated[Ints, within(0, SNAPSHOTS)]  # (1,) snapshots in use
+    gap: Annotated[Ints, within(1, LARGEST_INT)]  # (1,) rounds between two snapshots
+    rounds: Counts  # (1,) rounds with means so far
+    used: Scratch  # (d,) scratch: what the best responses use
+    committed: Scratch  # (d,) scratch: the expected costs of pending decisions, in units of the budget rate
+    unit: Constants  # (d,) the budget rate
     warm_up: int  # rounds at the even pace before the first step of the price
     speed: float  # theta
     remaining: bool  # pace by what is left, instead of the round's rate
 
-    def ranges(self, rounds: int) -> Ranges:  # noqa: ARG002
-        """What the fields may hold after some rounds."""
-        return {
-            "kept": (0, SNAPSHOTS),
-            "gap": (1, LARGEST_INT),
-            "rounds": (0, LARGEST_INT),
-            "used": None,
-            "unit": (self.unit, self.unit),
-        }
-
     def grow_from(self, old: TwoSpeed) -> None:
-        """Keep the price and the snapshots, in which a new arm is not a best response.
-
-        Args:
-            old: The pacer with fewer arms.
-        """
+        """Keep the price and the snapshots of ``old``; a new arm is never a best response in them."""
         arms = old.snapshots.shape[1]
         self.snapshots[:, :arms] = old.snapshots
         self.snapshots[:, arms:, 0] = -LARGEST_REWARD
@@ -99,7 +89,7 @@ class TwoSpeed(NamedTuple):
 
 
 def new_two_speed(problem: Problem, speed: float = 2.0, remaining: bool = True) -> TwoSpeed:
-    """A pacer without a price; the even pace is what is left over the rounds left, or else the round's rate."""
+    """Create a pacer without a price; ``remaining`` paces by the remaining budget instead of the round's rate."""
     arms, resources = problem.arms, problem.resources
     return TwoSpeed(
         price=np.zeros(resources),
@@ -109,6 +99,7 @@ def new_two_speed(problem: Problem, speed: float = 2.0, remaining: bool = True) 
         gap=np.ones(1, dtype=np.int64),
         rounds=np.zeros(1, dtype=np.int64),
         used=np.zeros(resources),
+        committed=np.zeros(resources),
         unit=np.maximum(problem.rate, TINY),
         warm_up=warm_up_rounds(problem.horizon),
         speed=speed,
@@ -117,12 +108,12 @@ def new_two_speed(problem: Problem, speed: float = 2.0, remaining: bool = True) 
 
 
 def warm_up_rounds(horizon: int) -> int:
-    """The rounds at the even pace, before the first step of the price."""
+    """Return the number of rounds at the even pace, before the first step of the price."""
     return math.ceil(2.0 * math.sqrt(horizon))
 
 
 def new_tiered_lp(arms: int, resources: int) -> Simplex:
-    """The program above: columns of the arms, then of u; rows of the resources, of the mix, and of the bounds on u."""
+    """Create the LP above: columns of the arms, then of u; rows of the resources, the mix, and the bounds on u."""
     lp = new_simplex(2 * resources + 1, arms + resources)
     for j in range(resources):
         lp.columns[j, arms + j] = -1.0
@@ -133,65 +124,81 @@ def new_tiered_lp(arms: int, resources: int) -> Simplex:
 
 
 @kernel
-def follow(pacer: TwoSpeed, round: Round, means: Floats, reward: float) -> None:
+def follow(pacer: TwoSpeed, round: Round, means: Floats, expected: Floats, reward: float) -> None:
     """Set the pace of a new round, keep its means ``(m, 1 + d)`` if a snapshot is due, and update the long-run price.
 
-    Costs are in units of the budget rate; ``reward`` is the mean reward, which sets the scale of the price.
+    Costs are in units of the budget rate. ``means`` are those that the policy plans with, perhaps sampled, ``expected``
+    its estimates, and ``reward`` is the mean reward, which sets the scale of the price.
     """
+    commit(pacer, round, expected)
     set_pace(pacer, round)
-    keep_snapshot(pacer, means)
+    keep_snapshot(pacer, round, means)
     if not is_even(pacer):
         update_price(pacer, round, reward)
 
 
 @kernel
+def commit(pacer: TwoSpeed, round: Round, expected: Floats) -> None:
+    """Estimate what pending decisions will cost: reservations decide admission only, and are no part of the pace."""
+    share = share_to_come(round)
+    for j in range(pacer.committed.size):
+        pacer.committed[j] = 0.0
+        if share > 0.0:
+            for i in range(expected.shape[0]):
+                pacer.committed[j] += share * round.pending[i] * expected[i, 1 + j]
+
+
+@kernel
 def set_pace(pacer: TwoSpeed, round: Round) -> None:
-    """What a round may spend on average, in units of the budget rate."""
+    """Write the even pace of the round, in units of the budget rate."""
     ledger = round.ledger
     for j in range(pacer.pace.size):
         rate = round.rate[j]
         if pacer.remaining:
-            rate = max(ledger.budget[j] - ledger.spent[j], 0.0) / round.rounds_left
+            left = ledger.budget[j] - ledger.spent[j] - pacer.committed[j] * pacer.unit[j]
+            rate = max(left, 0.0) / round.rounds_left
         pacer.pace[j] = rate / pacer.unit[j]
 
 
 @kernel
 def is_even(pacer: TwoSpeed) -> bool:
-    """Whether the pace is even: always, or until the long-run price is known."""
+    """Return whether the pace is even: always, or until the long-run price is known."""
     return pacer.speed <= 1.0 or pacer.rounds[0] <= pacer.warm_up
 
 
 @kernel
 def average_price(pacer: TwoSpeed, j: int, price: float) -> None:
-    """The long-run price at the even pace: the mean of the LP's prices of the rounds so far."""
+    """Update the long-run price at the even pace, the mean of the LP's prices so far."""
     pacer.price[j] += (price - pacer.price[j]) / pacer.rounds[0]
 
 
 @kernel
 def update_price(pacer: TwoSpeed, round: Round, reward: float) -> None:
-    """One step of the long-run price, every few rounds; it stays within a factor of the mean reward."""
+    """Make a step of the long-run price, every few rounds; it stays within a factor of the mean reward."""
     if pacer.rounds[0] % EVERY != 0:
         return
+    # Spending of the best responses in all snapshots at the current price.
     kept, step = pacer.kept[0], min(STEP / math.sqrt(pacer.rounds[0]), FIRST_STEP)
     for j in range(pacer.price.size):
         pacer.used[j] = 0.0
     for s in range(kept):
-        arm = best_response(pacer.snapshots[s], pacer.price, round)
+        arm = best_response(pacer.snapshots[s], pacer.price, round, True)
         if arm >= 0:
             for j in range(pacer.price.size):
                 pacer.used[j] += pacer.snapshots[s, arm, 1 + j]
     for j in range(pacer.price.size):
+        # Multiplicative step, with a bounded excess.
         excess = pacer.used[j] / (kept * max(pacer.pace[j], TINY)) - 1.0
         price = pacer.price[j] * math.exp(step * min(excess, LARGEST_EXCESS))
         pacer.price[j] = min(max(price, reward / RANGE), reward * RANGE)
 
 
 @kernel
-def best_response(estimates: Floats, price: Floats, round: Round) -> int:
-    """The open arm with the largest reward less the price of its costs, or -1 if skipping is better."""
+def best_response(estimates: Floats, price: Floats, round: Round, any_arm: bool = False) -> int:
+    """Return the open arm, or any, with the largest reward minus priced costs, or -1 if skipping is better."""
     best, arm = -round.skip_cost, -1
     for i in range(estimates.shape[0]):
-        if not round.open[i]:
+        if not (any_arm or round.open[i]):
             continue
         value = estimates[i, 0]
         for j in range(price.size):
@@ -202,11 +209,14 @@ def best_response(estimates: Floats, price: Floats, round: Round) -> int:
 
 
 @kernel
-def keep_snapshot(pacer: TwoSpeed, means: Floats) -> None:
-    """Count a round and keep its means if it is due; if there is no room, keep every second snapshot from now on."""
-    round, snapshots = pacer.rounds[0], pacer.snapshots
-    pacer.rounds[0] = round + 1
-    if round % pacer.gap[0] != 0:
+def keep_snapshot(pacer: TwoSpeed, round: Round, means: Floats) -> None:
+    """Count a round and keep its means if a snapshot is due; when full, thin out to every second snapshot.
+
+    An arm that is closed in the round is no best response in its snapshot, whatever is open later.
+    """
+    number, snapshots = pacer.rounds[0], pacer.snapshots
+    pacer.rounds[0] = number + 1
+    if number % pacer.gap[0] != 0:
         return
     if pacer.kept[0] == snapshots.shape[0]:
         pacer.kept[0] //= 2
@@ -214,6 +224,9 @@ def keep_snapshot(pacer: TwoSpeed, means: Floats) -> None:
         for s in range(pacer.kept[0]):
             copy_means(snapshots[2 * s], snapshots[s])
     copy_means(means, snapshots[pacer.kept[0]])
+    for i in range(means.shape[0]):
+        if not round.open[i]:
+            snapshots[pacer.kept[0], i, 0] = -LARGEST_REWARD
     pacer.kept[0] += 1
 
 
@@ -227,9 +240,9 @@ def copy_means(source: Floats, into: Floats) -> None:
 
 @kernel
 def set_tiers(pacer: TwoSpeed, lp: Simplex, largest: Floats) -> None:
-    """Turn the rewards in the objective into those of the two-speed LP, and write u and the right-hand sides.
+    """Turn the rewards in the objective into those of the two-speed LP, and write the costs of u and the bounds.
 
-    A reward of 1 in the LP is one of ``largest[0]`` for the pacer, and a cost of 1 is one of ``largest[1 + j]``.
+    A reward of 1 in the LP is ``largest[0]`` for the pacer, and a cost of 1 is ``largest[1 + j]``.
     """
     resources = pacer.pace.size
     arms = lp.solution.size - resources
@@ -246,7 +259,7 @@ def set_tiers(pacer: TwoSpeed, lp: Simplex, largest: Floats) -> None:
 
 @kernel
 def charge(pacer: TwoSpeed, largest: Floats, j: int) -> float:
-    """What a unit of resource ``j`` costs below the even pace, in the units of the LP: 0 at the even pace."""
+    """Return the price of resource ``j`` below the even pace, in units of the LP; 0 while the pace is even."""
     if is_even(pacer):
         return 0.0
     return float((1.0 - MARGIN) * pacer.price[j] * largest[1 + j] / largest[0])

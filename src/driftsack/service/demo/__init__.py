@@ -1,1 +1,1 @@
-"""The demonstration: a service with a simulated week of requests to language models."""
+"""The demo: the service with a simulated week of requests to language models."""

@@ -1,4 +1,4 @@
-"""``show``: the service with the demonstration's traffic, and the dashboard in a browser."""
+"""``show``: runs the service with simulated traffic, and opens the dashboard in a browser."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Final
 
 from driftsack.service.demo.traffic import Week
 from driftsack.service.demo.week import settings
-from driftsack.service.server import Settings, serve
+from driftsack.service.web.server import Settings, serve
 
 CAMPAIGN: Final = "assistant"
 
 
 def open_campaign(url: str, key: str, requests: int, name: str = CAMPAIGN, watch: bool = False) -> None:
-    """Open the campaign of the demonstration."""
+    """Open the campaign of the demo."""
     body = json.dumps({"name": name, "config": {**settings(requests), "watch": watch}}).encode()
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     request = urllib.request.Request(f"{url}/v1/campaigns", body, headers)  # noqa: S310
@@ -28,14 +28,14 @@ def open_campaign(url: str, key: str, requests: int, name: str = CAMPAIGN, watch
 
 
 def show(port: int, requests: int, seconds: float, browser: bool, say: Callable[[str], None]) -> None:
-    """Run the demonstration until the process is told to stop.
+    """Run the demo until the process is stopped.
 
     Args:
         port: The port; 0 for any.
-        requests: The number of requests of the week.
-        seconds: How long the week takes.
+        requests: Number of requests of the week.
+        seconds: Duration of the simulated week.
         browser: Whether to open the dashboard in a browser.
-        say: Called with what the person should know.
+        say: Called with messages for the user.
     """
     stop, keys = threading.Event(), list[str]()
 
@@ -53,8 +53,8 @@ def show(port: int, requests: int, seconds: float, browser: bool, say: Callable[
 
         threading.Thread(target=run, daemon=True).start()
 
-    with tempfile.TemporaryDirectory() as folder:
-        store = str(Path(folder) / "demo.db")
+    with tempfile.TemporaryDirectory() as directory:
+        store = str(Path(directory) / "demo.db")
         try:
             serve(Settings(store=store, port=port, log_level="warning"), keys.append, begin)
         finally:

@@ -1,4 +1,4 @@
-"""The workers of the demonstration: they ask, let a simulated model answer, and tell, over HTTP, as any client does."""
+"""The workers of the demo: they ask, simulate the answer of a model, and tell, through the HTTP client."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import time
 from typing import Final
 
 from driftsack.client import Client, ServiceError
-from driftsack.service.demo.week import DAYS, answer, day_of
+from driftsack.service.demo.week import DAYS, day_of, simulate_answer
 
 WORKERS: Final = 6
 
 
 class Week:
-    """The requests of a week, which several workers share.
+    """The requests of a week, sent by several workers.
 
     Args:
-        url: Where the service is.
-        key: An API key that may decide.
+        url: The address of the service.
+        key: An API key with the scope ``decide``.
         campaign: The campaign.
-        requests: The number of requests.
-        seconds: How long the week takes; 0 for as fast as possible.
-        stop: Set to give up.
-        until: The request before which the week is broken off; None for its end.
+        requests: Number of requests of the week.
+        seconds: Duration of the simulated week; 0 for as fast as possible.
+        stop: Set by the caller to stop early.
+        until: Number of requests to send; None for the whole week.
 
     Attributes:
-        answered: The number of requests that a model answered.
+        answered: Number of requests that a model answered.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Week:
         self.answered = 0
 
     def send(self) -> None:
-        """Send all requests, and return when they are answered."""
+        """Send all requests, and wait until they are answered."""
         self._start = time.monotonic()
         workers = [threading.Thread(target=self._work, args=(seed,), daemon=True) for seed in range(WORKERS)]
         for worker in workers:
@@ -54,7 +54,7 @@ class Week:
             worker.join()
 
     def _work(self, seed: int) -> None:
-        """Take requests until there are no more."""
+        """Send requests until none are left."""
         rng, client = random.Random(seed), Client(*self._service)  # noqa: S311
         try:
             while (request := next(self._counter, None)) is not None and not self._stop.is_set():
@@ -63,17 +63,17 @@ class Week:
                     break
                 self._serve(client, day, rng)
         except ServiceError:
-            if not self._stop.is_set():  # the service is gone although nobody stopped it
+            if not self._stop.is_set():  # the service failed
                 raise
         finally:
             client.disconnect()
 
     def _serve(self, client: Client, day: float, rng: random.Random) -> None:
-        """Ask for a model, let it answer, and tell."""
+        """Ask for a model, simulate its answer, and tell the outcome."""
         decision = client.ask()
         if decision.skipped or decision.name is None:
             return
-        found = answer(decision.name, day, rng)
+        found = simulate_answer(decision.name, day, rng)
         self.answered += 1
         if not found.lost:
             client.tell(decision, found.reward, found.costs)

@@ -1,8 +1,8 @@
-"""A week of requests to three language models: heavy-tailed costs, a price that changes, and an outage.
+"""A simulated week of requests to three language models: heavy-tailed costs, a price change, and an outage.
 
-The figures are invented, but of the usual size: a small, a medium and a large model, whose answers are good with
-probability 0.62, 0.78 and 0.9 at about 0.0008, 0.005 and 0.02 dollars. On Wednesday the large model becomes cheaper by
-60%. On Friday it fails all day, and bills its failures.
+The figures are invented but realistic: a small, a medium and a large model, whose answers are good with
+probability 0.62, 0.78 and 0.9 at about 0.0008, 0.005 and 0.02 dollars. On Wednesday the price of the
+large model drops by 60%. On Friday it fails all day, and bills its failures.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ DOLLARS: Final = {"small": 0.0008, "medium": 0.005, "large": 0.02}
 SECONDS: Final = {"small": 0.6, "medium": 1.4, "large": 3.0}
 MOST_DOLLARS: Final = {"small": 0.01, "medium": 0.05, "large": 0.20}
 MOST_SECONDS: Final = 30.0
-SPREAD: Final = 0.8  # of the logarithm of costs
+SPREAD: Final = 0.8  # standard deviation of the logarithm of costs
 CHEAPER: Final = 0.4
-LOST: Final = 0.002  # the share of outcomes that never come
+LOST: Final = 0.002  # share of outcomes that are never told
 
 
-class Answer(NamedTuple):
-    """What a model did with a request.
+class SimulatedAnswer(NamedTuple):
+    """The answer of a model to a request.
 
     Attributes:
-        reward: 1 for a good answer, 0 for another.
-        costs: Dollars and seconds, as decimal text.
-        lost: Whether its outcome is never told.
+        reward: 1 for a good answer, 0 for a bad one.
+        costs: Dollars and seconds, as decimal strings.
+        lost: Whether the outcome is never told.
     """
 
     reward: float
@@ -39,14 +39,7 @@ class Answer(NamedTuple):
 
 
 def settings(requests: int) -> dict[str, Any]:
-    """The settings of a campaign for the week.
-
-    Args:
-        requests: The number of requests.
-
-    Returns:
-        As the API takes them.
-    """
+    """Return the settings of a campaign for a week with this number of requests, in the format of the API."""
     return {
         "arms": list(GOOD),
         "horizon": requests,
@@ -59,18 +52,10 @@ def settings(requests: int) -> dict[str, Any]:
     }
 
 
-def answer(arm: str, day: float, rng: random.Random) -> Answer:
-    """Let a model answer a request.
+def simulate_answer(arm: str, day: float, rng: random.Random) -> SimulatedAnswer:
+    """Simulate the answer of a model on a day, counted from Monday morning.
 
-    Args:
-        arm: The model.
-        day: Days since Monday morning.
-        rng: The randomness.
-
-    Returns:
-        What it did.
-
-    >>> found = answer("large", 0.0, random.Random(0))
+    >>> found = simulate_answer("large", 0.0, random.Random(0))
     >>> found.reward, sorted(found.costs)
     (1.0, ['seconds', 'usd'])
     """
@@ -81,25 +66,18 @@ def answer(arm: str, day: float, rng: random.Random) -> Answer:
     dollars = min(price * rng.lognormvariate(centre, SPREAD), MOST_DOLLARS[arm])
     seconds = min(SECONDS[arm] * rng.lognormvariate(centre, SPREAD), MOST_SECONDS)
     costs = {"usd": f"{dollars:.6f}", "seconds": f"{seconds:.3f}"}
-    return Answer(float(rng.random() < good), costs, rng.random() < LOST)
+    return SimulatedAnswer(float(rng.random() < good), costs, rng.random() < LOST)
 
 
 def day_of(request: int, requests: int) -> float:
-    """The time of a request, in days since Monday morning: most come at noon, few at midnight.
-
-    Args:
-        request: Its number, from 0.
-        requests: The number of requests of the week.
-
-    Returns:
-        The day.
+    """Return the time of a request, counted from 0, in days since Monday morning; most arrive around noon.
 
     >>> day_of(0, 70), round(day_of(5, 70), 2), day_of(70, 70)
     (0.0, 0.5, 7.0)
     """
     whole, part = divmod(DAYS * request / requests, 1.0)
     low, high = 0.0, 1.0
-    for _ in range(40):  # invert the share of a day's requests that have come
+    for _ in range(40):  # bisection: invert the share of a day's requests that have arrived
         middle = (low + high) / 2
         came = middle - 0.8 * math.sin(2 * math.pi * middle) / (2 * math.pi)
         low, high = (middle, high) if came < part else (low, middle)

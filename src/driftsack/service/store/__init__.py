@@ -1,4 +1,4 @@
-"""Where journals are kept: one SQLite file, or a PostgreSQL database that replicas share."""
+"""The stores of journals: a SQLite file, or a PostgreSQL database that replicas share."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ def open_store(address: str, read_only: bool = False, shared: bool = False) -> S
     """Open a store.
 
     Args:
-        address: A file, or ``postgresql://...``.
-        read_only: Whether to look at a file that another process may be using.
-        shared: Whether to change keys in a file that another process may be using.
-
-    Returns:
-        The store.
+        address: The path of a file, or ``postgresql://...``.
+        read_only: Whether to only read a file that another process may be using.
+        shared: Whether to change API keys in a file that another process may be using.
 
     Raises:
-        SettingError: The address is that of another kind of database.
+        SettingError: The address names another kind of database.
 
     >>> open_store("mysql://host/name")
     Traceback (most recent call last):
@@ -28,13 +25,13 @@ def open_store(address: str, read_only: bool = False, shared: bool = False) -> S
     """
     if address.startswith(("postgresql://", "postgres://")):
         try:
-            from driftsack.service.store.postgres import PostgresStore  # noqa: PLC0415  (an optional package)
+            from driftsack.service.store.postgres import PostgresStore
         except ImportError as error:
             raise MissingExtraError("PostgreSQL needs: pip install 'driftsack[service]'") from error
         return PostgresStore(address)
     scheme, found, _ = address.partition("://")
     if found:
         raise SettingError(f"a store is a file or a PostgreSQL database, postgresql://..., got '{scheme:.20}://...'.")
-    from driftsack.service.store.sqlite import SQLiteStore  # noqa: PLC0415
+    from driftsack.service.store.sqlite import SQLiteStore
 
     return SQLiteStore(address, read_only, shared)

@@ -1,28 +1,28 @@
-"""``Store``: where journals, budgets, snapshots and keys are kept."""
+"""``Store``: the interface of the databases that keep journals, budgets, snapshots and API keys."""
 
 from __future__ import annotations
 
 import abc
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from driftsack.core.errors import DriftsackError
-from driftsack.service.journal import Delta, Segment
+from driftsack.service.domain.journal import Delta, Segment
 
 KEPT_SNAPSHOTS: Final = 3
-LAST_ENTRY: Final = 2**63 - 1  # above the number of every entry of the audit
+LAST_ENTRY: Final = 2**63 - 1  # above the number of every audit entry
 Amounts = tuple[int, int, int, int]
 
 
 class StoreError(DriftsackError):
-    """The store did not do what it was asked."""
+    """An operation of the store failed."""
 
 
 class FencedError(StoreError):
-    """Another owner writes the journal now, or the segment does not follow the last one."""
+    """Another process owns the journal now, or the segment does not follow the last one."""
 
 
 class OverspentError(StoreError):
@@ -30,11 +30,11 @@ class OverspentError(StoreError):
 
 
 class NameTakenError(StoreError):
-    """There is a campaign or key of this name."""
+    """A campaign or key of this name exists."""
 
 
 class UnavailableError(StoreError):
-    """The database did not answer; whether it did what it was asked is not known."""
+    """The database did not answer; whether the operation was carried out is not known."""
 
 
 class NewerSchemaError(StoreError):
@@ -42,16 +42,16 @@ class NewerSchemaError(StoreError):
 
 
 class CampaignRow(NamedTuple):
-    """What the store knows of a campaign.
+    """The row of a campaign.
 
     Attributes:
-        name: Its name.
-        config: Its settings, encoded.
-        epoch: How often it changed its owner.
+        name: The name of the campaign.
+        config: The encoded settings.
+        epoch: The number of times that a process became its owner.
         seq: The number of events.
-        chain: The chain after the last event.
-        owner: Who writes its journal.
-        owner_url: Where the owner answers requests.
+        chain: The hash after the last event.
+        owner: The name of the process that writes its journal.
+        owner_url: The address of the owner.
     """
 
     name: str
@@ -68,8 +68,8 @@ class SnapshotRow(NamedTuple):
 
     Attributes:
         seq: The number of events that it includes.
-        chain: The chain after them.
-        body: The campaign in bytes.
+        chain: The hash after the last of them.
+        body: The encoded campaign.
     """
 
     seq: int
@@ -81,12 +81,12 @@ class KeyRow(NamedTuple):
     """An API key.
 
     Attributes:
-        prefix: How it begins.
+        prefix: The first characters of the key.
         hash: The SHA-256 of the key.
-        scopes: What it allows.
-        campaigns: The campaigns that it is limited to; None for all.
-        expires: When it expires, in milliseconds since 1970; None for never.
-        note: What it is for.
+        scopes: The scopes of the key.
+        campaigns: The campaigns that the key is limited to; None for all.
+        expires: The time at which the key expires, in milliseconds since 1970; None for never.
+        note: A note for operators.
     """
 
     prefix: str
@@ -98,14 +98,14 @@ class KeyRow(NamedTuple):
 
 
 class AuditRow(NamedTuple):
-    """Who changed what.
+    """A change by an operator or administrator.
 
     Attributes:
-        at: When, in milliseconds since 1970.
+        at: The time in milliseconds since 1970.
         who: The prefix of the API key.
-        action: What was done.
-        campaign: The campaign, if it was one.
-        detail: With which content.
+        action: The action.
+        campaign: The campaign, if the action concerned one.
+        detail: The body of the request.
     """
 
     at: int
@@ -116,12 +116,12 @@ class AuditRow(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """Who writes a journal.
+    """A process that writes journals.
 
     Attributes:
         name: A name that no other process has.
-        url: Where it answers requests.
-        lease: Seconds for which it owns a campaign unless it says so again.
+        url: The address at which the process answers requests.
+        lease: Seconds after which it loses its campaigns unless it renews the lease.
     """
 
     name: str
@@ -130,11 +130,11 @@ class Owner(NamedTuple):
 
 
 class Store(abc.ABC):
-    """A database. Calls block; each is a transaction of its own, done wholly or not at all."""
+    """A database. Calls block, and each is an atomic transaction."""
 
     @abc.abstractmethod
     def create(self, segment: Segment, config: bytes, owner: Owner) -> None:
-        """Begin a campaign with its first segment, written by ``owner`` in epoch 1."""
+        """Create a campaign with its first segment, written by ``owner`` in epoch 1."""
 
     @abc.abstractmethod
     def campaigns(self) -> list[CampaignRow]:
@@ -142,37 +142,37 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def claim(self, name: str, owner: Owner) -> CampaignRow | None:
-        """Become the owner of a campaign whose owner is gone; None if it has another one, or does not exist."""
+        """Become the owner of a campaign without an owner; return None if it has one or does not exist."""
 
     @abc.abstractmethod
     def extend(self, names: Sequence[str], owner: Owner) -> list[str]:
-        """Go on owning campaigns; return those that are still owned."""
+        """Renew the leases of campaigns; return the names of those that are still owned."""
 
     @abc.abstractmethod
     def release(self, names: Sequence[str], owner: Owner) -> None:
-        """Stop owning campaigns, so that others can take over at once."""
+        """Stop owning campaigns, so that other processes can take over immediately."""
 
     @abc.abstractmethod
     def append(self, segments: Sequence[Segment]) -> None:
-        """Append segments of different campaigns, durably, and move their budgets: all of them or none.
+        """Append segments of different campaigns durably and update their budgets, all of them or none.
 
         Raises:
-            FencedError: A segment is of another epoch, or does not follow the last one.
+            FencedError: A segment has another epoch, or does not follow the last one.
             OverspentError: A budget would be overspent.
             UnavailableError: The database did not answer.
         """
 
     @abc.abstractmethod
     def segments(self, name: str, after: int = 0) -> Iterator[Segment]:
-        """The segments that begin after an event, oldest first."""
+        """Iterate over the segments that begin after an event, oldest first."""
 
     @abc.abstractmethod
     def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
-        """Granted, reserved, spent and overrun, by season and resource."""
+        """Return (granted, reserved, spent, overrun) by season and resource."""
 
     @abc.abstractmethod
     def at_once(self, name: str) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
-        """A campaign and its budgets at the same moment, while another process may append to its journal.
+        """Return a consistent view of a campaign and its budgets while another process may append to its journal.
 
         Raises:
             StoreError: There is no such campaign.
@@ -180,15 +180,15 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
-        """Keep a snapshot, and only the latest three."""
+        """Save a snapshot, and delete all but the latest three."""
 
     @abc.abstractmethod
     def snapshots(self, name: str) -> Iterator[SnapshotRow]:
-        """The snapshots, newest first."""
+        """Iterate over the snapshots, newest first."""
 
     @abc.abstractmethod
     def add_key(self, key: KeyRow) -> None:
-        """Keep an API key."""
+        """Add an API key."""
 
     @abc.abstractmethod
     def keys(self) -> list[KeyRow]:
@@ -196,19 +196,19 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def remove_key(self, prefix: str) -> bool:
-        """Remove an API key; return whether there was one."""
+        """Remove an API key; return whether it existed."""
 
     @abc.abstractmethod
     def add_audit(self, entry: AuditRow) -> None:
-        """Note who changed what."""
+        """Add an audit entry."""
 
     @abc.abstractmethod
     def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
-        """The latest entries before one, newest first, with their numbers, which grow."""
+        """Return the latest audit entries before a number, newest first, with their increasing numbers."""
 
     @abc.abstractmethod
     def backup(self, path: Path) -> None:
-        """Write a copy of the database to a file while it is used."""
+        """Write a copy of the database to a file while it is in use."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -217,12 +217,12 @@ class Store(abc.ABC):
 
 def migrations(kind: str) -> list[str]:
     """The scripts that build the schema, oldest first."""
-    folder = resources.files("driftsack.service.store") / "migrations" / kind
-    return [path.read_text() for path in sorted(folder.iterdir(), key=lambda path: path.name)]
+    directory = resources.files("driftsack.service.store") / "migrations" / kind
+    return [path.read_text() for path in sorted(directory.iterdir(), key=lambda path: path.name)]
 
 
 def check_version(found: int, known: int) -> None:
-    """Raise if a database is newer than this release."""
+    """Raise an error if a database is newer than this release."""
     if found > known:
         raise NewerSchemaError(
             f"the database has schema {found}, but this release knows schemas up to {known}; use the release that "
@@ -231,17 +231,17 @@ def check_version(found: int, known: int) -> None:
 
 
 def encode_deltas(deltas: Sequence[Delta]) -> str:
-    """Deltas as JSON, which the database reads."""
+    """Encode deltas as JSON, which the database can read."""
     return json.dumps([[d.season, d.resource, int(d.new), *d[3:]] for d in deltas])
 
 
 def decode_deltas(text: str) -> tuple[Delta, ...]:
-    """What :func:`encode_deltas` wrote."""
+    """Decode the JSON of :func:`encode_deltas`."""
     return tuple(Delta(row[0], row[1], bool(row[2]), *row[3:]) for row in json.loads(text))
 
 
 def parted(name: str, rows: Sequence[Sequence[Any]]) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
-    """A campaign and its budgets from rows with the columns of both."""
+    """Split joined rows into a campaign and its budgets."""
     if not rows:
         raise StoreError(f"the store has no campaign {name!r:.60}.")
     columns = len(CampaignRow._fields)
@@ -250,25 +250,38 @@ def parted(name: str, rows: Sequence[Sequence[Any]]) -> tuple[CampaignRow, dict[
 
 
 def campaign_of(row: Sequence[Any]) -> CampaignRow:
-    """A campaign from its row."""
+    """Convert a database row to a campaign."""
     name, config, epoch, seq, chain, owner, url = row
     return CampaignRow(name, bytes(config), epoch, seq, bytes(chain), owner, url)
 
 
+def paged_segments(page_after: Callable[[int], Sequence[Sequence[Any]]], after: int) -> Iterator[Segment]:
+    """Iterate over all segments that begin after an event, given a query for the next page of rows."""
+    while rows := page_after(after):
+        for row in rows:
+            yield segment_of(row)
+        after = rows[-1][1]
+
+
+def budgets_of(rows: Sequence[Sequence[Any]]) -> dict[tuple[int, int], Amounts]:
+    """Return (granted, reserved, spent, overrun) by season and resource."""
+    return {(row[0], row[1]): tuple(row[2:]) for row in rows}
+
+
 def segment_of(row: Sequence[Any]) -> Segment:
-    """A segment from its row."""
+    """Convert a database row to a segment."""
     name, first, last, at, epoch, deltas, body, chain = row
     return Segment(name, first, last, at, epoch, decode_deltas(deltas), bytes(body), bytes(chain))
 
 
 def key_of(row: Sequence[Any]) -> KeyRow:
-    """A key from its row."""
+    """Convert a database row to a key."""
     prefix, digest, scopes, campaigns, expires, note = row
     limited = None if campaigns is None else tuple(json.loads(campaigns))
     return KeyRow(prefix, bytes(digest), tuple(scopes.split()), limited, expires, note)
 
 
 def key_columns(key: KeyRow) -> tuple[Any, ...]:
-    """The row of a key."""
+    """Convert a key to a database row."""
     campaigns = None if key.campaigns is None else json.dumps(key.campaigns)
     return key.prefix, key.hash, " ".join(key.scopes), campaigns, key.expires, key.note

@@ -1,7 +1,8 @@
 """``PostgresStore``: a PostgreSQL database (15 or newer) that several replicas share.
 
-A commit is one statement: it checks epoch and number, appends the segment and moves the budgets, or does nothing. The
-epoch keeps a stale owner out; the lease, on the database's clock, says when another may take over.
+A commit is one statement that checks the epoch and number of the segment, appends it and updates the budgets, or does
+nothing. The epoch fences off a previous owner. The lease, on the database's clock, determines when another process may
+take over.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg import errors
 
-from driftsack.service.journal import START, Segment
+from driftsack.service.domain.journal import START, Segment
 from driftsack.service.store import interface as base
 from driftsack.service.store.interface import (
     KEPT_SNAPSHOTS,
@@ -29,8 +30,8 @@ from driftsack.service.store.interface import (
 )
 
 Result = TypeVar("Result")
-MIGRATION_LOCK: Final = 7_301_405  # of pg_advisory_xact_lock: one replica changes the schema at a time
-PATIENCE: Final = 5  # seconds in which a connection must be made
+MIGRATION_LOCK: Final = 7_301_405  # key of pg_advisory_xact_lock, so that one replica at a time changes the schema
+PATIENCE: Final = 5  # seconds until an attempt to connect fails
 STATEMENT_LIMIT: Final = "5s"
 ROW: Final = "name, config, epoch, seq, chain, owner, owner_url"
 APPEND: Final = """
@@ -61,11 +62,11 @@ class PostgresStore(Store):
     """A store in a PostgreSQL database.
 
     Args:
-        address: Such as ``postgresql://user@host/database``.
+        address: The address, such as ``postgresql://user@host/database``.
 
     Raises:
         UnavailableError: The database does not answer.
-        NewerSchemaError: A newer release wrote it.
+        NewerSchemaError: A newer release wrote the database.
     """
 
     def __init__(self, address: str) -> None:
@@ -92,7 +93,7 @@ class PostgresStore(Store):
                 connection.execute("INSERT INTO schema_version VALUES (%s)", (version,))
 
     def _do(self, work: Callable[[psycopg.Connection[Any]], Result]) -> Result:
-        """Run something on the connection, which is made again if it was lost."""
+        """Call a function with the connection; reconnect if it was lost."""
         with self._lock:
             try:
                 if self._connection is None or self._connection.closed:
@@ -117,7 +118,7 @@ class PostgresStore(Store):
         return self._do(lambda connection: connection.execute(query, values).rowcount)
 
     def create(self, segment: Segment, config: bytes, owner: Owner) -> None:
-        """Begin a campaign with its first segment."""
+        """Create a campaign with its first segment."""
 
         def work(connection: psycopg.Connection[Any]) -> None:
             with connection.transaction():
@@ -133,7 +134,7 @@ class PostgresStore(Store):
         return [base.campaign_of(row) for row in self._rows(f"SELECT {ROW} FROM campaign ORDER BY name")]
 
     def claim(self, name: str, owner: Owner) -> CampaignRow | None:
-        """Become the owner of a campaign whose owner is gone by the database's clock."""
+        """Become the owner of a campaign whose lease has ended on the database's clock."""
         rows = self._do(
             lambda connection: connection.execute(
                 f"""UPDATE campaign SET epoch = epoch + 1, owner = %s, owner_url = %s,
@@ -146,7 +147,7 @@ class PostgresStore(Store):
         return base.campaign_of(rows[0]) if rows else None
 
     def extend(self, names: Sequence[str], owner: Owner) -> list[str]:
-        """Go on owning campaigns."""
+        """Renew the leases of campaigns; return the names of those that are still owned."""
         query = """UPDATE campaign SET lease_until = extract(epoch FROM clock_timestamp()) + %s
                    WHERE owner = %s AND name = ANY(%s) RETURNING name"""
         return [row[0] for row in self._rows(query, owner.lease, owner.name, list(names))]
@@ -163,32 +164,29 @@ class PostgresStore(Store):
                 _append(connection, segments[0])
                 return
             with connection.transaction():
-                for segment in sorted(segments):  # in one order everywhere, so that two owners cannot deadlock
+                for segment in sorted(segments):  # in the same order everywhere, so that two owners cannot deadlock
                     _append(connection, segment)
 
         self._do(work)
 
     def segments(self, name: str, after: int = 0) -> Iterator[Segment]:
-        """The segments that begin after an event, oldest first."""
+        """Iterate over the segments that begin after an event, oldest first."""
         query = "SELECT * FROM segment WHERE campaign = %s AND first > %s ORDER BY first LIMIT 100"
-        while rows := self._rows(query, name, after):
-            for row in rows:
-                yield base.segment_of(row)
-            after = rows[-1][1]
+        return base.paged_segments(lambda last: self._rows(query, name, last), after)
 
     def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
-        """Granted, reserved, spent and overrun, by season and resource."""
+        """Return (granted, reserved, spent, overrun) by season and resource."""
         query = "SELECT season, resource, granted, reserved, spent, overrun FROM budget WHERE campaign = %s"
-        return {(row[0], row[1]): tuple(row[2:]) for row in self._rows(query, name)}
+        return base.budgets_of(self._rows(query, name))
 
     def at_once(self, name: str) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
-        """A campaign and its budgets at the same moment: one statement reads both."""
+        """Return a consistent view of a campaign and its budgets, read by one statement."""
         query = f"""SELECT {ROW}, season, resource, granted, reserved, spent, overrun
                     FROM campaign LEFT JOIN budget ON budget.campaign = campaign.name WHERE name = %s"""
         return base.parted(name, self._rows(query, name))
 
     def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
-        """Keep a snapshot, and only the latest ones."""
+        """Save a snapshot, and delete all but the latest ones."""
         self._run(
             """INSERT INTO snapshot VALUES (%s, %s, %s, %s)
                ON CONFLICT (campaign, seq) DO UPDATE SET chain = excluded.chain, body = excluded.body""",
@@ -199,14 +197,14 @@ class PostgresStore(Store):
         self._run(f"DELETE FROM snapshot WHERE campaign = %s AND seq IN ({older})", name, name, KEPT_SNAPSHOTS)
 
     def snapshots(self, name: str) -> Iterator[SnapshotRow]:
-        """The snapshots, newest first."""
+        """Iterate over the snapshots, newest first."""
         for (seq,) in self._rows("SELECT seq FROM snapshot WHERE campaign = %s ORDER BY seq DESC", name):
             query = "SELECT seq, chain, body FROM snapshot WHERE campaign = %s AND seq = %s"
             for row in self._rows(query, name, seq):
                 yield SnapshotRow(row[0], bytes(row[1]), bytes(row[2]))
 
     def add_key(self, key: KeyRow) -> None:
-        """Keep an API key."""
+        """Add an API key."""
         self._run("INSERT INTO api_key VALUES (%s, %s, %s, %s, %s, %s)", *base.key_columns(key))
 
     def keys(self) -> list[KeyRow]:
@@ -218,11 +216,11 @@ class PostgresStore(Store):
         return bool(self._run("DELETE FROM api_key WHERE prefix = %s", prefix))
 
     def add_audit(self, entry: AuditRow) -> None:
-        """Note who changed what."""
+        """Add an audit entry."""
         self._run("INSERT INTO audit (at, who, action, campaign, detail) VALUES (%s, %s, %s, %s, %s)", *entry)
 
     def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
-        """The latest entries before one, newest first, with their numbers."""
+        """Return the latest audit entries before a number, newest first, with their numbers."""
         query = "SELECT id, at, who, action, campaign, detail FROM audit WHERE id < %s ORDER BY id DESC LIMIT %s"
         return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
 

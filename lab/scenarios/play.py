@@ -1,0 +1,196 @@
+"""Play a rule on a scenario: deliver outcomes when they arrive, charge budgets exactly, never exceed one.
+
+A served request is charged in full when it is served, although the rule hears of the costs only when the outcome
+arrives. A choice whose true cost would exceed a budget is refused: nothing is charged or earned, and it is counted.
+"""
+
+from __future__ import annotations
+
+import heapq
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+import driftsack as ds
+from driftsack.core.decision import Decision
+from lab.scenarios.scenario import NEVER, SKIP, UNITS, Brief, Floats, Ints, Request, Rule, Scenario
+
+LOST: Final = 1
+ARRIVED: Final = 0
+
+
+class Play(NamedTuple):
+    """What a rule did and earned."""
+
+    choices: Ints  # (n,) served arms, SKIP if none
+    refused: Ints  # (n,) refused arms, SKIP if none
+    reward: float  # earned, minus the penalties for unserved musts
+    unspent: Floats  # (d,) share of each budget
+    skipped: int
+    musts_unserved: int
+
+
+def units(amounts: Floats) -> Ints:
+    """Amounts as integers on the account's grid."""
+    return np.asarray(np.rint(amounts * UNITS), dtype=np.int64)
+
+
+def play(scenario: Scenario, rule: Rule) -> Play:
+    """Play all requests of a scenario."""
+    n = len(scenario)
+    budget = units(scenario.brief.budget)
+    left = budget.copy()
+    choices, refused = np.full(n, SKIP), np.full(n, SKIP)
+    events: list[tuple[int, int, int, Request]] = []  # due after a request, lost or arrived, index, request
+    reward, musts = 0.0, 0
+    first_request = {first: arm for arm, first in scenario.added.items()}
+    for request in scenario.requests():
+        t = request.index
+        deliver(scenario, rule, choices, events, t)
+        if t in first_request:
+            arm = first_request[t]
+            rule.add(arm, scenario.arms[arm], scenario.cost_max[arm].copy())
+        arm = rule.choose(request)
+        if arm != SKIP and arm not in request.open:
+            raise ValueError(f"request {t} may use arms {request.open}, got {arm}.")
+        if arm != SKIP:
+            outcome = scenario.outcome(t, arm)
+            costs = units(outcome.costs)
+            if np.any(costs > left):
+                refused[t] = arm
+                rule.refused(request, arm)
+            else:
+                left -= costs
+                reward += outcome.reward
+                choices[t] = arm
+                schedule(scenario, events, request, outcome.delay)
+        if choices[t] == SKIP and request.must:
+            musts += 1
+    skipped = int(np.sum((choices == SKIP) & (refused == SKIP)))
+    return Play(choices, refused, reward - scenario.penalty * musts, left / budget, skipped, musts)
+
+
+def schedule(scenario: Scenario, events: list[tuple[int, int, int, Request]], request: Request, delay: int) -> None:
+    """Note when an outcome arrives and, if that is after the scenario's patience, when it counts as lost."""
+    t = request.index
+    if delay != NEVER:
+        heapq.heappush(events, (t + delay, ARRIVED, t, request))
+    if delay == NEVER or (scenario.patience and delay > scenario.patience):
+        heapq.heappush(events, (t + scenario.patience, LOST, t, request))
+
+
+def deliver(
+    scenario: Scenario, rule: Rule, choices: Ints, events: list[tuple[int, int, int, Request]], now: int
+) -> None:
+    """Tell a rule everything that is due before a request, in order of arrival."""
+    while events and events[0][0] < now:
+        _, kind, t, request = heapq.heappop(events)
+        arm = int(choices[t])
+        if kind == LOST:
+            rule.lost(request, arm)
+        else:
+            outcome = scenario.outcome(t, arm)
+            rule.learn(request, arm, outcome.reward, outcome.costs)
+
+
+class Driftsack(Rule):
+    """A policy of driftsack through its public interface, as the documentation recommends."""
+
+    def __init__(self, scenario: Scenario, policy: ds.Policy | None = None, seed: int = 0, safe: bool = True) -> None:
+        super().__init__(scenario.brief)
+        chosen = policy or (ds.Adaptive() if scenario.encoder is None else ds.LinearBwK())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a small budget next to cost_max is part of the scenario
+            self.learner = chosen.start(scenario.problem, seed=seed, safe=safe)
+        self._timed = scenario.expected is not None
+        self._names = list(self.brief.names)
+        self._decisions: dict[int, Decision] = {}
+
+    def choose(self, request: Request) -> int:
+        """Ask; a request that must be served and the price list cannot be passed today."""
+        if self.learner.done:
+            return SKIP
+        decision = self.learner.ask(
+            open=[self._names[arm] for arm in request.open],
+            caps=None if request.caps is None else self._caps(request.caps),
+            at=request.time * 3600.0 if self._timed else None,
+            context=request.context,
+            # FUTURE API: must=request.must, once ask accepts it.
+            # FUTURE API: costs=request.prices, once ask accepts it.
+        )
+        if decision.skipped:
+            return SKIP
+        self._decisions[request.index] = decision
+        # FUTURE API: tell the costs now where scenario.bills_at_once, once costs can be told before the reward.
+        return int(decision.arm)
+
+    def _caps(self, caps: Floats) -> dict[str, dict[str, float]]:
+        """Caps by resource and arm."""
+        return {
+            resource: {name: float(caps[arm, i]) for arm, name in enumerate(self._names)}
+            for i, resource in enumerate(self.brief.resources)
+        }
+
+    def learn(self, request: Request, arm: int, reward: float, costs: Floats) -> None:
+        """Tell; a bill above its reservation gives a warning, which is expected here."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.learner.tell(self._decisions.pop(request.index), reward, costs)
+
+    def lost(self, request: Request, arm: int) -> None:
+        """Forfeit: charge what was reserved."""
+        self.learner.forfeit(self._decisions[request.index])
+
+    def refused(self, request: Request, arm: int) -> None:
+        """Cancel: nothing was bought."""
+        self.learner.cancel(self._decisions.pop(request.index))
+
+    def add(self, arm: int, name: str, cost_max: Floats) -> None:
+        """Add an arm."""
+        self.learner.add_arm(name, dict(zip(self.brief.resources, cost_max.tolist(), strict=True)))
+        self._names.append(name)
+
+
+def audit(scenario: Scenario, played: Play) -> list[str]:
+    """Faults of an account, found by charging every choice again in order: [] if there are none."""
+    faults = []
+    left = units(scenario.brief.budget)
+    for t, (arm, refusal) in enumerate(zip(played.choices.tolist(), played.refused.tolist(), strict=True)):
+        if refusal != SKIP and np.all(units(scenario.costs[t, refusal]) <= left):
+            faults.append(f"request {t}: refused although it fits")
+        if arm == SKIP:
+            continue
+        if not scenario.is_open(t)[arm]:
+            faults.append(f"request {t}: arm {arm} is closed")
+        left -= units(scenario.costs[t, arm])
+        if np.any(left < 0):
+            faults.append(f"request {t}: a budget is exceeded")
+    if np.any(left / units(scenario.brief.budget) != played.unspent):
+        faults.append("what is left differs from the sum of the costs")
+    return faults
+
+
+def spliced(scenario: Scenario, other: Scenario, at: int) -> Scenario:
+    """A scenario with another future: from request ``at`` on, everything but the times is that of the other one."""
+    joined: dict[str, Any] = {}
+    for name in ("rewards", "costs", "mean_rewards", "mean_costs", "delays", "open", "must", "prices", "caps"):
+        before, after = getattr(scenario, name), getattr(other, name)
+        joined[name] = None if before is None else np.concatenate([before[:at], after[at:]])
+    if scenario.contexts is not None and other.contexts is not None:
+        joined["contexts"] = [*scenario.contexts[:at], *other.contexts[at:]]
+    return replace(scenario, **joined)
+
+
+def first_peek(scenario: Scenario, other: Scenario, at: int, make: Callable[[Scenario], Rule]) -> int | None:
+    """The first request before ``at`` at which another future changes a rule's choice; None for an honest rule."""
+    one, two = play(scenario, make(scenario)), play(spliced(scenario, other, at), make(spliced(scenario, other, at)))
+    differ = np.flatnonzero((one.choices != two.choices)[:at] | (one.refused != two.refused)[:at])
+    return int(differ[0]) if differ.size else None
+
+
+def hand_written(make: Callable[[Brief], Rule]) -> Callable[[Scenario], Rule]:
+    """A rule that is made from the brief alone."""
+    return lambda scenario: make(scenario.brief)

@@ -1,0 +1,71 @@
+"""The tables of ``python -m lab serve``, ``faults`` and ``endurance``."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lab.service.endurance import endure
+from lab.service.faults import run_faults
+from lab.service.speed import QUICK, Plan, measure
+
+PRECISE = 100  # numbers below it have three digits, others none after the point
+
+
+class Table(NamedTuple):
+    """A table of results."""
+
+    title: str  # a sentence
+    rows: list[dict[str, Any]]
+    machine: str  # with its load before and after
+    passed: bool  # whether every bar was reached and every promise kept
+    command: str  # that repeats the trial
+
+    def to_markdown(self) -> str:
+        """Format the table as a Markdown page."""
+        names = list(self.rows[0])
+        lines = [f"# {self.title.rstrip('.')}", "", f"Written by `{self.command}`. {self.machine}", ""]
+        lines += ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
+        lines += ["| " + " | ".join(shown(row[name]) for name in names) + " |" for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+
+def shown(value: Any) -> str:
+    """Format a cell."""
+    if isinstance(value, float) and value < PRECISE:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if isinstance(value, (int, float)) else str(value)
+
+
+def machine(before: tuple[float, float, float]) -> str:
+    """Describe the machine, with its load average before and after the trial."""
+    python = f"Python {platform.python_version()}, {os.cpu_count()} cores"
+    return f"{platform.system()}, {python}; load average {before[0]:.1f} before and {os.getloadavg()[0]:.1f} after."
+
+
+def speed_table(quick: bool, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Measure the speed of the service on the disk of a directory."""
+    plan = QUICK if quick else Plan()
+    return _tried("How fast the service is.", "python -m lab serve", lambda: measure(plan, directory, progress))
+
+
+def endurance_table(events: int, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Let many campaigns handle many events."""
+    title, command = f"After {events:,} events over 100 campaigns.", f"python -m lab endurance {events}"
+    return _tried(title, command, lambda: endure(events, directory, progress))
+
+
+def faults_table(kills: int, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Inject faults; ``kills`` is the number of kills, and the other faults are repeated in proportion."""
+    title, command = "Fault injection in the service.", f"python -m lab faults {kills}"
+    return _tried(title, command, lambda: run_faults(kills, directory, progress))
+
+
+def _tried(title: str, command: str, run: Callable[[], list[dict[str, Any]]]) -> Table:
+    """Run a trial and return its table; the last column of each row says whether it passed."""
+    before = os.getloadavg()
+    rows = run()
+    return Table(title, rows, machine(before), all(list(row.values())[-1] == "yes" for row in rows), command)

@@ -1,0 +1,102 @@
+"""``Witness``: clients that record every acknowledged answer and compare it with the journal."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from typing import NamedTuple
+
+from driftsack.client import Client, ServiceError, ServiceUnavailableError
+from driftsack.core.errors import DriftsackError
+from driftsack.service.domain import journal
+from driftsack.service.projections import explain
+from driftsack.service.store import open_store
+
+
+class Findings(NamedTuple):
+    """The findings of an audit."""
+
+    asked: int  # acknowledged decisions
+    told: int  # acknowledged outcomes
+    lost: int  # acknowledged decisions and outcomes that are missing or different in the journal
+    twice: int  # decisions that were made or settled twice
+    overspent: int  # budgets that are overspent without an overrun
+    damaged: str  # why the journal cannot be verified and replayed; empty if it can
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was lost, done twice, overspent or damaged."""
+        return not (self.lost or self.twice or self.overspent or self.damaged)
+
+
+class Witness:
+    """Clients in threads that ask and tell, and record what was acknowledged."""
+
+    def __init__(self, url: str, key: str, campaign: str, clients: int) -> None:
+        self._campaign = campaign
+        self.asked: dict[int, str | None] = {}
+        self.told: dict[int, str] = {}
+        self.repeated = 0
+        self.errors: list[str] = []
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(url, key, k)) for k in range(clients)]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, url: str, key: str, seed: int) -> None:
+        """Ask and tell until the witness is stopped."""
+        rng = random.Random(seed)  # noqa: S311  (costs of a trial)
+        client = Client(url, key, self._campaign, patience=60.0, timeout=10.0)
+        while not self._stop.is_set():
+            try:
+                decision = client.ask()
+                if decision.skipped or decision.number is None:
+                    self._stop.wait(0.01)
+                    continue
+                with self._lock:
+                    self.repeated += decision.number in self.asked
+                    self.asked[decision.number] = decision.name
+                cost = f"0.{rng.randrange(1, 11):02}"
+                client.tell(decision, 1.0, {"usd": cost})
+                with self._lock:
+                    self.told[decision.number] = cost
+            except ServiceUnavailableError:
+                continue
+            except ServiceError as error:
+                self.errors.append(str(error))
+        client.disconnect()
+
+    def stop(self) -> None:
+        """Stop the clients."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(90)
+
+    def audit(self, store: str) -> Findings:
+        """Compare what was acknowledged with the journal of a store that no service uses any more."""
+        opened = open_store(store, read_only=True)
+        made: Counter[int] = Counter()
+        settled: Counter[int] = Counter()
+        outcomes: dict[int, float] = {}
+        for segment in opened.segments(self._campaign):
+            for event in journal.decode(segment.body):
+                if isinstance(event, journal.Asked):
+                    made[event.number] += 1
+                elif isinstance(event, journal.Told):
+                    settled[event.number] += 1
+                    outcomes[event.number] = event.costs[0]
+        lost = sum(number not in made for number in self.asked)
+        lost += sum(outcomes.get(number) != float(cost) for number, cost in self.told.items())
+        twice = sum(count > 1 for count in (made + Counter()).values()) + sum(count > 1 for count in settled.values())
+        overspent = sum(
+            spent + reserved > granted for granted, reserved, spent, _ in opened.budgets(self._campaign).values()
+        )
+        damaged = "; ".join(self.errors[:3])
+        try:
+            found = explain.replay(opened, self._campaign)
+            damaged += "" if found.same and not found.divergences else " the replay differs"
+        except DriftsackError as error:
+            damaged += f" {error}"
+        opened.close()
+        return Findings(len(self.asked), len(self.told), lost, twice + self.repeated, overspent, damaged.strip())

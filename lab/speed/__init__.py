@@ -1,0 +1,1 @@
+"""Speed comparisons: what ``python -m lab speed`` and ``versions`` measure."""

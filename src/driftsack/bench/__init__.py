@@ -1,1 +1,0 @@
-"""Speed comparisons: what ``driftsack bench`` measures and prints."""

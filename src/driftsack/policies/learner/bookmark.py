@@ -1,0 +1,70 @@
+"""``Bookmark``: a state of a learner to return to; copying its arrays in place is cheaper than copying the learner."""
+
+from __future__ import annotations
+
+from driftsack.core.errors import SettingError
+from driftsack.game.state_tree import arrays
+from driftsack.policies.learner import Learner
+
+
+class Bookmark:
+    """The present state of a learner; calls of ``ask`` and ``tell`` after it can be undone.
+
+    The learner must not be shared meanwhile: no other thread may use it, and no signal handler may save it. Requests
+    must not have a time (``at``).
+
+    Args:
+        learner: The learner.
+
+    Raises:
+        SettingError: The learner's requests have a time, or decisions of an earlier season wait.
+
+    >>> from driftsack.core import Problem
+    >>> from driftsack.policies import NaiveUCB
+    >>> learner = NaiveUCB().start(Problem(horizon=100, arms=3, budget=20), seed=0)
+    >>> before = Bookmark(learner)
+    >>> learner.tell(learner.ask(), reward=1.0, costs=[0.5])
+    >>> before.go_back()
+    >>> learner
+    Learner(NaiveUCB(...), round 0 of 100, remaining [20])
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        if learner.problem.period is not None or learner._engine.past:
+            raise SettingError(
+                "a learner can go back only if its problem has no period and no decision of an earlier season waits; "
+                "copy it with copy.deepcopy instead."
+            )
+        self._learner, self._parts = learner, _parts(learner)
+        self._kept = [(array, array.copy()) for array in arrays(self._parts).values()]
+        self._drawn, self._lp_rescues = learner._engine.rng.bit_generator.state, learner.lp_rescues
+
+    def go_back(self, redraw: bool = False) -> None:
+        """Undo everything since the bookmark was made. Decisions that were made since cannot be told.
+
+        Args:
+            redraw: Whether to keep the present state of the random generator, so that the next decision is drawn again.
+
+        Raises:
+            SettingError: The learner has other arrays now: an arm was added, a season began, or many decisions wait.
+        """
+        if any(now is not then for now, then in zip(_parts(self._learner), self._parts, strict=True)):
+            raise SettingError(
+                "a learner can go back only if no arm was added, no season began and few decisions wait since; copy it "
+                "with copy.deepcopy instead."
+            )
+        for array, content in self._kept:
+            array[...] = content
+        engine = self._learner._engine
+        engine.lp_rescues = self._lp_rescues
+        if not redraw:
+            engine.rng.bit_generator.state = self._drawn
+        engine.restore_terms()
+        self._learner._register.start_epoch()
+        self._learner._register.find_slots()
+
+
+def _parts(learner: Learner) -> tuple[object, ...]:
+    """The arrays that ``ask`` and ``tell`` change."""
+    engine = learner._engine
+    return engine.state, engine.ledger, engine.terms, engine.desk, engine.offered, engine.worst

@@ -1,0 +1,222 @@
+"""``LearnerCore``: the parts of a learner, the lock around their changes, and the properties that read them.
+
+A call that changes a learner takes its lock (:func:`guarded`). A signal handler runs in the thread that it interrupts,
+and the lock is re-entrant, so the handler would find the learner in the middle of a change. It may save the learner,
+because between any two instructions the arrays are consistent; every other call is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from driftsack.core.arrays import Floats
+from driftsack.core.decision import Decision, Decisions
+from driftsack.core.errors import ReentrantCallError
+from driftsack.core.locks import HeldFile, has_taken, thread_lock
+from driftsack.core.problem import Problem
+from driftsack.game import steps
+from driftsack.game.desk import CANCELLED, FORFEITED, PENDING, TOLD
+from driftsack.game.ledger import amounts_of
+from driftsack.policies.learner import arguments, batches, out_of_range
+from driftsack.policies.learner import file as learner_file
+from driftsack.policies.learner.clock import Clock
+from driftsack.policies.learner.engine import LearnerEngine
+from driftsack.policies.learner.out_of_range import Overruns, RangeWarnings, overruns_of
+from driftsack.policies.learner.register import Register
+from driftsack.policies.learner.teaching import PastRounds
+
+AnyCore = TypeVar("AnyCore", bound="LearnerCore")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def guarded(
+    method: Callable[Concatenate[AnyCore, Arguments], Result],
+) -> Callable[Concatenate[AnyCore, Arguments], Result]:
+    """Take the lock for a method that changes the learner; refuse a signal handler that interrupted such a method."""
+
+    @wraps(method)
+    def call(self: AnyCore, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        if self._busy and has_taken(self._lock):  # only the thread that holds the lock changes ``_busy``
+            raise ReentrantCallError(
+                "a signal handler called this learner in the middle of another call of it; a handler may save the "
+                "learner, or set a flag after which the interrupted code continues."
+            )
+        with self._lock:
+            try:
+                self._busy = True
+                return method(self, *args, **kwargs)
+            except BaseException:
+                self._register.find_slots()
+                raise
+            finally:
+                self._busy = False
+
+    return call
+
+
+class LearnerCore:
+    """The parts of a learner; see :class:`~driftsack.Learner`."""
+
+    def __init__(self, engine: LearnerEngine, clock: Clock, lineage: str) -> None:
+        self.policy, self.safe = engine.policy, engine.safe
+        self._engine, self._clock = engine, clock
+        self._lock = thread_lock()  # kernels release the GIL, and two threads must not use one state at once
+        self._busy = False  # whether the thread that holds the lock is changing the learner
+        self._file: HeldFile | None = None  # the lock of the file that the learner was loaded from or first saved to
+        self._kept: bytes | None = None  # the learner before a change of several steps
+        self._warnings = RangeWarnings()
+        self._register = Register(engine, lineage)
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[LearnerEngine]:
+        """Undo a change of several steps if it fails, and save the learner as it was before while it is made."""
+        before = learner_file.encode(self._snapshot())
+        try:
+            self._kept = before
+            yield self._engine
+        except BaseException:
+            self._restore(before)
+            raise
+        finally:
+            self._kept = None
+
+    def _restore(self, data: bytes) -> None:
+        """Become the learner that was saved, and keep the epoch, since its decisions stay valid."""
+        epoch = self._engine.desk.epoch[0]
+        snapshot = learner_file.decode(data, "the learner before the change")
+        self._engine, self._clock = snapshot.engine, snapshot.clock
+        self._engine.desk.epoch[0] = epoch
+        self._register.engine = self._engine
+
+    def _snapshot(self) -> learner_file.Snapshot:
+        """The parts that determine what the learner does; consistent between any two instructions of Python."""
+        return learner_file.Snapshot(self._engine, self._clock, self._register.lineage)
+
+    @guarded
+    def _settle(self, decision: Decision, reward: float, costs: Any, told: bool) -> int:
+        """Settle a decision once; return 0, or another code of ``game.steps`` if the outcome was out of range."""
+        # Find its slot, unless the call is a repetition.
+        register, engine, number = self._register, self._engine, getattr(decision, "round", -1)
+        slot = register.slots.get(number)
+        if slot is None or register.issued.get(number) is not decision:
+            slot = register.slot_of(decision, reward, costs, TOLD if told else CANCELLED)
+            if slot is None:
+                return steps.SETTLED
+        # Learn, charge and release in one kernel; a decision of an earlier season changes two ledgers.
+        try:
+            given, gain = engine.desk.given, float(reward)
+            for j, cost in enumerate(costs):  # faster than an assignment of a short list
+                given[j] = cost
+            if engine.past and engine.any_in_past(slot):
+                with self._all_or_nothing():
+                    status = engine.settle(slot, gain, told)
+            else:
+                status = engine.settle(slot, gain, told)
+        except OverflowError:  # an integer that no float can hold; nothing has changed
+            status = steps.TOO_LARGE
+        if status > steps.OVERRAN:
+            arguments.refuse_outcome(engine.problem, reward, costs)
+        register.slots.pop(number, None)
+        register.issued.pop(number, None)
+        return status
+
+    @guarded
+    def _settle_batch(self, decisions: Decisions, rewards: Floats, costs: Floats) -> bool:
+        """Settle decisions, all of them or none; return whether an outcome was out of range."""
+        engine = self._engine
+        slots = batches.slots_of(self._register, decisions, rewards, costs)
+        new, before = slots >= 0, out_of_range.total(engine)
+        with self._all_or_nothing() if engine.any_in_past(slots[new]) else nullcontext():
+            engine.settle_many(slots[new], rewards[new], costs[new])
+        self._register.forget(decisions.rounds.tolist())
+        return out_of_range.total(engine) > before
+
+    @guarded
+    def _learn(self, rows: PastRounds, clipped: int) -> None:
+        """Learn past rounds, of which ``clipped`` have costs that are too large for the policy."""
+        with self._all_or_nothing() as engine:
+            engine.teach(*rows)
+            engine.restore_terms()
+            engine.desk.overruns.costs[0] += clipped
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that the policy was started on, with the arms that were added since."""
+        return self._engine.problem
+
+    @property
+    def round(self) -> int:
+        """The number of rounds that have begun: 0 before the first ``ask``."""
+        return self._engine.begun
+
+    @property
+    def budget(self) -> Floats:
+        """(d,) the budgets of this season, including everything that was granted."""
+        return amounts_of(self._engine.ledger, self._engine.ledger.granted)
+
+    @property
+    def remaining(self) -> Floats:
+        """(d,) the remaining budget of each resource, including reservations; negative if it was exceeded."""
+        ledger = self._engine.ledger
+        return amounts_of(ledger, ledger.granted - ledger.charged)
+
+    @property
+    def reserved(self) -> Floats:
+        """(d,) the amounts that are reserved for pending decisions of this season."""
+        return amounts_of(self._engine.ledger, self._engine.ledger.reserved)
+
+    @property
+    def rounds_left(self) -> float:
+        """The expected number of remaining rounds."""
+        return max(float(self._engine.terms.end[0] - self._engine.desk.clock[0]), 0.0)
+
+    @property
+    def pending(self) -> tuple[Decision, ...]:
+        """The decisions whose outcome has not arrived, oldest first; a loaded learner has them too."""
+        with self._lock:
+            return self._register.waiting(PENDING)
+
+    @property
+    def forfeited(self) -> tuple[Decision, ...]:
+        """The forfeited decisions that may still be told, oldest first."""
+        with self._lock:
+            return self._register.waiting(FORFEITED)
+
+    @property
+    def overruns(self) -> Overruns:
+        """Costs above what was reserved, rewards out of range, and costs above what the policy can learn."""
+        return overruns_of(self._engine)
+
+    @property
+    def open_arms(self) -> tuple[str, ...]:
+        """The names of the arms that are not retired."""
+        arms = zip(self.problem.arm_names, self._engine.offered, strict=False)
+        return tuple(name for name, offered in arms if offered)
+
+    @property
+    def done(self) -> bool:
+        """Whether ``ask`` would raise: the horizon is reached or a budget is exceeded."""
+        return self._engine.done
+
+    @property
+    def state(self) -> Any:
+        """The state of the policy, for inspection; do not modify it, because kernels use it."""
+        return self._engine.state
+
+    @property
+    def lp_rescues(self) -> int:
+        """The number of step LPs solved by HiGHS because the built-in simplex could not certify its solution."""
+        return self._engine.lp_rescues
+
+    def __repr__(self) -> str:
+        problem, last = self.problem, self._engine.last
+        names = [f"{name} " if problem.named_resources else "" for name in problem.resource_names]
+        left = ", ".join(f"{name}{amount:g}" for name, amount in zip(names, self.remaining, strict=True))
+        horizon = f"of {last}" if last >= 0 else f"of about {self.round + self.rounds_left:.0f}"
+        waiting = self._engine.count(PENDING)
+        pending = f", {waiting} pending" if waiting else ""
+        return f"Learner({self.policy}, round {self.round} {horizon}, remaining [{left}]{pending})"

@@ -1,0 +1,1 @@
+"""Campaigns as pure functions of their events: no I/O, no clock."""

@@ -1,0 +1,138 @@
+"""``Config``: the settings of a campaign, as clients send them and as its first event keeps them."""
+
+from __future__ import annotations
+
+import zoneinfo
+from datetime import timedelta
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from driftsack.core.errors import DriftsackError
+from driftsack.core.problem import Problem
+from driftsack.policies.policy import Policy, from_spec
+from driftsack.service.domain.amounts import Amount, amount_of
+from driftsack.service.domain.refusals import Refusal
+
+MOST_ARMS: Final = 1000
+MOST_RESOURCES: Final = 16
+MOST_ROUNDS_KEPT: Final = 10**6  # of a policy with a window
+NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$(?!\n)"  # in Python, $ also matches before a last line break
+CAMPAIGN_NAME: Final = NAME.replace("/", "")
+Name = Annotated[str, msgspec.Meta(pattern=NAME)]
+CampaignName = Annotated[str, msgspec.Meta(pattern=CAMPAIGN_NAME)]
+MaximaByArm = dict[Name, Amount] | Amount
+Seconds = Annotated[int, msgspec.Meta(ge=1, le=31 * 86400)]
+
+
+class Refill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When the budgets are refilled.
+
+    Attributes:
+        every: Each calendar month, each week (on Monday) or each day.
+        zone: The time zone of the midnight at which a season begins.
+        rollover: The share of the unused budgets that is added to the new ones, as a decimal string.
+    """
+
+    every: Literal["month", "week", "day"] = "month"
+    zone: str = "UTC"
+    rollover: Annotated[str, msgspec.Meta(pattern=r"^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$")] = "0"
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The settings of a campaign.
+
+    Attributes:
+        arms: The names of the arms.
+        budget: The budget of each resource.
+        cost_max: The maximum cost of a request by resource, for all arms or by arm.
+        horizon: The number of requests that the budgets are for; an initial guess if there is a ``period``.
+        period: The seconds that the budgets are for; the number of requests is then estimated. With a ``refill``, the
+            budgets are for the time until the next refill instead.
+        reward_max: The maximum reward of a request.
+        fallback: The arm that is used where the policy would skip a request; None if requests may be skipped.
+        slots: The maximum number of arms, for arms that are added later.
+        policy: Name and settings of the policy, such as ``{"policy": "Adaptive"}``.
+        seed: The seed of the policy's randomness.
+        lease: Seconds within which an outcome must arrive, unless the request says otherwise.
+        late: Seconds after the end of the lease during which an outcome is still accepted and refunds.
+        pause_on_overrun: Whether a cost above its reservation pauses the campaign.
+        refill: When the budgets are refilled; None for never.
+        watch: Whether the campaign first watches the user's own rule, until it is switched on.
+    """
+
+    arms: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ARMS)]
+    budget: Annotated[dict[Name, Amount], msgspec.Meta(min_length=1, max_length=MOST_RESOURCES)]
+    cost_max: Annotated[dict[Name, MaximaByArm], msgspec.Meta(min_length=1, max_length=MOST_RESOURCES)]
+    horizon: Annotated[int, msgspec.Meta(ge=1, le=10**12)] | None = None
+    period: Annotated[int, msgspec.Meta(ge=60, le=400 * 86400)] | None = None
+    reward_max: Annotated[float, msgspec.Meta(gt=0, le=1e12)] = 1.0
+    fallback: Name | None = None
+    slots: Annotated[int, msgspec.Meta(ge=1, le=MOST_ARMS)] | None = None
+    policy: dict[str, Any] = msgspec.field(default_factory=lambda: {"policy": "Adaptive"})
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
+    lease: Seconds = 600
+    late: Seconds = 86400
+    pause_on_overrun: bool = False
+    refill: Refill | None = None
+    watch: bool = False
+
+    def problem(self) -> Problem:
+        """Build the problem of the learner.
+
+        Raises:
+            Refusal: The settings contradict each other.
+        """
+        try:
+            return Problem(
+                horizon=self.horizon,
+                arms=list(self.arms),
+                budget={name: amount_of(amount, f"the budget of {name}") for name, amount in self.budget.items()},
+                cost_max={name: _maxima(name, given) for name, given in self.cost_max.items()},
+                reward_max=self.reward_max,
+                fallback=self.fallback,
+                period=None if self.period is None else timedelta(seconds=self.period),
+                slots=self.slots,
+            )
+        except Refusal:
+            raise
+        except DriftsackError as error:
+            raise Refusal.invalid(str(error)) from error
+
+    def recipe(self, problem: Problem) -> Policy:
+        """Build the policy.
+
+        Raises:
+            Refusal: There is no such policy, it needs contexts, or it would use too much memory.
+        """
+        try:
+            policy = from_spec(self.policy)
+            kept = policy.rounds_kept(problem)
+        except (DriftsackError, TypeError, ValueError, OverflowError, AttributeError) as error:
+            raise Refusal.invalid(f"policy must be the name and the settings of a policy: {error}") from error
+        if policy.needs_context:
+            raise Refusal.invalid(
+                f"{type(policy).__name__} decides by the features of requests, and campaigns have no contexts yet; use "
+                "a policy without them, such as Adaptive, or a learner in your own process."
+            )
+        if kept > MOST_ROUNDS_KEPT:
+            raise Refusal.invalid(f"the policy would keep {kept:,} rounds; at most {MOST_ROUNDS_KEPT:,} are allowed.")
+        return policy
+
+    def zone(self) -> zoneinfo.ZoneInfo:
+        """Return the time zone of the refill.
+
+        Raises:
+            Refusal: There is no such time zone.
+        """
+        name = "UTC" if self.refill is None else self.refill.zone
+        try:
+            return zoneinfo.ZoneInfo(name)
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+            raise Refusal.invalid(f"zone must be a time zone such as 'Europe/Berlin', got {name!r:.60}.") from error
+
+
+def _maxima(name: str, given: Any) -> Any:
+    if isinstance(given, dict):
+        return {arm: amount_of(amount, f"cost_max of {name} for {arm}") for arm, amount in given.items()}
+    return amount_of(given, f"cost_max of {name}")

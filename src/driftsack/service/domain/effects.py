@@ -1,0 +1,275 @@
+"""Effects: what an event does to the state of a campaign, and the answer to the request that caused it.
+
+The same functions apply an event when it happens and when a campaign is rebuilt from its journal.
+"""
+
+from __future__ import annotations
+
+import warnings
+from datetime import timedelta
+from typing import Any, Final
+
+from driftsack.core.decision import SKIP, Decision
+from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError, OverrunWarning
+from driftsack.game.amounts import whole_units
+from driftsack.service.domain import apprentice, journal, views
+from driftsack.service.domain import messages as ms
+from driftsack.service.domain.book import Observation, Record, Write
+from driftsack.service.domain.calendar import SECOND, next_refill
+from driftsack.service.domain.state import CampaignState
+
+MOST_EXPIRED: Final = 5_000  # a learner keeps 10,000 forfeited decisions
+
+
+def _opened(state: CampaignState, event: journal.Opened) -> ms.Done:
+    refill = event.config.refill
+    if event.config.watch:
+        state.book.state = "watching"
+    if refill is not None:
+        state.book.following = next_refill(event.at, refill.every, event.config.zone())
+    _begin_period(state, event)
+    return ms.Done()
+
+
+def _begin_period(state: CampaignState, event: journal.Opened | journal.StateChanged) -> None:
+    """Let the learner's period end with the next refill; the budgets stay as they are."""
+    if event.period is not None:
+        length = timedelta(seconds=event.period)
+        state.learner.renew(state.learner.budget, at=event.at / SECOND, period=length)
+
+
+def _asked(state: CampaignState, event: journal.Asked) -> ms.Decided:
+    book = state.book
+    try:
+        decision = _choose(state, event)
+    except HorizonReachedError:
+        return views.skipped("horizon")
+    except BudgetExhaustedError:
+        return views.skipped("budget")
+
+    # Write a decision that is made for the first time into its event.
+    if event.arm is None:
+        event.arm = decision.arm
+        event.reserved = [] if decision.skipped else state.most(decision.arm, event.caps)
+        event.probability = (
+            float(max(0.0, 1.0 - decision.mix.sum())) if decision.skipped else float(decision.mix[decision.arm])
+        )
+
+    # Keep the decision, and its key if the request had one.
+    state.prices = decision.prices.tolist()
+    book.number = event.number
+    record = Record(
+        arm=event.arm,
+        probability=event.probability,
+        reserved=event.reserved,
+        until=event.until,
+        lease=(event.until - event.tick) // SECOND,
+        season=book.season,
+        round=decision.round,
+        key=event.key,
+    )
+    if event.key:
+        book.remember(event.key, Write(event.digest, number=event.number))
+
+    # Reserve its maximum cost until it is settled; a skipped request is settled at once.
+    if event.arm == SKIP:
+        record.kind = "skipped"
+        book.settle(event.number, record)
+    else:
+        book.open[event.number] = record
+        book.pending += 1
+        book.reserve(event.reserved)
+        state.decisions[decision.round] = decision
+        state.leases.add(event.number, record)
+    return views.decided(state, event.number, record)
+
+
+def _choose(state: CampaignState, event: journal.Asked) -> Decision:
+    """The learner's decision; the recorded one if a replay comes to another."""
+    caps = state.named_caps(event.caps)
+    at = event.at / SECOND if state.problem.period is not None else None
+    decision = state.learner.ask(open=event.open, caps=caps, at=at)
+    if event.arm is None or decision.arm == event.arm:
+        return decision
+    state.book.divergences += 1
+    if not decision.skipped:
+        state.learner.cancel(decision)
+    only = [] if event.arm == SKIP else [event.arm]
+    closed = [k in only for k in range(state.problem.arms)]
+    return state.learner.ask(open=closed, caps=caps, at=at)
+
+
+def _told(state: CampaignState, event: journal.Told) -> ms.Settled:
+    record = state.book.open[event.number]
+    decision = state.decisions[record.round]
+    units = state.units(event.costs)
+    overran = any(cost > kept for cost, kept in zip(units, record.reserved, strict=True))
+    if overran or not 0.0 <= event.reward <= state.problem.reward_max:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OverrunWarning)  # counted, answered and shown instead
+            state.learner.tell(decision, event.reward, event.costs)
+    else:
+        state.learner.tell(decision, event.reward, event.costs)
+    state.book.told += 1
+    state.book.reward += event.reward
+    record.reward = event.reward
+    return _settle(state, event, record, "told", units)
+
+
+def _cancelled(state: CampaignState, event: journal.Cancelled) -> ms.Settled:
+    record = state.book.open[event.number]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OverrunWarning)
+        state.learner.cancel(state.decisions[record.round], event.costs)
+    return _settle(state, event, record, "cancelled", state.units(event.costs))
+
+
+def _settle(
+    state: CampaignState, event: journal.Told | journal.Cancelled, record: Record, kind: str, units: list[int]
+) -> ms.Settled:
+    """Charge a decision with its costs, in grid units, and move it to the settled ones."""
+    book = state.book
+    book.overruns += book.charge(record, units)
+    if record.kind == "pending":
+        book.pending -= 1
+    else:
+        state.expired -= 1
+        record.late = True
+    record.kind, record.costs = kind, event.costs
+    book.settle(event.number, record)
+    state.decisions.pop(record.round, None)
+    return views.settled(state, event.number, record)
+
+
+def _extended(state: CampaignState, event: journal.Extended) -> ms.Settled:
+    record = state.book.open[event.number]
+    record.until = event.until
+    state.leases.add(event.number, record)
+    return views.settled(state, event.number, record)
+
+
+def _expired(state: CampaignState, event: journal.Expired) -> ms.Settled | None:
+    book, record = state.book, None
+
+    # Charge the reservations; the decisions may still be told.
+    for number in event.numbers:
+        record = book.open[number]
+        state.learner.forfeit(state.decisions[record.round])
+        book.forfeit(record)
+        record.kind = "expired"
+        record.until = min(record.until, event.tick)
+        book.pending -= 1
+        book.expired += 1
+        state.expired += 1
+        state.leases.add(number, record)
+
+    # Drop the oldest if there are more than the learner can keep: those that were dropped when this first happened.
+    if event.dropped is None:
+        event.dropped = _oldest_above_limit(state)
+    for number in event.dropped:
+        _drop(state, number)
+    return None if record is None else views.settled(state, event.numbers[-1], record)
+
+
+def _oldest_above_limit(state: CampaignState) -> list[int]:
+    """The oldest expired decisions, as many as exceed the limit."""
+    surplus = state.expired - MOST_EXPIRED
+    if surplus <= 0:
+        return []
+    return [number for number, record in state.book.open.items() if record.kind == "expired"][:surplus]
+
+
+def _drop(state: CampaignState, number: int) -> None:
+    """Settle an expired decision, which can no longer be told; its charge stays."""
+    record = state.book.open[number]
+    decision = state.decisions.pop(record.round)
+    state.learner.cancel(decision, decision.reserved)
+    record.kind = "dropped"
+    state.expired -= 1
+    state.book.settle(number, record)
+
+
+def _dropped(state: CampaignState, event: journal.Dropped) -> None:
+    for number in event.numbers:
+        _drop(state, number)
+
+
+def _granted(state: CampaignState, event: journal.Granted) -> ms.Budgets:
+    state.learner.grant(event.amounts)
+    granted = state.book.account.granted
+    for j, (amount, k) in enumerate(zip(event.amounts, state.exponents, strict=True)):
+        granted[j] += whole_units(amount, k, up=False)
+    return views.budgets(state)
+
+
+def _renewed(state: CampaignState, event: journal.Renewed) -> None:
+    at = event.at / SECOND if state.problem.period is not None else None
+    period = None if event.period is None else timedelta(seconds=event.period)
+    state.learner.renew(rollover=event.rollover, at=at, period=period)
+    state.book.begin_season(state.budget_units(), event.rollover)
+    state.book.following = event.following
+
+
+def _arm_added(state: CampaignState, event: journal.ArmAdded) -> ms.Arms:
+    state.learner.add_arm(event.name, event.cost_max)
+    state.set_arms()
+    return views.arms(state)
+
+
+def _arm_offered(state: CampaignState, event: journal.ArmOffered) -> ms.Arms:
+    change = state.learner.reopen_arm if event.offered else state.learner.retire_arm
+    change(event.arm)
+    retired = set(state.book.retired) - {event.arm}
+    state.book.retired = sorted(retired if event.offered else retired | {event.arm})
+    return views.arms(state)
+
+
+def _observed(state: CampaignState, event: journal.Observed) -> ms.Noted:
+    book = state.book
+    book.observed += 1
+    book.unlearnt.append(Observation(event.arm, event.reward, event.costs, event.probability, event.at))
+    return ms.Noted(book.observed)
+
+
+def _studied(state: CampaignState, event: journal.Studied) -> None:
+    seen = state.book.unlearnt
+    _learn_observations(state)
+    if event.mix is None:
+        event.mix = apprentice.choices(state.learner, [event.at + each.at - seen[0].at for each in seen])
+
+
+def _learn_observations(state: CampaignState) -> None:
+    apprentice.teach(state.learner, state.book.unlearnt)
+    state.book.unlearnt = []
+
+
+def _state_changed(state: CampaignState, event: journal.StateChanged) -> ms.Done:
+    if not event.reason:  # by an operator, who may have switched on a campaign that watched
+        _learn_observations(state)
+        _begin_period(state, event)
+    state.book.state = event.new_state
+    return ms.Done()
+
+
+def _revised(state: CampaignState, event: journal.Revised) -> ms.Done:
+    state.learner.revise(event.rounds_left)
+    return ms.Done()
+
+
+EFFECTS: Final[dict[type, Any]] = {
+    journal.Opened: _opened,
+    journal.Asked: _asked,
+    journal.Told: _told,
+    journal.Cancelled: _cancelled,
+    journal.Extended: _extended,
+    journal.Expired: _expired,
+    journal.Dropped: _dropped,
+    journal.Granted: _granted,
+    journal.Renewed: _renewed,
+    journal.ArmAdded: _arm_added,
+    journal.ArmOffered: _arm_offered,
+    journal.Observed: _observed,
+    journal.Studied: _studied,
+    journal.StateChanged: _state_changed,
+    journal.Revised: _revised,
+}

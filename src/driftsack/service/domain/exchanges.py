@@ -1,0 +1,71 @@
+"""Exchanges: many outcomes and many requests in one call, which is refused as a whole before anything is changed."""
+
+from __future__ import annotations
+
+from driftsack.service.domain import journal, plans, views
+from driftsack.service.domain import messages as ms
+from driftsack.service.domain.campaign import Caller, Campaign, Now, common
+from driftsack.service.domain.refusals import Refusal
+
+
+def exchange(campaign: Campaign, many: ms.Exchange, now: Now, caller: Caller) -> ms.Exchanged:
+    """Tell many outcomes and ask for many decisions.
+
+    Args:
+        campaign: The campaign.
+        many: The outcomes, and the number of decisions to make.
+        now: The time.
+        caller: The sender.
+
+    Returns:
+        The answers; an outcome that is refused has its own problem.
+
+    Raises:
+        Refusal: The decisions cannot be made, or the key was used with another body. Nothing was changed.
+    """
+    # Recognise a repeated exchange by its key: each decision has a key of its own, derived from it.
+    campaign.pass_time(now)
+    again = campaign.seen(caller) is not None
+    askers = [caller._replace(key=f"{caller.key}#{k}") if caller.key else caller for k in range(many.ask)]
+    known = [campaign.seen(each) is not None for each in askers]
+    new = 0 if again else known.count(False)
+
+    # Refuse the whole exchange if the new decisions are not possible.
+    terms = many.terms or ms.Ask()
+    if new and campaign.book.state not in ("paused", "watching"):
+        plans.checked_terms(campaign, terms, new - _settled_by(campaign, many, now, new))
+
+    # Carry out what is new, and answer the rest as the first time.
+    told = []
+    for outcome in many.tells:
+        fresh = not again and caller.key not in campaign.book.keys  # the first one that happens keeps the key
+        told.append(tell_one(campaign, outcome, now, caller if fresh else Caller(who=caller.who)))
+    decisions = [
+        campaign.handle(terms, now, each) if found or not again else views.skipped("budget")  # the reason is not kept
+        for each, found in zip(askers, known, strict=True)
+    ]
+    return ms.Exchanged(told, decisions)
+
+
+def tell_one(campaign: Campaign, outcome: ms.TellOne, now: Now, caller: Caller) -> ms.ToldOne:
+    """Tell one outcome; a refusal becomes its problem."""
+    try:
+        return ms.ToldOne(settled=campaign.handle(outcome, now, caller, outcome.decision))
+    except Refusal as refusal:
+        return ms.ToldOne(problem=views.problem(refusal))
+
+
+def _settled_by(campaign: Campaign, many: ms.Exchange, now: Now, new: int) -> int:
+    """The number of pending decisions that the outcomes will settle; 0 if there is room without them."""
+    if campaign.book.pending + new <= plans.MOST_PENDING:
+        return 0
+    settled: set[int] = set()
+    for outcome in many.tells:
+        record = campaign.book.open.get(outcome.decision)
+        try:
+            planned = plans.PLANS[ms.TellOne](campaign, outcome, common(now, Caller()), outcome.decision)
+        except Refusal:
+            continue
+        if isinstance(planned, journal.Told) and record is not None and record.kind == "pending":
+            settled.add(outcome.decision)
+    return len(settled)

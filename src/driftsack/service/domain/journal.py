@@ -1,0 +1,305 @@
+"""The journal: everything that happened to a campaign, as events in segments that form a hash chain.
+
+A commit appends one segment. Its hash covers its body and the hash of the previous segment, so changing, removing or
+inserting an event makes every later hash wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from driftsack.core.errors import DriftsackError
+from driftsack.service.domain.config import Config
+
+START: Final = b"\0" * 32
+"""The hash before the first segment."""
+FORMAT: Final = 1
+"""The format that this release writes.
+
+Since format 1, changes that follow from an event by rule (:mod:`driftsack.service.domain.rules`) are events themselves.
+"""
+
+
+class JournalError(DriftsackError):
+    """A journal is damaged: it was changed or truncated, or does not match the budgets."""
+
+
+class Event(msgspec.Struct, tag_field="type", kw_only=True, omit_defaults=True):
+    """What happened, and when.
+
+    Attributes:
+        at: The time in milliseconds since 1970; never decreases.
+        tick: Milliseconds on the clock of leases, which runs only while the service runs.
+        key: The idempotency key of the request, if it had one.
+        digest: A digest of the request's body.
+        who: The prefix of the API key of the request.
+        format: The format of the journal from this event on; 0 if it is the same as before. A journal begins with
+            format 0.
+    """
+
+    at: int
+    tick: int
+    key: str = ""
+    digest: bytes = b""
+    who: str = ""
+    format: int = 0
+
+
+class Opened(Event, tag="opened"):
+    """The campaign began."""
+
+    config: Config
+    period: float | None = None  # seconds until the first refill; None in journals of releases that did not pace by it
+
+
+class Asked(Event, tag="asked"):
+    """A decision was made; ``arm`` is None only while it is being made."""
+
+    number: int
+    until: int  # the tick at which its lease ends
+    open: list[int] | None = None
+    caps: list[float | None] | None = None
+    arm: int | None = None
+    probability: float = 0.0
+    reserved: list[int] = []
+
+
+class Told(Event, tag="told"):
+    """The outcome of a decision arrived."""
+
+    number: int
+    reward: float
+    costs: list[float]
+
+
+class Cancelled(Event, tag="cancelled"):
+    """A decision was cancelled at known costs."""
+
+    number: int
+    costs: list[float]
+
+
+class Extended(Event, tag="extended"):
+    """The lease of a decision was extended."""
+
+    number: int
+    until: int
+
+
+class Expired(Event, tag="expired"):
+    """Decisions expired or were forfeited: their reservations are charged.
+
+    ``dropped`` lists the oldest expired decisions that were dropped to keep to the limit of their number. It is None
+    only while the event happens, and in journals of releases that did not write it.
+    """
+
+    numbers: list[int]
+    dropped: list[int] | None = None
+
+
+class Dropped(Event, tag="dropped"):
+    """The late windows of expired decisions ended; they can no longer be told."""
+
+    numbers: list[int]
+
+
+class Granted(Event, tag="granted"):
+    """Budgets of the current season were increased."""
+
+    amounts: list[float]
+
+
+class Renewed(Event, tag="renewed"):
+    """A new season began."""
+
+    season: int
+    rollover: float
+    following: int | None  # when the next season begins, in milliseconds since 1970
+    period: float | None = None  # seconds until then; None in journals of releases that did not pace by it
+
+
+class ArmAdded(Event, tag="arm-added"):
+    """An arm was added."""
+
+    name: str
+    cost_max: list[float]
+
+
+class ArmOffered(Event, tag="arm-offered"):
+    """An arm was retired, or is offered again."""
+
+    arm: int
+    offered: bool
+
+
+class Observed(Event, tag="observed"):
+    """The user's own rule chose an arm while the campaign was watching."""
+
+    arm: int
+    reward: float
+    costs: list[float]
+    probability: float | None = None
+
+
+class Studied(Event, tag="studied"):
+    """The campaign learnt from the latest observations.
+
+    ``mix`` has the probabilities with which it would choose each arm now; it is None only while they are computed.
+    """
+
+    mix: list[float] | None = None
+
+
+class StateChanged(Event, tag="state-changed"):
+    """An operator switched on, paused, resumed or closed the campaign, or a rule paused or closed it.
+
+    Attributes:
+        state: ``active``, ``paused`` or ``closed``.
+        period: Seconds until the next refill, if a campaign that was watching is switched on.
+        reason: The rule that changed the state, ``overrun`` or ``drained``; empty for a change by an operator.
+    """
+
+    state: str
+    period: float | None = None
+    reason: str = ""
+
+    @property
+    def new_state(self) -> str:
+        """The state after the event; a campaign that an operator closes first waits for its pending decisions."""
+        return "draining" if self.state == "closed" and not self.reason else self.state
+
+
+class Revised(Event, tag="revised"):
+    """The expected number of remaining rounds was revised."""
+
+    rounds_left: int
+
+
+AnyEvent = (
+    Opened
+    | Asked
+    | Told
+    | Cancelled
+    | Extended
+    | Expired
+    | Dropped
+    | Granted
+    | Renewed
+    | ArmAdded
+    | ArmOffered
+    | Observed
+    | Studied
+    | StateChanged
+    | Revised
+)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[AnyEvent])
+
+
+class Delta(NamedTuple):
+    """The change of the budget of one resource in one season, in grid units.
+
+    Attributes:
+        season: The season, from 0.
+        resource: The number of the resource.
+        new: Whether the season is new.
+        granted: Change of the budget.
+        reserved: Change of the reservations.
+        spent: Change of the spending.
+        overrun: Change of the spending above reservations.
+    """
+
+    season: int
+    resource: int
+    new: bool
+    granted: int
+    reserved: int
+    spent: int
+    overrun: int
+
+
+class Segment(NamedTuple):
+    """The events of one commit.
+
+    Attributes:
+        campaign: The name of the campaign.
+        first: The number of the first event, from 1.
+        last: The number of the last event.
+        at: The time of the last event, in milliseconds since 1970.
+        epoch: The epoch of the owner that wrote the segment.
+        deltas: The changes of the budgets.
+        body: The encoded events.
+        chain: The hash of the previous segment's hash and the body.
+    """
+
+    campaign: str
+    first: int
+    last: int
+    at: int
+    epoch: int
+    deltas: tuple[Delta, ...]
+    body: bytes
+    chain: bytes
+
+
+def encode(events: list[Any]) -> bytes:
+    """Encode events as the body of a segment."""
+    return _encoder.encode(events)
+
+
+def decode(body: bytes) -> list[Any]:
+    """Decode the body of a segment.
+
+    Raises:
+        JournalError: The body is not a list of events.
+    """
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise JournalError(f"a segment cannot be read: {error}") from error
+
+
+def chained(before: bytes, body: bytes) -> bytes:
+    """Extend the hash chain by one segment.
+
+    >>> chained(START, b"").hex()[:8]
+    '66687aad'
+    """
+    return hashlib.sha256(before + body).digest()
+
+
+def verify(segments: Iterable[Segment], chain: bytes = START, seq: int = 0) -> tuple[int, bytes]:
+    """Check that segments continue a journal without gaps and with the right hashes.
+
+    Args:
+        segments: The segments, oldest first.
+        chain: The hash before them.
+        seq: The number of the event before them.
+
+    Returns:
+        The number of the last event and the hash after it.
+
+    Raises:
+        JournalError: A segment is missing, was changed, or does not have as many events as it says.
+    """
+    for segment in segments:
+        if segment.first != seq + 1:
+            raise JournalError(
+                f"the journal of {segment.campaign} has no event {seq + 1}; the next is {segment.first}."
+            )
+        chain = chained(chain, segment.body)
+        if chain != segment.chain:
+            raise JournalError(
+                f"the journal of {segment.campaign} was changed: the hash of the events {segment.first} to "
+                f"{segment.last} is not the one that was written."
+            )
+        count = len(decode(segment.body))
+        if segment.last - segment.first + 1 != count:
+            raise JournalError(f"a segment says events {segment.first} to {segment.last}, but has {count} of them.")
+        seq = segment.last
+    return seq, chain

@@ -1,0 +1,213 @@
+"""Plans: the event that a command leads to, or the answer if nothing is to change.
+
+A command is checked against the state of the campaign, which stays as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from driftsack.game.amounts import MOST_UNITS
+from driftsack.service.domain import journal, views
+from driftsack.service.domain import messages as ms
+from driftsack.service.domain.amounts import amount_of
+from driftsack.service.domain.book import Record
+from driftsack.service.domain.calendar import SECOND, seconds_between
+from driftsack.service.domain.refusals import Refusal
+from driftsack.service.domain.state import CampaignState
+from driftsack.service.domain.views import skipped
+
+MOST_PENDING: Final = 100_000
+MOST_OVERRUN: Final = MOST_UNITS // 8  # grid units in a season: added to the largest budget, it fits into the database
+
+
+def _ask(state: CampaignState, command: ms.Ask, common: dict[str, Any], _: int) -> Any:
+    book = state.book
+    if book.state in ("paused", "watching"):
+        return skipped(book.state)
+    offered, caps = checked_terms(state, command)
+    if not _any_fits(state, offered, caps):
+        return skipped("budget")
+    lease = command.lease or state.config.lease
+    until = common["tick"] + lease * SECOND
+    return journal.Asked(number=book.number + 1, until=until, open=offered, caps=caps, **common)
+
+
+def checked_terms(
+    state: CampaignState, command: ms.Ask, more: int = 1
+) -> tuple[list[int] | None, list[float | None] | None]:
+    """Check a request for decisions against a campaign that is neither paused nor watching.
+
+    Args:
+        state: The campaign.
+        command: The request.
+        more: The number of pending decisions that it adds.
+
+    Returns:
+        The numbers of the arms that it may use, and (d,) its caps; None for no limit.
+
+    Raises:
+        Refusal: The campaign is closed, too many decisions are pending, or the request is not valid.
+    """
+    book = state.book
+    if book.state != "active":
+        raise Refusal("campaign-closed", f"the campaign is {book.state}; no more decisions are made.")
+    if book.pending + more > MOST_PENDING:
+        raise Refusal("too-many-pending", f"{MOST_PENDING:,} decisions wait for an outcome; tell them first.", 1)
+    offered = None if command.open is None else [state.arm_number(name) for name in command.open]
+    fallback = state.problem.fallback
+    if offered is not None and fallback is not None and fallback not in offered:
+        name = state.problem.arm_names[fallback]
+        raise Refusal.invalid(f"open must include the fallback {name!r}, which answers every request.")
+    return offered, None if command.caps is None else _caps(state, command.caps)
+
+
+def _caps(state: CampaignState, given: dict[str, Any]) -> list[float | None]:
+    """(d,) the effective caps: one of ``cost_max`` or more limits nothing, and may be too large for the ledger."""
+    pairs = zip(_amounts(state, given, "caps", partial=True), state.problem.cost_max, strict=True)
+    return [None if cap is None or cap >= most else cap for cap, most in pairs]
+
+
+def _any_fits(state: CampaignState, offered: list[int] | None, caps: list[float | None] | None) -> bool:
+    """Whether the budgets cover the maximum cost of at least one offered arm; usually they cover all."""
+    retired = state.book.retired
+    if offered is None and len(retired) < len(state.worst) and state.covers(state.largest_worst):
+        return True
+    arms = range(len(state.worst)) if offered is None else offered
+    return any(arm not in retired and state.fits(arm, caps) for arm in arms)
+
+
+def _tell(state: CampaignState, command: ms.Tell, common: dict[str, Any], number: int) -> Any:
+    costs = _costs(state, command)
+    record = state.book.open.get(number)
+    if record is None:
+        return again(state, command, number, state.record(number))
+    _check_size(state, costs, record.reserved, record.season)
+    return journal.Told(number=number, reward=command.reward, costs=costs, **common)
+
+
+def _cancel(state: CampaignState, command: ms.Cancel, common: dict[str, Any], number: int) -> Any:
+    costs = _costs(state, command)
+    record = state.book.open.get(number)
+    if record is None:
+        return again(state, command, number, state.record(number))
+    _check_size(state, costs, record.reserved, record.season)
+    return journal.Cancelled(number=number, costs=costs, **common)
+
+
+def _extend(state: CampaignState, command: ms.Extend, common: dict[str, Any], number: int) -> Any:
+    _pending(state, number)
+    return journal.Extended(number=number, until=common["tick"] + command.lease * SECOND, **common)
+
+
+def _forfeit(state: CampaignState, _: ms.Forfeit, common: dict[str, Any], number: int) -> Any:
+    record = state.book.open.get(number)
+    if record is not None and record.kind == "expired":
+        return views.settled(state, number, record)
+    _pending(state, number)
+    return journal.Expired(numbers=[number], **common)
+
+
+def _observe(state: CampaignState, command: ms.Observe, common: dict[str, Any], _: int) -> Any:
+    if state.book.state != "watching":
+        raise Refusal(
+            "not-watching",
+            f"the campaign is {state.book.state}; observations are for campaigns that watch, ask for decisions.",
+        )
+    arm, costs = state.arm_number(command.arm), _amounts(state, command.costs, "costs")
+    _check_size(state, costs, [0] * len(costs), state.book.season)
+    return journal.Observed(arm=arm, reward=command.reward, costs=costs, probability=command.probability, **common)
+
+
+def _grant(state: CampaignState, command: ms.Grant, common: dict[str, Any], _: int) -> Any:
+    given = _amounts(state, command.amounts, "amounts", partial=True)
+    return journal.Granted(amounts=[amount or 0.0 for amount in given], **common)
+
+
+def _arm(state: CampaignState, command: ms.AddArm, common: dict[str, Any], _: int) -> Any:
+    if command.name in state.arms:
+        raise Refusal("name-taken", f"there is an arm {command.name!r}; slots are never reused, choose a new name.")
+    own = list(state.problem.cost_max)
+    costs = own if command.cost_max is None else _amounts(state, command.cost_max, "cost_max")
+    return journal.ArmAdded(name=command.name, cost_max=costs, **common)
+
+
+def _offer(_: CampaignState, command: ms.OfferArm, common: dict[str, Any], number: int) -> Any:
+    return journal.ArmOffered(arm=number, offered=command.offered, **common)
+
+
+def _patch(state: CampaignState, command: ms.Patch, common: dict[str, Any], _: int) -> Any:
+    book, wanted = state.book, command.state
+    if wanted is None and command.rounds_left is not None:
+        return journal.Revised(rounds_left=command.rounds_left, **common)
+    if wanted is None or command.rounds_left is not None:
+        raise Refusal.invalid("give either state or rounds_left.")
+    if book.state in ("draining", "closed") and wanted != "closed":
+        raise Refusal("campaign-closed", f"the campaign is {book.state} and cannot be {wanted} again.")
+    if book.state == "watching" and wanted == "paused":
+        raise Refusal("still-watching", "the campaign makes no decisions yet; switch it on (active) or close it.")
+    period = None
+    if book.state == "watching" and wanted == "active" and state.config.period and book.following:
+        period = seconds_between(common["at"], book.following)
+    return journal.StateChanged(state=wanted, period=period, **common)
+
+
+def again(state: CampaignState, command: Any, number: int, record: Record) -> ms.Settled:
+    """Return the original answer to a command about a settled decision.
+
+    Raises:
+        Refusal: The decision was settled in another way.
+    """
+    told = isinstance(command, ms.Tell)
+    if told or isinstance(command, ms.Cancel):
+        found = (record.kind, record.reward, record.costs)
+        if found == ("told" if told else "cancelled", command.reward if told else None, _costs(state, command)):
+            return views.settled(state, number, record)
+    raise Refusal(
+        "already-settled", f"decision {number} is {record.kind} with another content; tell each decision once."
+    )
+
+
+def _costs(state: CampaignState, command: ms.Tell | ms.Cancel) -> list[float]:
+    """(d,) the costs of an outcome or a cancellation; 0 if a cancellation has none."""
+    return [0.0] * len(state.exponents) if command.costs is None else _amounts(state, command.costs, "costs")
+
+
+def _pending(state: CampaignState, number: int) -> Record:
+    record = state.book.open.get(number) or state.record(number)
+    if record.kind != "pending":
+        raise Refusal("already-settled", f"decision {number} is {record.kind}.")
+    return record
+
+
+def _amounts(state: CampaignState, given: dict[str, Any], what: str, partial: bool = False) -> list[Any]:
+    """Amounts in the order of the resources; None for those that are missing from ``partial`` ones."""
+    unknown = [name for name in given if name not in state.resources]
+    missing = [] if partial else [name for name in state.resources if name not in given]
+    if unknown or missing:
+        raise Refusal.invalid(f"{what} must be for {list(state.resources)}, got {list(given)[:16]}.")
+    return [amount_of(given[name], f"{what} of {name}") if name in given else None for name in state.resources]
+
+
+def _check_size(state: CampaignState, costs: list[float], reserved: list[int], season: int) -> None:
+    """Refuse costs that exceed the reservation by more than the ledger and the database can hold."""
+    overrun = state.book.accounts[season].overrun
+    for cost, kept, beyond, (fine, coarse) in zip(costs, reserved, overrun, state.factors, strict=True):
+        if cost * fine / coarse - kept + beyond > MOST_OVERRUN:
+            raise Refusal.invalid("costs must be amounts that the ledger can hold; are they in other units?")
+
+
+PLANS: Final[dict[type, Any]] = {
+    ms.Ask: _ask,
+    ms.Tell: _tell,
+    ms.TellOne: _tell,
+    ms.Cancel: _cancel,
+    ms.Extend: _extend,
+    ms.Forfeit: _forfeit,
+    ms.Observe: _observe,
+    ms.Grant: _grant,
+    ms.AddArm: _arm,
+    ms.OfferArm: _offer,
+    ms.Patch: _patch,
+}
+"""The plan of each command."""

@@ -1,0 +1,127 @@
+"""``CampaignState``: the settings, book and learner of a campaign, and what is looked up in them.
+
+Plans, effects and views are functions of this state. ``Campaign`` adds the commands and the events.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from driftsack.core.decision import Decision
+from driftsack.core.problem import Problem
+from driftsack.game.amounts import cost_units, grid_factors, whole_units
+from driftsack.game.ledger import grid_exponents
+from driftsack.numerics.compiled import source
+from driftsack.policies.learner import Learner
+from driftsack.service.domain.book import Book, Record
+from driftsack.service.domain.config import Config
+from driftsack.service.domain.leases import Leases
+from driftsack.service.domain.refusals import Refusal
+
+SHOWN_ARMS: Final = 10  # in an error message
+
+_exact_units = lru_cache(maxsize=4096)(source(cost_units))
+
+
+class CampaignState:
+    """The state of a campaign.
+
+    Attributes:
+        config: The settings.
+        book: Everything that the campaign remembers besides its learner.
+        learner: The learner.
+        leases: The ends of leases and late windows.
+        decisions: The learner's open decisions, by its round.
+        expired: The number of expired decisions that may still be told.
+        prices: (d,) the shadow price of each budget according to the latest decision; None before the first.
+        exponents: (d,) the exponent of the grid of each resource.
+        factors: (d,) the factors of the grid of each resource, see ``grid_factors``.
+        arms: The number of each arm, by name.
+        resources: The number of each resource, by name.
+        worst: (m, d) the maximum cost of each arm in grid units.
+        largest_worst: (d,) the largest of them.
+    """
+
+    def __init__(self, config: Config, book: Book, learner: Learner) -> None:
+        self.config, self.book, self.learner = config, book, learner
+        self.leases = Leases(book, config.late)
+        self.decisions: dict[int, Decision] = {d.round: d for d in (*learner.pending, *learner.forfeited)}
+        self.expired = sum(record.kind == "expired" for record in book.open.values())
+        self.prices: list[float] | None = None
+        self.exponents = grid_exponents(config.problem())
+        self.factors = [grid_factors(k) for k in self.exponents]
+        self.set_arms()
+
+    def set_arms(self) -> None:
+        """Derive the lookups by arm and resource, at first and when an arm was added."""
+        problem = self.problem
+        self.arms: dict[str, int] = {name: k for k, name in enumerate(problem.arm_names)}
+        self.resources: dict[str, int] = {name: j for j, name in enumerate(problem.resource_names)}
+        self.worst: list[list[int]] = [
+            [whole_units(most, k, up=True) for most, k in zip(column, self.exponents, strict=True)]
+            for column in problem.cost_max_by_arm.T.tolist()
+        ]
+        self.largest_worst = [max(row) for row in zip(*self.worst, strict=True)]
+
+    @property
+    def problem(self) -> Problem:
+        """The learner's problem, which includes the arms that were added."""
+        return self.learner.problem
+
+    def fits(self, arm: int, caps: list[float | None] | None) -> bool:
+        """Whether the budgets cover the maximum cost of an arm."""
+        return self.covers(self.most(arm, caps))
+
+    def covers(self, units: list[int]) -> bool:
+        """Whether the budgets cover amounts in grid units."""
+        account = self.book.account
+        for granted, spent, reserved, most in zip(account.granted, account.spent, account.reserved, units, strict=True):
+            if most > granted - spent - reserved:
+                return False
+        return True
+
+    def most(self, arm: int, caps: list[float | None] | None) -> list[int]:
+        """(d,) the maximum cost of an arm in grid units, given the caps of a request."""
+        if caps is None:
+            return self.worst[arm]
+        rows = zip(self.worst[arm], caps, self.exponents, strict=True)
+        return [most if cap is None else min(most, whole_units(cap, k, up=True)) for most, cap, k in rows]
+
+    def units(self, costs: list[float]) -> list[int]:
+        """(d,) costs in grid units, rounded as the learner rounds them."""
+        return [_exact_units(cost, *factors) for cost, factors in zip(costs, self.factors, strict=True)]
+
+    def budget_units(self) -> list[int]:
+        """(d,) the budgets of a new season in grid units."""
+        return [whole_units(amount, k, up=False) for amount, k in zip(self.problem.budget, self.exponents, strict=True)]
+
+    def named_caps(self, caps: list[float | None] | None) -> dict[str, float] | None:
+        """Caps by the name of the resource, as a learner takes them."""
+        if caps is None:
+            return None
+        return {name: cap for name, cap in zip(self.resources, caps, strict=True) if cap is not None} or None
+
+    def record(self, number: int) -> Record:
+        """Return a decision that is in memory.
+
+        Raises:
+            Refusal: The decision is too old to be in memory, or was never made.
+        """
+        found = self.book.open.get(number) or self.book.settled.get(number)
+        if found is not None:
+            return found
+        if 1 <= number <= self.book.number:
+            raise Refusal("forgotten", f"decision {number} was settled too long ago to compare.")
+        raise Refusal("unknown-decision", f"the campaign has made decisions 1 to {self.book.number}, got {number}.")
+
+    def arm_number(self, name: str) -> int:
+        """Return the number of an arm.
+
+        Raises:
+            Refusal: There is no arm of this name.
+        """
+        number = self.arms.get(name)
+        if number is None:
+            raise Refusal.invalid(f"the arms are {list(self.arms)[:SHOWN_ARMS]}, got {name!r:.60}.")
+        return number

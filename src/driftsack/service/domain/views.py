@@ -1,0 +1,127 @@
+"""Views: decisions, budgets, arms and the campaign itself as messages of the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driftsack.core.decision import SKIP
+from driftsack.service.domain import messages as ms
+from driftsack.service.domain.amounts import text_of
+from driftsack.service.domain.book import Record
+from driftsack.service.domain.calendar import SECOND
+from driftsack.service.domain.refusals import Refusal
+from driftsack.service.domain.state import CampaignState
+
+
+def problem(refusal: Refusal) -> ms.ProblemDetails:
+    """A refusal as problem details (RFC 9457)."""
+    return ms.ProblemDetails(f"urn:driftsack:{refusal.kind}", refusal.title, refusal.status, refusal.detail)
+
+
+def amounts(state: CampaignState, units: list[int]) -> ms.Texts:
+    """Grid units as decimal strings, by resource."""
+    rows = zip(state.resources, units, state.exponents, strict=True)
+    return {name: text_of(amount, k) for name, amount, k in rows}
+
+
+def arm_name(state: CampaignState, arm: int) -> str | None:
+    """The name of an arm; None for a skipped request."""
+    return None if arm == SKIP else state.problem.arm_names[arm]
+
+
+def decided(state: CampaignState, number: int, record: Record) -> ms.Decided:
+    """The answer to a request for a decision."""
+    if record.arm == SKIP:
+        return ms.Decided(number, None, True, "policy", record.probability, {}, 0)
+    arm, reserved = arm_name(state, record.arm), amounts(state, record.reserved)
+    return ms.Decided(number, arm, False, None, record.probability, reserved, record.lease)
+
+
+def skipped(reason: Any) -> ms.Decided:
+    """The answer to a request for which nothing was decided."""
+    return ms.Decided(None, None, True, reason, 0.0, {}, 0)
+
+
+def charged(state: CampaignState, record: Record) -> list[int]:
+    """(d,) the charge of a decision in grid units."""
+    if record.kind in ("told", "cancelled"):
+        return state.units(record.costs)
+    return record.reserved if record.kind in ("expired", "dropped") else [0] * len(state.exponents)
+
+
+def settled(state: CampaignState, number: int, record: Record) -> ms.Settled:
+    """The answer to an outcome, a cancellation, an extension or a forfeit."""
+    units = charged(state, record)
+    beyond = [0] * len(units)
+    if record.kind in ("told", "cancelled"):
+        beyond = [max(cost - kept, 0) for cost, kept in zip(units, record.reserved, strict=True)]
+    return ms.Settled(number, record.kind, amounts(state, units), amounts(state, beyond), record.late)  # type: ignore[arg-type]
+
+
+def decision(state: CampaignState, number: int, record: Record) -> ms.DecisionView:
+    """The current state of a decision."""
+    left = max(record.until - state.book.tick, 0) // SECOND if record.kind == "pending" else 0
+    reserved = record.reserved or [0] * len(state.exponents)
+    return ms.DecisionView(
+        decision=number,
+        state=record.kind,  # type: ignore[arg-type]
+        arm=arm_name(state, record.arm),
+        probability=record.probability,
+        reserved=amounts(state, reserved),
+        reward=record.reward,
+        charged=amounts(state, charged(state, record)),
+        lease=left,
+    )
+
+
+def budgets(state: CampaignState) -> ms.Budgets:
+    """The budgets of the current season, and of past ones with decisions that may still be told."""
+    found = []
+    for season, account in state.book.accounts.items():
+        for j, (name, k) in enumerate(zip(state.resources, state.exponents, strict=True)):
+            now = season == state.book.season and state.prices is not None
+            found.append(
+                ms.BudgetView(
+                    season=season,
+                    resource=name,
+                    granted=text_of(account.granted[j], k),
+                    reserved=text_of(account.reserved[j], k),
+                    spent=text_of(account.spent[j], k),
+                    overrun=text_of(account.overrun[j], k),
+                    remaining=text_of(account.free(j), k),
+                    price=state.prices[j] if now and state.prices is not None else None,
+                )
+            )
+    return ms.Budgets(found, next_refill(state))
+
+
+def next_refill(state: CampaignState) -> int | None:
+    """The time of the next refill, in milliseconds since 1970; None for never."""
+    return None if state.book.state in ("draining", "closed") else state.book.following
+
+
+def arms(state: CampaignState) -> ms.Arms:
+    """The arms, in the order in which they were added."""
+    retired = set(state.book.retired)
+    rows = enumerate(state.problem.arm_names)
+    return ms.Arms([ms.ArmView(name, k not in retired, amounts(state, state.worst[k])) for k, name in rows])
+
+
+def campaign_view(state: CampaignState, name: str) -> ms.CampaignView:
+    """The campaign with its settings and counts."""
+    book = state.book
+    return ms.CampaignView(
+        name=name,
+        state=book.state,  # type: ignore[arg-type]
+        events=book.seq,
+        decisions=book.number,
+        pending=book.pending,
+        told=book.told,
+        expired=book.expired,
+        overruns=book.overruns,
+        reward=book.reward,
+        divergences=book.divergences,
+        observed=book.observed,
+        config=state.config,
+        next_refill=next_refill(state),
+    )

@@ -1,0 +1,1 @@
+"""Gateways to language models that use the service: the proxy and the LiteLLM plugin."""

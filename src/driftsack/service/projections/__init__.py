@@ -1,0 +1,1 @@
+"""Views derived from the journal: the dashboard's data, drift, explanations, exports, metrics, what-if."""

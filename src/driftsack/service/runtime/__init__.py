@@ -1,0 +1,1 @@
+"""Campaigns in the memory of their owner: group commit, snapshots, recovery, recall."""

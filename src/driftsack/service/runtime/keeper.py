@@ -1,0 +1,410 @@
+"""``Keeper``: owns the campaigns of a process, and answers a request only when its changes are durable.
+
+Changes are written in batches (:mod:`driftsack.service.runtime.commits`). If a commit fails, or its result is not
+known, the campaign is dropped from memory and rebuilt from the store under a new epoch. Until then its requests are
+refused and may be retried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from driftsack.service.domain import journal
+from driftsack.service.domain import messages as ms
+from driftsack.service.domain.book import Record, deltas
+from driftsack.service.domain.campaign import NOBODY, Caller, Campaign, Now
+from driftsack.service.domain.config import Config
+from driftsack.service.domain.exchanges import exchange
+from driftsack.service.domain.journal import START, JournalError, Segment
+from driftsack.service.domain.plans import again
+from driftsack.service.domain.refusals import Refusal
+from driftsack.service.domain.views import problem
+from driftsack.service.runtime.commits import GroupCommit
+from driftsack.service.runtime.owned import GRACE, Owned, ServiceClock
+from driftsack.service.runtime.recall import recall_some
+from driftsack.service.runtime.recovery import encode_config, rebuild, rehearse, snapshot_of
+from driftsack.service.runtime.threads import Threads
+from driftsack.service.store.interface import (
+    CampaignRow,
+    FencedError,
+    NameTakenError,
+    Owner,
+    Store,
+    StoreError,
+)
+
+Result = TypeVar("Result")
+SNAPSHOT_EVERY: Final = 10_000
+CHECK_DUE: Final = 0.25  # seconds between two checks of leases and seasons
+LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover a campaign
+log = logging.getLogger("driftsack.service")
+
+
+class Keeper:
+    """The campaigns of a process.
+
+    Args:
+        store: The store of the journals.
+        owner: The identity of this process.
+        clock: The clock.
+        snapshot_every: Events between two snapshots.
+        grace: Milliseconds after a recovery in which no lease runs.
+        threads: The thread pools.
+        longest_wait: The maximum seconds between two attempts to recover a campaign.
+
+    Attributes:
+        store: The store of the journals.
+        owner: The identity of this process.
+        clock: The clock.
+        owned: The campaigns that this process owns and has in memory.
+        foreign: The addresses of the owners of other campaigns.
+        damaged: Campaigns that cannot be rebuilt, and why.
+        arriving: Campaigns that are being opened or taken over, and are not in memory yet.
+        counts: Counters for the metrics.
+        commits: The group commit.
+        tasks: The running background tasks.
+        threads: The thread pools.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        owner: Owner,
+        clock: ServiceClock | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        grace: int = GRACE,
+        threads: Threads | None = None,
+        longest_wait: float = LONGEST_WAIT,
+    ) -> None:
+        self.store, self.owner, self.clock = store, owner, clock or ServiceClock()
+        self.owned: dict[str, Owned] = {}
+        self.foreign: dict[str, str] = {}
+        self.damaged: dict[str, str] = {}
+        self.counts: Counter[str] = Counter()
+        self.commits = GroupCommit(store, self.owned, self.counts, snapshot_every, self._drop)
+        self.arriving: set[str] = set()
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.threads = threads or Threads()
+        self._grace, self._longest_wait = grace, longest_wait
+        self._recovering: set[str] = set()
+        self._closing = False
+
+    # Life
+
+    async def start(self) -> None:
+        """Take over the campaigns that have no owner, and start the background tasks."""
+        rows = await self._call(self.threads.leases, self.store.campaigns)
+        taken = [await self._take_over(row) for row in rows]
+        for work in (self.commits.run, self._expiry_loop, self._lease_renewal_loop):
+            self.spawn(work())
+        await asyncio.gather(*(task for task in taken if task is not None))
+
+    async def stop(self) -> None:
+        """Commit pending events, write a snapshot of each campaign, and let other processes take over."""
+        # Refuse new requests, and wait for the commits of earlier ones.
+        self._closing = True
+        for owned in list(self.owned.values()):
+            if not owned.is_durable:
+                await asyncio.wait([owned.until_durable()], timeout=self._longest_wait)
+
+        # Stop the background tasks.
+        claimed = [*self.owned, *self.arriving, *self._recovering]
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+        # Save what is durable, and release the campaigns, including those that are not in memory yet.
+        try:
+            for owned in self.owned.values():
+                if owned.is_durable and owned.snapshot_at < owned.durable:
+                    row = snapshot_of(owned.campaign, owned.chain)
+                    await self._call(self.threads.leases, self.store.save_snapshot, owned.name, row)
+            await self._call(self.threads.leases, self.store.release, claimed, self.owner)
+        except StoreError as error:
+            log.warning("the last snapshots were not saved: %s", error)
+        self.commits.close()
+        self.threads.shutdown()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a task until it is done or the service stops."""
+        task = asyncio.ensure_future(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call the store for a request, without blocking the loop."""
+        return await self._call(self.threads.others, function, *arguments)
+
+    async def read_journal(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function that may read a whole journal, such as ``why`` or an export, in threads for this purpose."""
+        return await self._call(self.threads.readers, function, *arguments)
+
+    async def _call(self, pool: ThreadPoolExecutor, function: Callable[..., Result], *arguments: Any) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
+
+    async def forwarded(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call another replica in threads for this purpose, so that one that does not answer cannot block the store."""
+        return await self._call(self.threads.forwards, function, *arguments)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether no campaign is being recovered and the service is not stopping."""
+        return not self._closing and not self._recovering
+
+    # Requests
+
+    def find(self, name: str) -> Owned:
+        """Return a campaign that is in memory.
+
+        Raises:
+            Refusal: The campaign does not exist, is damaged, is being rebuilt, or has another owner.
+        """
+        owned = self.owned.get(name)
+        if owned is not None and not self._closing:
+            return owned
+        if name in self.damaged:
+            raise Refusal("damaged", self.damaged[name])
+        if name in self._recovering or name in self.foreign or self._closing:
+            raise Refusal.unavailable(f"the campaign {name} is being taken over; try again in a moment.")
+        raise Refusal("unknown-campaign", f"there is no campaign {name!r:.60}.")
+
+    def carry_out(self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0) -> tuple[Owned, Any]:
+        """Carry out a command; the answer must be withheld until the campaign is durable.
+
+        Args:
+            name: The name of the campaign.
+            command: The command.
+            caller: The sender.
+            number: The number of the decision or arm that the command is about.
+
+        Returns:
+            The campaign and the answer.
+
+        Raises:
+            Refusal: The command was not carried out.
+        """
+        owned = self.find(name)
+        try:
+            return owned, owned.campaign.handle(command, owned.now(), caller, number)
+        except Exception as error:
+            self._doubt(owned, error)
+            raise
+        finally:
+            self.commits.changed(owned)
+
+    def _doubt(self, owned: Owned, error: Exception) -> None:
+        """Drop a campaign after an error that may have left it half changed; a refusal changes nothing."""
+        if not isinstance(error, Refusal):
+            self._drop(owned, error)
+
+    async def submit(self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0) -> Any:
+        """Carry out a command, and return its answer once its changes are durable; see :meth:`carry_out`."""
+        owned, answer = self.carry_out(name, command, caller, number)
+        await self.wait_until_durable(owned)
+        return answer
+
+    async def recall(self, name: str, numbers: Sequence[int]) -> dict[int, Record]:
+        """Read decisions that were settled too long ago to be in memory from the journal.
+
+        Args:
+            name: The name of the campaign.
+            numbers: The numbers of the decisions, in ascending order.
+
+        Returns:
+            The decisions by number: the first, and those that are found with it; see
+            :func:`driftsack.service.runtime.recall.recall_some`.
+
+        Raises:
+            Refusal: The journal does not have the first decision, or the store does not answer.
+        """
+        owned = self.find(name)
+        await self.wait_until_durable(owned)  # so that the journal has the events that settled them
+        late = owned.campaign.config.late
+        try:
+            found = await self.read_journal(recall_some, self.store, name, numbers, owned.durable, late)
+        except StoreError as error:
+            raise Refusal.unavailable(str(error)) from error
+        if numbers[0] not in found:
+            raise Refusal("unknown-decision", f"the journal has no decision {numbers[0]}.")
+        return found
+
+    async def settle_again(self, name: str, command: Any, number: int) -> ms.Settled:
+        """Return the original answer to a command that was refused as ``forgotten``, from the journal."""
+        found = await self.recall(name, [number])
+        return again(self.find(name).campaign, command, number, found[number])
+
+    async def exchange(self, name: str, many: ms.Exchange, caller: Caller = NOBODY) -> ms.Exchanged:
+        """Tell many outcomes and ask for many decisions in one commit.
+
+        Raises:
+            Refusal: The exchange was not carried out.
+        """
+        owned = self.find(name)
+        try:
+            answer = exchange(owned.campaign, many, owned.now(), caller)
+        except Exception as error:
+            self._doubt(owned, error)
+            raise
+        finally:
+            self.commits.changed(owned)
+        await self.wait_until_durable(owned)
+        for k, one in enumerate(answer.told):
+            if one.problem is not None and one.problem.type.endswith(":forgotten"):
+                answer.told[k] = await self._recalled(name, many.tells[k])
+        return answer
+
+    async def _recalled(self, name: str, outcome: ms.TellOne) -> ms.ToldOne:
+        try:
+            return ms.ToldOne(settled=await self.settle_again(name, outcome, outcome.decision))
+        except Refusal as refusal:
+            return ms.ToldOne(problem=problem(refusal))
+
+    async def wait_until_durable(self, owned: Owned) -> None:
+        """Wait until a campaign is durable."""
+        if not owned.is_durable:
+            await owned.until_durable()
+
+    async def create(self, name: str, config: Config, caller: Caller = NOBODY) -> Campaign:
+        """Open a campaign; return the existing one if it has the same settings.
+
+        Raises:
+            Refusal: The settings are not valid, or the name is taken.
+        """
+        if self._closing:
+            raise Refusal.unavailable("the service is stopping.")
+        if name in self.owned and self.owned[name].campaign.config == config:
+            return self.owned[name].campaign
+
+        # Open it in memory, and load its kernels.
+        campaign = await self.in_thread(Campaign.open, config, Now(self.clock.at(), 0), caller)
+        await self.in_thread(rehearse, campaign)
+
+        # Write its first segment.
+        body = journal.encode(campaign.take())
+        chain = journal.chained(START, body)
+        segment = Segment(name, 1, 1, campaign.book.at, 1, deltas({}, campaign.book.accounts), body, chain)
+        new = name not in self.arriving  # otherwise a campaign of this name is being taken over, which continues
+        self.arriving.add(name)
+        try:
+            await self.in_thread(self.store.create, segment, encode_config(config), self.owner)
+        except NameTakenError as error:
+            raise Refusal("name-taken", f"there is a campaign {name!r:.60} with other settings.") from error
+        except StoreError as error:
+            raise Refusal.unavailable(str(error)) from error
+        finally:
+            if new:
+                self.arriving.discard(name)
+        self.owned[name] = Owned(name, 1, campaign, chain, self.clock, grace=0)
+        return campaign
+
+    def _drop(self, owned: Owned, error: Exception) -> None:
+        """Evict a campaign whose state in memory may be ahead of the store, and start rebuilding it."""
+        if self.owned.get(owned.name) is not owned:
+            return
+        log.warning("campaign %s is dropped from memory: %s", owned.name, error)
+        self.counts["dropped"] += 1
+        del self.owned[owned.name]
+        owned.fail(f"the campaign {owned.name} could not be written; try again in a moment.")
+        self._recovering.add(owned.name)
+        self.spawn(self._recovery_loop(owned.name, fenced=isinstance(error, FencedError)))
+
+    # Ownership
+
+    async def _recovery_loop(self, name: str, fenced: bool = False) -> None:
+        """Rebuild a campaign as soon as the store answers, unless it has another owner."""
+        wait = self._longest_wait / 2 if fenced else 0.05
+        while True:
+            await asyncio.sleep(wait if fenced else 0)
+            try:
+                row = await self._claim(name)
+                if row is None:  # it has another owner
+                    self.foreign.setdefault(name, "")
+                    self._recovering.discard(name)
+                else:
+                    await self._rebuild(row)
+            except (StoreError, OSError) as error:
+                log.warning("campaign %s cannot be rebuilt yet: %s", name, error)
+            else:
+                return
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, self._longest_wait)
+
+    async def _claim(self, name: str) -> CampaignRow | None:
+        """Become the owner of a campaign; None if it has another one."""
+        return await self._call(self.threads.leases, self.store.claim, name, self.owner)
+
+    async def _rebuild(self, row: CampaignRow) -> None:
+        """Rebuild a claimed campaign; note it if it is damaged."""
+        name = row.name
+        try:
+            campaign, snapshot_at = await self._call(self.threads.rebuilds, rebuild, self.store, row)
+            await self._call(self.threads.rebuilds, rehearse, campaign)
+        except JournalError as error:
+            log.error("campaign %s is damaged: %s", name, error)  # noqa: TRY400  (one line, without a traceback)
+            self.damaged[name] = str(error)
+            self._recovering.discard(name)
+            return
+        self.counts["recoveries"] += 1
+        self.counts["divergences"] += campaign.book.divergences
+        self.owned[name] = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, snapshot_at)
+        self.foreign.pop(name, None)
+        self._recovering.discard(name)
+
+    async def _take_over(self, row: CampaignRow) -> asyncio.Task[None] | None:
+        """Become the owner of a campaign if it has none; otherwise note the address of its owner.
+
+        Returns:
+            The background task that rebuilds it; None if it has another owner.
+        """
+        self.foreign[row.name] = row.owner_url
+        claimed = await self._claim(row.name)
+        if claimed is None:
+            return None
+        self.arriving.add(row.name)
+        return self.spawn(self._arrive(claimed))
+
+    async def _arrive(self, row: CampaignRow) -> None:
+        """Rebuild a campaign that was taken over, and retry in the background if the store does not answer."""
+        try:
+            await self._rebuild(row)
+        except (StoreError, OSError) as error:
+            log.warning("campaign %s cannot be rebuilt yet: %s", row.name, error)
+            self._recovering.add(row.name)
+            self.spawn(self._recovery_loop(row.name))
+        finally:
+            self.arriving.discard(row.name)
+
+    async def _lease_renewal_loop(self) -> None:
+        """Renew the leases of campaigns that are in memory or being rebuilt, and take over those without an owner."""
+        while True:
+            await asyncio.sleep(self.owner.lease / 5)
+            try:
+                here = dict(self.owned)
+                names = [*here, *self.arriving, *self._recovering]
+                kept = await self._call(self.threads.leases, self.store.extend, names, self.owner)
+                for name in here.keys() - set(kept):
+                    self._drop(here[name], FencedError("another process owns it now."))
+                for row in await self._call(self.threads.leases, self.store.campaigns):
+                    if row.name not in {*self.owned, *self.damaged, *self.arriving, *self._recovering}:
+                        await self._take_over(row)
+            except (StoreError, OSError) as error:
+                log.warning("ownership could not be extended: %s", error)
+
+    async def _expiry_loop(self) -> None:
+        """Let leases and seasons end when there are no requests."""
+        while True:
+            await asyncio.sleep(CHECK_DUE)
+            for owned in list(self.owned.values()):
+                if owned.is_due():
+                    try:
+                        owned.campaign.pass_time(owned.now())
+                    except Exception as error:  # must not affect other campaigns
+                        log.exception("the leases of campaign %s could not end", owned.name)
+                        self._doubt(owned, error)
+                    self.commits.changed(owned)

@@ -1,0 +1,42 @@
+"""Openings: whether a repeated request to open a campaign has the same content as the first one.
+
+Campaigns may have different owners, so the first event of each journal in the store is compared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from driftsack.service.domain import journal
+from driftsack.service.domain.config import Config
+from driftsack.service.domain.refusals import Refusal
+from driftsack.service.store.interface import Store
+
+
+def check_key(store: Store, key: str, digest: bytes) -> None:
+    """Check that no campaign was opened with the same idempotency key and another request.
+
+    Raises:
+        Refusal: A campaign was opened with this key and another body.
+    """
+    for row in store.campaigns():
+        event = _first(store, row.name)
+        if event is not None and event.key == key and event.digest != digest:
+            raise Refusal(
+                "key-reused",
+                f"the campaign {row.name} was opened with this Idempotency-Key and another body; use a new key.",
+            )
+
+
+def is_same(store: Store, name: str, config: Config) -> bool:
+    """Whether a campaign of this name exists that was opened with the same settings."""
+    rows = (row for row in store.campaigns() if row.name == name)
+    return any(msgspec.msgpack.decode(row.config, type=Config) == config for row in rows)
+
+
+def _first(store: Store, name: str) -> Any:
+    """The first event of a journal; None if the journal is empty."""
+    segment = next(iter(store.segments(name)), None)
+    return None if segment is None else next(iter(journal.decode(segment.body)), None)

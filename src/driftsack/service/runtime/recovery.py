@@ -1,0 +1,147 @@
+"""Recovery: rebuild a campaign from its latest readable snapshot and the journal after it, and verify the result."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from driftsack.core.errors import DriftsackError
+from driftsack.policies.learner import Learner
+from driftsack.service.domain import apprentice, journal
+from driftsack.service.domain.book import Observation
+from driftsack.service.domain.campaign import Campaign
+from driftsack.service.domain.config import Config
+from driftsack.service.domain.journal import START, JournalError
+from driftsack.service.runtime.snapshots import read_snapshot, write_snapshot
+from driftsack.service.store.interface import Amounts, CampaignRow, SnapshotRow, Store
+
+Budgets = Mapping[tuple[int, int], Amounts]
+
+
+def encode_config(config: Config) -> bytes:
+    """Encode the settings as a store keeps them."""
+    return msgspec.msgpack.encode(config)
+
+
+class Rebuilt(NamedTuple):
+    """A rebuilt campaign.
+
+    Attributes:
+        campaign: The campaign after its last event.
+        snapshot_at: The number of events in the snapshot that it was rebuilt from; 0 if there was none.
+    """
+
+    campaign: Campaign
+    snapshot_at: int
+
+
+def recover(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Budgets | None = None) -> Campaign:
+    """Rebuild a campaign; see :func:`rebuild`."""
+    return rebuild(store, row, snapshots, budgets).campaign
+
+
+def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Budgets | None = None) -> Rebuilt:
+    """Rebuild a campaign.
+
+    Args:
+        store: The store.
+        row: The row of the campaign, read after it was claimed.
+        snapshots: Whether to begin with a snapshot; otherwise the whole journal is replayed.
+        budgets: The budgets in the store when ``row`` was read. Events that another process appends meanwhile are then
+            ignored. None if no other process writes the journal.
+
+    Returns:
+        The campaign after the last event of ``row``, and the position of the snapshot.
+
+    Raises:
+        JournalError: The journal was changed or truncated, or does not match the budgets.
+    """
+    # Apply the events after the snapshot.
+    campaign, chain = from_snapshot(store, row) if snapshots else _from_nothing(row)
+    snapshot_at = campaign.book.seq
+    for segment in store.segments(row.name, after=campaign.book.seq):
+        if budgets is not None and segment.first > row.seq:
+            break
+        _, chain = journal.verify([segment], chain, campaign.book.seq)
+        for event in journal.decode(segment.body):
+            campaign.apply(event)
+
+    # Compare the result with the hash chain and the budgets.
+    if (campaign.book.seq, chain) != (row.seq, row.chain):
+        raise JournalError(
+            f"the journal of {row.name} ends at event {campaign.book.seq}, but {row.seq} were written; restore it from "
+            "a backup."
+        )
+    campaign.book.forget_seasons()
+    check_budgets(store.budgets(row.name) if budgets is None else budgets, row.name, campaign)
+    return Rebuilt(campaign, snapshot_at)
+
+
+def _from_nothing(row: CampaignRow) -> tuple[Campaign, bytes]:
+    return Campaign.new(msgspec.msgpack.decode(row.config, type=Config)), START
+
+
+def from_snapshot(store: Store, row: CampaignRow, before: int | None = None) -> tuple[Campaign, bytes]:
+    """Return the campaign of the newest readable snapshot and its hash; a new campaign if there is none.
+
+    Args:
+        store: The store.
+        row: The row of the campaign.
+        before: The number of a decision; snapshots that include it are skipped.
+    """
+    config = msgspec.msgpack.decode(row.config, type=Config)
+    for snapshot in store.snapshots(row.name):
+        try:
+            found = read_snapshot(config, snapshot.body)
+        except JournalError:
+            continue
+        early = before is None or found.book.number < before
+        if early and found.book.seq == snapshot.seq <= row.seq:
+            return found, snapshot.chain
+    return _from_nothing(row)
+
+
+def check_budgets(stored: Budgets, name: str, campaign: Campaign) -> None:
+    """Check that the budgets of a campaign are those in the store.
+
+    Raises:
+        JournalError: They differ.
+    """
+    for season, account in campaign.book.accounts.items():
+        columns = zip(account.granted, account.reserved, account.spent, account.overrun, strict=True)
+        for resource, amounts in enumerate(columns):
+            if stored.get((season, resource)) != amounts:
+                raise JournalError(
+                    f"the journal of {name} gives {amounts} of resource {resource} in season {season}, but the "
+                    f"budget in the store is {stored.get((season, resource))}."
+                )
+
+
+def rehearse(campaign: Campaign) -> Campaign:
+    """Let a copy of the learner decide once, so that its kernels are loaded before the first request.
+
+    Returns:
+        The campaign, which is not changed.
+    """
+    problem = campaign.problem
+    with warnings.catch_warnings(), contextlib.suppress(DriftsackError):
+        warnings.simplefilter("ignore")
+        copy = Learner.from_bytes(campaign.learner.to_bytes())
+        copy.grant(problem.cost_max)
+        decision = copy.ask(at=None if problem.period is None else campaign.book.at / 1000)
+        copy.tell(decision, 0.0, [0.0] * problem.resources)
+        if campaign.book.state == "watching":
+            now = campaign.book.at
+            apprentice.teach(copy, [Observation(0, 0.0, [0.0] * problem.resources, None, now)])
+            apprentice.choices(copy, [now])
+    return campaign
+
+
+def snapshot_of(campaign: Campaign, chain: bytes) -> SnapshotRow:
+    """Take a snapshot of a campaign after all its events."""
+    campaign.book.forget_seasons()
+    return SnapshotRow(campaign.book.seq, chain, write_snapshot(campaign))

@@ -1,0 +1,1 @@
+"""The API and the pages, served by one ASGI server."""

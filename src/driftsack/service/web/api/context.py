@@ -1,0 +1,112 @@
+"""``Context``: a decoded request and the services that its handler uses."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from driftsack.service.domain.campaign import Caller
+from driftsack.service.domain.refusals import Refusal
+from driftsack.service.projections.watcher import Watcher
+from driftsack.service.runtime.keeper import Keeper
+from driftsack.service.runtime.owned import Owned
+from driftsack.service.store.interface import AuditRow, StoreError
+from driftsack.service.web.api.keyring import Keyring, Principal
+
+
+class Service(NamedTuple):
+    """The services that handlers use.
+
+    Attributes:
+        keeper: The campaigns of this process.
+        keyring: The API keys.
+        watcher: The projections of the journals.
+    """
+
+    keeper: Keeper
+    keyring: Keyring
+    watcher: Watcher
+
+
+class Context(NamedTuple):
+    """A decoded request.
+
+    Attributes:
+        service: The services that handlers use.
+        principal: The owner of its key.
+        campaign: The campaign in its path.
+        item: The decision, arm or key in its path.
+        body: The decoded body.
+        raw: The body before decoding.
+        action: Method and path, for digests and the audit.
+        key: The idempotency key.
+        query: The query parameters, by name.
+    """
+
+    service: Service
+    principal: Principal
+    campaign: str
+    item: str
+    body: Any
+    raw: bytes
+    action: str
+    key: str
+    query: dict[str, str]
+
+    @property
+    def keeper(self) -> Keeper:
+        """The campaigns of this process."""
+        return self.service.keeper
+
+    def caller(self) -> Caller:
+        """Return the sender of the request with the digest of its content."""
+        if not self.key:
+            return Caller("", b"", self.principal.prefix)
+        digest = hashlib.blake2b(self.action.encode() + b"\n" + self.raw, digest_size=16).digest()
+        return Caller(self.key, digest, self.principal.prefix)
+
+    def number(self) -> int:
+        """Return the number of the decision in the path."""
+        if not (self.item.isascii() and self.item.isdigit() and len(self.item) <= 15):
+            raise Refusal("unknown-decision", f"a decision must be an integer, got {self.item!r:.40}.")
+        return int(self.item)
+
+    async def owned(self) -> Owned:
+        """Return the campaign, once all its changes are durable."""
+        owned = self.keeper.find(self.campaign)
+        await self.keeper.wait_until_durable(owned)
+        return owned
+
+    def carry_out(self, number: int = 0) -> tuple[Owned, Any]:
+        """Carry out the body; the answer may be sent once the changes are durable."""
+        return self.keeper.carry_out(self.campaign, self.body, self.caller(), number)
+
+    async def submit(self, number: int = 0) -> Any:
+        """Carry out the body, and return the answer once the changes are durable."""
+        return await self.keeper.submit(self.campaign, self.body, self.caller(), number)
+
+    async def audit(self) -> None:
+        """Add the request to the audit."""
+        at = self.keeper.clock.at()
+        shown = msgspec.json.encode(self.body).decode()[:2000] if self.body is not None else ""
+        entry = AuditRow(at, self.principal.prefix, self.action, self.campaign or None, shown)
+        await self.store(self.keeper.store.add_audit, entry)
+
+    async def store(self, function: Any, *arguments: Any) -> Any:
+        """Call a function of the store in a thread."""
+        return await _available(self.keeper.in_thread(function, *arguments))
+
+    async def read_journal(self, function: Any, *arguments: Any) -> Any:
+        """Call a function that may read a whole journal, in the threads for long reads."""
+        return await _available(self.keeper.read_journal(function, self.keeper.store, *arguments))
+
+
+async def _available(call: Awaitable[Any]) -> Any:
+    """Return the result of a call to the store; refuse the request if the store is unavailable."""
+    try:
+        return await call
+    except StoreError as error:
+        raise Refusal.unavailable(str(error)) from error

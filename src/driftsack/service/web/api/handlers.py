@@ -1,0 +1,228 @@
+"""The handlers of the routes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, Final
+
+from driftsack.service.domain import messages as ms
+from driftsack.service.domain import views
+from driftsack.service.domain.campaign import Campaign, Now
+from driftsack.service.domain.refusals import Refusal
+from driftsack.service.projections import explain, export
+from driftsack.service.projections.apprentice_report import apprentice
+from driftsack.service.projections.metrics import exposition
+from driftsack.service.runtime import openings
+from driftsack.service.runtime.owned import Owned
+from driftsack.service.store.interface import LAST_ENTRY, KeyRow
+from driftsack.service.web.api.context import Context
+from driftsack.service.web.api.keyring import is_last_admin, key_for
+
+PAGE: Final = 100
+MOST_ENTRIES: Final = 1000  # of the audit
+LONGEST_NUMBER: Final = 15  # digits
+
+
+async def list_campaigns(context: Context) -> ms.Campaigns:
+    """List the campaigns that the key may read."""
+    names = {row.name for row in await context.store(context.keeper.store.campaigns)}
+    limited = context.principal.campaigns
+    return ms.Campaigns(sorted(names if limited is None else names & set(limited)))
+
+
+async def create_campaign(context: Context) -> ms.CampaignView:
+    """Open a campaign, or return the existing one if its settings are the same."""
+    body: ms.NewCampaign = context.body
+    caller, store = context.caller(), context.keeper.store
+    if caller.key:
+        await context.store(openings.check_key, store, caller.key, caller.digest)
+    try:
+        campaign = await context.keeper.create(body.name, body.config, caller)
+    except Refusal as refusal:
+        if refusal.kind != "name-taken" or not await context.store(openings.is_same, store, body.name, body.config):
+            raise
+        now = Now(context.keeper.clock.at(), 0)  # another replica owns it, so show it as it was opened
+        return views.campaign_view(await context.store(Campaign.open, body.config, now), body.name)
+    await context.audit()
+    return views.campaign_view(campaign, body.name)
+
+
+async def read_campaign(context: Context) -> ms.CampaignView:
+    """Read a campaign."""
+    return views.campaign_view((await context.owned()).campaign, context.campaign)
+
+
+async def change(context: Context) -> Any:
+    """Carry out a change, and add it to the audit."""
+    answer = await context.submit()
+    await context.audit()
+    return answer
+
+
+async def patch_campaign(context: Context) -> ms.CampaignView:
+    """Change a campaign."""
+    await change(context)
+    return await read_campaign(context)
+
+
+def ask(context: Context) -> tuple[Owned, ms.Decided]:
+    """Ask for a decision."""
+    return context.carry_out()
+
+
+def settle(context: Context) -> tuple[Owned, ms.Settled]:
+    """Tell, cancel, extend or forfeit a decision."""
+    return context.carry_out(context.number())
+
+
+async def exchange(context: Context) -> ms.Exchanged:
+    """Tell many outcomes and ask for many decisions."""
+    return await context.keeper.exchange(context.campaign, context.body, context.caller())
+
+
+def observe(context: Context) -> tuple[Owned, ms.Noted]:
+    """Record what the user's own rule did."""
+    return context.carry_out()
+
+
+async def read_apprentice(context: Context) -> ms.Apprentice:
+    """Compare the user's own rule with what the campaign would have chosen and earned."""
+    await context.owned()
+    track, _ = await context.service.watcher.track(context.campaign)
+    return apprentice(track)
+
+
+async def list_decisions(context: Context) -> ms.Page:
+    """List all decisions, oldest first, by page; old ones are read from the journal."""
+    after = read_cursor(context, "after", 0)
+    campaign = (await context.owned()).campaign
+    book, most = campaign.book, campaign.book.number
+    numbers = range(after + 1, min(after + PAGE, most) + 1)
+    # Show the decisions that are in memory.
+    known = {number: record for number in numbers if (record := book.open.get(number) or book.settled.get(number))}
+    shown = {number: views.decision(campaign, number, record) for number, record in known.items()}
+    # Read the others from the journal; the page ends before the first that takes too long to find.
+    missing = [number for number in numbers if number not in known]
+    if missing:
+        found = await context.keeper.recall(context.campaign, missing)
+        shown |= {number: views.decision(campaign, number, record) for number, record in found.items()}
+        numbers = range(after + 1, next((number for number in missing if number not in found), numbers[-1] + 1))
+    decisions = [shown[number] for number in numbers]
+    return ms.Page(decisions, write_cursor(numbers[-1], "after") if numbers and numbers[-1] < most else None)
+
+
+def write_cursor(number: int, word: str) -> str:
+    """Return an opaque position in a list: ``after`` or ``before`` a number."""
+    return base64.urlsafe_b64encode(f"{word} {number}".encode()).decode()
+
+
+def read_cursor(context: Context, word: str, start: int) -> int:
+    """Return the number in a cursor of :func:`write_cursor` with the same word; ``start`` without a cursor."""
+    text = context.query.get("cursor", "")
+    if not text:
+        return start
+    try:
+        found, number = base64.urlsafe_b64decode(text.encode()).decode().split()
+        if found == word and number.isascii() and number.isdigit() and len(number) <= LONGEST_NUMBER:
+            return int(number)
+    except (ValueError, binascii.Error, UnicodeError):
+        pass
+    raise Refusal.invalid(f"cursor must be one that a page of this list returned, got {text!r:.60}.")
+
+
+async def read_decision(context: Context) -> ms.DecisionView:
+    """Read a decision."""
+    campaign, number = (await context.owned()).campaign, context.number()
+    try:
+        record = campaign.record(number)
+    except Refusal as refusal:
+        if refusal.kind != "forgotten":
+            raise
+        record = (await context.keeper.recall(context.campaign, [number]))[number]
+    return views.decision(campaign, number, record)
+
+
+async def why(context: Context) -> explain.Why:
+    """Explain a decision, recomputed from the journal."""
+    number = context.number()
+    await context.owned()
+    return await context.read_journal(explain.why, context.campaign, number)  # type: ignore[no-any-return]
+
+
+async def read_budgets(context: Context) -> ms.Budgets:
+    """Read the budgets."""
+    return views.budgets((await context.owned()).campaign)
+
+
+async def read_arms(context: Context) -> ms.Arms:
+    """List the arms."""
+    return views.arms((await context.owned()).campaign)
+
+
+async def offer_arm(context: Context) -> Any:
+    """Retire an arm or offer it again."""
+    arm = context.keeper.find(context.campaign).campaign.arm_number(context.item)
+    answer = await context.submit(arm)
+    await context.audit()
+    return answer
+
+
+async def export_log(context: Context) -> str:
+    """Export the journal as a log for ``driftsack advise``."""
+    await context.owned()
+    return await context.read_journal(export.as_csv, context.campaign)  # type: ignore[no-any-return]
+
+
+def key_view(row: KeyRow) -> ms.KeyView:
+    """Return a key without its secret."""
+    campaigns = None if row.campaigns is None else list(row.campaigns)
+    return ms.KeyView(row.prefix, list(row.scopes), campaigns, row.expires, row.note)  # type: ignore[arg-type]
+
+
+async def list_keys(context: Context) -> ms.Keys:
+    """List the keys, without their secrets."""
+    return ms.Keys([key_view(row) for row in await context.store(context.keeper.store.keys)])
+
+
+async def create_key(context: Context) -> ms.CreatedKey:
+    """Create a key; it is shown only once."""
+    key, row = key_for(context.body)
+    await context.store(context.keeper.store.add_key, row)
+    await context.store(context.service.keyring.load)
+    await context.audit()
+    view = key_view(row)
+    return ms.CreatedKey(view.prefix, view.scopes, view.campaigns, view.expires, view.note, key)
+
+
+async def remove_key(context: Context) -> ms.Done:
+    """Remove a key, effective immediately; the last administrator's key cannot be removed."""
+    if is_last_admin(await context.store(context.keeper.store.keys), context.item):
+        raise Refusal(
+            "last-admin-key",
+            "no other key could create keys; create another administrator's key first, or use driftsack keys revoke.",
+        )
+    if not await context.store(context.keeper.store.remove_key, context.item):
+        raise Refusal("not-found", f"there is no key {context.item!r:.40}.")
+    await context.store(context.service.keyring.load)
+    await context.audit()
+    return ms.Done()
+
+
+async def read_audit(context: Context) -> ms.AuditPage:
+    """The changes by operators and administrators, newest first, a page at a time."""
+    text = context.query.get("limit", str(PAGE))
+    if not (text.isascii() and text.isdigit() and len(text) < PAGE and 1 <= int(text) <= MOST_ENTRIES):
+        raise Refusal.invalid(f"limit must lie in [1, {MOST_ENTRIES}], got {text!r:.40}.")
+    before = read_cursor(context, "before", LAST_ENTRY)
+    rows = await context.store(context.keeper.store.audit, int(text) + 1, before)
+    shown = rows[: int(text)]
+    cursor = write_cursor(shown[-1][0], "before") if len(rows) > len(shown) else None
+    return ms.AuditPage([ms.AuditEntry(*entry) for _, entry in shown], cursor)
+
+
+async def metrics(context: Context) -> str:
+    """Export the metrics in the text format of Prometheus."""
+    keeper, watcher = context.keeper, context.service.watcher
+    tracks = {name: (await watcher.track(name, goes=2))[0] for name in list(keeper.owned)}
+    return exposition(keeper, tracks)

@@ -1,0 +1,100 @@
+"""The OpenAPI 3.1 document, generated from the table of routes and the types of their messages."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from driftsack.core.release import __version__
+from driftsack.service.domain import messages as ms
+from driftsack.service.domain.config import CAMPAIGN_NAME, NAME
+from driftsack.service.web.api.routes import DECISION, ROUTES, Route
+
+PARAMETERS = {
+    "campaign": {"type": "string", "pattern": CAMPAIGN_NAME},
+    "decision": {"type": "integer", "minimum": 1, "maximum": 10**14},
+    "arm": {"type": "string", "pattern": NAME},
+    "key": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
+}
+PROBLEMS = ("400", "401", "403", "404", "408", "409", "413", "415", "422", "429", "431", "503")
+
+
+@cache
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document."""
+    types = {route.answer for route in ROUTES if route.answer is not str} | {ms.ProblemDetails}
+    types |= {route.body for route in ROUTES if route.body is not None}
+    ordered = sorted(types, key=lambda kind: str(kind.__name__))
+    _, components = msgspec.json.schema_components(ordered, ref_template="#/components/schemas/{name}")
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = operation(route)
+    for path, what in (("/healthz", "Whether the process runs."), ("/readyz", "Whether it can take requests.")):
+        status = {"200": {"description": what}, "503": {"description": "Not now."}}
+        paths[path] = {"get": {"summary": what, "security": [], "responses": status}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "driftsack", "version": __version__, "description": "Decisions under hard budgets."},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"key": []}],
+    }
+
+
+def operation(route: Route) -> dict[str, Any]:
+    """Return the description of one route."""
+    # The types of the response.
+    kind = {"text/plain": {"schema": {"type": "string"}}}
+    if route.answer is not str:
+        kind = {"application/json": {"schema": reference(route.answer)}}
+    problem = {"content": {"application/problem+json": {"schema": reference(ms.ProblemDetails)}}}
+    names = re.findall(r"{(\w+)}", route.path)
+    parameters = [{"name": name, "in": "path", "required": True, "schema": PARAMETERS[name]} for name in names]
+    parameters += [{"name": name, "in": "query", "schema": {"type": "string"}} for name in route.query]
+    if route.body is not None:
+        schema = {"type": "string", "maxLength": 200, "pattern": "^[!-~]*$"}
+        parameters.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
+    # Links to the operations on the new decision or campaign.
+    done: dict[str, Any] = {"description": "Done.", "content": kind}
+    if route.answer is ms.Decided:
+        given = {"campaign": "$request.path.campaign", "decision": "$response.body#/decision"}
+        done["links"] = {name_of(other): link_to(other, given) for other in ROUTES if other.path.startswith(DECISION)}
+    if route.body is ms.NewCampaign:
+        next_ones = [other for other in ROUTES if re.findall(r"{(\w+)}", other.path) == ["campaign"]]
+        done["links"] = {name_of(other): link_to(other, {"campaign": "$response.body#/name"}) for other in next_ones}
+    found: dict[str, Any] = {
+        "operationId": name_of(route),
+        "summary": (route.handler.__doc__ or "").strip().splitlines()[0],
+        "x-scope": route.scope,
+        "x-limited-keys": route.limited_ok,
+        "parameters": parameters,
+        "responses": {
+            str(route.status): done,
+            **{status: {"description": "Refused.", **problem} for status in PROBLEMS},
+        },
+    }
+    if route.body is not None:
+        content = {"application/json": {"schema": reference(route.body)}}
+        found["requestBody"] = {"required": True, "content": content}
+    return found
+
+
+def name_of(route: Route) -> str:
+    """Return the id of an operation."""
+    return f"{route.method.lower()}_{'_'.join(re.findall(r'[a-z]+', route.path))}"
+
+
+def link_to(route: Route, parameters: dict[str, str]) -> dict[str, Any]:
+    """Return a link to an operation that may follow, with the sources of its parameters."""
+    return {"operationId": name_of(route), "parameters": parameters}
+
+
+def reference(kind: Any) -> dict[str, str]:
+    """Return a reference to the schema of a type."""
+    return {"$ref": f"#/components/schemas/{kind.__name__}"}

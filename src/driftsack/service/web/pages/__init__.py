@@ -1,0 +1,1 @@
+"""The dashboard. It reads only the journal, so any replica can show any campaign."""

@@ -1,0 +1,153 @@
+"""The client: ask and tell, retries, and the behaviour while the service is unavailable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftsack.client import AsyncClient, Client, RemoteDecision, ServiceError, ServiceUnavailableError
+from driftsack.client.transport import Transport
+from driftsack.core.errors import SettingError
+from tests.support.live_service import Live, serving
+
+
+def client_of(live: Live, **settings: Any) -> Client:
+    return Client(live.url, live.key, "chat", **{"patience": 0.2, **settings})
+
+
+def decide(client: Client) -> Any:
+    while True:
+        decision = client.ask()
+        if decision.reason != "policy":
+            return decision
+
+
+def budget(live: Live) -> Any:
+    return live.call("GET", "/v1/campaigns/chat/budgets")[1]["budgets"][0]
+
+
+def test_ask_tell_and_forfeit_what_was_not_told(tmp_path: Path) -> None:
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        with client_of(live) as client:
+            decision = decide(client)
+            client.tell(decision, 1.0, {"usd": 0.02})
+            client.tell(decision, 1.0, {"usd": "0.02"})  # again
+            with pytest.raises(ServiceError, match="already-settled"):
+                client.tell(decision, 0.0, {"usd": 0.02})
+            client.cancel(decide(client))
+            client.extend(decide(client), 90)
+            assert budget(live)["reserved"] == "0.1"
+        assert (budget(live)["reserved"], budget(live)["spent"]) == ("0", "0.12")
+
+
+def test_async(tmp_path: Path) -> None:
+    async def play(live: Live) -> None:
+        async with AsyncClient(live.url, live.key, "chat") as client:
+            for _ in range(5):
+                decision = await client.ask()
+                await client.tell(decision, 1.0, {"usd": "0.02"})
+            await client.cancel(await client.ask())
+            decision = await client.ask()
+            while decision.skipped:
+                decision = await client.ask()
+            await client.extend(decision, 5000)
+            status, found = live.call("GET", f"/v1/campaigns/chat/decisions/{decision.number}")
+            assert status == 200
+            assert found["lease"] > 4000
+            await client.forfeit(decision)
+
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        asyncio.run(play(live))
+        assert budget(live)["reserved"] == "0"
+
+
+def losing_answers(times: int) -> Callable[..., Any]:
+    """Return a replacement for ``Transport.send`` that loses the first responses."""
+    send = Transport.send
+    left = [times]
+
+    def lossy(self: Transport, path: str, data: bytes, once: str) -> Any:
+        answer = send(self, path, data, once)
+        if left[0]:
+            left[0] -= 1
+            raise ConnectionResetError("the answer was lost")
+        return answer
+
+    return lossy
+
+
+def test_a_lost_answer_is_no_second_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        client = client_of(live, patience=5.0)
+        monkeypatch.setattr(Transport, "send", losing_answers(2))
+        decision = decide(client)
+        assert budget(live)["reserved"] == "0.1"
+        client.cancel(decision)
+        client.close()
+
+
+def test_a_client_that_repeats_without_its_key_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: each attempt has its own idempotency key, so a lost response reserves twice."""
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        client = client_of(live, patience=5.0)
+        lossy, count = losing_answers(2), iter(range(100))
+        monkeypatch.setattr(Transport, "send", lambda self, path, data, _: lossy(self, path, data, f"k{next(count)}"))
+        decide(client)
+        assert budget(live)["reserved"] != "0.1"
+        client.close()
+
+
+def test_offline(tmp_path: Path) -> None:
+    """While the service is away, closed raises, open uses the default arm, and stock uses its decisions."""
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        closed, open_ = client_of(live), client_of(live, offline="open", default="small")
+        stock = client_of(live, offline="stock", stock=3)
+        first = decide(stock)
+        assert budget(live)["reserved"] == "0.4"
+    with pytest.raises(ServiceUnavailableError):
+        closed.ask()
+    decision = open_.ask()
+    assert (decision.name, decision.number) == ("small", None)
+    open_.tell(decision, 1.0, {"usd": 1})
+    used = [stock.ask() for _ in range(3)]
+    assert all(held.number is not None for held in used)
+    with pytest.raises(ServiceUnavailableError, match="no decision is in stock"):
+        stock.ask()
+    for held in (first, *used):
+        stock.tell(held, 1.0, {"usd": "0.05"})
+    with serving(str(tmp_path / "s.db"), port=int(live.url.rpartition(":")[2])) as again:
+        for client in (stock, closed, open_):
+            client.close()
+        here = Live(again.app, again.url, live.key)
+        assert (budget(here)["spent"], budget(here)["reserved"]) == ("0.2", "0")
+
+
+@pytest.mark.parametrize("given", [[0.02], 0.02, None, "0.02", {"usd": "two"}, {"usd": None}])
+def test_amounts_must_be_a_mapping_by_resource(given: Any) -> None:
+    client, decision = Client("http://localhost:1", "k", "c"), RemoteDecision(1, "small", skipped=False)
+    calls: list[Callable[[], Any]] = [
+        lambda: client.tell(decision, 1.0, given),
+        lambda: client.observe("small", 1.0, given),
+        lambda: client.cancel(decision, [0.02] if given is None else given),  # type: ignore[arg-type]
+        lambda: client.ask(caps=[0.02] if given is None else given),  # type: ignore[arg-type]
+    ]
+    for call in calls:
+        with pytest.raises(SettingError, match=r"(costs|caps) must be .* by resource"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"url": "localhost"}, {"offline": "maybe"}, {"offline": "open"}, {"default": "small"}]
+)
+def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError):
+        Client(**{"url": "http://localhost:1", "key": "k", "campaign": "c", **settings})

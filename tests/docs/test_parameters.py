@@ -1,0 +1,60 @@
+"""No function takes more than eight parameters: options that belong together are an object.
+
+Kernels and their overloads are exempt, because they take their buffers as arguments. So are constructors, whose
+parameters are the fields of the object, and Typer commands, because Typer makes each parameter an option.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+MOST = 8
+KERNELS = ("kernel", "overload")
+BUILT = "Instance"  # what the functions of ``driftsack.instances`` construct; a spec names their settings one by one
+
+
+def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The number of parameters besides ``self`` and ``cls``; ``**options`` count as one."""
+    given = function.args
+    names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return len([name for name in names if name not in ("self", "cls")]) + bool(given.vararg) + bool(given.kwarg)
+
+
+def is_exempt(function: ast.FunctionDef | ast.AsyncFunctionDef, path: Path) -> bool:
+    """Whether a function is a kernel, a constructor or a command."""
+    decorators = [ast.unparse(one).split("(")[0] for one in function.decorator_list]
+    returned = "" if function.returns is None else ast.unparse(function.returns)
+    builds_itself = "classmethod" in decorators and returned.endswith(BUILT)
+    builds_an_instance = path.parent.name == "instances" and returned == BUILT
+    is_command = path.parent.name == "cli" and function.name == path.stem
+    is_kernel = any(name in KERNELS for name in decorators)
+    return is_kernel or function.name == "__init__" or builds_itself or builds_an_instance or is_command
+
+
+def too_many(source: str, path: Path) -> list[str]:
+    """The functions of a file with too many parameters."""
+    functions = [one for one in ast.walk(ast.parse(source)) if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    wide = [one for one in functions if parameters(one) > MOST and not is_exempt(one, path)]
+    return [f"{path}:{one.lineno} {one.name} has {parameters(one)} parameters" for one in wide]
+
+
+def test_no_function_has_more_than_eight_parameters() -> None:
+    paths = sorted((ROOT / "src").rglob("*.py"))
+    assert len(paths) > 200
+    assert [line for path in paths for line in too_many(path.read_text(encoding="utf-8"), path)] == []
+
+
+def test_a_function_with_nine_parameters_is_found() -> None:
+    """The planted fault: nine parameters; the same function as a kernel, constructor or command is accepted."""
+    nine = "a, b, c, d, e, f, g, *, h, i=0"
+    plain, path = f"def wide({nine}): ...", Path("src/driftsack/logs/wide.py")
+    assert too_many(plain, path) == [f"{path}:1 wide has 9 parameters"]
+    assert too_many(f"async {plain}", path)
+    assert too_many(plain.replace("*, h, i=0", "*h, **i"), path)
+    assert too_many(plain.replace("a,", ""), path) == []
+    assert too_many(f"@kernel\n{plain}", path) == []
+    assert too_many(plain.replace("wide", "__init__"), path) == []
+    assert too_many(plain, Path("src/driftsack/cli/wide.py")) == []
