@@ -106,6 +106,7 @@ class Driftsack(Rule):
             warnings.simplefilter("ignore")  # a small budget next to cost_max is part of the scenario
             self.learner = chosen.start(scenario.problem, seed=seed, safe=safe)
         self._timed = scenario.expected is not None
+        self._bills = scenario.costs if scenario.bills_at_once else None
         self._names = list(self.brief.names)
         self._decisions: dict[int, Decision] = {}
 
@@ -136,13 +137,18 @@ class Driftsack(Rule):
 
     def learn(self, request: Request, arm: int, reward: float, costs: Floats) -> None:
         """Tell; a bill above its reservation gives a warning, which is expected here."""
+        if request.index not in self._decisions:
+            return  # cancelled before the outcome arrived after all
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.learner.tell(self._decisions.pop(request.index), reward, costs)
 
     def lost(self, request: Request, arm: int) -> None:
-        """Forfeit: charge what was reserved."""
-        self.learner.forfeit(self._decisions[request.index])
+        """Forfeit, which charges what was reserved; cancel with the costs where the trade knows the bill."""
+        if self._bills is None:
+            self.learner.forfeit(self._decisions[request.index])
+        else:
+            self.learner.cancel(self._decisions.pop(request.index), self._bills[request.index, arm])
 
     def refused(self, request: Request, arm: int) -> None:
         """Cancel: nothing was bought."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -192,3 +193,17 @@ def test_the_learner_is_told_exactly_what_was_charged() -> None:
     last = played.choices[-1]
     untold = units(scenario.costs[-1, last]) if last != SKIP else 0
     assert np.all(spent + untold == np.rint((1.0 - played.unspent) * units(scenario.brief.budget)))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_lost_outcome_is_charged_its_bill_where_the_trade_knows_it(known: bool) -> None:
+    """Otherwise it is forfeited, and what was reserved counts as spent."""
+    scenario = replace(short("llm-answers"), bills_at_once=known)
+    rule, request = player.Driftsack(scenario), next(scenario.requests())
+    arm = rule.choose(request)
+    bill, reserved = scenario.costs[0, arm], np.asarray(rule.learner.pending[0].reserved)
+    rule.lost(request, arm)
+    spent = scenario.brief.budget - np.asarray(rule.learner.remaining)
+    assert spent == pytest.approx(bill if known else reserved)
+    rule.learn(request, arm, 1.0, bill)  # it arrives after all
+    assert scenario.brief.budget - np.asarray(rule.learner.remaining) == pytest.approx(bill)

@@ -17,6 +17,7 @@ from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.instances.contextual import linear_contexts, segments
 from driftsack.policies import DisjointBwK, LinearBwK, PerSegment, SquareCBwK
 from driftsack.policies.parts.linear_bank import (
+    LATELY,
     PLAIN,
     PRIOR_ERRORS,
     estimate,
@@ -24,13 +25,18 @@ from driftsack.policies.parts.linear_bank import (
     new_bank,
     observe_context,
 )
+from driftsack.policies.parts.linear_choice import draw_outcomes, new_choice
 from driftsack.policies.parts.replayed_price import (
     actual_share,
+    commit,
     keep_round,
     move_price,
     new_replayed_price,
     note_choice,
     note_costs,
+    rate_left,
+    replay,
+    solve_price,
 )
 from driftsack.policies.parts.ridge import combine_rows, multiply, observe_direction
 from driftsack.policies.parts.standardiser import new_standardiser, note_context, standardise
@@ -267,12 +273,64 @@ def test_a_large_cost_corrects_the_price_at_once() -> None:
     assert keep_round(price, open_round(102, ledger, new_terms(problem)), np.ones(2), values, values) > 0
 
 
+def test_the_pace_counts_pending_decisions_at_their_recent_cost() -> None:
+    """What will be charged later is not there to spend; outcomes that never arrive do not count for ever."""
+    problem = ds.Problem(horizon=1_000, arms=2, budget=[100.0])
+    bank, price = new_bank(problem, 2, None), new_replayed_price(problem, 2, problem.rate)
+    bank.levels[:, LATELY, 1] = [2.0, 5.0]  # in rounds' budgets
+    terms = new_terms(problem)
+    terms.delay[0], terms.pending[:] = 30.0, [10.0, 20.0]
+    round_ = open_round(500, open_ledger(problem), terms)
+    commit(price, round_, bank)
+    assert price.committed[0] == pytest.approx(10 * 2 + 20 * 5)
+    assert rate_left(price, round_, 0) == pytest.approx((1_000 - 120) / 500)
+    terms.pending[:] *= 4.0
+    commit(price, open_round(500, open_ledger(problem), terms), bank)
+    assert price.committed[0] == pytest.approx((10 * 2 + 20 * 5) * 4 / 2)  # 60 of 120 are expected to arrive
+
+
+def test_prices_replay_each_round_with_the_arms_that_were_open_in_it() -> None:
+    """An arm that is closed now was bought in the kept rounds, and one that was closed in them was not."""
+    problem = ds.Problem(horizon=1_000, arms=2, budget=[100.0])
+    bank, price = new_bank(problem, 2, None), new_replayed_price(problem, 2, problem.rate)
+    terms, means = new_terms(problem), np.array([[0.5, 1.0], [0.9, 3.0]])
+    drawn = means + 0.01
+    for closed in (1, 0):
+        terms.open[:] = True
+        terms.open[closed] = False
+        keep_round(price, open_round(0, open_ledger(problem), terms), np.array([0.0, 1.0]), means, drawn)
+    bank.levels[:, PLAIN] = means
+    bank.usefulness[:] = 0.0
+    replay(price, bank)
+    solve_price(price, open_round(2, open_ledger(problem), terms), 0.5, 1)
+    assert price.used[0] == pytest.approx(1.01 + 3.01)
+
+
+def test_pending_pulls_narrow_the_draws() -> None:
+    """The spread of the draws is the one that the arm will have when its pending outcomes have arrived."""
+    problem = ds.Problem(horizon=1_000, arms=1, budget=[100.0], features=1)
+    choice, terms = new_choice(problem, 2, 1.0, 0.01, None), new_terms(problem)
+    bank, rng = choice.bank, np.random.default_rng(0)
+    bank.pulls[:], bank.last[:], bank.mean[:], bank.sd[:] = 9.0, 100, 10.0, 1.0
+    terms.delay[0] = 30.0
+    spread = []
+    for pending in (0.0, 30.0):
+        terms.pending[:] = pending
+        values = []
+        for _ in range(4_000):
+            draw_outcomes(choice, open_round(100, open_ledger(problem), terms), rng)
+            values.append(choice.drawn[0, 0])
+        spread.append(float(np.std(values)))
+    assert spread[0] == pytest.approx(1.0, rel=0.05)  # 4.5 standard errors
+    assert spread[1] == pytest.approx(np.sqrt(10 / 40), rel=0.05)
+
+
 def test_probabilities_fall_with_the_gap() -> None:
     state = SquareCBwK(learning_rate=4.0).new_state(PROBLEM)
     state.choice.bank.overall[:] = [1.0, 1.0, 1.0]
     round_, mix = open_round(3, open_ledger(PROBLEM), new_terms(PROBLEM)), np.zeros(3)
     values = np.array([[0.9, 0, 0], [0.5, 0, 0], [0.1, 0, 0]], dtype=np.float64)
-    weigh_by_gap(state.choice, round_, values, mix)
+    weigh_by_gap(state.choice, round_, values, False, mix)
     others = [1 / (4 + 8 * 0.4), 1 / (4 + 8 * 0.8)]
     skip = 1 / (4 + 8 * 0.9)
     assert mix.tolist() == pytest.approx([1 - sum(others) - skip, *others])

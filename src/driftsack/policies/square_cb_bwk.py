@@ -44,6 +44,7 @@ from driftsack.policies.parts.linear_choice import untried
 from driftsack.policies.parts.open_arms import uniform_over_open
 from driftsack.policies.parts.replayed_price import (
     ReplayedPrice,
+    commit,
     keep_round,
     kept_rounds,
     move_price,
@@ -89,11 +90,12 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     else:
         # Estimate at the context, correct the prices when it is due, and draw by inverse gaps.
         estimate(bank, state.features.x)
+        commit(choice.price, round, bank)
         steps = keep_round(choice.price, round, state.features.x, bank.mean, bank.mean)
         if steps > 0:
             replay(choice.price, bank)
             solve_spending(choice, round, steps)
-        weigh_by_gap(choice, round, bank.mean, mix)
+        weigh_by_gap(choice, round, bank.mean, False, mix)
         arm = draw(mix, rng.random())
     show_prices(choice.price, prices)
     if arm != SKIP:
@@ -102,8 +104,8 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 
 @kernel
-def weigh_by_gap(choice: Weighting, round: Round, values: Floats, mix: Floats) -> None:
-    """Write the probabilities of the arms at estimates (m, 1 + d)."""
+def weigh_by_gap(choice: Weighting, round: Round, values: Floats, any_arm: bool, mix: Floats) -> None:
+    """Write the probabilities of the open arms, or of all, at estimates (m, 1 + d)."""
     # Values of the arms, and the best action.
     best, top, price = SKIP, -round.skip_cost, choice.price.price
     for i in range(mix.size):
@@ -111,13 +113,13 @@ def weigh_by_gap(choice: Weighting, round: Round, values: Floats, mix: Floats) -
         for j in range(price.size):
             value -= price[j] * values[i, 1 + j]
         mix[i] = value
-        if round.open[i] and value > top:
+        if (any_arm or round.open[i]) and value > top:
             best, top = i, value
     # Inverse gap weights; the best action has the remaining probability.
     rate = choice.learning_rate * math.sqrt(round.t + 1.0) / mean_reward(choice.bank)
     total = 0.0 if best == SKIP else 1.0 / (mix.size + 1.0 + rate * (top + round.skip_cost))
     for i in range(mix.size):
-        mix[i] = 1.0 / (mix.size + 1.0 + rate * (top - mix[i])) if round.open[i] and i != best else 0.0
+        mix[i] = 1.0 / (mix.size + 1.0 + rate * (top - mix[i])) if (any_arm or round.open[i]) and i != best else 0.0
         total += mix[i]
     if best != SKIP:
         mix[best] = 1.0 - total
@@ -131,7 +133,7 @@ def solve_spending(choice: Weighting, round: Round, steps: int) -> None:
         for j in range(replayed.used.size):
             replayed.used[j] = 0.0
         for s in range(kept_rounds(replayed)):
-            weigh_by_gap(choice, round, replayed.rounds[s], choice.chances)
+            weigh_by_gap(choice, round, replayed.rounds[s], True, choice.chances)
             for i in range(choice.chances.size):
                 for j in range(replayed.used.size):
                     replayed.used[j] += choice.chances[i] * max(replayed.rounds[s, i, 1 + j], 0.0)

@@ -1,10 +1,12 @@
 r"""Thompson sampling on a bank of linear models at replayed prices, with revisits and a cap on expensive probes.
 
-*Draws.* :math:`\tilde y_{ik} \sim \mathcal N(\hat y_{ik}, (z\, \mathrm{sd}_{ik})^2)`. With probability
-:math:`1 - v_i e^{-h \tau_i}` an arm that was not chosen for :math:`\tau_i` rounds is assumed to have changed, and the
-draw has the standard deviation of a single outcome. The hazard :math:`h = (1 + \text{changes})/(2000 + m t)` is that of
-:class:`~driftsack.Adaptive`. The arm with the largest :math:`\tilde y_{i0} - q^\top \tilde y_{i,1..d}` is chosen, or
-none if that is negative.
+*Draws.* :math:`\tilde y_{ik} \sim \mathcal N(\hat y_{ik}, (z\, \mathrm{sd}_{ik})^2)`. With probability :math:`1 - v_i
+e^{-h \tau_i}` an arm that was not chosen for :math:`\tau_i` rounds is assumed to have changed, and the draw has the
+standard deviation of a single outcome. The hazard :math:`h = (1 + \text{changes})/(2000 + m t)` is that of
+:class:`~driftsack.Adaptive`. While n outcomes of an arm are pending that are expected to arrive, draws are narrower by
+:math:`\sqrt{w/(w + n)}` with w the number of its observations plus 1: otherwise the same uncertainty would be explored
+again in every round until the first outcome arrives. The arm with the largest :math:`\tilde y_{i0} - q^\top \tilde
+y_{i,1..d}` is chosen, or none if that is negative.
 
 *Expensive probes.* A choice that differs from the best arm by the estimates without noise is a probe. It is expensive
 if its extra cost exceeds the budget of two rounds and the cost of two average pulls: where budgets are scarce, every
@@ -26,7 +28,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.bounds import within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
-from driftsack.game.records import Outcome, Round
+from driftsack.game.records import Outcome, Round, share_to_come
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.policies.parts.linear_bank import (
@@ -41,6 +43,7 @@ from driftsack.policies.parts.open_arms import uniform_over_open
 from driftsack.policies.parts.replayed_price import (
     LARGEST_DRAW,
     ReplayedPrice,
+    commit,
     keep_round,
     new_replayed_price,
     note_choice,
@@ -97,6 +100,7 @@ def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix
     if arm == SKIP:
         estimate(bank, x)
         draw_outcomes(choice, round, rng)
+        commit(choice.price, round, bank)
         steps = keep_round(choice.price, round, x, bank.mean, choice.drawn)
         if steps > 0:
             replay(choice.price, bank)
@@ -126,13 +130,14 @@ def untried(bank: LinearBank, round: Round) -> int:
 @kernel
 def draw_outcomes(choice: LinearChoice, round: Round, rng: Generator) -> None:
     """Draw the outcomes of every arm; an arm that waits for its first outcome gets 0, so that it is not chosen."""
-    bank = choice.bank
+    bank, share = choice.bank, share_to_come(round)
     hazard = (1.0 + bank.changes[0]) / (PRIOR_ROUNDS + bank.pulls.size * round.t)
     for i in range(bank.pulls.size):
         stale = rng.random() < 1.0 - bank.trust[i] * math.exp(-hazard * (round.t - bank.last[i]))
+        narrow = math.sqrt((bank.pulls[i] + 1.0) / (bank.pulls[i] + 1.0 + share * round.pending[i]))
         for k in range(choice.drawn.shape[1]):
             sd = math.sqrt(bank.noise[i, k]) if stale else choice.exploration * bank.sd[i, k]
-            value = bank.mean[i, k] + sd * rng.standard_normal()
+            value = bank.mean[i, k] + narrow * sd * rng.standard_normal()
             if bank.pulls[i] == 0.0:
                 value = 0.0
             choice.drawn[i, k] = max(value, 0.0) if k > 0 else value

@@ -5,13 +5,16 @@ lowers the remaining rate by a tenth, the current estimates at these contexts ar
 prices take a few steps of
 
 .. math:: q_j \leftarrow q_j \exp\Bigl(\eta_j \log \frac{\kappa_j\, \text{spending}_j(q)}{\rho_j}\Bigr), \qquad
-          \rho_j = \frac{\text{remaining budget } j}{\text{remaining rounds}},
+          \rho_j = \frac{\text{remaining budget } j - \text{pending}_j}{\text{remaining rounds}},
 
-where the spending is the mean cost of the policy's choices on those contexts at prices q. The step :math:`\eta_j` grows
-while the price keeps its direction and halves when it reverses, because spending jumps where the best arm changes. A
-price that ignores the noise spends too much, because the noise favours arms whose costs are drawn too small. After an
-announced change of costs the prices are solved again before each of the next decisions: at the old prices, a cheap arm
-that becomes expensive could exhaust the budget within a few rounds.
+where :math:`\text{pending}_j = f \sum_i n_i \hat c_{ij}` is the expected cost of the :math:`n_i` pending decisions of
+each arm, from its recent mean cost and the share f of outcomes that are expected to arrive
+(:func:`~driftsack.game.records.share_to_come`): without it, late outcomes look like savings, and the price falls until
+they arrive. The spending is the mean cost of the policy's choices on those contexts at prices q, among the arms that
+were open then. The step :math:`\eta_j` grows while the price keeps its direction and halves when it reverses, because
+spending jumps where the best arm changes. A price that ignores the noise spends too much, because the noise favours
+arms whose costs are drawn too small. After an announced change of costs the prices are solved again before each of the
+next decisions: at the old prices, a cheap arm that becomes expensive could exhaust the budget within a few rounds.
 
 *Actual spending.* The policy may spend less than its draws say, because probes are withheld or costs are overestimated,
 and a price that trusts the draws would leave budget unspent. With moving averages over 200 rounds of what the draws
@@ -35,9 +38,9 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.bounds import Constants, Counts, Scratch, within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
-from driftsack.game.records import Round
+from driftsack.game.records import Round, share_to_come
 from driftsack.numerics.compiled import kernel
-from driftsack.policies.parts.linear_bank import LARGEST_ESTIMATE, LinearBank, mix_coefficients
+from driftsack.policies.parts.linear_bank import LARGEST_ESTIMATE, LATELY, LinearBank, mix_coefficients
 from driftsack.policies.parts.ridge import combine_rows
 from driftsack.policies.parts.standardiser import LARGEST
 from driftsack.policies.parts.two_speed import best_response
@@ -79,6 +82,7 @@ class ReplayedPrice(NamedTuple):
     drawn: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (d,) moving average of the spending of the draws
     pulls: Annotated[Floats, within(0.0, 1.0)]  # (1,) moving average of the share of rounds with a pull
     paid: Annotated[Floats, within(0.0, LARGEST_ESTIMATE)]  # (d,) moving average of the cost of a pull
+    committed: Scratch  # (d,) written: the expected costs of pending decisions, in units of the budget rate
     used: Floats  # (d,) scratch: spending over the kept rounds
     unit: Constants  # (d,) the budget rate
 
@@ -98,6 +102,7 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
         drawn=np.zeros(resources),
         pulls=np.zeros(1),
         paid=np.zeros(resources),
+        committed=np.zeros(resources),
         used=np.zeros(resources),
         unit=unit.copy(),
     )
@@ -105,13 +110,18 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
 
 @kernel
 def keep_round(replayed: ReplayedPrice, round: Round, x: Floats, means: Floats, drawn: Floats) -> int:
-    """Keep the context and the noise (m, 1 + d) of a round; return the number of price steps that are due."""
+    """Keep the context and the noise (m, 1 + d) of a round; return the number of price steps that are due.
+
+    An arm that is closed in the round is no best response in its replay, whatever is open later.
+    """
     row = replayed.held[0] % replayed.rounds.shape[0]
     for f in range(x.size):
         replayed.contexts[row, f] = x[f]
     for i in range(means.shape[0]):
         for k in range(means.shape[1]):
             replayed.noise[row, i, k] = drawn[i, k] - means[i, k]
+        if not round.open[i]:
+            replayed.noise[row, i, 0] = -LARGEST_DRAW
     replayed.held[0] += 1
     held = replayed.held[0]
     if replayed.announced[0] > 0:
@@ -122,10 +132,21 @@ def keep_round(replayed: ReplayedPrice, round: Round, x: Floats, means: Floats, 
 
 
 @kernel
+def commit(replayed: ReplayedPrice, round: Round, bank: LinearBank) -> None:
+    """Estimate what pending decisions will cost, from the recent costs of their arms."""
+    share = share_to_come(round)
+    for j in range(replayed.committed.size):
+        replayed.committed[j] = 0.0
+        if share > 0.0:
+            for i in range(round.pending.size):
+                replayed.committed[j] += share * round.pending[i] * bank.levels[i, LATELY, 1 + j]
+
+
+@kernel
 def rate_left(replayed: ReplayedPrice, round: Round, j: int) -> float:
-    """Return the remaining budget ``j`` per remaining round, in units of the budget rate."""
-    left = round.ledger.budget[j] - round.ledger.spent[j]
-    return float(max(left, 0.0) / (round.rounds_left * replayed.unit[j]))
+    """Return the budget ``j`` that remains after pending decisions per remaining round, in units of the budget rate."""
+    left = (round.ledger.budget[j] - round.ledger.spent[j]) / replayed.unit[j] - replayed.committed[j]
+    return float(max(left, 0.0) / round.rounds_left)
 
 
 @kernel
@@ -164,7 +185,7 @@ def solve_price(replayed: ReplayedPrice, round: Round, reward: float, steps: int
         for j in range(replayed.used.size):
             replayed.used[j] = 0.0
         for s in range(kept_rounds(replayed)):
-            arm = best_response(replayed.rounds[s], replayed.price, round)
+            arm = best_response(replayed.rounds[s], replayed.price, round, True)
             if arm >= 0:
                 for j in range(replayed.used.size):
                     replayed.used[j] += replayed.rounds[s, arm, 1 + j]
