@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,54 @@ def test_async(tmp_path: Path) -> None:
         live.open()
         asyncio.run(play(live))
         assert budget(live)["reserved"] == "0"
+
+
+def test_the_default_executor_is_left_to_the_application(tmp_path: Path) -> None:
+    """Calls go on while every thread of the default executor is busy, which name look-ups use, too."""
+    free = threading.Event()
+
+    async def play(live: Live) -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        blocked = asyncio.ensure_future(asyncio.to_thread(free.wait, 20))
+        async with AsyncClient(live.url, live.key, "chat") as client:
+            await client.tell(await client.ask(), 1.0, {"usd": "0.02"})
+        assert not blocked.done()
+        free.set()
+        await blocked
+
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        asyncio.run(play(live))
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_cancelled_call_leaves_no_reservation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: bool) -> None:
+    """The decision is cancelled without a charge. The planted fault, to leave it alone, is charged on closing."""
+    asked, send = threading.Event(), Transport.send
+
+    def slow(self: Transport, path: str, data: bytes, once: str) -> Any:
+        found = send(self, path, data, once)
+        if path == "/decisions":
+            asked.wait(20)
+        return found
+
+    async def play(live: Live) -> None:
+        async with AsyncClient(live.url, live.key, "chat") as client:
+            calls = [asyncio.ensure_future(client.ask()) for _ in range(3)]
+            while live.call("GET", "/v1/campaigns/chat")[1]["decisions"] < 3:
+                await asyncio.sleep(0.01)
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            asked.set()
+
+    monkeypatch.setattr(Transport, "send", slow)
+    if planted:
+        monkeypatch.setattr(AsyncClient, "_cancel_abandoned", lambda self, call: call.result() and None)
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open(fallback="small", horizon=10)
+        asyncio.run(play(live))
+        assert (budget(live)["reserved"], budget(live)["spent"]) == ("0", "0.3" if planted else "0")
 
 
 def losing_answers(times: int) -> Callable[..., Any]:

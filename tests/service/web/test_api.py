@@ -309,6 +309,11 @@ def test_keys_expire_are_removed_and_never_shown(live: Live) -> None:
     assert live.call("GET", CHAT, key=old)[0] == 401
 
 
+@pytest.mark.parametrize(("scheme", "status"), [("Bearer", 200), ("bearer", 200), ("Basic ", 401), ("xxxxxx", 401)])
+def test_the_authorisation_scheme_is_checked(live: Live, scheme: str, status: int) -> None:
+    assert live.call("GET", CHAT, authorization=f"{scheme} {live.key}")[0] == status
+
+
 def test_requests_without_a_key_and_with_one_are_limited(tmp_path: Path) -> None:
     with serving(str(tmp_path / "s.db"), rate=2.0) as live:
         found = [live.call("GET", "/v1/campaigns", key="nobody")[0] for _ in range(60)]
