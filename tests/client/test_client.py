@@ -117,14 +117,14 @@ def test_a_cancelled_call_leaves_no_reservation(tmp_path: Path, monkeypatch: pyt
         assert (budget(live)["reserved"], budget(live)["spent"]) == ("0", "0.3" if planted else "0")
 
 
-def losing_answers(times: int) -> Callable[..., Any]:
-    """Return a replacement for ``Transport.send`` that loses the first responses."""
+def losing_answers(times: int, of: str = "") -> Callable[..., Any]:
+    """Return a replacement for ``Transport.send`` that loses the first responses, of paths that end with ``of``."""
     send = Transport.send
     left = [times]
 
     def lossy(self: Transport, path: str, data: bytes, once: str) -> Any:
         answer = send(self, path, data, once)
-        if left[0]:
+        if left[0] and path.endswith(of):
             left[0] -= 1
             raise ConnectionResetError("the answer was lost")
         return answer
@@ -141,6 +141,45 @@ def test_a_lost_answer_is_no_second_decision(tmp_path: Path, monkeypatch: pytest
         assert budget(live)["reserved"] == "0.1"
         client.cancel(decision)
         client.close()
+
+
+@pytest.mark.parametrize("closing", [False, True])
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_decision_whose_answer_was_lost_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closing: bool, planted: bool
+) -> None:
+    """By the next call that gets through, or on closing. The planted fault is to forget the key of the request."""
+    if planted:
+        monkeypatch.setattr(Client, "_cancel_lost", lambda self: None)
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open(fallback="small", horizon=10)
+        client = client_of(live, patience=0.0)
+        monkeypatch.setattr(Transport, "send", losing_answers(1, "/decisions"))
+        with pytest.raises(ServiceUnavailableError):
+            client.ask()
+        assert budget(live)["reserved"] == "0.1"
+        if not closing:
+            client.cancel(client.ask())
+            assert budget(live)["reserved"] == ("0.1" if planted else "0")
+        client.close()
+        assert (budget(live)["reserved"], budget(live)["spent"]) == ("0.1" if planted else "0", "0")
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_a_stock_whose_answer_was_lost_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closing: bool
+) -> None:
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open(fallback="small", horizon=10)
+        client = client_of(live, offline="stock", stock=3, patience=0.0)
+        monkeypatch.setattr(Transport, "send", losing_answers(1, "/exchange"))
+        client.cancel(client.ask())
+        assert budget(live)["reserved"] == "0.3"
+        if not closing:
+            client.cancel(client.ask())
+            assert budget(live)["reserved"] == "0.3"  # with another key there would be three more
+        client.close()
+        assert (budget(live)["reserved"], budget(live)["spent"]) == ("0", "0")
 
 
 def test_a_client_that_repeats_without_its_key_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
