@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -67,14 +69,62 @@ def test_async(tmp_path: Path) -> None:
         assert budget(live)["reserved"] == "0"
 
 
-def losing_answers(times: int) -> Callable[..., Any]:
-    """Return a replacement for ``Transport.send`` that loses the first responses."""
+def test_the_default_executor_is_left_to_the_application(tmp_path: Path) -> None:
+    """Calls go on while every thread of the default executor is busy, which name look-ups use, too."""
+    free = threading.Event()
+
+    async def play(live: Live) -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        blocked = asyncio.ensure_future(asyncio.to_thread(free.wait, 20))
+        async with AsyncClient(live.url, live.key, "chat") as client:
+            await client.tell(await client.ask(), 1.0, {"usd": "0.02"})
+        assert not blocked.done()
+        free.set()
+        await blocked
+
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        asyncio.run(play(live))
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_cancelled_call_leaves_no_reservation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: bool) -> None:
+    """The decision is cancelled without a charge. The planted fault, to leave it alone, is charged on closing."""
+    asked, send = threading.Event(), Transport.send
+
+    def slow(self: Transport, path: str, data: bytes, once: str) -> Any:
+        found = send(self, path, data, once)
+        if path == "/decisions":
+            asked.wait(20)
+        return found
+
+    async def play(live: Live) -> None:
+        async with AsyncClient(live.url, live.key, "chat") as client:
+            calls = [asyncio.ensure_future(client.ask()) for _ in range(3)]
+            while live.call("GET", "/v1/campaigns/chat")[1]["decisions"] < 3:
+                await asyncio.sleep(0.01)
+            for call in calls:
+                call.cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+            asked.set()
+
+    monkeypatch.setattr(Transport, "send", slow)
+    if planted:
+        monkeypatch.setattr(AsyncClient, "_cancel_abandoned", lambda self, call: call.result() and None)
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open(fallback="small", horizon=10)
+        asyncio.run(play(live))
+        assert (budget(live)["reserved"], budget(live)["spent"]) == ("0", "0.3" if planted else "0")
+
+
+def losing_answers(times: int, of: str = "") -> Callable[..., Any]:
+    """Return a replacement for ``Transport.send`` that loses the first responses, of paths that end with ``of``."""
     send = Transport.send
     left = [times]
 
     def lossy(self: Transport, path: str, data: bytes, once: str) -> Any:
         answer = send(self, path, data, once)
-        if left[0]:
+        if left[0] and path.endswith(of):
             left[0] -= 1
             raise ConnectionResetError("the answer was lost")
         return answer
@@ -91,6 +141,45 @@ def test_a_lost_answer_is_no_second_decision(tmp_path: Path, monkeypatch: pytest
         assert budget(live)["reserved"] == "0.1"
         client.cancel(decision)
         client.close()
+
+
+@pytest.mark.parametrize("closing", [False, True])
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_decision_whose_answer_was_lost_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closing: bool, planted: bool
+) -> None:
+    """By the next call that gets through, or on closing. The planted fault is to forget the key of the request."""
+    if planted:
+        monkeypatch.setattr(Client, "_cancel_lost", lambda self: None)
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open(fallback="small", horizon=10)
+        client = client_of(live, patience=0.0)
+        monkeypatch.setattr(Transport, "send", losing_answers(1, "/decisions"))
+        with pytest.raises(ServiceUnavailableError):
+            client.ask()
+        assert budget(live)["reserved"] == "0.1"
+        if not closing:
+            client.cancel(client.ask())
+            assert budget(live)["reserved"] == ("0.1" if planted else "0")
+        client.close()
+        assert (budget(live)["reserved"], budget(live)["spent"]) == ("0.1" if planted else "0", "0")
+
+
+@pytest.mark.parametrize("closing", [False, True])
+def test_a_stock_whose_answer_was_lost_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closing: bool
+) -> None:
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open(fallback="small", horizon=10)
+        client = client_of(live, offline="stock", stock=3, patience=0.0)
+        monkeypatch.setattr(Transport, "send", losing_answers(1, "/exchange"))
+        client.cancel(client.ask())
+        assert budget(live)["reserved"] == "0.3"
+        if not closing:
+            client.cancel(client.ask())
+            assert budget(live)["reserved"] == "0.3"  # with another key there would be three more
+        client.close()
+        assert (budget(live)["reserved"], budget(live)["spent"]) == ("0", "0")
 
 
 def test_a_client_that_repeats_without_its_key_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from driftsack.client.client import Client
-from driftsack.client.messages import Amount, RemoteDecision
+from driftsack.client.messages import Amount, RemoteDecision, ServiceError
+
+Result = TypeVar("Result")
+MOST_CALLS: Final = 32  # calls at the same time; others wait for a thread
 
 
 class AsyncClient:
     """A campaign of a service, for ``asyncio``: each call runs in a thread, so that the event loop is not blocked.
+
+    The threads belong to the client; the default executor of the event loop is left to the application.
 
     Args:
         url: The address of the service.
@@ -23,6 +30,12 @@ class AsyncClient:
 
     def __init__(self, url: str, key: str, campaign: str, **settings: Any) -> None:
         self._client = Client(url, key, campaign, **settings)
+        self._threads = ThreadPoolExecutor(MOST_CALLS, "driftsack-client")
+        self._abandoned: list[Future[None]] = []
+
+    async def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a function in a thread of this client."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -38,7 +51,7 @@ class AsyncClient:
         caps: Mapping[str, Amount] | None = None,
         lease: int | None = None,
     ) -> RemoteDecision:
-        """Ask which arm to use; see :meth:`Client.ask`.
+        """Ask which arm to use; see :meth:`Client.ask`. If the call is cancelled, so is its decision.
 
         Args:
             open: The arms that this request may use; None for all.
@@ -48,7 +61,17 @@ class AsyncClient:
         Returns:
             The decision.
         """
-        return await asyncio.to_thread(self._client.ask, open, caps, lease)
+        call = self._threads.submit(self._client.ask, open, caps, lease)
+        try:
+            return await asyncio.wrap_future(call)
+        except asyncio.CancelledError:
+            self._abandoned.append(self._threads.submit(self._cancel_abandoned, call))
+            raise
+
+    def _cancel_abandoned(self, call: Future[RemoteDecision]) -> None:
+        """Cancel the decision of a call for which nobody waits any more; if that fails, closing forfeits it."""
+        with suppress(CancelledError, ServiceError):
+            self._client.cancel(call.result())
 
     async def tell(self, decision: RemoteDecision, reward: float, costs: Mapping[str, Amount]) -> None:
         """Tell the outcome of a decision; see :meth:`Client.tell`.
@@ -58,7 +81,7 @@ class AsyncClient:
             reward: The reward.
             costs: The cost in each resource.
         """
-        await asyncio.to_thread(self._client.tell, decision, reward, costs)
+        await self._call(self._client.tell, decision, reward, costs)
 
     async def observe(
         self, arm: str, reward: float, costs: Mapping[str, Amount], probability: float | None = None
@@ -71,7 +94,7 @@ class AsyncClient:
             costs: The cost in each resource.
             probability: The probability with which the rule chose the arm; None if it is not known.
         """
-        await asyncio.to_thread(self._client.observe, arm, reward, costs, probability)
+        await self._call(self._client.observe, arm, reward, costs, probability)
 
     async def forfeit(self, decision: RemoteDecision) -> None:
         """Give up a decision whose costs are not known; see :meth:`Client.forfeit`.
@@ -79,7 +102,7 @@ class AsyncClient:
         Args:
             decision: The result of ``ask``.
         """
-        await asyncio.to_thread(self._client.forfeit, decision)
+        await self._call(self._client.forfeit, decision)
 
     async def cancel(self, decision: RemoteDecision, costs: Mapping[str, Amount] | None = None) -> None:
         """Give up a decision whose costs are known; see :meth:`Client.cancel`.
@@ -88,7 +111,7 @@ class AsyncClient:
             decision: The result of ``ask``.
             costs: The cost in each resource; zero if omitted.
         """
-        await asyncio.to_thread(self._client.cancel, decision, costs)
+        await self._call(self._client.cancel, decision, costs)
 
     async def extend(self, decision: RemoteDecision, lease: int) -> None:
         """Extend the lease of a decision; see :meth:`Client.extend`.
@@ -97,12 +120,13 @@ class AsyncClient:
             decision: The result of ``ask``.
             lease: Seconds from now within which the outcome will be told.
         """
-        await asyncio.to_thread(self._client.extend, decision, lease)
+        await self._call(self._client.extend, decision, lease)
 
     async def close(self) -> None:
         """Forfeit decisions that were not told; see :meth:`Client.close`."""
-        await asyncio.to_thread(self._client.close)
+        await self._call(wait, self._abandoned)
+        await self._call(self._client.close)
 
     async def disconnect(self) -> None:
         """Close the connections; see :meth:`Client.disconnect`."""
-        await asyncio.to_thread(self._client.disconnect)
+        await self._call(self._client.disconnect)

@@ -20,7 +20,7 @@ from driftsack.client.messages import (
     decision_of,
 )
 from driftsack.client.stock import Stock
-from driftsack.client.transport import Transport
+from driftsack.client.transport import Transport, new_once
 from driftsack.core.errors import SettingError
 
 Offline = Literal["closed", "open", "stock"]
@@ -69,6 +69,7 @@ class Client:
         self._kept: deque[tuple[int, dict[str, Any]]] = deque(maxlen=MOST_KEPT)
         self._refused: deque[str] = deque()  # messages about kept outcomes, to be reported once
         self._open: set[int] = set()
+        self._lost: deque[tuple[str, dict[str, Any]]] = deque(maxlen=MOST_KEPT)  # keys and terms without an answer
 
     def __enter__(self) -> Client:
         return self
@@ -99,15 +100,34 @@ class Client:
         terms: dict[str, Any] = {} if open is None else {"open": list(open)}
         terms |= {} if caps is None else {"caps": amounts_text(caps, "caps")}
         terms |= {} if lease is None else {"lease": lease}
-        patience = None if terms or self._stock.is_empty() else 0.0
+        patience, once = None if terms or self._stock.is_empty() else 0.0, new_once()
         try:
-            found = decision_of(self._transport.post("/decisions", terms, patience), self._clock())
+            found = decision_of(self._transport.post("/decisions", terms, patience, once), self._clock())
         except ServiceUnavailableError:
+            self._lost.append((once, terms))
             return self._noted(self._decide_offline(terms))
         self._noted(found)
+        self._cancel_lost()
         if self._offline == "stock":
             self._stock.tend(fill=not terms)
         return found
+
+    def _cancel_lost(self) -> None:
+        """Cancel the decisions whose answers were lost: the same request with the same key returns them again."""
+        while self._lost:
+            try:
+                once, terms = self._lost.popleft()
+            except IndexError:
+                return  # another thread has taken it
+            try:
+                lost = self._transport.post("/decisions", terms, 0.0, once)
+                if not lost["skipped"]:
+                    self._transport.post(f"/decisions/{lost['decision']}/cancel", {}, 0.0)
+            except ServiceUnavailableError:
+                self._lost.append((once, terms))
+                return
+            except ServiceError:
+                pass  # the campaign was closed, or the decision is settled
 
     def _noted(self, decision: RemoteDecision) -> RemoteDecision:
         """Register a decision to be forfeited on closing unless it is told."""
@@ -249,6 +269,7 @@ class Client:
         """
         try:
             self._flush()
+            self._cancel_lost()
             self._stock.close()
             for number in sorted(self._open):
                 self._refusal(f"/decisions/{number}/forfeit", {})

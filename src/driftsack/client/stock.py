@@ -6,11 +6,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from driftsack.client.messages import RemoteDecision, ServiceError, ServiceUnavailableError, decision_of
-from driftsack.client.transport import Transport
+from driftsack.client.transport import Transport, new_once
 
 
 class Held(NamedTuple):
@@ -23,6 +24,20 @@ class Held(NamedTuple):
 
     decision: RemoteDecision
     lease: int
+
+
+class Request(NamedTuple):
+    """A request for decisions that has not been answered.
+
+    Attributes:
+        once: Its idempotency key.
+        missing: The number of decisions.
+        at: The time of its first attempt, from which leases are counted.
+    """
+
+    once: str
+    missing: int
+    at: float
 
 
 class Stock:
@@ -43,6 +58,7 @@ class Stock:
         self._ended: deque[RemoteDecision] = deque()  # to be cancelled
         self._lock, self._tending = threading.Lock(), threading.Lock()
         self._clock = clock
+        self._unanswered: Request | None = None
 
     def is_empty(self) -> bool:
         """Return whether no decision can be used."""
@@ -77,6 +93,10 @@ class Stock:
         Raises:
             ServiceUnavailableError: The service cannot be reached.
         """
+        with self._tending:
+            if self._unanswered is not None:
+                with suppress(ServiceError):
+                    self._fill()
         with self._lock:
             self._ended.extend(held.decision for held in self._held)
             self._held.clear()
@@ -124,12 +144,21 @@ class Stock:
                 pass
 
     def _fill(self) -> None:
-        """Ask for the missing decisions."""
-        missing = self._size - len(self._held)
-        if missing <= 0:
-            return
-        now = self._clock()
-        answer = self._transport.post("/exchange", {"ask": missing}, 0.0)
-        held = [Held(decision_of(each, now), each["lease"]) for each in answer["decisions"] if not each["skipped"]]
+        """Ask for the missing decisions; a request whose answer was lost is repeated first, with the same key."""
+        if self._unanswered is None:
+            missing = self._size - len(self._held)
+            if missing <= 0:
+                return
+            self._unanswered = Request(new_once(), missing, self._clock())
+        once, missing, at = self._unanswered
+        try:
+            answer = self._transport.post("/exchange", {"ask": missing}, 0.0, once)
+        except ServiceUnavailableError:
+            raise
+        except ServiceError:
+            self._unanswered = None
+            raise
+        self._unanswered = None
+        held = [Held(decision_of(each, at), each["lease"]) for each in answer["decisions"] if not each["skipped"]]
         with self._lock:
             self._held.extend(held)

@@ -20,6 +20,11 @@ LONGEST_WAIT: Final = 2.0
 TRY_AGAIN: Final = (429, 502, 503, 504)
 
 
+def new_once() -> str:
+    """Return a new idempotency key."""
+    return secrets.token_hex(16)
+
+
 class Transport:
     """Sends requests about one campaign. Threads may share it.
 
@@ -40,19 +45,20 @@ class Transport:
         self._idle: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
 
-    def post(self, path: str, body: Mapping[str, Any], patience: float | None = None) -> Any:
+    def post(self, path: str, body: Mapping[str, Any], patience: float | None = None, once: str = "") -> Any:
         """Send a request, with retries, and return the answer.
 
         Args:
             path: The path after that of the campaign.
             body: The message.
             patience: Seconds for which it is retried; None for the setting of the transport.
+            once: The idempotency key; a new one if omitted.
 
         Raises:
             ServiceUnavailableError: The service could not be reached in time.
             ServiceError: The service refused the request.
         """
-        once, wait = secrets.token_hex(16), FIRST_WAIT
+        once, wait = once or new_once(), FIRST_WAIT
         data = json.dumps(body).encode()
         end = time.monotonic() + (self._patience if patience is None else patience)
         while True:

@@ -42,7 +42,7 @@ def test_an_outcome_again_changes_nothing_and_another_one_is_refused() -> None:
     first = desk.tell(number)
     before = desk.campaign.learner.state_hash()
     assert desk.tell(number) == first
-    assert desk.do(ms.Tell(1.0, {"usd": 20_000}), number) == first  # the same amount in micro-units
+    assert desk.do(ms.Tell(1.0, {"usd": "0.0200"}), number) == first  # the same amount, written differently
     with pytest.raises(Refusal) as error:
         desk.tell(number, cost="0.03")
     assert kind_of(error) == "already-settled"

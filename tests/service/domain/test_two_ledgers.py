@@ -66,9 +66,9 @@ class Journal:
 
 
 def amount(rng: random.Random, most: float) -> str | int:
-    """Decimal text or micro-units, sometimes nothing."""
+    """A decimal string or an integer, sometimes nothing."""
     micro = rng.choice((0, rng.randrange(int(most * 10**6))))
-    return rng.choice((micro, f"{micro / 10**6:.6f}"))
+    return rng.choice((micro // 10**6, f"{micro / 10**6:.6f}"))
 
 
 def command(rng: random.Random, desk: Desk) -> tuple[Any, int]:

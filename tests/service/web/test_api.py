@@ -13,9 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import driftsack as ds
+from driftsack.client import Client
 from driftsack.service.store.interface import StoreError
 from driftsack.service.web import asgi
 from driftsack.service.web.api import handlers, routes
@@ -23,6 +25,7 @@ from driftsack.service.web.api.keyring import ALLOWS, new_key
 from driftsack.service.web.api.openapi import document
 from driftsack.service.web.api.routes import ROUTES
 from driftsack.service.web.server import Settings, server_config
+from tests.support.campaigns import small
 from tests.support.live_service import Live, serving
 from tests.support.local_postgres import LocalPostgres
 
@@ -43,7 +46,7 @@ def test_the_life_of_a_decision(live: Live) -> None:
     assert asked["reserved"] == {"usd": "0.05"}
     assert live.call("GET", path)[1]["state"] == "pending"
     assert live.call("POST", f"{path}/extend", {"lease": 90})[1]["state"] == "pending"
-    status, told = live.call("POST", f"{path}/tell", {"reward": 1, "costs": {"usd": 20_000}})
+    status, told = live.call("POST", f"{path}/tell", {"reward": 1, "costs": {"usd": "0.020"}})
     assert (status, told["charged"]) == (200, {"usd": "0.02"})
     assert live.call("POST", f"{path}/tell", {"reward": 1, "costs": {"usd": "0.02"}}) == (200, told)
     status, problem = live.call("POST", f"{path}/tell", {"reward": 0, "costs": {"usd": "0.02"}})
@@ -52,6 +55,24 @@ def test_the_life_of_a_decision(live: Live) -> None:
     why = live.call("GET", f"{path}/why")[1]
     assert (why["same"], why["arm"]) == (True, asked["arm"])
     assert abs(sum(why["mix"].values()) - 1) < 1e-9
+
+
+def test_an_integer_means_the_same_over_http_and_in_python(live: Live) -> None:
+    """A budget of 200 is $200, also if it is opened again in the other form, and 1 is a dollar for both callers."""
+    given = {**msgspec.to_builtins(small()), "budget": {"usd": 200}, "cost_max": {"usd": 2}}
+    assert live.call("POST", "/v1/campaigns", {"name": "whole", "config": given})[0] == 201
+    same = {**given, "budget": {"usd": "200"}, "cost_max": {"usd": "2"}}
+    status, view = live.call("POST", "/v1/campaigns", {"name": "whole", "config": same})
+    assert (status, view["config"]["budget"]) == (201, {"usd": "200"})
+    asked = live.ask("whole")["decision"]
+    path = f"/v1/campaigns/whole/decisions/{asked}/tell"
+    assert live.call("POST", path, {"reward": 1, "costs": {"usd": 1}})[1]["charged"] == {"usd": "1"}
+    with Client(live.url, live.key, "whole") as client:
+        while (decision := client.ask()).skipped:
+            pass
+        client.tell(decision, 1.0, {"usd": 1})
+    (budget,) = live.call("GET", "/v1/campaigns/whole/budgets")[1]["budgets"]
+    assert (budget["granted"], budget["spent"]) == ("200", "2")
 
 
 def test_a_repeated_request_gets_the_same_decision(live: Live) -> None:
@@ -286,6 +307,11 @@ def test_keys_expire_are_removed_and_never_shown(live: Live) -> None:
     live.app.service.keeper.store.add_key(row)
     live.app.service.keyring.load()
     assert live.call("GET", CHAT, key=old)[0] == 401
+
+
+@pytest.mark.parametrize(("scheme", "status"), [("Bearer", 200), ("bearer", 200), ("Basic ", 401), ("xxxxxx", 401)])
+def test_the_authorisation_scheme_is_checked(live: Live, scheme: str, status: int) -> None:
+    assert live.call("GET", CHAT, authorization=f"{scheme} {live.key}")[0] == status
 
 
 def test_requests_without_a_key_and_with_one_are_limited(tmp_path: Path) -> None:

@@ -196,6 +196,32 @@ def test_keys_are_made_rotated_shared_and_removed(live: Live, admin: Visitor) ->
     assert admin.submit("/keys/create", scopes="everything").status == 422
 
 
+def test_a_stream_shows_only_the_campaigns_of_the_key(live: Live, admin: Visitor) -> None:
+    """A limited key sees one number of events, the administrator one for each campaign."""
+    limited = Visitor(live.url, key_for(live, "read", campaigns=["chat"]))
+    host, _, port = urllib.parse.urlsplit(live.url).netloc.partition(":")
+    seen = []
+    for visitor in (limited, admin):
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            connection.sendall(f"GET /stream HTTP/1.1\r\nHost: x\r\nCookie: {visitor.cookie}\r\n\r\n".encode())
+            text = ""
+            while not (found := re.search(r"data: ([0-9 ]+)\n\n", text)):
+                text += connection.recv(4096).decode()
+            seen.append(len(found[1].split()))
+    assert seen == [1, len(live.call("GET", "/v1/campaigns")[1]["campaigns"])]
+    assert seen[1] > 1
+
+
+def test_strange_requests_are_refused_and_do_not_fail(live: Live, admin: Visitor) -> None:
+    assert admin.get("/?" + "&".join(f"a{k}=1" for k in range(21))).status == 422
+    token = re.findall(r'name="token" value="(\w+)"', admin.get("/").text)[0]
+    boxes = "&".join(["scopes=read", f"token={token}", *(f"campaigns=c{k}" for k in range(101))])
+    assert admin.send("POST", "/keys/create", boxes).status == 422
+    stranger = Visitor(live.url)
+    stranger.cookie = 'driftsack_session="a.1.b.\xe9"'
+    assert stranger.get("/audit").status == 303
+
+
 def test_a_stream_tells_when_something_happens(live: Live, admin: Visitor) -> None:
     host, _, port = urllib.parse.urlsplit(live.url).netloc.partition(":")
     with socket.create_connection((host, int(port)), timeout=5) as connection:

@@ -1,4 +1,4 @@
-"""Amounts in messages: decimal strings or integers in micro-units, never floats.
+"""Amounts in messages: decimal strings, or integers of whole units as in Python; never floats.
 
 An amount has at most 15 significant digits. The nearest float has that number as its shortest decimal form, so it
 represents the amount exactly (:mod:`driftsack.game.amounts`), and the ledgers of learner and campaign agree in every
@@ -19,14 +19,14 @@ from driftsack.service.domain.refusals import Refusal
 MOST_DIGITS: Final = 15
 LARGEST: Final = Decimal(10) ** 15
 FINEST: Final = 15  # digits after the point
-PATTERN: Final = r"^[0-9]{1,16}(\.[0-9]{1,15})?$"
+PATTERN: Final = r"^[0-9]{1,16}(\.[0-9]{1,15})?$(?!\n)"  # in Python, $ also matches before a last line break
 _WRITTEN: Final = re.compile(PATTERN)
 
 DecimalText = Annotated[
     str, msgspec.Meta(pattern=PATTERN, max_length=32, description="A decimal number with at most 15 digits.")
 ]
-MicroUnits = Annotated[int, msgspec.Meta(ge=0, le=10**15, description="An integer in micro-units.")]
-Amount = DecimalText | MicroUnits
+WholeUnits = Annotated[int, msgspec.Meta(ge=0, le=10**15, description='An integer: 200 is the amount "200".')]
+Amount = DecimalText | WholeUnits
 
 
 @lru_cache(maxsize=4096)
@@ -34,7 +34,7 @@ def amount_of(given: str | int, what: str = "an amount") -> float:
     """Return the float that represents an amount.
 
     Args:
-        given: A decimal string, or an integer in micro-units.
+        given: A decimal string, or an integer of whole units.
         what: The name of the amount in error messages.
 
     Returns:
@@ -43,17 +43,12 @@ def amount_of(given: str | int, what: str = "an amount") -> float:
     Raises:
         Refusal: The amount is negative, too large, too long or not a number.
 
-    >>> amount_of("0.02"), amount_of(20_000)
-    (0.02, 0.02)
+    >>> amount_of("0.02"), amount_of(200)
+    (0.02, 200.0)
     """
-    if isinstance(given, str):
-        if not _WRITTEN.match(given):
-            raise Refusal.invalid(f"{what} must be a decimal number such as '0.02', 0 or more, got {given!r:.60}.")
-        value = Decimal(given)
-    else:
-        if given < 0:
-            raise Refusal.invalid(f"{what} must be 0 micro-units or more, got {given}.")
-        value = Decimal(given).scaleb(-6)
+    if not _WRITTEN.match(str(given)):
+        raise Refusal.invalid(f"{what} must be a decimal number such as '0.02', 0 or more, got {given!r:.60}.")
+    value = Decimal(given)
     if value > LARGEST or len(value.normalize().as_tuple().digits) > MOST_DIGITS:
         raise Refusal.invalid(f"{what} must be at most 1e15 and have at most {MOST_DIGITS} digits, got {given}.")
     return float(value)
@@ -72,3 +67,16 @@ def text_of(units: int, exponent: int) -> str:
     """
     text = f"{Decimal(units).scaleb(-exponent):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def decimal_text(given: str | int, micros: bool = False) -> str:
+    """Return an amount as a decimal string.
+
+    Args:
+        given: A decimal string, which is returned unchanged, or an integer.
+        micros: Whether an integer counts millionths; only stored settings of releases before 0.2 have such integers.
+
+    >>> decimal_text("0.20"), decimal_text(200), decimal_text(200, micros=True)
+    ('0.20', '200', '0.0002')
+    """
+    return given if isinstance(given, str) else text_of(given, 6 if micros else 0)

@@ -79,11 +79,12 @@ class Campaign(CampaignState):
 
     @classmethod
     def open(cls, config: Config, now: Now, caller: Caller = NOBODY) -> Campaign:
-        """Begin a campaign; its first event holds the settings.
+        """Begin a campaign; its first event holds the settings, with amounts as decimal strings.
 
         Raises:
             Refusal: The settings are not valid.
         """
+        config = config.in_decimals()
         campaign = cls.new(config)
         period = None
         if config.refill is not None and config.period is not None and not config.watch:

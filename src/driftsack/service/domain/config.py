@@ -11,7 +11,7 @@ import msgspec
 from driftsack.core.errors import DriftsackError
 from driftsack.core.problem import Problem
 from driftsack.policies.policy import Policy, from_spec
-from driftsack.service.domain.amounts import Amount, amount_of
+from driftsack.service.domain.amounts import Amount, amount_of, decimal_text
 from driftsack.service.domain.refusals import Refusal
 
 MOST_ARMS: Final = 1000
@@ -36,7 +36,7 @@ class Refill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     every: Literal["month", "week", "day"] = "month"
     zone: str = "UTC"
-    rollover: Annotated[str, msgspec.Meta(pattern=r"^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$")] = "0"
+    rollover: Annotated[str, msgspec.Meta(pattern=r"^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$(?!\n)")] = "0"
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -76,6 +76,22 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     pause_on_overrun: bool = False
     refill: Refill | None = None
     watch: bool = False
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Config:
+        """Read stored settings, whose integers are micro-units: releases since 0.2 store decimal strings only."""
+        return msgspec.msgpack.decode(data, type=cls).in_decimals(micros=True)
+
+    def in_decimals(self, micros: bool = False) -> Config:
+        """Return the settings with all amounts as decimal strings; ``micros`` if integers count millionths."""
+        maxima: dict[str, MaximaByArm] = {
+            name: {arm: decimal_text(amount, micros) for arm, amount in given.items()}
+            if isinstance(given, dict)
+            else decimal_text(given, micros)
+            for name, given in self.cost_max.items()
+        }
+        budget: dict[str, Amount] = {name: decimal_text(amount, micros) for name, amount in self.budget.items()}
+        return msgspec.structs.replace(self, budget=budget, cost_max=maxima)
 
     def problem(self) -> Problem:
         """Build the problem of the learner.

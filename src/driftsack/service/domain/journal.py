@@ -55,6 +55,10 @@ class Opened(Event, tag="opened"):
     config: Config
     period: float | None = None  # seconds until the first refill; None in journals of releases that did not pace by it
 
+    def __post_init__(self) -> None:
+        """Read integers in the settings as micro-units, which only journals of releases before 0.2 have."""
+        self.config = self.config.in_decimals(micros=True)
+
 
 class Asked(Event, tag="asked"):
     """A decision was made; ``arm`` is None only while it is being made."""

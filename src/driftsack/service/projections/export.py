@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 
-import msgspec
-
 from driftsack.core.decision import SKIP
 from driftsack.service.domain import journal
 from driftsack.service.domain.config import Config
@@ -31,7 +29,7 @@ def as_csv(store: Store, name: str) -> str:
     Rows are in the order in which they were observed or asked, with time, arm, reward, propensity and costs. The column
     of propensities is omitted if one of them is not known.
     """
-    config = msgspec.msgpack.decode(find_row(store, name).config, type=Config)
+    config = Config.from_bytes(find_row(store, name).config)
     arms, zeros = list(config.arms), [0.0] * len(config.budget)
     asked: dict[int, journal.Asked] = {}
     rows: dict[int, tuple[object, ...]] = {}

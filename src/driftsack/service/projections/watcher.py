@@ -6,8 +6,6 @@ import asyncio
 import itertools
 from typing import Final
 
-import msgspec
-
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections.track import Track
@@ -62,7 +60,7 @@ class Watcher:
             rows = {row.name: row for row in await self.rows()}
             if name not in rows:
                 raise Refusal("unknown-campaign", f"there is no campaign {name!r:.60}.")
-            config = msgspec.msgpack.decode(rows[name].config, type=Config)
+            config = Config.from_bytes(rows[name].config)
             self.tracks.setdefault(name, Track(name, config))
         # Read the journal from where the track ends; one caller at a time.
         track = self.tracks[name]

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from driftsack.core.decision import SKIP
@@ -38,7 +37,7 @@ def what_if(store: Store, name: str, policy: dict[str, Any], trials: int = 20) -
     Raises:
         CannotAnswerError: The journal is too short, or its decisions differ too much from those of the policy.
     """
-    config = msgspec.msgpack.decode(find_row(store, name).config, type=Config)
+    config = Config.from_bytes(find_row(store, name).config)
     problem = config.problem()
     log = _log(store, name, config)
     own = float(np.mean(log.reward))

@@ -292,7 +292,7 @@ class Keeper:
         new = name not in self.arriving  # otherwise a campaign of this name is being taken over, which continues
         self.arriving.add(name)
         try:
-            await self.in_thread(self.store.create, segment, encode_config(config), self.owner)
+            await self.in_thread(self.store.create, segment, encode_config(campaign.config), self.owner)
         except NameTakenError as error:
             raise Refusal("name-taken", f"there is a campaign {name!r:.60} with other settings.") from error
         except StoreError as error:

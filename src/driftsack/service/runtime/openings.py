@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from driftsack.service.domain import journal
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.refusals import Refusal
@@ -33,7 +31,7 @@ def check_key(store: Store, key: str, digest: bytes) -> None:
 def is_same(store: Store, name: str, config: Config) -> bool:
     """Whether a campaign of this name exists that was opened with the same settings."""
     rows = (row for row in store.campaigns() if row.name == name)
-    return any(msgspec.msgpack.decode(row.config, type=Config) == config for row in rows)
+    return any(Config.from_bytes(row.config) == config for row in rows)
 
 
 def _first(store: Store, name: str) -> Any:

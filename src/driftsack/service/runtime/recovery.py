@@ -82,7 +82,7 @@ def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Bud
 
 
 def _from_nothing(row: CampaignRow) -> tuple[Campaign, bytes]:
-    return Campaign.new(msgspec.msgpack.decode(row.config, type=Config)), START
+    return Campaign.new(Config.from_bytes(row.config)), START
 
 
 def from_snapshot(store: Store, row: CampaignRow, before: int | None = None) -> tuple[Campaign, bytes]:
@@ -93,7 +93,7 @@ def from_snapshot(store: Store, row: CampaignRow, before: int | None = None) -> 
         row: The row of the campaign.
         before: The number of a decision; snapshots that include it are skipped.
     """
-    config = msgspec.msgpack.decode(row.config, type=Config)
+    config = Config.from_bytes(row.config)
     for snapshot in store.snapshots(row.name):
         try:
             found = read_snapshot(config, snapshot.body)

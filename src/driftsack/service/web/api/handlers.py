@@ -34,16 +34,17 @@ async def list_campaigns(context: Context) -> ms.Campaigns:
 async def create_campaign(context: Context) -> ms.CampaignView:
     """Open a campaign, or return the existing one if its settings are the same."""
     body: ms.NewCampaign = context.body
+    config = body.config.in_decimals()
     caller, store = context.caller(), context.keeper.store
     if caller.key:
         await context.store(openings.check_key, store, caller.key, caller.digest)
     try:
-        campaign = await context.keeper.create(body.name, body.config, caller)
+        campaign = await context.keeper.create(body.name, config, caller)
     except Refusal as refusal:
-        if refusal.kind != "name-taken" or not await context.store(openings.is_same, store, body.name, body.config):
+        if refusal.kind != "name-taken" or not await context.store(openings.is_same, store, body.name, config):
             raise
         now = Now(context.keeper.clock.at(), 0)  # another replica owns it, so show it as it was opened
-        return views.campaign_view(await context.store(Campaign.open, body.config, now), body.name)
+        return views.campaign_view(await context.store(Campaign.open, config, now), body.name)
     await context.audit()
     return views.campaign_view(campaign, body.name)
 

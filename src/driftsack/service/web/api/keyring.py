@@ -159,7 +159,8 @@ class Keyring:
         Raises:
             Refusal: The key is missing, invalid or rate-limited.
         """
-        given = headers.get(b"authorization", b"")[7:].decode("latin-1")
+        scheme, _, sent = headers.get(b"authorization", b"").partition(b" ")
+        given = sent.decode("latin-1") if scheme.lower() == b"bearer" else ""
         row = self._keys.get(given[3 : 3 + 2 * PREFIX_BYTES], NOBODY)
         same = hmac.compare_digest(digest_of(given), row.hash)
         if not same or row is NOBODY or (row.expires is not None and row.expires < 1000 * time.time()):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.web.api.context import Service
+from driftsack.service.web.api.keyring import Principal
 from driftsack.service.web.asgi import Receive, Send, caller_gone, whole_body
 from driftsack.service.web.pages.pages import OPEN, Pages
 from driftsack.service.web.pages.responses import SAFE, PageResponse, page, redirect, static_file
@@ -16,6 +17,8 @@ from driftsack.service.web.pages.sessions import Sessions
 from driftsack.service.web.pages.visit import Visit, fields
 
 LARGEST_FORM: Final = 16 * 1024
+MOST_FIELDS: Final = 2000  # of a form, which may have a box for each arm or campaign
+MOST_PARAMETERS: Final = 20  # of a query
 PULSE: Final = 1.0  # seconds between two reads of the journals
 KEEP_ALIVE: Final = 15.0  # seconds after which an idle stream sends a comment
 BEGINNINGS: Final = ("/campaigns/", "/static/", "/keys/")
@@ -49,10 +52,10 @@ class Dashboard:
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request."""
         headers = dict(scope["headers"])
-        query = dict(urllib.parse.parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=20))
         session, secure = self._sessions.find(headers), scope.get("scheme") == "https"
-        visit = Visit(scope["method"], scope["path"], query, headers, {}, session, secure)
+        visit = Visit(scope["method"], scope["path"], {}, headers, {}, session, secure)
         try:
+            visit = visit._replace(query=fields(scope["query_string"], MOST_PARAMETERS))
             if visit.path == "/stream" and session is not None:
                 await self._stream(visit, receive, send)
                 return
@@ -83,7 +86,7 @@ class Dashboard:
         if visit.method == "POST":
             if visit.is_foreign():
                 raise Refusal("forbidden", "forms of other sites are not accepted.")
-            visit = visit._replace(form=fields(await whole_body(receive, LARGEST_FORM)))
+            visit = visit._replace(form=fields(await whole_body(receive, LARGEST_FORM), MOST_FIELDS))
             if visit.path not in OPEN:
                 self._sessions.check(visit.known, visit.form.pop("token", ""))
         return await self._pages.answer(visit)
@@ -98,7 +101,7 @@ class Dashboard:
         last, quiet = "", 0.0
         try:
             while not gone.done() and not self._closing and self._sessions.find(visit.headers) is not None:
-                now = await self._latest(name)
+                now = await self._latest(visit.principal, name)
                 quiet += self._pulse
                 if now != last or quiet >= KEEP_ALIVE:
                     said = f"data: {now}\n\n" if now != last else ": keep-alive\n\n"
@@ -109,13 +112,15 @@ class Dashboard:
         finally:
             gone.cancel()
 
-    async def _latest(self, name: str) -> str:
-        """Return a string that changes with the numbers of the latest events."""
+    async def _latest(self, principal: Principal, name: str) -> str:
+        """Return a string that changes with the latest events of a campaign, or of all that the key may see."""
         try:
             rows = await self._watcher.rows()
         except Refusal:
             return "unavailable"
-        return " ".join(str(row.seq) for row in rows if name in ("", row.name))
+        limited = principal.campaigns
+        shown = (row for row in rows if limited is None or row.name in limited)
+        return " ".join(str(row.seq) for row in shown if name in ("", row.name))
 
 
 def refused(visit: Visit, refusal: Refusal) -> PageResponse:

@@ -75,7 +75,7 @@ class Sessions:
             return None
         # Check the signature, then expiry, logout and key.
         prefix, ends, nonce, signature = parts
-        if not hmac.compare_digest(signature, self._sign(f"{prefix}.{ends}.{nonce}")):
+        if not hmac.compare_digest(signature.encode(), self._sign(f"{prefix}.{ends}.{nonce}").encode()):
             return None
         principal = self._keyring.valid(prefix)
         if int(ends) < time.time() or nonce in self._left or principal is None:

@@ -66,9 +66,17 @@ class Visit(NamedTuple):
         }
 
 
-def fields(raw: bytes) -> dict[str, str]:
-    """Return the fields of a form; values of repeated fields are joined by commas."""
+def fields(raw: bytes, most: int) -> dict[str, str]:
+    """Return the fields of a form or query; values of repeated fields are joined by commas.
+
+    Raises:
+        Refusal: There are more than ``most`` fields.
+    """
+    try:
+        pairs = urllib.parse.parse_qsl(raw.decode("utf-8", "replace"), max_num_fields=most)
+    except ValueError as error:
+        raise Refusal.invalid(f"a request may have {most} fields.") from error
     found: dict[str, str] = {}
-    for name, value in urllib.parse.parse_qsl(raw.decode("utf-8", "replace"), max_num_fields=100):
+    for name, value in pairs:
         found[name] = f"{found[name]},{value}" if name in found else value
     return found
