@@ -4,9 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-MAKEFLAGS += --jobs=2  # checks and kernels beside each other
+MAKEFLAGS += --jobs=3  # checks, kernels and downloads beside each other
 
-.PHONY: help reproduce test quick check kernels bench docs browse litellm release-check clean
+.PHONY: help reproduce test quick check kernels bench docs browse litellm release-check clean .venv/selection
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -14,10 +14,8 @@ help:  ## show this list
 reproduce: .venv/installed  ## run the paper's experiments; figures and tables go to out/
 	$(BIN)/driftsack reproduce --out out
 
-test: check kernels  ## check the code and run every test
-	@selected=; tools/system_packages.sh $(BIN) || { selected="not browser and not promtool"; \
-	  echo "CHROMIUM OR PROMTOOL IS MISSING: the tests marked browser and promtool are left out" >&2; }; \
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "$$selected"
+test: check kernels .venv/selection  ## check the code and run every test
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "$$(cat .venv/selection)"
 
 quick: .venv/tools  ## run the tests that take seconds and need no PostgreSQL, browser or promtool
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not browser and not promtool and not postgres"
@@ -68,3 +66,7 @@ clean:  ## forget the environment, the results and every cache
 .venv/system: tools/system_packages.sh | .venv/bin/python
 	tools/system_packages.sh $(BIN)
 	touch $@
+
+.venv/selection: tools/system_packages.sh | .venv/bin/python  # of tests, by what the machine has
+	@tools/system_packages.sh $(BIN) && : > $@ || { echo "not browser and not promtool" > $@; \
+	  echo "CHROMIUM OR PROMTOOL IS MISSING: the tests marked browser and promtool are left out" >&2; }

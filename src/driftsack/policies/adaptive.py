@@ -75,7 +75,7 @@ from driftsack.policies.policy import Policy
 
 FIRST_PULLS: Final = 4  # pulls that are not skipped because of an expensive outcome
 EXPENSIVE: Final = 20.0  # budget rates
-SMALL_SHARE: Final = 0.05  # of every budget, for all first pulls together
+SMALL_SHARE: Final = 0.2  # of every budget, for all first pulls together
 IN_TURN: Final = 2  # arms that are drawn again in each round, besides those that were observed
 PACES: Final = (TWO_SPEED, REMAINING, FIXED)
 
