@@ -1,7 +1,7 @@
 r"""Adaptive: a policy for unknown drift, without windows, variation budgets or scales to choose.
 
 It has three parts: estimation (:mod:`driftsack.policies.parts.run_length`), exploration (below) and pacing
-(:mod:`driftsack.policies.parts.two_speed`).
+(:mod:`driftsack.game.two_speed`).
 
 *Exploration* is Thompson sampling over *whether an arm has changed* as well as over its means. With probability
 :math:`s_i`, the chance that arm i has changed since it was last observed (1 without observations), its outcomes are
@@ -47,6 +47,14 @@ from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round, share_to_come
 from driftsack.game.state_growth import grow
+from driftsack.game.two_speed import (
+    TwoSpeed,
+    draw_from_tiers,
+    follow,
+    new_tiered_lp,
+    new_two_speed,
+    set_tiers,
+)
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, column_changed, solve
@@ -62,14 +70,6 @@ from driftsack.policies.parts.run_length import (
     observe_outcome,
     prior_mean,
     variance,
-)
-from driftsack.policies.parts.two_speed import (
-    TwoSpeed,
-    draw_from_tiers,
-    follow,
-    new_tiered_lp,
-    new_two_speed,
-    set_tiers,
 )
 from driftsack.policies.policy import Policy
 

@@ -8,7 +8,7 @@ Each round draws :math:`\tilde\mu_i` and :math:`\tilde C_{j,i}` from their poste
 
 and draws the arm from x. ``budget_rule="fixed"`` is their TS-fixed, ``"remaining"`` (the remaining budget per remaining
 round) their TS-update. With ``windows`` the posterior uses only the last w rounds; this variant is not in their paper.
-Nor is ``budget_rule="two-speed"``, which uses the LP of :mod:`driftsack.policies.parts.two_speed` instead: with
+Nor is ``budget_rule="two-speed"``, which uses the LP of :mod:`driftsack.game.two_speed` instead: with
 :math:`\rho` the remaining budget per remaining round and :math:`\lambda` a long-run price of each resource, it
 solves, after :math:`2 \sqrt T` rounds at the pace of ``"remaining"``,
 

@@ -1,7 +1,7 @@
 r"""Thompson sampling at two speeds: the state and the kernels of ``ThompsonBwK(budget_rule="two-speed")``.
 
 The draws are those of :mod:`driftsack.policies.thompson_bwk`; the mix solves the LP of
-:mod:`driftsack.policies.parts.two_speed` on them. The LP is in units of ``cost_max`` and the pacer in units of the
+:mod:`driftsack.game.two_speed` on them. The LP is in units of ``cost_max`` and the pacer in units of the
 budget rate b, so a cost of 1 in the LP is a cost of :math:`1/b_j` for the pacer, which keeps snapshots of the draws.
 
 A round costs the Beta draws, an LP with 2d + 1 rows whose columns are all new, and O(Smd/8) for S = 32 snapshots.
@@ -19,12 +19,7 @@ from driftsack.core.bounds import Constants, NonNegative
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round
-from driftsack.numerics.compiled import kernel
-from driftsack.numerics.simplex import OPTIMAL, Simplex, solve
-from driftsack.numerics.window import expire
-from driftsack.policies.parts.beta_posterior import BetaPosterior, draw_means, new_beta_posterior, observe
-from driftsack.policies.parts.open_arms import set_rewards
-from driftsack.policies.parts.two_speed import (
+from driftsack.game.two_speed import (
     TwoSpeed,
     draw_from_tiers,
     follow,
@@ -32,6 +27,11 @@ from driftsack.policies.parts.two_speed import (
     new_two_speed,
     set_tiers,
 )
+from driftsack.numerics.compiled import kernel
+from driftsack.numerics.simplex import OPTIMAL, Simplex, solve
+from driftsack.numerics.window import expire
+from driftsack.policies.parts.beta_posterior import BetaPosterior, draw_means, new_beta_posterior, observe
+from driftsack.policies.parts.open_arms import set_rewards
 
 
 class State(NamedTuple):

@@ -23,11 +23,11 @@ from driftsack.game.ledger import charge, is_broken, open_ledger
 from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state_tree import solve_stuck
+from driftsack.game.two_speed import warm_up_rounds
 from driftsack.game.world import draw_outcome, world_of
 from driftsack.lp.fallback import rescue
 from driftsack.lp.step import step_lp
 from driftsack.policies import Adaptive
-from driftsack.policies.parts.two_speed import warm_up_rounds
 from driftsack.verify.concentration import judge_failures
 from driftsack.verify.statement import FAILS, HOLDS, ROUNDING, Case, Effort, Finding, Statement, judge_margins
 

@@ -29,6 +29,7 @@ from driftsack.core.bounds import within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round, share_to_come
+from driftsack.game.two_speed import best_response
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.policies.parts.linear_bank import (
@@ -53,7 +54,6 @@ from driftsack.policies.parts.replayed_price import (
     solve_price,
 )
 from driftsack.policies.parts.run_length import PRIOR_ROUNDS
-from driftsack.policies.parts.two_speed import best_response
 
 EXPENSIVE: Final = 2.0  # in budgets of a round, or in average pulls if these cost more
 IDLE_SHARE: Final = 0.05  # of the budget that is behind plan, for one expensive probe

@@ -39,11 +39,11 @@ from driftsack.core.bounds import Constants, Counts, Scratch, within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Round, share_to_come
+from driftsack.game.two_speed import best_response
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.parts.linear_bank import LARGEST_ESTIMATE, LATELY, LinearBank, mix_coefficients
 from driftsack.policies.parts.ridge import combine_rows
 from driftsack.policies.parts.standardiser import LARGEST
-from driftsack.policies.parts.two_speed import best_response
 
 KEPT: Final = 128  # rounds that are replayed
 EARLY: Final = 64  # prices are corrected in each of the first and of the last rounds

@@ -24,9 +24,10 @@ so that :math:`\lambda` tends to the price at which choices as in the past would
 samples its means, the snapshots contain the samples: at a price computed from the estimates, a randomised policy would
 not spend at the planned rate.
 
-Any policy that plans with a linear program can use this part; ``Adaptive`` and ``ThompsonBwK`` do. In each round it
-calls :func:`follow` with its means, writes them into an LP of :func:`new_tiered_lp`, calls :func:`set_tiers`, solves,
-and calls :func:`draw_from_tiers`. O(Smd/8) per round for S snapshots; memory O(Smd).
+Any policy that plans with a linear program can use this part; ``Adaptive`` and ``ThompsonBwK`` do, and so does the
+benchmark :func:`driftsack.benchmarks.present`. In each round it calls :func:`follow` with its means, writes them into
+an LP of :func:`new_tiered_lp`, calls :func:`set_tiers`, solves, and calls :func:`draw_from_tiers`. O(Smd/8) per round
+for S snapshots; memory O(Smd).
 """
 
 from __future__ import annotations
@@ -267,7 +268,14 @@ def charge(pacer: TwoSpeed, largest: Floats, j: int) -> float:
 
 @kernel
 def draw_from_tiers(pacer: TwoSpeed, lp: Simplex, largest: Floats, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Write the mix and the prices of the solved LP, average the prices at the even pace, and draw an arm or SKIP."""
+    """Read the solved LP with :func:`read_tiers`, and draw an arm or SKIP."""
+    read_tiers(pacer, lp, largest, mix, prices)
+    return draw(mix, rng.random())
+
+
+@kernel
+def read_tiers(pacer: TwoSpeed, lp: Simplex, largest: Floats, mix: Floats, prices: Floats) -> None:
+    """Write the mix and the prices of the solved LP, and average the prices at the even pace."""
     for i in range(mix.size):
         mix[i] = lp.solution[i]
     for j in range(prices.size):
@@ -275,4 +283,3 @@ def draw_from_tiers(pacer: TwoSpeed, lp: Simplex, largest: Floats, rng: Generato
         if is_even(pacer):
             average_price(pacer, j, price)
         prices[j] = price / pacer.unit[j]
-    return draw(mix, rng.random())
