@@ -28,7 +28,7 @@ from driftsack.policies.parts.linear_bank import (
 from driftsack.policies.parts.linear_choice import draw_outcomes, new_choice
 from driftsack.policies.parts.replayed_price import (
     actual_share,
-    commit,
+    committed,
     keep_round,
     move_price,
     new_replayed_price,
@@ -244,7 +244,7 @@ def test_the_price_rises_when_spending_is_too_high_and_settles() -> None:
     for _ in range(60):
         value = price.price[0]
         price.used[0] = 0.0 if value > 0.4 else 10.0  # an arm that is alone: all or nothing
-        move_price(price, round_, 0.5)
+        move_price(price, new_bank(problem, 2, None), round_, 0.5)
     assert price.price[0] == pytest.approx(0.4, rel=0.01)
 
 
@@ -265,12 +265,12 @@ def test_a_large_cost_corrects_the_price_at_once() -> None:
     """Not only at the next of the usual rounds: two more such costs could exhaust the budget before it."""
     problem = ds.Problem(horizon=1_000, arms=1, budget=[100.0])
     price, ledger, values = new_replayed_price(problem, 2, problem.rate), open_ledger(problem), np.ones((1, 2))
-    price.held[0] = 100
-    move_price(price, open_round(100, ledger, new_terms(problem)), 0.5)
+    price.held[0], bank = 100, new_bank(problem, 2, None)
+    move_price(price, bank, open_round(100, ledger, new_terms(problem)), 0.5)
     ledger.spent[0] = 5.0
-    assert keep_round(price, open_round(101, ledger, new_terms(problem)), np.ones(2), values, values) == 0
+    assert keep_round(price, bank, open_round(101, ledger, new_terms(problem)), np.ones(2), values, values) == 0
     ledger.spent[0] = 25.0
-    assert keep_round(price, open_round(102, ledger, new_terms(problem)), np.ones(2), values, values) > 0
+    assert keep_round(price, bank, open_round(102, ledger, new_terms(problem)), np.ones(2), values, values) > 0
 
 
 def test_the_pace_counts_pending_decisions_at_their_recent_cost() -> None:
@@ -281,12 +281,11 @@ def test_the_pace_counts_pending_decisions_at_their_recent_cost() -> None:
     terms = new_terms(problem)
     terms.delay[0], terms.pending[:] = 30.0, [10.0, 20.0]
     round_ = open_round(500, open_ledger(problem), terms)
-    commit(price, round_, bank)
-    assert price.committed[0] == pytest.approx(10 * 2 + 20 * 5)
-    assert rate_left(price, round_, 0) == pytest.approx((1_000 - 120) / 500)
+    assert committed(round_, bank, 0) == pytest.approx(10 * 2 + 20 * 5)
+    assert rate_left(price, bank, round_, 0) == pytest.approx((1_000 - 120) / 500)
     terms.pending[:] *= 4.0
-    commit(price, open_round(500, open_ledger(problem), terms), bank)
-    assert price.committed[0] == pytest.approx((10 * 2 + 20 * 5) * 4 / 2)  # 60 of 120 are expected to arrive
+    round_ = open_round(500, open_ledger(problem), terms)
+    assert committed(round_, bank, 0) == pytest.approx((10 * 2 + 20 * 5) * 4 / 2)  # 60 of 120 are expected to arrive
 
 
 def test_prices_replay_each_round_with_the_arms_that_were_open_in_it() -> None:
@@ -298,11 +297,11 @@ def test_prices_replay_each_round_with_the_arms_that_were_open_in_it() -> None:
     for closed in (1, 0):
         terms.open[:] = True
         terms.open[closed] = False
-        keep_round(price, open_round(0, open_ledger(problem), terms), np.array([0.0, 1.0]), means, drawn)
+        keep_round(price, bank, open_round(0, open_ledger(problem), terms), np.array([0.0, 1.0]), means, drawn)
     bank.levels[:, PLAIN] = means
     bank.usefulness[:] = 0.0
     replay(price, bank)
-    solve_price(price, open_round(2, open_ledger(problem), terms), 0.5, 1)
+    solve_price(price, bank, open_round(2, open_ledger(problem), terms), 0.5, 1)
     assert price.used[0] == pytest.approx(1.01 + 3.01)
 
 

@@ -44,7 +44,6 @@ from driftsack.policies.parts.linear_choice import untried
 from driftsack.policies.parts.open_arms import uniform_over_open
 from driftsack.policies.parts.replayed_price import (
     ReplayedPrice,
-    commit,
     keep_round,
     kept_rounds,
     move_price,
@@ -90,8 +89,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     else:
         # Estimate at the context, correct the prices when it is due, and draw by inverse gaps.
         estimate(bank, state.features.x)
-        commit(choice.price, round, bank)
-        steps = keep_round(choice.price, round, state.features.x, bank.mean, bank.mean)
+        steps = keep_round(choice.price, bank, round, state.features.x, bank.mean, bank.mean)
         if steps > 0:
             replay(choice.price, bank)
             solve_spending(choice, round, steps)
@@ -137,7 +135,7 @@ def solve_spending(choice: Weighting, round: Round, steps: int) -> None:
             for i in range(choice.chances.size):
                 for j in range(replayed.used.size):
                     replayed.used[j] += choice.chances[i] * max(replayed.rounds[s, i, 1 + j], 0.0)
-        move_price(replayed, round, mean_reward(choice.bank))
+        move_price(replayed, choice.bank, round, mean_reward(choice.bank))
 
 
 @kernel

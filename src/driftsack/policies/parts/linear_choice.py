@@ -44,7 +44,6 @@ from driftsack.policies.parts.open_arms import uniform_over_open
 from driftsack.policies.parts.replayed_price import (
     LARGEST_DRAW,
     ReplayedPrice,
-    commit,
     keep_round,
     new_replayed_price,
     note_choice,
@@ -100,11 +99,10 @@ def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix
     if arm == SKIP:
         estimate(bank, x)
         draw_outcomes(choice, round, rng)
-        commit(choice.price, round, bank)
-        steps = keep_round(choice.price, round, x, bank.mean, choice.drawn)
+        steps = keep_round(choice.price, bank, round, x, bank.mean, choice.drawn)
         if steps > 0:
             replay(choice.price, bank)
-            solve_price(choice.price, round, mean_reward(bank), steps)
+            solve_price(choice.price, bank, round, mean_reward(bank), steps)
         wanted = best_response(choice.drawn, choice.price.price, round)
         arm = affordable_probe(choice, round, wanted)
         note_choice(choice.price, choice.drawn, wanted, arm)

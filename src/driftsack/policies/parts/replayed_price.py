@@ -82,7 +82,6 @@ class ReplayedPrice(NamedTuple):
     drawn: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (d,) moving average of the spending of the draws
     pulls: Annotated[Floats, within(0.0, 1.0)]  # (1,) moving average of the share of rounds with a pull
     paid: Annotated[Floats, within(0.0, LARGEST_ESTIMATE)]  # (d,) moving average of the cost of a pull
-    committed: Scratch  # (d,) written: the expected costs of pending decisions, in units of the budget rate
     used: Floats  # (d,) scratch: spending over the kept rounds
     unit: Constants  # (d,) the budget rate
 
@@ -102,14 +101,13 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
         drawn=np.zeros(resources),
         pulls=np.zeros(1),
         paid=np.zeros(resources),
-        committed=np.zeros(resources),
         used=np.zeros(resources),
         unit=unit.copy(),
     )
 
 
 @kernel
-def keep_round(replayed: ReplayedPrice, round: Round, x: Floats, means: Floats, drawn: Floats) -> int:
+def keep_round(replayed: ReplayedPrice, bank: LinearBank, round: Round, x: Floats, means: Floats, drawn: Floats) -> int:
     """Keep the context and the noise (m, 1 + d) of a round; return the number of price steps that are due.
 
     An arm that is closed in the round is no best response in its replay, whatever is open later.
@@ -127,34 +125,33 @@ def keep_round(replayed: ReplayedPrice, round: Round, x: Floats, means: Floats, 
     if replayed.announced[0] > 0:
         replayed.announced[0] -= 1
         return MANY_STEPS
-    always = held < EARLY or round.rounds_left < EARLY or rate_moved(replayed, round)
+    always = held < EARLY or round.rounds_left < EARLY or rate_moved(replayed, bank, round)
     return STEPS if always or held % (OFTEN if held < SOON else LATER) == 0 else 0
 
 
 @kernel
-def commit(replayed: ReplayedPrice, round: Round, bank: LinearBank) -> None:
-    """Estimate what pending decisions will cost, from the recent costs of their arms."""
-    share = share_to_come(round)
-    for j in range(replayed.committed.size):
-        replayed.committed[j] = 0.0
-        if share > 0.0:
-            for i in range(round.pending.size):
-                replayed.committed[j] += share * round.pending[i] * bank.levels[i, LATELY, 1 + j]
+def committed(round: Round, bank: LinearBank, j: int) -> float:
+    """Return what pending decisions will cost, from the recent costs of their arms, in units of the budget rate."""
+    share, total = share_to_come(round), 0.0
+    if share > 0.0:
+        for i in range(round.pending.size):
+            total += share * round.pending[i] * bank.levels[i, LATELY, 1 + j]
+    return total
 
 
 @kernel
-def rate_left(replayed: ReplayedPrice, round: Round, j: int) -> float:
+def rate_left(replayed: ReplayedPrice, bank: LinearBank, round: Round, j: int) -> float:
     """Return the budget ``j`` that remains after pending decisions per remaining round, in units of the budget rate."""
-    left = (round.ledger.budget[j] - round.ledger.spent[j]) / replayed.unit[j] - replayed.committed[j]
+    left = (round.ledger.budget[j] - round.ledger.spent[j]) / replayed.unit[j] - committed(round, bank, j)
     return float(max(left, 0.0) / round.rounds_left)
 
 
 @kernel
-def rate_moved(replayed: ReplayedPrice, round: Round) -> bool:
+def rate_moved(replayed: ReplayedPrice, bank: LinearBank, round: Round) -> bool:
     """Return whether a remaining rate is another one than at the last correction, for example after a large cost."""
     moved = False
     for j in range(replayed.rate.size):
-        moved = moved or abs(rate_left(replayed, round, j) - replayed.rate[j]) > MOVED * replayed.rate[j]
+        moved = moved or abs(rate_left(replayed, bank, round, j) - replayed.rate[j]) > MOVED * replayed.rate[j]
     return moved
 
 
@@ -179,7 +176,7 @@ def replay(replayed: ReplayedPrice, bank: LinearBank) -> None:
 
 
 @kernel
-def solve_price(replayed: ReplayedPrice, round: Round, reward: float, steps: int) -> None:
+def solve_price(replayed: ReplayedPrice, bank: LinearBank, round: Round, reward: float, steps: int) -> None:
     """Correct the prices for a policy that chooses the best arm in each kept round; ``reward`` is the mean reward."""
     for _ in range(steps):
         for j in range(replayed.used.size):
@@ -189,7 +186,7 @@ def solve_price(replayed: ReplayedPrice, round: Round, reward: float, steps: int
             if arm >= 0:
                 for j in range(replayed.used.size):
                     replayed.used[j] += replayed.rounds[s, arm, 1 + j]
-        move_price(replayed, round, reward)
+        move_price(replayed, bank, round, reward)
 
 
 @kernel
@@ -200,11 +197,11 @@ def show_prices(replayed: ReplayedPrice, prices: Floats) -> None:
 
 
 @kernel
-def move_price(replayed: ReplayedPrice, round: Round, reward: float) -> None:
+def move_price(replayed: ReplayedPrice, bank: LinearBank, round: Round, reward: float) -> None:
     """Make one step of the prices, which stay within a factor of the mean reward."""
     count = kept_rounds(replayed)
     for j in range(replayed.price.size):
-        left = rate_left(replayed, round, j)
+        left = rate_left(replayed, bank, round, j)
         replayed.rate[j] = min(left, LARGEST_ESTIMATE)
         spending = actual_share(replayed, j) * replayed.used[j] / count
         excess = math.log(max(spending / max(left, LITTLE), LITTLE))
