@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import secrets
 import signal
 import socket
 import subprocess
@@ -116,6 +117,7 @@ def call(url: str, key: str, method: str, path: str, body: Any = None, timeout: 
     """Send a request and return the status and the decoded answer; the status is 0 if there is none."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"content-type": "application/json", "authorization": f"Bearer {key}"}
+    headers |= {"idempotency-key": secrets.token_hex(16)} if method == "POST" else {}
     request = urllib.request.Request(url + path, data, headers, method=method)  # noqa: S310
     try:
         with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310

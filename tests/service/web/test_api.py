@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 import socket
 import threading
 import time
@@ -21,6 +22,7 @@ from driftsack.client import Client
 from driftsack.service.store.interface import StoreError
 from driftsack.service.web import asgi
 from driftsack.service.web.api import handlers, routes
+from driftsack.service.web.api.context import Context
 from driftsack.service.web.api.keyring import ALLOWS, new_key
 from driftsack.service.web.api.openapi import document
 from driftsack.service.web.api.routes import ROUTES
@@ -82,6 +84,38 @@ def test_a_repeated_request_gets_the_same_decision(live: Live) -> None:
     assert (status, problem["type"]) == (422, "urn:driftsack:key-reused")
 
 
+def test_keys_that_look_like_those_of_an_exchange_are_different_keys(live: Live) -> None:
+    status, exchanged = live.call("POST", f"{CHAT}/exchange", {"ask": 2}, idempotency_key="job-2")
+    assert status == 200
+    status, other = live.call("POST", f"{CHAT}/decisions", {}, idempotency_key="job-2#0")
+    assert (status, other["decision"]) == (200, exchanged["decisions"][1]["decision"] + 1)
+    assert live.call("POST", f"{CHAT}/exchange", {"ask": 2}, idempotency_key="job-2") == (200, exchanged)
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_idempotency_keys_are_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: bool) -> None:
+    """The planted fault stores them as they were sent."""
+    if planted:
+        caller = Context.caller
+        monkeypatch.setattr(Context, "caller", lambda self: caller(self)._replace(key=self.key))
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        live.call("POST", f"{CHAT}/decisions", {}, idempotency_key="mail-of-alice")
+        live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "1"}}, idempotency_key="mail-of-alice-2")
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert (b"mail-of-alice" in stored) is planted
+
+
+def test_a_grant_needs_a_key_and_happens_once(live: Live) -> None:
+    live.open("granted")
+    path, body = "/v1/campaigns/granted/grants", {"amounts": {"usd": "100"}}
+    status, problem = live.call("POST", path, body)
+    assert (status, problem["type"]) == (422, "urn:driftsack:invalid")
+    for _ in range(3):
+        status, answer = live.call("POST", path, body, idempotency_key="october")
+        assert (status, answer["budgets"][0]["granted"]) == (200, "101")
+
+
 def test_exchange_tells_and_asks_at_once(live: Live) -> None:
     _, first = live.call("POST", f"{CHAT}/exchange", {"ask": 20}, idempotency_key="x1")
     numbers = [d["decision"] for d in first["decisions"] if not d["skipped"]]
@@ -96,7 +130,12 @@ def test_exchange_tells_and_asks_at_once(live: Live) -> None:
 def test_budgets_grants_arms_and_states(live: Live) -> None:
     live.open("ops")
     path = "/v1/campaigns/ops"
-    assert live.call("POST", f"{path}/grants", {"amounts": {"usd": "2.5"}})[1]["budgets"][0]["granted"] == "3.5"
+    assert (
+        live.call("POST", f"{path}/grants", {"amounts": {"usd": "2.5"}}, idempotency_key="g")[1]["budgets"][0][
+            "granted"
+        ]
+        == "3.5"
+    )
     assert live.call("POST", f"{path}/arms", {"name": "big/xl", "cost_max": {"usd": "0.1"}})[0] == 200
     assert live.call("PATCH", f"{path}/arms/small", {"offered": False})[0] == 200
     _, arms = live.call("PATCH", f"{path}/arms/big/xl", {"offered": False})
@@ -178,7 +217,7 @@ def test_a_method_that_is_not_allowed_names_those_that_are(live: Live, path: str
 
 def test_the_audit_has_a_limit_and_unknown_parameters_are_refused(live: Live) -> None:
     for _ in range(3):
-        live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "1"}})
+        live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "1"}}, idempotency_key=secrets.token_hex(8))
     entries = live.call("GET", "/v1/audit?limit=2")[1]["entries"]
     assert entries == live.call("GET", "/v1/audit")[1]["entries"][:2]
     of_decisions = handlers.write_cursor(1, "after")
@@ -193,12 +232,14 @@ def test_the_audit_has_a_limit_and_unknown_parameters_are_refused(live: Live) ->
 
 def test_the_audit_is_read_by_pages(live: Live) -> None:
     for _ in range(5):
-        live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "1"}})
+        live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "1"}}, idempotency_key=secrets.token_hex(8))
     whole = live.call("GET", "/v1/audit?limit=1000")[1]
     assert whole["cursor"] is None
     page = live.call("GET", "/v1/audit?limit=2")[1]
     entries = page["entries"]
-    live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "2"}})  # new entries do not move the pages
+    live.call(
+        "POST", f"{CHAT}/grants", {"amounts": {"usd": "2"}}, idempotency_key="p"
+    )  # new entries do not move the pages
     while page["cursor"] is not None:
         page = live.call("GET", f"/v1/audit?limit=2&cursor={page['cursor']}")[1]
         assert 0 < len(page["entries"]) <= 2
@@ -215,7 +256,8 @@ def test_views_show_the_next_refill(live: Live) -> None:
     for path in ("", "/budgets"):
         assert live.call("GET", f"/v1/campaigns/monthly{path}")[1]["next_refill"] == following
         assert live.call("GET", f"{CHAT}{path}")[1]["next_refill"] is None
-    assert live.call("POST", "/v1/campaigns/monthly/grants", {"amounts": {"usd": "1"}})[1]["next_refill"] == following
+    grant = live.call("POST", "/v1/campaigns/monthly/grants", {"amounts": {"usd": "1"}}, idempotency_key="m")[1]
+    assert grant["next_refill"] == following
     closed = live.call("PATCH", "/v1/campaigns/monthly", {"state": "closed"})[1]
     assert closed["next_refill"] is None  # it is not refilled again
 

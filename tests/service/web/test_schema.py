@@ -129,23 +129,23 @@ def broken_links(document: dict[str, Any]) -> list[str]:
         for answer in operation["responses"].values():
             for link in answer.get("links", {}).values():
                 target = operations.get(link["operationId"])
-                required = {} if target is None else parameters_of(target, required=True)
+                required = None if target is None else path_parameters_of(target)
                 sources = set(link["parameters"].values())
                 if link["parameters"].keys() != required or not sources <= sources_of(document, operation, answer):
                     found.append(f"{name} -> {link['operationId']}")
     return found
 
 
-def parameters_of(operation: dict[str, Any], required: bool) -> set[str]:
-    """Return the names of an operation's parameters, or of the required ones only."""
-    return {each["name"] for each in operation["parameters"] if each.get("required") or not required}
+def path_parameters_of(operation: dict[str, Any]) -> set[str]:
+    """Return the names in the path of an operation; a caller chooses headers such as the idempotency key itself."""
+    return {each["name"] for each in operation["parameters"] if each["in"] == "path"}
 
 
 def sources_of(document: dict[str, Any], operation: dict[str, Any], answer: dict[str, Any]) -> set[str]:
     """Return the expressions with which a link may refer to a request and to its answer."""
     kind = answer["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
     fields = document["components"]["schemas"][kind]["properties"]
-    paths = {f"$request.path.{name}" for name in parameters_of(operation, required=True)}
+    paths = {f"$request.path.{name}" for name in path_parameters_of(operation)}
     return paths | {f"$response.body#/{name}" for name in fields}
 
 

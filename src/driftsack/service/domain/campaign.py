@@ -48,7 +48,7 @@ class Caller(NamedTuple):
     """The sender of a command.
 
     Attributes:
-        key: The idempotency key of the request.
+        key: A digest of the idempotency key of the request.
         digest: A digest of the whole request, which is compared if the key is used again.
         who: The prefix of the API key.
     """

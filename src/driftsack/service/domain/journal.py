@@ -34,7 +34,7 @@ class Event(msgspec.Struct, tag_field="type", kw_only=True, omit_defaults=True):
     Attributes:
         at: The time in milliseconds since 1970; never decreases.
         tick: Milliseconds on the clock of leases, which runs only while the service runs.
-        key: The idempotency key of the request, if it had one.
+        key: A digest of the idempotency key of the request, if it had one; earlier releases wrote the key itself.
         digest: A digest of the request's body.
         who: The prefix of the API key of the request.
         format: The format of the journal from this event on; 0 if it is the same as before. A journal begins with

@@ -58,8 +58,9 @@ def operation(route: Route) -> dict[str, Any]:
     parameters = [{"name": name, "in": "path", "required": True, "schema": PARAMETERS[name]} for name in names]
     parameters += [{"name": name, "in": "query", "schema": {"type": "string"}} for name in route.query]
     if route.body is not None:
-        schema = {"type": "string", "maxLength": 200, "pattern": "^[!-~]*$"}
-        parameters.append({"name": "Idempotency-Key", "in": "header", "schema": schema})
+        needed = route.needs_key
+        schema = {"type": "string", "minLength": int(needed), "maxLength": 200, "pattern": "^[!-~]*$"}
+        parameters.append({"name": "Idempotency-Key", "in": "header", "required": needed, "schema": schema})
     # Links to the operations on the new decision or campaign.
     done: dict[str, Any] = {"description": "Done.", "content": kind}
     if route.answer is ms.Decided:

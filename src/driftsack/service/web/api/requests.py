@@ -108,10 +108,17 @@ def understand(service: Service, request: AuthenticatedRequest, raw: bytes) -> C
     key = request.headers.get(b"idempotency-key", b"").decode("latin-1")
     if len(key) > LONGEST_KEY or not key.isprintable():
         raise Refusal.invalid(f"Idempotency-Key must be a string of at most {LONGEST_KEY} characters.")
+    check_needed_key(target.route, key)
     body = decode(target.route, raw)
     query = _query(target.route, scope["query_string"]) if target.route.query else {}
     action = f"{scope['method']} {scope['path']}"
     return Context(service, request.principal, target.campaign, target.item, body, raw, action, key, query)
+
+
+def check_needed_key(route: Route, key: str) -> None:
+    """Raise a refusal if a route needs an idempotency key and there is none."""
+    if route.needs_key and not key:
+        raise Refusal.invalid("send a new Idempotency-Key with each grant, and the same key with its retries.")
 
 
 def _query(route: Route, raw: bytes) -> dict[str, str]:

@@ -30,6 +30,7 @@ class Route(NamedTuple):
         limit: Maximum size of the body, in bytes.
         limited_ok: Allow campaign-scoped keys on this route although it names no campaign.
         query: The query parameters; a route with some refuses all others.
+        needs_key: Whether a request must have an idempotency key, because carrying it out twice would cost money.
         direct: Whether the handler is an ordinary function that returns the campaign and the answer, which is sent once
             the changes of the campaign are durable.
     """
@@ -44,6 +45,7 @@ class Route(NamedTuple):
     limit: int = HOT_LIMIT
     limited_ok: bool = False
     query: tuple[str, ...] = ()
+    needs_key: bool = False
     direct: bool = False
 
 
@@ -64,7 +66,7 @@ ROUTES: Final = (
     Route("POST", CAMPAIGN + "/observations", "decide", handlers.observe, ms.Noted, ms.Observe, direct=True),
     Route("GET", CAMPAIGN + "/apprentice", "read", handlers.read_apprentice, ms.Apprentice),
     Route("GET", CAMPAIGN + "/budgets", "read", handlers.read_budgets, ms.Budgets),
-    Route("POST", CAMPAIGN + "/grants", "operate", handlers.change, ms.Budgets, ms.Grant),
+    Route("POST", CAMPAIGN + "/grants", "operate", handlers.change, ms.Budgets, ms.Grant, needs_key=True),
     Route("GET", CAMPAIGN + "/arms", "read", handlers.read_arms, ms.Arms),
     Route("POST", CAMPAIGN + "/arms", "operate", handlers.change, ms.Arms, ms.AddArm),
     Route("PATCH", CAMPAIGN + "/arms/{arm}", "operate", handlers.offer_arm, ms.Arms, ms.OfferArm),

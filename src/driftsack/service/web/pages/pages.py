@@ -18,7 +18,7 @@ from driftsack.service.projections.choice import chosen
 from driftsack.service.store.interface import KeyRow
 from driftsack.service.web.api import handlers
 from driftsack.service.web.api.context import Context, Service
-from driftsack.service.web.api.requests import Target, authorise, decode, find_target
+from driftsack.service.web.api.requests import Target, authorise, check_needed_key, decode, find_target
 from driftsack.service.web.pages import view
 from driftsack.service.web.pages.acts import ACTS, Act, possible
 from driftsack.service.web.pages.numbers import number as formatted
@@ -202,6 +202,7 @@ class Pages:
         raw = b"" if body is None else msgspec.json.encode(body)
         checked = None if body is None else decode(target.route, raw)
         action, once = f"{method} {path} (dashboard)", visit.form.get("once", "")
+        check_needed_key(target.route, once)
         return Context(self._service, visit.principal, target.campaign, target.item, checked, raw, action, once, {})
 
     async def _call(self, visit: Visit, path: str, method: str, body: Any) -> Any:
