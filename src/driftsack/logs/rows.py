@@ -42,22 +42,14 @@ class BadRow(NamedTuple):
 
 
 class RowBatch(NamedTuple):
-    """Rows as arrays, in the problem's units; a round that was skipped or whose outcome was lost has arm -1 and zeros.
+    """Rows as arrays, in the problem's units; a skipped round, or one whose outcome was lost, has arm -1 and zeros."""
 
-    Attributes:
-        time: (n,) Times; seconds since 1970 for dates.
-        arm: (n,) Indices of the arms, in order of first appearance or as in the layout.
-        outcomes: (n, 1 + d) Rewards, then costs.
-        propensity: (n,) Propensities, or (0,) without them.
-        table: (n, m, 1 + d) Outcomes of every arm, or (0, 0, 1 + d) without full information.
-        contexts: (n, columns, 2) Each feature as a number and as the code of a string, or (0, 0, 2) without features.
-    """
-
-    time: Floats
-    arm: npt.NDArray[np.int32]
-    outcomes: Floats
-    propensity: Floats
-    table: Floats
+    time: Floats  # (n,) times; seconds since 1970 for dates
+    arm: npt.NDArray[np.int32]  # (n,) indices of the arms, in order of first appearance or as in the layout
+    outcomes: Floats  # (n, 1 + d) rewards, then costs
+    propensity: Floats  # (n,) propensities, or (0,) without them
+    table: Floats  # (n, m, 1 + d) outcomes of every arm, or (0, 0, 1 + d) without full information
+    # (n, columns, 2) Each feature as a number and as the code of a string, or (0, 0, 2) without features.
     contexts: Floats
 
     def select(self, rows: Bools) -> RowBatch:

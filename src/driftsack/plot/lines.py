@@ -16,17 +16,11 @@ from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, band_note, ne
 
 
 class Points(NamedTuple):
-    """A line of a figure with a band around it.
+    """A line of a figure with a band around it."""
 
-    Attributes:
-        x: (p,) positions on the horizontal axis.
-        mean: (p,) heights.
-        band: (p,) half the height of the band, usually two standard errors.
-    """
-
-    x: Floats
-    mean: Floats
-    band: Floats
+    x: Floats  # (p,) positions on the horizontal axis
+    mean: Floats  # (p,) heights
+    band: Floats  # (p,) half the height of the band, usually two standard errors
 
 
 def lines_figure(

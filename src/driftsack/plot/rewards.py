@@ -42,15 +42,10 @@ class RewardCurves(Protocol):
 
 
 class Curves(NamedTuple):
-    """The cumulative reward of n trials.
+    """The cumulative reward of n trials."""
 
-    Attributes:
-        times: (p,) the rounds after which the reward is recorded.
-        curve: (n, p) the reward of each trial up to each of ``times``.
-    """
-
-    times: Ints
-    curve: Floats
+    times: Ints  # (p,) the rounds after which the reward is recorded
+    curve: Floats  # (n, p) the reward of each trial up to each of ``times``
 
 
 def rewards_figure(
