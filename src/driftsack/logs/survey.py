@@ -159,9 +159,6 @@ def survey(
         most_cells: Maximum number of cells that each arm's outcomes are summed in.
         **changes: Options by name, such as ``resources=["usd"]``; see :class:`~driftsack.logs.ReadOptions`.
 
-    Returns:
-        The summary.
-
     Raises:
         LogError: If the log cannot be read or any row is bad; the error lists every such row.
         CannotAnswerError: If an arm was never played, or no arm was.

@@ -41,9 +41,6 @@ class PriceInterval(NamedTuple):
 
         Args:
             other: The interval of the other sup norm.
-
-        Returns:
-            The interval of the maximum.
         """
         return PriceInterval(max(self.least, other.least), max(self.largest, other.largest))
 

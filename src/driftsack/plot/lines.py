@@ -36,9 +36,6 @@ def lines_figure(
         labels: The labels of the horizontal and the vertical axis.
         note: A line of text above the legend.
         log_x: Whether the horizontal axis is logarithmic.
-
-    Returns:
-        The figure.
     """
     with mpl.rc_context(SETTINGS):
         figure = new_figure(4.8 * max(len(panels), 1.2), 4.0)

@@ -41,9 +41,6 @@ def oco_figure(panels: Sequence[Panel], caption: str) -> Figure:
     Args:
         panels: The panels, row by row.
         caption: The line of text above them.
-
-    Returns:
-        The figure.
     """
     rows = -(-len(panels) // COLUMNS)
     with mpl.rc_context(SETTINGS):

@@ -61,9 +61,6 @@ def rewards_figure(
         optima: The reward of the best plan, by the title of the panel; each is drawn as a dotted line.
         note: A line of text above the figure.
         change: The round of a change point, which is drawn as a dotted line.
-
-    Returns:
-        The figure.
     """
     with mpl.rc_context(SETTINGS):
         figure = new_figure(4.8 * len(panels), 3.8)

@@ -7,19 +7,13 @@ about s/R; the fit weights the points accordingly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import OutOfRangeError
-from driftsack.core.instance import Instance
-from driftsack.core.statistics import standard_error
-from driftsack.policies.policy import Policy
-from driftsack.simulation.simulate import simulate
 
 
 class Slope(NamedTuple):
@@ -37,10 +31,6 @@ class Growth:
     regret: Floats  # (n,) mean regret against LP-Dynamic
     error: Floats  # (n,) its standard error
 
-    def local_slopes(self) -> list[Slope]:
-        """Compute the slope between each horizon and the next."""
-        return [self.slope(slice(k, k + 2)) for k in range(self.horizons.size - 1)]
-
     def slope(self, part: slice = slice(None), logarithms: float = 0.0) -> Slope:
         r"""Fit the exponent a to the horizons in ``part``, with a factor :math:`(\ln T)^k` where k is ``logarithms``.
 
@@ -56,31 +46,3 @@ class Growth:
         centred = x - np.average(x, weights=weights)
         spread = float((weights * centred**2).sum())
         return Slope(float((weights * centred * y).sum() / spread), spread**-0.5)
-
-
-def growth(
-    policy: Policy,
-    world: Callable[[int, int], Instance],
-    horizons: Sequence[int],
-    trials: int,
-    draws: int = 1,
-    seed: int = 0,
-) -> Growth:
-    """Simulate a policy at several horizons, on ``draws`` instances ``world(horizon, draw)`` each.
-
-    With several draws the standard error is that of the means of the draws, since trials on the same instance are not
-    independent. The first draw's trials use ``seed``, each further draw the next one.
-    """
-    if max(trials, draws) < 2:
-        raise OutOfRangeError(f"a standard error needs at least two trials or two draws, got {trials} and {draws}.")
-    means, errors = [], []
-    for horizon in horizons:
-        regrets = []
-        for draw in range(draws):
-            instance = world(horizon, draw)
-            run = simulate(instance, policy, trials=trials, seed=seed + draw)
-            regrets.append(lp_dynamic(instance).value - run.reward)
-        sample = np.mean(regrets, axis=1) if draws > 1 else regrets[0]
-        means.append(sample.mean())
-        errors.append(standard_error(sample))
-    return Growth(np.array(horizons), np.array(means), np.array(errors))

@@ -178,9 +178,6 @@ def make_spec(content: Mapping[str, Any], source: str = "the spec") -> Spec:
         content: The fields of :class:`Spec`, as dictionaries, lists, strings and numbers.
         source: Name of the data in error messages.
 
-    Returns:
-        The spec.
-
     Raises:
         SettingError: A field is missing, unknown or invalid; the message names its position.
     """
@@ -196,9 +193,6 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
     Args:
         path: The file. Relative paths of instance files in it are relative to its directory.
-
-    Returns:
-        The spec.
 
     Raises:
         SettingError: The file is not TOML or does not describe a sweep.
