@@ -61,37 +61,19 @@ class RowBatch(NamedTuple):
 
 
 class Reader:
-    """Convert batches of rows to arrays, one after the other.
-
-    Args:
-        layout: The columns of the file.
-        first_line: Line of the first row.
-
-    Attributes:
-        layout: The columns of the file.
-        line: Line of the next row.
-        arms: Index of each arm seen so far, by name.
-        last_time: Time of the last row.
-        dates: Whether times are dates; None before the first row.
-        bad: All problems found so far.
-        largest: (1 + d,) The largest reward and costs so far.
-        lost: Number of rows whose outcome was lost.
-        repeated: Number of rows that repeat an earlier one in every column.
-        time_only_rows: Number of rows in which only the time is given.
-        features: The columns of the features of requests.
-    """
+    """Convert batches of rows to arrays, one after the other."""
 
     def __init__(self, layout: Layout, first_line: int) -> None:
         self.layout = layout
-        self.line = first_line
-        self.arms = {name: i for i, name in enumerate(layout.arms or ())}
-        self.last_time: int | float = -np.inf
-        self.dates: bool | None = None
+        self.line = first_line  # of the next row
+        self.arms = {name: i for i, name in enumerate(layout.arms or ())}  # those seen so far
+        self.last_time: int | float = -np.inf  # time of the last row
+        self.dates: bool | None = None  # whether times are dates; None before the first row
         self.bad: list[BadRow] = []
-        self.largest = np.zeros(1 + len(layout.resources))
-        self.lost = 0
-        self.repeated = 0
-        self.time_only_rows = 0
+        self.largest = np.zeros(1 + len(layout.resources))  # the largest reward and costs so far
+        self.lost = 0  # rows whose outcome was lost
+        self.repeated = 0  # rows that repeat an earlier one in every column
+        self.time_only_rows = 0  # rows in which only the time is given
         self.features = feature_columns(layout.contexts, layout.features)
         self._latest: pl.DataFrame | None = None  # the rows of the last time
 
