@@ -8,8 +8,11 @@ from pathlib import Path
 import driftsack as ds
 from driftsack.advice.drift_detection import Drift, detect_drift
 from driftsack.advice.time_windows import merge_blocks
-from driftsack.paper import flights
 from driftsack.plot import flights_figure
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from lab import flights
 
 DIRECTORY = Path(__file__).parent.parent / "figures"
 

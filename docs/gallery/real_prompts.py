@@ -29,7 +29,7 @@ SHOWN = (
 
 
 def table(rows: list[dict[str, Any]], start: str, budget: str) -> list[str]:
-    """The lines of a table: the shares of a router with each drift, and the most that it spent."""
+    """The lines of a table: the shares of a router with each drift, and its maximum spending."""
     own = [row for row in rows if (row["start"], row["budget"]) == (start, budget)]
     lines = []
     for name in dict.fromkeys(row["router"] for row in own):

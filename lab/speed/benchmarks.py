@@ -9,13 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from driftsack.benchmarks import Benchmark, lp_contextual, lp_dynamic, reference
+from driftsack.benchmarks import Benchmark, lp_contextual, lp_dynamic
 from driftsack.core.contextual import ContextualInstance
 from driftsack.core.instance import Instance
 from driftsack.core.seeding import generator
 from driftsack.instances.contextual import linear_contexts
 from driftsack.measures import variation
 from lab.speed.timing import Progress, median_ratio, seconds
+from tests.support import reference_lps as reference
 
 Row = dict[str, float | str | None]
 

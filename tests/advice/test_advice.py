@@ -37,11 +37,12 @@ from driftsack.advice.judging import folded
 from driftsack.advice.noise import error_factors
 from driftsack.advice.standings import first_near_best
 from driftsack.advice.time_windows import RunningSums, merge_blocks, shuffled_sums, window_means
-from driftsack.benchmarks import lp_dynamic, reference
+from driftsack.benchmarks import lp_dynamic
 from driftsack.cli import app
 from driftsack.cli.console import progress_bar, rich_table, text_column
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.measures.drift_kind import DriftKind, drift_kind
+from tests.support import reference_lps as reference
 from tests.support import split_worlds as half_worlds
 
 T = 2_000

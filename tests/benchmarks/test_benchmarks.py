@@ -13,12 +13,12 @@ from hypothesis import given, settings
 
 import driftsack as ds
 from driftsack import benchmarks
-from driftsack.benchmarks import reference
 from driftsack.benchmarks.hard_fixed_distribution import hard_reward_of_mixes
 from driftsack.benchmarks.lp_dynamic import dual_value, plan_totals
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError, TooLargeError
 from driftsack.numerics.bundle import minimise
+from tests.support import reference_lps as reference
 
 
 def random_world(seed: int, noise: str = "bernoulli", grid: int | None = None) -> ds.Instance:

@@ -13,7 +13,7 @@ from driftsack.advice.drift_detection import detect_drift
 from driftsack.advice.time_windows import merge_blocks
 from driftsack.core.errors import DriftsackError, SettingError
 from driftsack.datasets.flights import CARRIERS, chicago_flights
-from driftsack.paper.flights import half_year, league_entries, optima, windowed
+from lab.flights import half_year, league_entries, optima, windowed
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from matplotlib.image import imread
 
 from driftsack.cli import app
 from driftsack.datasets import flights_world
-from driftsack.paper.flights import league_entries
+from lab.flights import league_entries
 from tests.support.paths import ROOT
 from tools import notebooks
 

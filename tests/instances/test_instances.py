@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import driftsack as ds
-from driftsack.benchmarks import reference
 from driftsack.core.errors import DriftsackError
 from driftsack.instances.families import FAMILIES
+from tests.support import reference_lps as reference
 
 
 @pytest.mark.parametrize(

@@ -190,9 +190,6 @@ class Advice:
 
         Args:
             learner: The file that :meth:`save` wrote or will write, which the page shows how to use.
-
-        Returns:
-            The HTML document.
         """
         from driftsack.advice.html_report import html_report
 

@@ -17,23 +17,14 @@ PRECISION: Final = 1e-7  # of the optimum: smaller changes of it are those of th
 
 
 class BudgetValue(NamedTuple):
-    """Optima of one instance and the value of its budgets, in the problem's units.
+    """Optima of one instance and the value of its budgets, in the problem's units."""
 
-    Attributes:
-        best: LP-Dynamic, the best plan.
-        even: The best policy that spends the same in every round.
-        fixed: The best fixed mix.
-        prices: (d,) Reward for one more unit of each resource.
-        less: (d,) Change of the optimum with 10% less of each resource.
-        more: (d,) Change of the optimum with 10% more of each resource.
-    """
-
-    best: float
-    even: float
-    fixed: float
-    prices: Floats
-    less: Floats
-    more: Floats
+    best: float  # LP-Dynamic, the best plan
+    even: float  # the best policy that spends the same in every round
+    fixed: float  # the best fixed mix
+    prices: Floats  # (d,) reward for one more unit of each resource
+    less: Floats  # (d,) change of the optimum with 10% less of each resource
+    more: Floats  # (d,) change of the optimum with 10% more of each resource
 
     @property
     def optima(self) -> Optima:

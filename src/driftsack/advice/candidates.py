@@ -34,29 +34,18 @@ ADAPTS, REMEMBERS, FORGETS, RESTARTS, PLANS = FAMILIES = ("adapts", "remembers",
 
 
 class Candidate(NamedTuple):
-    """A policy that may be recommended.
+    """A policy that may be recommended."""
 
-    Attributes:
-        name: Description of the policy.
-        family: How it treats the past, one of ``FAMILIES``.
-        policy: The policy.
-    """
-
-    name: str
-    family: str
+    name: str  # description of the policy
+    family: str  # how it treats the past, one of ``FAMILIES``
     policy: Policy
 
 
 def candidates(problem: Problem, past: Instance | None = None) -> list[Candidate]:
-    """List the candidate policies.
+    """List the candidate policies: Adaptive, which has no setting to choose, then the others from simple to involved.
 
-    Args:
-        problem: The problem.
-        past: The instance that plans are made from; None leaves out policies that assume that its timing repeats.
-
-    Returns:
-        The candidates: Adaptive, which has no setting to choose, then the others from simple to involved. Those that
-        would warn about the problem, such as UCBs whose bounds are wider than all costs, are left out.
+    Candidates that would warn about the problem, such as UCBs whose bounds are wider than all costs, are left out.
+    Plans are made from the instance ``past``; None leaves out policies that assume that its timing repeats.
     """
     horizon = problem.horizon
     ucb = NaiveUCB(scale=SCALE, budget_rule="remaining")

@@ -28,27 +28,19 @@ MAX_CONTEXTS: Final = 4_096  # rows of the log that the fitted instance draws co
 
 
 class ContextAdvice(NamedTuple):
-    """The findings about the contexts of a log.
+    """The findings about the contexts of a log."""
 
-    Attributes:
-        features: Names of the features.
-        worth: Their value over the horizon; None if the log does not suffice to estimate it.
-        reason: Why it does not suffice; empty if it does.
-        ratio: Simulated reward of the contextual policy over that of the best one without contexts and plans; 1 if it
-            was not simulated, because contexts have no value.
-        needed: The ratio that must be exceeded: the share of the optimum that the best policy without contexts earned,
-            over that of the best one without plans.
-        policy: The contextual policy.
-        problem: The problem with its features.
-    """
-
-    features: tuple[str, ...]
-    worth: LoggedContextValue | None
-    reason: str
+    features: tuple[str, ...]  # names of the features
+    worth: LoggedContextValue | None  # their value over the horizon; None if the log does not suffice to estimate it
+    reason: str  # why it does not suffice; empty if it does
+    # Simulated reward of the contextual policy over that of the best one without contexts and plans; 1 if it was not
+    # simulated, because contexts have no value.
     ratio: float
+    # The ratio that must be exceeded: the share of the optimum that the best policy without contexts earned, over that
+    # of the best one without plans.
     needed: float
-    policy: Policy
-    problem: Problem
+    policy: Policy  # the contextual policy
+    problem: Problem  # the problem with its features
 
     @property
     def pays(self) -> bool:
@@ -81,18 +73,8 @@ def context_advice(
 ) -> ContextAdvice | None:
     """Estimate the value of the contexts of a log and, if it is positive, simulate a policy that uses them.
 
-    Args:
-        log: The log.
-        budget: Budget of each resource for ``horizon`` rounds.
-        horizon: The number of rounds.
-        noise: The noise of the outcomes.
-        best: The best policy without contexts.
-        steady: The best one among them that does not plan.
-        trials: Trials of both policies.
-        seed: Seed.
-
-    Returns:
-        The findings; None if the log has no contexts.
+    ``best`` is the best policy without contexts, ``steady`` the best one among them that does not plan. None is
+    returned if the log has no contexts.
     """
     if log.contexts is None or log.features is None:
         return None

@@ -45,19 +45,12 @@ SPREADS: Final[dict[str, Callable[[Floats], Floats]]] = {  # standard deviation 
 
 
 class Fit(NamedTuple):
-    """Means between change points, normalised to [0, 1].
+    """Means between change points, normalised to [0, 1]."""
 
-    Attributes:
-        changes: (K - 1,) Rounds of the log, from 0, at which a new phase begins.
-        means: (K, m, 1 + d) Mean reward and costs of each arm in each phase.
-        noise: Name of the noise that is closest to that of the log.
-        largest: (1 + d,) Estimated largest outcomes of a single pull.
-    """
-
-    changes: Ints
-    means: Floats
-    noise: str
-    largest: Floats
+    changes: Ints  # (K - 1,) rounds of the log, from 0, at which a new phase begins
+    means: Floats  # (K, m, 1 + d) mean reward and costs of each arm in each phase
+    noise: str  # name of the noise that is closest to that of the log
+    largest: Floats  # (1 + d,) estimated largest outcomes of a single pull
 
     def rewards_and_costs(self, means: Floats | None = None) -> tuple[Floats, Floats]:
         """Return mean rewards (K, m) and costs (K, d, m), of ``means`` if they are given."""
@@ -68,13 +61,8 @@ class Fit(NamedTuple):
 def fit(survey: Survey, drifts: bool, at_least_one: bool = True) -> Fit:
     """Find the change points and the means between them.
 
-    Args:
-        survey: Summary of the log.
-        drifts: Whether drift was detected; without it there are no change points.
-        at_least_one: Whether the most likely change point is used if none stands out from the noise.
-
-    Returns:
-        The fit.
+    Without drift (``drifts``) there are no change points. With ``at_least_one`` the most likely change point is used
+    even if none stands out from the noise.
     """
     changes = change_points(survey, at_least_one) if drifts else np.zeros(0, dtype=np.int64)
     count = len(changes) + 1
@@ -199,15 +187,7 @@ def fitted_instance(
 ) -> Instance:
     """Return the fitted instance, with time scaled from the log's rounds to ``horizon``.
 
-    Args:
-        fitted: The fit.
-        survey: Summary of the log.
-        budget: Budget of each resource.
-        horizon: Rounds of the instance.
-        means: (K, m, 1 + d) Means to use instead of the fitted ones.
-
-    Returns:
-        The instance.
+    ``means`` (K, m, 1 + d) replace the fitted means if they are given.
     """
     problem = Problem(horizon, survey.arms, budget, survey.reward_max, survey.cost_max, resource_names=survey.resources)
     starts = fitted.changes * horizon // survey.rows

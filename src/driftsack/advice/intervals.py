@@ -16,19 +16,12 @@ Z: Final = 1.96  # standard errors of a 95% interval
 
 
 class WindowMeans(NamedTuple):
-    """Means in equal windows of time with 95% intervals, in the problem's units; NaN where an arm was not observed.
+    """Means in equal windows of time with 95% intervals, in the problem's units; NaN where an arm was not observed."""
 
-    Attributes:
-        starts: (L,) First round of each window, from 0.
-        means: (L, m, 1 + d) Mean reward and costs of each arm.
-        low: (L, m, 1 + d) Lower ends of the intervals.
-        high: (L, m, 1 + d) Upper ends of the intervals.
-    """
-
-    starts: Floats
-    means: Floats
-    low: Floats
-    high: Floats
+    starts: Floats  # (L,) first round of each window, from 0
+    means: Floats  # (L, m, 1 + d) mean reward and costs of each arm
+    low: Floats  # (L, m, 1 + d) lower ends of the intervals
+    high: Floats  # (L, m, 1 + d) upper ends of the intervals
 
 
 class BudgetIntervals(NamedTuple):
@@ -38,32 +31,19 @@ class BudgetIntervals(NamedTuple):
     the same noise again, so its increase of the optimum estimates the bias, which is subtracted. Where means lie at the
     end of their range, noise can only decrease them: the interval of the optimum then extends down to the bootstrapped
     optima. It never exceeds the largest reward in every round.
-
-    Attributes:
-        expected: The optimum minus its estimated bias.
-        best: Interval of the optimum.
-        prices: (2, d) Intervals of the prices.
-        less: (2, d) Intervals of the change of the optimum with 10% less of each resource.
-        more: (2, d) Intervals of the change of the optimum with 10% more of each resource.
     """
 
-    expected: float
-    best: tuple[float, float]
-    prices: Floats
-    less: Floats
-    more: Floats
+    expected: float  # the optimum minus its estimated bias
+    best: tuple[float, float]  # interval of the optimum
+    prices: Floats  # (2, d) intervals of the prices
+    less: Floats  # (2, d) intervals of the change of the optimum with 10% less of each resource
+    more: Floats  # (2, d) intervals of the change of the optimum with 10% more of each resource
 
 
 def window_intervals(survey: Survey, windows: int, largest: Floats) -> WindowMeans:
     """Compute the means of every arm in equal windows of time, with intervals.
 
-    Args:
-        survey: Summary of the log.
-        windows: Number of windows.
-        largest: (1 + d,) Largest outcomes of a single pull, normalised to [0, 1].
-
-    Returns:
-        Means and intervals.
+    ``largest`` (1 + d,) are the largest outcomes of a single pull, normalised to [0, 1].
     """
     unit = np.array([survey.reward_max, *survey.cost_max])
     means = np.full((windows, len(survey.arms), unit.size), np.nan)
@@ -85,15 +65,8 @@ def bootstrap_intervals(
 ) -> BudgetIntervals:
     """Compute the intervals of the value of budget.
 
-    Args:
-        point: Values of the fitted instance.
-        bootstrapped: Values of the bootstrapped instances.
-        independent: Optima of instances bootstrapped as if rounds were independent, which the bias is estimated from:
-            correlated rounds widen the interval, but do not move the optimum.
-        most: Upper bound on the total reward.
-
-    Returns:
-        The intervals.
+    The bias is estimated from ``independent``, the optima of instances bootstrapped as if rounds were independent:
+    correlated rounds widen the interval, but do not move the optimum. ``most`` is an upper bound on the total reward.
     """
 
     def interval(name: str) -> Floats:

@@ -30,23 +30,14 @@ MIN_CELLS: Final = 2  # of every arm in a part, below which nothing can be resam
 
 
 class Course(NamedTuple):
-    """The course of a log, with the budget and the horizon for which it is repeated.
+    """The course of a log, with the budget and the horizon for which it is repeated."""
 
-    Attributes:
-        survey: Summary of the log.
-        fit: The fit to the whole log.
-        factors: (m, 1 + d) Factors on the standard errors, above 1 if neighbouring rounds are correlated.
-        drifts: Whether the means change.
-        budget: Budget of each resource.
-        horizon: Rounds that the budget is for.
-    """
-
-    survey: Survey
-    fit: Fit
-    factors: Floats
-    drifts: bool
-    budget: Sequence[float]
-    horizon: int
+    survey: Survey  # summary of the log
+    fit: Fit  # the fit to the whole log
+    factors: Floats  # (m, 1 + d) factors on the standard errors, above 1 if neighbouring rounds are correlated
+    drifts: bool  # whether the means change
+    budget: Sequence[float]  # budget of each resource
+    horizon: int  # rounds that the budget is for
 
     @property
     def periods(self) -> int:
@@ -55,42 +46,22 @@ class Course(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of the log that instances are resampled from.
+    """A part of the log that instances are resampled from."""
 
-    Attributes:
-        survey: Summary of the part.
-        fit: The fit to it.
-        past: The instance fitted to the periods before it, from which plans are made; None without plans.
-    """
-
-    survey: Survey
-    fit: Fit
-    past: Instance | None
+    survey: Survey  # summary of the part
+    fit: Fit  # the fit to it
+    past: Instance | None  # the instance fitted to the periods before it, from which plans are made; None without plans
 
 
 class Judged(NamedTuple):
-    """An instance that candidates are judged on.
-
-    Attributes:
-        instance: The instance.
-        past: The instance that plans are made from; None without plans.
-    """
+    """An instance that candidates are judged on."""
 
     instance: Instance
-    past: Instance | None
+    past: Instance | None  # the instance that plans are made from; None without plans
 
 
 def judged_instances(course: Course, bootstrapped: Sequence[Instance], rng: Generator) -> list[Judged]:
-    """Return as many instances to judge candidates on as there are bootstrapped ones.
-
-    Args:
-        course: The course of the log.
-        bootstrapped: Instances resampled from the whole log.
-        rng: Source of randomness.
-
-    Returns:
-        The instances. Either all of them have a past, or none has.
-    """
+    """Return an instance to judge candidates on for each bootstrapped one; all of them have a past, or none."""
     parts = _later_periods(course) or _later_parts(course)
     recurs = bool(parts) and parts[0].past is not None
     count = len(bootstrapped)
@@ -114,17 +85,7 @@ def past_of(course: Course) -> Instance | None:
 
 
 def folded(survey: Survey, first: int, last: int, period: int) -> Survey:
-    """Lay the rounds of a part of the log over each other.
-
-    Args:
-        survey: Summary of the log.
-        first: First round of the part, from 0.
-        last: Round after its last one.
-        period: Rounds of the result; round t of the part becomes round t mod ``period``.
-
-    Returns:
-        The summary of ``period`` rounds.
-    """
+    """Lay rounds ``first`` to ``last`` (exclusive) of the log over each other: round t becomes t mod ``period``."""
     series = []
     for one in survey.series:
         low, high = np.searchsorted(one.rounds, [first, last])

@@ -25,28 +25,16 @@ Z: Final = 2.33  # standard deviations below which 99% of a normal distribution 
 
 
 class NoiseFloor(NamedTuple):
-    """Apparent gains of planning and tracking by noise alone, as 99% quantiles of shares of the optimum.
+    """Apparent gains of planning and tracking by noise alone, as 99% quantiles of shares of the optimum."""
 
-    Attributes:
-        timing: Quantile of the gain by planning when to spend.
-        tracking: Quantile of the gain by tracking the changes.
-    """
-
-    timing: float
-    tracking: float
+    timing: float  # quantile of the gain by planning when to spend
+    tracking: float  # quantile of the gain by tracking the changes
 
 
 def error_factors(survey: Survey, fitted: Fit, block: int, drifts: bool) -> Floats:
-    """(m, 1 + d) Factor by which correlated rounds increase the standard errors of means.
+    """(m, 1 + d) Factor by which correlated rounds increase the standard errors; all 1 if the block is a single round.
 
-    Args:
-        survey: Summary of the log.
-        fitted: The fit to it.
-        block: Rounds that are correlated.
-        drifts: Whether drift was detected beyond that correlation; otherwise the phases count as noise.
-
-    Returns:
-        The factors, all 1 if the block is a single round.
+    Unless drift was detected beyond that correlation (``drifts``), the phases count as noise.
     """
     changes = fitted.changes if drifts else fitted.changes[:0]
     return np.stack([_error_factor(one, changes, cells_per_block(one, survey.rows, block)) for one in survey.series])
@@ -65,14 +53,8 @@ def _error_factor(one: Series, changes: Ints, per_block: int) -> Floats:
 def noise_floor(fitted: Fit, survey: Survey, resampled: Sequence[Floats], instance: Instance) -> NoiseFloor:
     """Compute the apparent gains of planning and tracking on instances whose phases differ by noise alone.
 
-    Args:
-        fitted: The fit to the log.
-        survey: Summary of the log.
-        resampled: Bootstrapped means (K, m, 1 + d), whose deviations from the fitted ones are the noise.
-        instance: The fitted instance, for its budget and horizon.
-
-    Returns:
-        The floors; 0 without change points.
+    The noise is the deviation of the bootstrapped means ``resampled`` (K, m, 1 + d) from the fitted ones. Without
+    change points the floors are 0.
     """
     if fitted.changes.size == 0:
         return NoiseFloor(0.0, 0.0)

@@ -21,19 +21,12 @@ TIME_SHIFT: Final = 0.1  # of the horizon: how much earlier or later changes com
 
 
 class Standing(NamedTuple):
-    """The simulated performance of a candidate.
-
-    Attributes:
-        candidate: The candidate.
-        share: Mean over the instances of the reward as a share of the optimum.
-        low: Lower end of the 95% interval of the share over the instances.
-        high: Upper end of that interval.
-    """
+    """The simulated performance of a candidate."""
 
     candidate: Candidate
-    share: float
-    low: float
-    high: float
+    share: float  # mean over the instances of the reward as a share of the optimum
+    low: float  # lower end of the 95% interval of the share over the instances
+    high: float  # upper end of that interval
 
     def to_dict(self) -> dict[str, Any]:
         """Return the standing as plain data: the policy as its spec, without the forecast's arrays."""
@@ -45,15 +38,11 @@ class Standing(NamedTuple):
 
 
 class Standings(NamedTuple):
-    """The simulated performance of all candidates.
+    """The simulated performance of all candidates."""
 
-    Attributes:
-        of: The standing of each candidate.
-        overshoots: Whether candidates earned more than LP-Dynamic, because the last cost may exceed the budget. Shares
-            are then relative to the optimum of a budget that is larger by the largest cost.
-    """
-
-    of: tuple[Standing, ...]
+    of: tuple[Standing, ...]  # the standing of each candidate
+    # Whether candidates earned more than LP-Dynamic, because the last cost may exceed the budget. Shares are then
+    # relative to the optimum of a budget that is larger by the largest cost.
     overshoots: bool
 
 
@@ -66,15 +55,8 @@ def simulate_candidates(
 ) -> Standings:
     """Simulate every candidate on every instance.
 
-    Args:
-        judged: The instances, with the past that plans are made from.
-        past: The instance that the plans of the listed candidates are made from; None without plans.
-        trials: Trials of each candidate on each instance.
-        seed: Seed of the first instance; the next ones have the following seeds.
-        progress: Called with the candidate's name and the number of instances it has been simulated on.
-
-    Returns:
-        The standing of each candidate.
+    The plans of the listed candidates are made from ``past``. The first instance uses ``seed``, the next ones the
+    following seeds. ``progress`` is called with a candidate's name and the number of instances simulated so far.
     """
     problem = judged[0].instance.problem
     listed = candidates(problem, past)

@@ -21,17 +21,11 @@ from driftsack.logs.survey import Series, Survey
 
 
 class RunningSums(NamedTuple):
-    """Running sums of one arm's outcomes, in the order of the log (row 0) and in shuffled orders.
+    """Running sums of one arm's outcomes, in the order of the log (row 0) and in shuffled orders."""
 
-    Attributes:
-        prefix: (1 + shuffles, 1 + n, 1 + d) Sums of the cells before each cell.
-        rounds: (n,) Mean round of each cell.
-        rows: Rounds of the whole log.
-    """
-
-    prefix: Floats
-    rounds: Floats
-    rows: int
+    prefix: Floats  # (1 + shuffles, 1 + n, 1 + d) sums of the cells before each cell
+    rounds: Floats  # (n,) mean round of each cell
+    rows: int  # rounds of the whole log
 
 
 def merge_blocks(survey: Survey, block: int) -> Survey:
@@ -40,15 +34,7 @@ def merge_blocks(survey: Survey, block: int) -> Survey:
     Cells after an arm's last whole block are dropped; ``pulls`` still counts them. At least two blocks remain wherever
     there are two cells.
 
-    Args:
-        survey: Summary of the log.
-        block: Rounds of a block, at most half of the log.
-
-    Returns:
-        The summary with one cell per block.
-
-    Raises:
-        SettingError: If the block is longer than half of the log.
+    A block longer than half of the log raises ``SettingError``.
     """
     if block > max(survey.rows // 2, 1):
         raise SettingError(

@@ -102,29 +102,17 @@ def dynamic_program(instance: Instance, memory: int = DEFAULT_MEMORY) -> Benchma
 
 
 class BudgetGrid(NamedTuple):
-    """The grid of remaining budgets.
+    """The grid of remaining budgets."""
 
-    Attributes:
-        rows: Grid points of the first resource.
-        columns: Grid points of the second resource; 1 if there is none.
-        patterns: For each distinct row of the instance, the probabilities (m, 4) of the patterns of used resources and
-            the cost (m, 2) of each resource in grid steps, if it is used.
-    """
-
-    rows: int
-    columns: int
+    rows: int  # grid points of the first resource
+    columns: int  # grid points of the second resource; 1 if there is none
+    # For each distinct row of the instance, the probabilities (m, 4) of the patterns of used resources and the cost (m,
+    # 2) of each resource in grid steps, if it is used.
     patterns: list[tuple[Floats, Ints]]
 
 
 def budget_grid(instance: Instance) -> BudgetGrid:
-    """Return the grid of remaining budgets of an instance.
-
-    Args:
-        instance: The instance, with at most 2 resources and noise ``"bernoulli"`` or ``"deterministic"``.
-
-    Raises:
-        SettingError: If there are more than 2 resources, or if costs do not lie on a grid.
-    """
+    """Return the grid of remaining budgets; ``SettingError`` for over 2 resources or costs that lie on no grid."""
     if instance.resources > MOST_RESOURCES:
         raise SettingError(
             f"the dynamic program takes at most {MOST_RESOURCES} resources, got {instance.resources}; its table grows "

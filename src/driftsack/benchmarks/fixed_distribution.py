@@ -58,19 +58,12 @@ class FixedDistribution(Benchmark):
 
 
 class Sums(NamedTuple):
-    """Running sums of the means over the first rounds, and those of the next block.
+    """Running sums of the means over the first rounds, and those of the next block."""
 
-    Attributes:
-        rewards: (m,) sums of mean rewards so far.
-        costs: (d, m) sums of mean costs so far.
-        block_rewards: (m,) sums of mean rewards up to the end of the block.
-        block_costs: (d, m) sums of mean costs of the block alone.
-    """
-
-    rewards: Floats
-    costs: Floats
-    block_rewards: Floats
-    block_costs: Floats
+    rewards: Floats  # (m,) sums of mean rewards so far
+    costs: Floats  # (d, m) sums of mean costs so far
+    block_rewards: Floats  # (m,) sums of mean rewards up to the end of the block
+    block_costs: Floats  # (d, m) sums of mean costs of the block alone
 
 
 def new_sums(arms: int, resources: int) -> Sums:

@@ -37,19 +37,12 @@ class RecordedContexts(Protocol[Value_co]):
 
 
 class PairRows(NamedTuple):
-    """The rows of the linear program.
+    """The rows of the linear program."""
 
-    Attributes:
-        problem: Budgets, horizon and units.
-        unit_rewards: (R, m) mean rewards, normalised to [0, 1].
-        unit_costs: (R, d, m) mean costs, normalised to [0, 1].
-        rounds: (R,) the expected number of rounds of each row.
-    """
-
-    problem: Problem
-    unit_rewards: Floats
-    unit_costs: Floats
-    rounds: Floats
+    problem: Problem  # budgets, horizon and units
+    unit_rewards: Floats  # (R, m) mean rewards, normalised to [0, 1]
+    unit_costs: Floats  # (R, d, m) mean costs, normalised to [0, 1]
+    rounds: Floats  # (R,) the expected number of rounds of each row
 
 
 class ContextValue(NamedTuple):

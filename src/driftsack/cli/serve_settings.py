@@ -29,11 +29,7 @@ class Given(NamedTuple):
 
 
 def merged(given: dict[str, Any], config: Path | None, names: Iterable[str]) -> dict[str, Any]:
-    """Return the checked settings: options (None if not given) first, then the environment, then the TOML file.
-
-    Raises:
-        SettingError: A setting is unknown or cannot be used.
-    """
+    """Return the checked settings: options (None if not given) first, then the environment, then the TOML file."""
     names = list(names)
     found = {} if config is None else _from_file(config)
     unknown = sorted(set(found) - set(names))

@@ -28,13 +28,10 @@ Limits = tuple[Any, Any] | None
 
 
 class Bound(NamedTuple):
-    """The limits of a field.
+    """The limits of a field."""
 
-    Attributes:
-        limits: A function of the part of the state that has the field, before the first round, of the field there, and
-            of the number of rounds that have begun.
-    """
-
+    # A function of the part of the state that has the field, before the first round, of the field there, and of the
+    # number of rounds that have begun.
     limits: Callable[[Any, Any, int], Limits]
 
 

@@ -248,9 +248,6 @@ class ContextualInstance(Sizes):
             budget: The budget of each resource, by name or in order; a single number applies to all of them.
             horizon: The number of rounds, each of which draws a context. None to use every context once, in order.
             **settings: As in :meth:`linear`.
-
-        Returns:
-            The instance.
         """
         gains, uses = _phases(rewards, "rewards", 2), _phases(costs, "costs", 3)
         return cls._build("table", contexts, gains, uses, budget, horizon, **settings)
@@ -279,9 +276,6 @@ class ContextualInstance(Sizes):
                 probabilities of the contexts; ``noise``; ``reward_max``, ``cost_max``, ``arm_names`` and
                 ``resource_names`` as in :class:`Problem`; ``features``, names or an :class:`Encoder`; ``pool`` and
                 ``seed``, the number and the seed of contexts that a function draws.
-
-        Returns:
-            The instance.
         """
         gains, uses = _phases(rewards, "coefficients of rewards", 2), _phases(costs, "coefficients of costs", 3)
         means = "logistic" if flag(logistic, "logistic") else "linear"

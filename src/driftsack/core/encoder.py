@@ -223,9 +223,6 @@ class Encoder:
 
         Args:
             data: The result of :meth:`to_dict`.
-
-        Returns:
-            The encoder.
         """
         return cls(**data)
 

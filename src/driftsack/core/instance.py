@@ -115,9 +115,6 @@ class Instance(Sizes):
 
         Args:
             content: The result of :meth:`to_dict`.
-
-        Returns:
-            The instance.
         """
         names = {"problem", "rewards", "costs", "runs", "noise"}
         if set(content) != names:
@@ -205,9 +202,6 @@ class Instance(Sizes):
                 of them.
             arm_names: The names of the arms, in the order of ``rewards``.
             resource_names: The names of the resources, in the order of ``costs``. Default: the names in ``budget``.
-
-        Returns:
-            The instance.
         """
         gains = floats(rewards, "rewards", (None, None))
         uses = floats(costs, "costs", (len(gains), None, gains.shape[1]))
@@ -253,9 +247,6 @@ class Instance(Sizes):
             cost_max: As in :meth:`from_arrays`.
             arm_names: As in :meth:`from_arrays`.
             resource_names: As in :meth:`from_arrays`.
-
-        Returns:
-            The instance.
         """
         gains = floats(rewards, "rewards", (None, None))
         uses = floats(costs, "costs", (len(gains), None, gains.shape[1]))
@@ -293,9 +284,6 @@ class Instance(Sizes):
             cost_max: As in :meth:`from_arrays`.
             arm_names: As in :meth:`from_arrays`.
             resource_names: As in :meth:`from_arrays`.
-
-        Returns:
-            The instance.
         """
         gains = floats(rewards, "rewards", (None,))
         uses = floats(costs, "costs", (None, len(gains)))
@@ -327,9 +315,6 @@ class Instance(Sizes):
             cost_max: As in :meth:`from_arrays`.
             arm_names: As in :meth:`from_arrays`.
             resource_names: As in :meth:`from_arrays`.
-
-        Returns:
-            The instance.
         """
         rows: list[Any] = [function(t) for t in range(1, whole(horizon, "horizon", at_least=1) + 1)]
         if any(not isinstance(row, tuple) or len(row) != 2 for row in rows):
@@ -372,9 +357,6 @@ class Instance(Sizes):
 
         Args:
             path: The file to read.
-
-        Returns:
-            The instance.
         """
         content, arrays = file_format.read(path, "instance", _VERSION)
         try:

@@ -120,14 +120,8 @@ _held: weakref.WeakValueDictionary[Path, HeldFile] = weakref.WeakValueDictionary
 def hold(path: str | os.PathLike[str]) -> HeldFile:
     """Hold a file for writing; only one process can hold it at a time.
 
-    Args:
-        path: The file; it need not exist.
-
-    Returns:
-        A handle that holds the file as long as it is referenced. In a read-only directory nothing is locked.
-
-    Raises:
-        FileInUseError: Another process holds the file.
+    The file need not exist. It is held as long as the returned handle is referenced; in a read-only directory nothing
+    is locked. If another process holds it, ``FileInUseError`` is raised.
     """
     target = Path(os.path.realpath(path))
     with _register:

@@ -245,9 +245,6 @@ class Problem:
 
         Args:
             data: The arguments of the constructor, with the period in seconds.
-
-        Returns:
-            The problem.
         """
         arguments = {"guessed": True, **data}  # the default in files of earlier releases
         if "period" in arguments:

@@ -18,14 +18,7 @@ DECIDING: Final = ("core", "numerics", "lp", "game", "benchmarks", "theory", "po
 
 @cache
 def code_digest(*more: str) -> str:
-    """Compute a digest of every Python file in the packages of ``DECIDING``.
-
-    Args:
-        *more: Further packages or files to include, for kernels that are defined there.
-
-    Returns:
-        The digest in hexadecimal.
-    """
+    """Compute a hexadecimal digest of every Python file in ``DECIDING`` and in ``more`` packages or files."""
     digest = hashlib.sha256()
     for part in sorted({*DECIDING, *more}):
         place = PACKAGE / part

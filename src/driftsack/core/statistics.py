@@ -8,13 +8,7 @@ from driftsack.core.arrays import Floats, Ints
 
 
 def standard_error(values: Floats | Ints) -> float:
-    """Estimate the standard error of the mean of independent values.
-
-    Args:
-        values: (n,) independent values.
-
-    Returns:
-        The standard error; 0 for a single value.
+    """Estimate the standard error of the mean of independent values; 0 for a single value.
 
     >>> standard_error(np.array([1.0, 3.0]))
     1.0
@@ -23,13 +17,7 @@ def standard_error(values: Floats | Ints) -> float:
 
 
 def standard_errors(values: Floats | Ints) -> Floats:
-    """Estimate the standard errors of the means over the first axis.
-
-    Args:
-        values: (n, ...) independent values.
-
-    Returns:
-        (...) the standard errors; 0 for a single value.
+    """Estimate the standard errors of the means over the first axis; 0 for a single value.
 
     >>> standard_errors(np.array([[1.0, 2.0], [3.0, 2.0]]))
     array([1., 0.])

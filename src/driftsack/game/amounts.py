@@ -72,9 +72,6 @@ def grid_factors(exponent: int) -> tuple[float, float]:
 
     Args:
         exponent: The exponent k.
-
-    Returns:
-        The factors.
     """
     return float(10 ** max(exponent, 0)), float(10 ** max(-exponent, 0))
 
@@ -87,9 +84,6 @@ def whole_units(amount: float, exponent: int, up: bool) -> int:
         amount: The amount, in the problem's units.
         exponent: The exponent k of the grid.
         up: Whether an amount between two grid numbers is rounded up, as costs are, or down, as budgets are.
-
-    Returns:
-        The number of grid units.
 
     Raises:
         OutOfRangeError: The amount is larger than a ledger can hold.
@@ -113,9 +107,6 @@ def cost_units(amount: float, fine: float, coarse: float) -> int:
         amount: The cost, in the problem's units.
         fine: See :func:`grid_factors`.
         coarse: See :func:`grid_factors`.
-
-    Returns:
-        The number of grid units.
     """
     if coarse == 1.0:
         nearest = np.rint(amount * fine)
@@ -130,9 +121,6 @@ def in_units_of_problem(units: int, exponent: int) -> float:
     Args:
         units: The number of grid units.
         exponent: The exponent k of the grid.
-
-    Returns:
-        The amount.
 
     >>> in_units_of_problem(30, 2)
     0.3

@@ -31,25 +31,19 @@ MOST: Final = 1e15  # arrivals
 
 
 class ArrivalArrays(NamedTuple):
-    """The state of an estimate as arrays, for files.
+    """The state of an estimate as arrays, for files."""
 
-    Attributes:
-        period: (1,) the length of the period in seconds.
-        phase: (1,) the time of the week at which it begins, in seconds.
-        guess: (1,) the first guess, in arrivals per second.
-        times: (3,) in seconds of the period: when the watch began, when the rates were last estimated, and the latest
-            arrival; all -1 before the first arrival.
-        recent: (1,) the number of arrivals since the rates were last estimated, all in the same hour.
-        counts: (7, 24) arrivals before that in each hour of the week, those of earlier periods at a lower weight.
-        past: (7, 24) the seconds watched in earlier periods, at the same lower weight.
-    """
-
-    period: Annotated[Floats, within(SHORTEST, LONGEST)]
-    phase: Annotated[Floats, within(0.0, WEEK)]
-    guess: Annotated[Floats, within(1.0 / LONGEST, MOST / SHORTEST)]
+    period: Annotated[Floats, within(SHORTEST, LONGEST)]  # (1,) the length of the period in seconds
+    phase: Annotated[Floats, within(0.0, WEEK)]  # (1,) the time of the week at which it begins, in seconds
+    guess: Annotated[Floats, within(1.0 / LONGEST, MOST / SHORTEST)]  # (1,) the first guess, in arrivals per second
+    # (3,) in seconds of the period: when the watch began, when the rates were last estimated, and the latest arrival;
+    # all -1 before the first arrival.
     times: Annotated[Floats, within(-1.0, LONGEST)]
+    # (1,) the number of arrivals since the rates were last estimated, all in the same hour.
     recent: Annotated[Ints, round_from(0)]
+    # (7, 24) arrivals before that in each hour of the week, those of earlier periods at a lower weight.
     counts: Annotated[Floats, round_from(0)]
+    # (7, 24) the seconds watched in earlier periods, at the same lower weight.
     past: Annotated[Floats, within(0.0, 2 * MEMORY)]
 
     def check(self) -> None:
@@ -202,9 +196,6 @@ class Arrivals:
         Args:
             arrays: The arrays.
 
-        Returns:
-            The estimate.
-
         Raises:
             ValueError: An array has another shape or type, or values that are not possible.
         """
@@ -267,15 +258,7 @@ class Arrivals:
 
 
 def hour_end(phase: float, at: float) -> float:
-    """When the hour of the day of a time ends.
-
-    Args:
-        phase: The time of the week at which the period begins, in seconds.
-        at: Seconds since then.
-
-    Returns:
-        Seconds since the period began.
-    """
+    """When the hour of the day of ``at`` ends, in seconds since the period began at time ``phase`` of the week."""
     return ((phase + at) // HOUR + 1.0) * HOUR - phase
 
 

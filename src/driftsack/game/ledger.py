@@ -140,7 +140,7 @@ def set_budget(ledger: Ledger, j: int, budget: float) -> None:
 
 @kernel
 def reset_account(ledger: Ledger, j: int, budget: float) -> None:
-    """Begin to spend resource ``j`` again, with a new budget in units of ``cost_max``."""
+    """Reset the spending of resource ``j``, with a new budget in units of ``cost_max``."""
     set_spending(ledger, j, 0)
     set_budget(ledger, j, budget)
 
@@ -181,9 +181,6 @@ def can_pay(ledger: Ledger, rounds: int) -> bool:
     Args:
         ledger: The ledger.
         rounds: The number of rounds.
-
-    Returns:
-        Whether they can.
     """
     for j in range(ledger.granted.size):
         if ledger.charged[j] + rounds * ledger.most[j] > ledger.granted[j]:
@@ -206,7 +203,7 @@ def reserve(ledger: Ledger, worst: Ints, arm: int) -> None:
 
 @kernel
 def release(ledger: Ledger, worst: Ints, arm: int) -> None:
-    """Release what :func:`reserve` reserved.
+    """Release the reservation of :func:`reserve`.
 
     Args:
         ledger: The ledger.

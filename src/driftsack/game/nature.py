@@ -1,4 +1,4 @@
-"""``reveal`` and ``draw_outcome``: what nature shows before a round and draws after it, by the type of the world.
+"""``reveal`` and ``draw_outcome``: the context before a round and the outcome after it, by the type of the world.
 
 As for policies, the kernels are those of the file in which the world's class is defined; Numba resolves that when it
 compiles.
@@ -26,7 +26,7 @@ AnyWorld = World | ContextualWorld
 
 
 def new_world(instance: AnyInstance) -> AnyWorld:
-    """The normalised world of an instance; that of one with contexts still needs those of a trial."""
+    """Return the normalised world of an instance; with contexts, it still needs those of a trial."""
     return contextual_world_of(instance) if isinstance(instance, ContextualInstance) else world_of(instance)
 
 
@@ -36,29 +36,12 @@ def for_trial(instance: AnyInstance, world: Any, rng: Generator) -> Any:
 
 
 def reveal(world: Any, t: int, terms: Terms) -> None:
-    """Write the context of round ``t``, if the world has contexts.
-
-    Args:
-        world: The world.
-        t: The round, from 0.
-        terms: The terms; ``context`` is written.
-    """
+    """Write the context of round ``t`` (from 0) into the terms, if the world has contexts."""
     callable_kernel(world, "reveal")(world, t, terms)
 
 
 def draw_outcome(world: Any, t: int, arm: int, costs: Floats, rng: Generator) -> float:
-    """Draw the outcome of an arm in round ``t``: write the costs and return the reward.
-
-    Args:
-        world: The world.
-        t: The round, from 0.
-        arm: The arm.
-        costs: (d,) written.
-        rng: Nature's randomness.
-
-    Returns:
-        The reward.
-    """
+    """Draw the outcome of an arm in round ``t`` (from 0): write the costs (d,) and return the reward."""
     reward: float = callable_kernel(world, "draw_outcome")(world, t, arm, costs, rng)
     return reward
 

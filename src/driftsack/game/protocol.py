@@ -66,14 +66,7 @@ def find_kernel(state_class: type, name: str) -> Any:
 
 
 def refuse_redefined(state: Any) -> None:
-    """Refuse a state whose kernels were defined again without its class: compiled callers have the earlier ones.
-
-    Args:
-        state: A policy's state.
-
-    Raises:
-        SettingError: ``choose`` or ``learn`` of a class is not the one that was found first.
-    """
+    """Refuse a state whose kernels were defined again without its class: compiled callers have the earlier ones."""
     for found in classes_in(state):
         for name in ("choose", "learn"):
             now = getattr(sys.modules[found.__module__], name, None)
@@ -99,9 +92,6 @@ def choose(state: Any, round: Round, rng: Generator, mix: Floats, prices: Floats
         rng: The policy's own randomness.
         mix: (m,) written: the probabilities of the arms.
         prices: (d,) written: the value of a unit of each resource.
-
-    Returns:
-        The arm, ``SKIP`` or ``STUCK``.
     """
     arm: int = callable_kernel(state, "choose")(state, round, rng, mix, prices)
     return arm
@@ -137,15 +127,8 @@ def kernel_for(state: Any, kernel: Function) -> Function:
 
     Copies for classes that are defined outside the package are not cached on disk.
 
-    Args:
-        state: The state.
-        kernel: A kernel with the state among its arguments.
-
-    Returns:
-        The copy.
-
-    Raises:
-        SettingError: A kernel of the state was defined again without its class.
+    Copies for classes that are defined outside the package are not cached on disk. ``SettingError`` is raised if a
+    kernel of the state was defined again without its class.
     """
     refuse_redefined(state)
     copy: Function = _copy_for(classes_in(state), kernel)

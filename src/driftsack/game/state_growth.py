@@ -15,7 +15,7 @@ from driftsack.core.errors import SettingError
 
 
 def grow(new: Any, old: Any) -> None:
-    """Copy what a state has learnt into one for more arms.
+    """Copy the estimates of a state into one for more arms.
 
     Args:
         new: The state of the larger problem before its first round; changed in place.

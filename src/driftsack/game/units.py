@@ -36,9 +36,6 @@ def units_of(problem: Problem) -> Units:
 
     Args:
         problem: The problem.
-
-    Returns:
-        Its units.
     """
     return Units(problem.reward_max, np.asarray(problem.cost_max))
 

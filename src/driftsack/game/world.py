@@ -41,7 +41,7 @@ def world_of(instance: Instance) -> World:
 
 @kernel
 def reveal(world: World, t: int, terms: Terms) -> None:
-    """Nothing: rounds have no context."""
+    """Do nothing: rounds have no context."""
 
 
 @kernel

@@ -26,9 +26,6 @@ def drift_in_turn(
         jump: The rise Δ of a cost, at most 1 - b.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
-    Returns:
-        The instance.
-
     >>> drift_in_turn(resources=2, horizon=8, jump=0.25).costs[:, :, 0].tolist()
     [[0.5, 0.5], [0.75, 0.5], [0.5, 0.75]]
     """
@@ -55,9 +52,6 @@ def free_best_arm(horizon: int = 1_000_000, rivals: int = 4, noise: str = "berno
         rivals: The number of arms that cost 1.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
-    Returns:
-        The instance.
-
     >>> free_best_arm(horizon=10, rivals=2).costs.tolist()
     [[[0.0, 1.0, 1.0]]]
     """
@@ -80,9 +74,6 @@ def flipping_costs(
         useless: The number of arms that earn nothing.
         drift: The number of flips per round, so that V2 = ``drift`` T.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
 
     >>> flipping_costs(horizon=100, useless=1, drift=0.02).costs[:, 0].tolist()
     [[0.4999, 0.0], [0.4999, 1.0]]

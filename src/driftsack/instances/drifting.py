@@ -45,9 +45,6 @@ def piecewise_random(
         reward_range: The lowest and the highest mean reward.
         cost_range: The lowest and the highest mean cost.
 
-    Returns:
-        The instance.
-
     >>> len(piecewise_random(changes=4, horizon=1_000).rewards)
     5
     """
@@ -79,9 +76,6 @@ def sinusoidal(
         rate: The budget per round of every resource.
         seed: The seed of the levels and phases.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
     """
     rng = generator(seed)
     level, phase = rng.random((2, resources + 1, arms))
@@ -113,9 +107,6 @@ def random_walk(
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
         reward_range: The lowest and the highest mean reward.
         cost_range: The lowest and the highest mean cost.
-
-    Returns:
-        The instance.
     """
     rng = generator(seed)
     start = rng.random((1, resources + 1, arms))
@@ -148,9 +139,6 @@ def linear_trend(
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
         reward_range: The lowest and the highest mean reward.
         cost_range: The lowest and the highest mean cost.
-
-    Returns:
-        The instance.
     """
     rng = generator(seed)
     ends = _scaled(rng.random((2, resources + 1, arms)), reward_range, cost_range)
@@ -186,9 +174,6 @@ def bursts(
         reward_range: The lowest and the highest mean reward.
         cost_range: The lowest and the highest mean cost.
         height: The mean reward of the arm in a burst.
-
-    Returns:
-        The instance.
     """
     rng = generator(seed)
     whole(horizon, "horizon", 1)
@@ -219,9 +204,6 @@ def adversarial_order(
         seed: The seed of the means.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
         best_last: Whether the rounds with the most reward per cost come last; otherwise they come first.
-
-    Returns:
-        The instance.
     """
     rng = generator(seed)
     rows = rng.random((horizon, resources + 1, arms))

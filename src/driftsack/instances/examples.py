@@ -17,9 +17,6 @@ def example_1(horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
         horizon: The number T of rounds.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
-    Returns:
-        The instance.
-
     >>> example_1(horizon=100).costs[:, 0]
     array([[0.5, 1. ],
            [1. , 0.5]])
@@ -36,9 +33,6 @@ def example_2(horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
     Args:
         horizon: The number T of rounds.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
 
     >>> example_2().rewards
     array([[0.5, 0.5],
@@ -60,9 +54,6 @@ def example_3(alpha: float, horizon: int = 10_000, noise: str = "bernoulli") -> 
         horizon: The number T of rounds.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
-    Returns:
-        The instance.
-
     >>> example_3(alpha=0.3, horizon=10).phase
     array([0, 0, 0, 1, 1, 1, 1, 1, 1, 1], dtype=int32)
     """
@@ -82,9 +73,6 @@ def example_4(periods: int = 10, horizon: int = 10_000, noise: str = "bernoulli"
         periods: The number of periods in the second half.
         horizon: The number T of rounds.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
 
     >>> example_4(periods=1, horizon=8).costs[:, 0, 1]
     array([0.  , 0.25, 0.75, 0.25])
@@ -115,9 +103,6 @@ def motivating(
         horizon: The number T of rounds.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
-    Returns:
-        The instance.
-
     >>> motivating(delta=0.25, better=False).rewards.ravel()
     array([1.  , 0.75])
     """
@@ -139,9 +124,6 @@ def step_change(k: int, horizon: int = 10_000, noise: str = "bernoulli") -> Inst
         horizon: The number T of rounds.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
-    Returns:
-        The instance.
-
     >>> step_change(k=3, horizon=5).rewards[step_change(k=3, horizon=5).phase].ravel()
     array([1., 1., 1., 0., 0.])
     """
@@ -158,9 +140,6 @@ def nonbinding(horizon: int = 10_000, noise: str = "deterministic") -> Instance:
     Args:
         horizon: The number T of rounds.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
 
     >>> nonbinding(horizon=6).problem.budget
     (4.0, 4.0)

@@ -49,9 +49,6 @@ def seasonal(
         rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
     """
     rng = generator(seed)
     cycle = np.arange(whole(horizon, "horizon", 1))[:, None, None] / horizon
@@ -85,9 +82,6 @@ def smooth_random(
         rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of the levels and rates.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
     """
     rng = generator(seed)
     levels = rng.uniform(0.1, 0.9, (whole(knots, "knots", 2), resources + 1, arms))
@@ -122,9 +116,6 @@ def common_shocks(
         rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
     """
     whole(changes, "changes", 0, whole(horizon, "horizon", 1) - 1)
     rng = generator(seed)
@@ -156,9 +147,6 @@ def rich_and_poor(
         rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
     """
     rng = generator(seed)
     rewards, costs = rng.uniform(0.3, 0.95, arms), rng.uniform(0.1, 0.9, (resources, arms))
@@ -189,9 +177,6 @@ def rotating_best_arm(
         rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
     """
     rng = generator(seed)
     periods = int(rng.integers(4, 9))
@@ -223,9 +208,6 @@ def cost_jumps(
         rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
     """
     whole(changes, "changes", 0, whole(horizon, "horizon", 1) - 1)
     rng = generator(seed)
@@ -257,9 +239,6 @@ def unseen_improvement(
         rate: The budget per round of every resource, or a range from which it is drawn for each resource.
         seed: The seed of all draws.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
     """
     rng = generator(seed)
     before = rng.uniform(0.3, 0.6, arms)

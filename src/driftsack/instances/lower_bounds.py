@@ -48,9 +48,6 @@ def reward_switching(
         seed: The seed of the best arms.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
 
-    Returns:
-        The instance.
-
     >>> float(reward_switching(arms=3, horizon=1_000, v1=2.0).rewards.max().round(3))
     0.571
     """
@@ -76,9 +73,6 @@ def cost_switching(
         rate: The budget per round b, at most 1 - Δ.
         seed: The seed of the cheapest arms.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
 
     >>> float(cost_switching(arms=2, horizon=1_000, v2=2.0, rate=0.25).costs.min())
     0.25
@@ -119,9 +113,6 @@ def budget_trap(
         reward: The mean reward r of the first half.
         better: Whether the second half earns more at lower costs; otherwise it earns less at higher costs.
         noise: The distribution of outcomes around their means; see :class:`~driftsack.Instance`.
-
-    Returns:
-        The instance.
 
     >>> budget_trap(horizon=1_000, w1=50.0, w2=20.0, better=False).rewards.ravel()
     array([0.5, 0.4])

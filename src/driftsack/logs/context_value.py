@@ -35,15 +35,10 @@ TOLERANCE: Final = 1e-6  # of the optima, far below the errors of the means
 
 
 class ContextPlan(NamedTuple):
-    """A plan for every row of a log, with its prices.
+    """A plan for every row of a log, with its prices."""
 
-    Attributes:
-        shares: (n, m) Probabilities of the arms.
-        prices: (n, d) Reward per unit of each resource.
-    """
-
-    shares: Floats
-    prices: Floats
+    shares: Floats  # (n, m) probabilities of the arms
+    prices: Floats  # (n, d) reward per unit of each resource
 
 
 class LoggedContextValue(NamedTuple):

@@ -27,25 +27,17 @@ Reject = Callable[[Bools, str, str, str, Any], None]
 
 @dataclass
 class FeatureColumn:
-    """One column of features while the log is being read.
+    """One column of features while the log is being read."""
 
-    Attributes:
-        name: The name of the feature, without the prefix.
-        declared: The values of the category and its spare slots; None if it is a number or was not declared.
-        numeric: Whether the column was declared as a number; None if nothing was declared.
-        codes: Code of each string that was seen: its slot if the category was declared, else in order of appearance.
-        strings: Number of values that are not numbers.
-        rows: Number of values.
-        example: The first value that is not a number.
-    """
-
-    name: str
+    name: str  # the name of the feature, without the prefix
+    # The values of the category and its spare slots; None if it is a number or was not declared.
     declared: Encoder | None = None
-    numeric: bool | None = None
+    numeric: bool | None = None  # whether the column was declared as a number; None if nothing was declared
+    # Code of each string that was seen: its slot if the category was declared, else in order of appearance.
     codes: dict[str, int] = field(default_factory=dict)
-    strings: int = 0
-    rows: int = 0
-    example: tuple[int, str] = (0, "")
+    strings: int = 0  # number of values that are not numbers
+    rows: int = 0  # number of values
+    example: tuple[int, str] = (0, "")  # the first value that is not a number
 
     @property
     def column(self) -> str:
@@ -127,12 +119,7 @@ class FeatureColumn:
 
 
 def feature_columns(names: Sequence[str], features: Encoder | None) -> list[FeatureColumn]:
-    """Return the columns of features, before the first row.
-
-    Args:
-        names: Their names, without the prefix.
-        features: The declared encoder, or None.
-    """
+    """Return the columns of features, named without the prefix, before the first row."""
     if features is None:
         return [FeatureColumn(name) for name in names]
     found = [FeatureColumn(name, numeric=True) for name in features.numbers]
@@ -150,16 +137,7 @@ def encoder_of(found: Sequence[FeatureColumn], features: Encoder | None) -> Enco
 
 
 def encoded(found: Sequence[FeatureColumn], raw: Floats, encoder: Encoder) -> Floats:
-    """Encode the rows of a log.
-
-    Args:
-        found: The columns, after the last row.
-        raw: (n, columns, 2) The values that ``FeatureColumn.convert`` returned.
-        encoder: The encoder.
-
-    Returns:
-        (n, features) The contexts, numbers first.
-    """
+    """Encode the values (n, columns, 2) of ``FeatureColumn.convert`` as contexts (n, features), numbers first."""
     by_name = {one.name: (one, raw[:, k]) for k, one in enumerate(found)}
     parts = [by_name[name][1][:, :1] for name in encoder.numbers]
     for name in dict(encoder.categories):

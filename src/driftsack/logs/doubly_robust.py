@@ -99,15 +99,10 @@ def evaluate_rule(log: Log, rule: Rule, budget: Amounts | None = None, folds: in
 
 
 def row_scores(log: Log, shares: Floats, predictions: Floats) -> Floats:
-    """Compute the score of each row.
+    """Compute the score (1 + d,) of each row: estimates of the reward, then of the costs, of its round.
 
-    Args:
-        log: The log.
-        shares: (n, m) Probabilities with which the rule plays each arm.
-        predictions: (n, m, 1 + d) Predicted outcomes; unused if the log has those of every arm.
-
-    Returns:
-        (n, 1 + d) Estimates of the reward, then of the costs, of each round.
+    The rule plays the arms with the probabilities ``shares`` (n, m). ``predictions`` (n, m, 1 + d) of the outcomes are
+    unused if the log has those of every arm.
     """
     if log.table is not None:
         exact: Floats = np.einsum("ni,nik->nk", shares, log.table)

@@ -33,33 +33,19 @@ SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"
 
 
 class Layout(NamedTuple):
-    """The columns of one file and the largest values that they may hold.
+    """The columns of one file and the largest values that they may hold."""
 
-    Attributes:
-        resources: Columns of the resources.
-        arms: Names of the arms; None if they are collected while reading.
-        played: Whether the columns ``arm`` and ``reward`` exist, so that each row records a choice.
-        propensity: Whether the column ``propensity`` exists.
-        table: Whether the outcomes of every arm are given (full information).
-        maxima: (1 + d,) Largest possible reward and costs; infinite where they are taken from the log.
-        names: The file's own names of the columns that were mapped, by role.
-        lost: Whether the reward of a row with an arm may be empty.
-        drop_duplicates: Whether to leave out rows that repeat an earlier one.
-        contexts: Names of the features of a request, without the prefix of their columns.
-        features: How they are encoded; None if it is taken from the log.
-    """
-
-    resources: tuple[str, ...]
-    arms: tuple[str, ...] | None
-    played: bool
-    propensity: bool
-    table: bool
-    maxima: Floats
-    names: dict[str, str]
-    lost: bool
-    drop_duplicates: bool
-    contexts: tuple[str, ...] = ()
-    features: Encoder | None = None
+    resources: tuple[str, ...]  # columns of the resources
+    arms: tuple[str, ...] | None  # names of the arms; None if they are collected while reading
+    played: bool  # whether the columns ``arm`` and ``reward`` exist, so that each row records a choice
+    propensity: bool  # whether the column ``propensity`` exists
+    table: bool  # whether the outcomes of every arm are given (full information)
+    maxima: Floats  # (1 + d,) largest possible reward and costs; infinite where they are taken from the log
+    names: dict[str, str]  # the file's own names of the columns that were mapped, by role
+    lost: bool  # whether the reward of a row with an arm may be empty
+    drop_duplicates: bool  # whether to leave out rows that repeat an earlier one
+    contexts: tuple[str, ...] = ()  # names of the features of a request, without the prefix of their columns
+    features: Encoder | None = None  # how they are encoded; None if it is taken from the log
 
     @property
     def columns(self) -> list[str]:
@@ -77,14 +63,6 @@ class Layout(NamedTuple):
 
 def find_layout(header: Sequence[str], options: ReadOptions, name: str) -> Layout:
     """Assign a role to each column, or raise an error that names the missing ones.
-
-    Args:
-        header: Names in the header.
-        options: How the log is read.
-        name: The log's name in error messages.
-
-    Returns:
-        The layout of the file.
 
     >>> find_layout(["time", "arm", "reward", "cost_money"], ReadOptions(), "log.csv").resources
     ('cost_money',)

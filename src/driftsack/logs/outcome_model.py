@@ -25,16 +25,7 @@ TINY: Final = 1e-9  # the penalty of the constant, which keeps the matrix of an 
 
 
 def draw_folds(rows: int, folds: int, seed: int) -> Ints:
-    """Draw the fold of each row, of equal sizes.
-
-    Args:
-        rows: Number of rows.
-        folds: Number of folds.
-        seed: The same seed gives the same folds.
-
-    Returns:
-        (n,) Numbers of folds, from 0.
-    """
+    """Draw the fold (from 0) of each row, of equal sizes; the same seed gives the same folds."""
     count = whole(folds, "folds", at_least=2, at_most=rows)
     return generator(seed).permutation(rows) % count
 
@@ -50,14 +41,9 @@ def known_contexts(log: Log) -> Floats:
 
 
 def cross_fitted(log: Log, fold: Ints) -> Floats:
-    """Predict the outcomes of every arm at the context of each row, by models that did not see its fold.
+    """Predict the outcomes (n, m, 1 + d) of every arm at the context of each row, by models that did not see its fold.
 
-    Args:
-        log: A log with contexts.
-        fold: (n,) The fold of each row.
-
-    Returns:
-        (n, m, 1 + d) Mean rewards, then costs, in [0, max].
+    Mean rewards come first, then costs; all are in [0, max].
     """
     contexts = known_contexts(log)
     spread = contexts.std(axis=0)

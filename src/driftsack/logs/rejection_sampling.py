@@ -49,21 +49,13 @@ from driftsack.policies.learner.bookmark import Bookmark
 
 
 class ThinnedGame(NamedTuple):
-    """The result of one game on the accepted rounds of a log.
+    """The result of one game on the accepted rounds of a log."""
 
-    Attributes:
-        reward: Total reward.
-        spent: (d,) Total costs.
-        accepted: Number of accepted rounds.
-        rounds: Rounds that totals are divided by: the horizon, or the accepted rounds if the log ended first.
-        requested: (m,) Whether the policy chose each arm at least once, accepted or not.
-    """
-
-    reward: float
-    spent: Floats
-    accepted: int
-    rounds: int
-    requested: Bools
+    reward: float  # total reward
+    spent: Floats  # (d,) total costs
+    accepted: int  # number of accepted rounds
+    rounds: int  # rounds that totals are divided by: the horizon, or the accepted rounds if the log ended first
+    requested: Bools  # (m,) whether the policy chose each arm at least once, accepted or not
 
 
 def evaluate(log: Log, policy: Policy, budget: Amounts, trials: int = 20, seed: int = 0) -> Evaluation:
@@ -127,10 +119,7 @@ def evaluate(log: Log, policy: Policy, budget: Amounts, trials: int = 20, seed: 
 class Offers:
     """The decisions of a policy for the rows of a log, until one of them is accepted.
 
-    Args:
-        learner: The policy, started.
-        contexts: (n, features) The contexts of the rows; None if the policy needs none and decides before it sees a
-            row.
+    Without ``contexts`` (n, features) the policy decides before it sees a row.
     """
 
     def __init__(self, learner: Learner, contexts: Floats | None) -> None:

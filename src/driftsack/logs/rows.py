@@ -42,22 +42,14 @@ class BadRow(NamedTuple):
 
 
 class RowBatch(NamedTuple):
-    """Rows as arrays, in the problem's units; a round that was skipped or whose outcome was lost has arm -1 and zeros.
+    """Rows as arrays, in the problem's units; a skipped round, or one whose outcome was lost, has arm -1 and zeros."""
 
-    Attributes:
-        time: (n,) Times; seconds since 1970 for dates.
-        arm: (n,) Indices of the arms, in order of first appearance or as in the layout.
-        outcomes: (n, 1 + d) Rewards, then costs.
-        propensity: (n,) Propensities, or (0,) without them.
-        table: (n, m, 1 + d) Outcomes of every arm, or (0, 0, 1 + d) without full information.
-        contexts: (n, columns, 2) Each feature as a number and as the code of a string, or (0, 0, 2) without features.
-    """
-
-    time: Floats
-    arm: npt.NDArray[np.int32]
-    outcomes: Floats
-    propensity: Floats
-    table: Floats
+    time: Floats  # (n,) times; seconds since 1970 for dates
+    arm: npt.NDArray[np.int32]  # (n,) indices of the arms, in order of first appearance or as in the layout
+    outcomes: Floats  # (n, 1 + d) rewards, then costs
+    propensity: Floats  # (n,) propensities, or (0,) without them
+    table: Floats  # (n, m, 1 + d) outcomes of every arm, or (0, 0, 1 + d) without full information
+    # (n, columns, 2) Each feature as a number and as the code of a string, or (0, 0, 2) without features.
     contexts: Floats
 
     def select(self, rows: Bools) -> RowBatch:
@@ -69,37 +61,19 @@ class RowBatch(NamedTuple):
 
 
 class Reader:
-    """Convert batches of rows to arrays, one after the other.
-
-    Args:
-        layout: The columns of the file.
-        first_line: Line of the first row.
-
-    Attributes:
-        layout: The columns of the file.
-        line: Line of the next row.
-        arms: Index of each arm seen so far, by name.
-        last_time: Time of the last row.
-        dates: Whether times are dates; None before the first row.
-        bad: All problems found so far.
-        largest: (1 + d,) The largest reward and costs so far.
-        lost: Number of rows whose outcome was lost.
-        repeated: Number of rows that repeat an earlier one in every column.
-        time_only_rows: Number of rows in which only the time is given.
-        features: The columns of the features of requests.
-    """
+    """Convert batches of rows to arrays, one after the other."""
 
     def __init__(self, layout: Layout, first_line: int) -> None:
         self.layout = layout
-        self.line = first_line
-        self.arms = {name: i for i, name in enumerate(layout.arms or ())}
-        self.last_time: int | float = -np.inf
-        self.dates: bool | None = None
+        self.line = first_line  # of the next row
+        self.arms = {name: i for i, name in enumerate(layout.arms or ())}  # those seen so far
+        self.last_time: int | float = -np.inf  # time of the last row
+        self.dates: bool | None = None  # whether times are dates; None before the first row
         self.bad: list[BadRow] = []
-        self.largest = np.zeros(1 + len(layout.resources))
-        self.lost = 0
-        self.repeated = 0
-        self.time_only_rows = 0
+        self.largest = np.zeros(1 + len(layout.resources))  # the largest reward and costs so far
+        self.lost = 0  # rows whose outcome was lost
+        self.repeated = 0  # rows that repeat an earlier one in every column
+        self.time_only_rows = 0  # rows in which only the time is given
         self.features = feature_columns(layout.contexts, layout.features)
         self._latest: pl.DataFrame | None = None  # the rows of the last time
 

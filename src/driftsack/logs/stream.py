@@ -37,10 +37,6 @@ class LogStream:
 
     Iterating raises ``LogError`` after the last batch if any row was bad, with all such rows. After ``MAX_BAD_VALUES``
     of them reading stops, and the last entry says so.
-
-    Args:
-        source: A .csv or .parquet file, or a Polars DataFrame.
-        options: How it is read.
     """
 
     def __init__(self, source: Any, options: ReadOptions) -> None:

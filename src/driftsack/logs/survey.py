@@ -28,39 +28,23 @@ MAX_CELLS: Final = 4096
 
 
 class Cells(NamedTuple):
-    """Sums of the outcomes of every arm, in cells of equally many pulls.
+    """Sums of the outcomes of every arm, in cells of equally many pulls."""
 
-    Attributes:
-        sums: (m, cells, 1 + d) Sums of rewards, then of costs.
-        rounds: (m, cells) Sums of the rounds of the pulls, from 0.
-        full: (m,) Number of full cells.
-        partial: (m,) Pulls in the cell that is being filled.
-        size: (m,) Pulls of a full cell.
-        pulls: (m,) All pulls.
-    """
-
-    sums: Floats
-    rounds: Floats
-    full: Ints
-    partial: Ints
-    size: Ints
-    pulls: Ints
+    sums: Floats  # (m, cells, 1 + d) sums of rewards, then of costs
+    rounds: Floats  # (m, cells) sums of the rounds of the pulls, from 0
+    full: Ints  # (m,) number of full cells
+    partial: Ints  # (m,) pulls in the cell that is being filled
+    size: Ints  # (m,) pulls of a full cell
+    pulls: Ints  # (m,) all pulls
 
 
 class Series(NamedTuple):
-    """One arm's outcomes in time order, normalised to [0, 1].
+    """One arm's outcomes in time order, normalised to [0, 1]."""
 
-    Attributes:
-        rounds: (n,) Mean round of each cell, from 0.
-        values: (n, 1 + d) Mean reward and costs of each cell.
-        size: Pulls of a cell.
-        pulls: All pulls.
-    """
-
-    rounds: Floats
-    values: Floats
-    size: int
-    pulls: int
+    rounds: Floats  # (n,) mean round of each cell, from 0
+    values: Floats  # (n, 1 + d) mean reward and costs of each cell
+    size: int  # pulls of a cell
+    pulls: int  # all pulls
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,9 +158,6 @@ def survey(
         options: How to read it. A ``Log`` was read already, so its options are not used.
         most_cells: Maximum number of cells that each arm's outcomes are summed in.
         **changes: Options by name, such as ``resources=["usd"]``; see :class:`~driftsack.logs.ReadOptions`.
-
-    Returns:
-        The summary.
 
     Raises:
         LogError: If the log cannot be read or any row is bad; the error lists every such row.

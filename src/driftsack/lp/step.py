@@ -117,9 +117,6 @@ def draw_from(lp: Simplex, rng: Generator, mix: Floats, prices: Floats) -> int:
         rng: The random generator.
         mix: (m,) output: the probabilities of the arms.
         prices: (d,) output: the dual prices.
-
-    Returns:
-        The arm, or ``SKIP``.
     """
     for i in range(mix.size):
         mix[i] = lp.solution[i]

@@ -37,14 +37,10 @@ def sum_to_centre(rows: Floats, rounds: Ints, centre: Floats) -> float:
 
 @kernel
 def distances_and_subgradients(rows: Floats, rounds: Ints, centre: Floats, values: Floats, slopes: Floats) -> None:
-    """Write the sum of distances of each group to a centre, and its subgradient with respect to the centre.
+    """Write the sum of distances of each group to a centre (1, d, m), and its subgradient with respect to the centre.
 
-    Args:
-        rows: (K, d, m) distinct rows.
-        rounds: (K,) rounds of each row.
-        centre: (1, d, m) the centre.
-        values: (G,) output: the sum of each group of neighbouring rows.
-        slopes: (G, d m) output: the subgradient of each group.
+    The distinct ``rows`` (K, d, m) last ``rounds`` (K,) each. A group consists of neighbouring rows; the outputs are
+    ``values`` (G,) and ``slopes`` (G, d m).
     """
     groups, total = values.size, len(rows)
     resources, arms = rows.shape[1], rows.shape[2]

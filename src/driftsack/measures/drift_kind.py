@@ -17,33 +17,20 @@ NEGLIGIBLE: Final = 0.02  # share of the optimum below which neither planning no
 
 
 class DriftKind(StrEnum):
-    """The kinds of drift, by their effect on a policy with a budget.
+    """The kinds of drift, by their effect on a policy with a budget."""
 
-    Attributes:
-        STATIONARY: There is no drift, or none was detected.
-        HARMLESS: There is drift, but one fixed mix earns nearly as much as any policy.
-        WHICH: Drift mainly changes which arm is best (V-type).
-        WHEN: Drift mainly changes when to spend (W-type).
-    """
-
-    STATIONARY = "stationary"
-    HARMLESS = "harmless"
-    WHICH = "which"
-    WHEN = "when"
+    STATIONARY = "stationary"  # there is no drift, or none was detected
+    HARMLESS = "harmless"  # there is drift, but one fixed mix earns nearly as much as any policy
+    WHICH = "which"  # drift mainly changes which arm is best (V-type)
+    WHEN = "when"  # drift mainly changes when to spend (W-type)
 
 
 class Optima(NamedTuple):
-    """The three optima of one instance that distinguish the kinds of drift.
+    """The three optima of one instance that distinguish the kinds of drift."""
 
-    Attributes:
-        best: LP-Dynamic, which may spend at any time and change its mix in every round.
-        even: Even allocation, which may change its mix but spends the same in every round.
-        fixed: The best fixed mix, played until a budget is exhausted.
-    """
-
-    best: float
-    even: float
-    fixed: float
+    best: float  # LP-Dynamic, which may spend at any time and change its mix in every round
+    even: float  # even allocation, which may change its mix but spends the same in every round
+    fixed: float  # the best fixed mix, played until a budget is exhausted
 
     @property
     def timing(self) -> float:

@@ -15,29 +15,19 @@ from driftsack.measures.drift_kind import DriftKind, Optima, drift_kind, explain
 
 
 class Overview(NamedTuple):
-    """The result of ``driftsack measure``.
+    """The result of ``driftsack measure``."""
 
-    Attributes:
-        instance: Size, names, rate and noise of the instance.
-        measures: Each measure of variation; None if it would take too long, and for the largest price if a resource
-            has no budget.
-        benchmarks: Value, certified gap and prices of each optimum.
-        windows: The paper's windows.
-        bounds: The terms of each regret bound; empty with a budget of zero. The terms of ``"theorem_2"`` are rates
-            without constants, capped at the optimum.
-        kind: Whether drift changes which arm is best or when to spend.
-        meaning: ``kind`` explained in one sentence.
-        best: LP-Dynamic, with its plan.
-    """
-
-    instance: dict[str, Any]
+    instance: dict[str, Any]  # size, names, rate and noise of the instance
+    # Each measure of variation; None if it would take too long, and for the largest price if a resource has no budget.
     measures: dict[str, float | None]
-    benchmarks: dict[str, dict[str, Any]]
-    windows: dict[str, int]
+    benchmarks: dict[str, dict[str, Any]]  # value, certified gap and prices of each optimum
+    windows: dict[str, int]  # the paper's windows
+    # The terms of each regret bound; empty with a budget of zero. The terms of ``"theorem_2"`` are rates without
+    # constants, capped at the optimum.
     bounds: dict[str, dict[str, float]]
-    kind: DriftKind
-    meaning: str
-    best: Benchmark
+    kind: DriftKind  # whether drift changes which arm is best or when to spend
+    meaning: str  # ``kind`` explained in one sentence
+    best: Benchmark  # LP-Dynamic, with its plan
 
 
 def measure(instance: Instance, progress: Callable[[str], None] = lambda _: None) -> Overview:

@@ -41,9 +41,6 @@ class PriceInterval(NamedTuple):
 
         Args:
             other: The interval of the other sup norm.
-
-        Returns:
-            The interval of the maximum.
         """
         return PriceInterval(max(self.least, other.least), max(self.largest, other.largest))
 
@@ -53,20 +50,9 @@ def price_interval(
 ) -> PriceInterval:
     """Compute the interval of the largest sup norm of the optimal prices of one or several LPs.
 
-    Args:
-        rewards: (K, m) mean rewards of the rows.
-        costs: (K, d, m) mean costs of the rows.
-        rounds: (K,) rounds of each row.
-        groups: (K,) the LP that each row belongs to, from 0 to G - 1.
-        rate: (d,) the budget per round.
-        values: (G,) the optimal value of each LP.
-
-    Returns:
-        The interval of the sup norm, over all LPs.
-
-    Raises:
-        TooLargeError: If the programs have more than two million entries.
-        DriftsackError: If HiGHS cannot solve a program.
+    The K rows have mean ``rewards`` (K, m) and ``costs`` (K, d, m), last ``rounds`` (K,) each and belong to the LPs
+    ``groups`` (K,), from 0 to G - 1, whose optimal values are ``values`` (G,). ``TooLargeError`` is raised if the
+    programs have more than two million entries.
 
     >>> arm = np.array([[0.5]]), np.array([[[0.5]]]), np.ones(1), np.zeros(1, dtype=np.int64)
     >>> price_interval(*arm, rate=np.array([0.5]), values=np.array([0.5]))

@@ -38,35 +38,21 @@ VIOLATION_TOLERANCE: Final = 1e-12
 
 
 class CutWeight(NamedTuple):
-    """The share of one cut in the lower bound.
+    """The share of one cut in the lower bound."""
 
-    Attributes:
-        group: The group g that the cut belongs to.
-        visit: The pass in which the cut was found, from 0.
-        share: The cut's multiplier. The shares of a group sum to 1.
-    """
-
-    group: int
-    visit: int
-    share: float
+    group: int  # the group g that the cut belongs to
+    visit: int  # the pass in which the cut was found, from 0
+    share: float  # the cut's multiplier. The shares of a group sum to 1
 
 
 class Minimum(NamedTuple):
-    """The best point found, with a proof of how good it is.
+    """The best point found, with a proof of how good it is."""
 
-    Attributes:
-        point: (p,) the best point.
-        upper: F(point).
-        lower: A lower bound of F over the box.
-        weights: The cuts with a positive share in the lower bound.
-        visits: (passes, p) the points at which the oracle was called.
-    """
-
-    point: Floats
-    upper: float
-    lower: float
-    weights: list[CutWeight]
-    visits: Floats
+    point: Floats  # (p,) the best point
+    upper: float  # F(point)
+    lower: float  # a lower bound of F over the box
+    weights: list[CutWeight]  # the cuts with a positive share in the lower bound
+    visits: Floats  # (passes, p) the points at which the oracle was called
 
     @property
     def passes(self) -> int:

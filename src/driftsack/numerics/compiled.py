@@ -31,15 +31,15 @@ DIGEST_BYTES: Final = 32
 
 
 class _SealedFile(IndexDataCacheFile):  # type: ignore[misc]
-    """Numba's files, made safe against damage and against several processes that write at once.
+    """Numba's cache files, protected against corruption and against concurrent writers.
 
-    Every file is preceded by a digest of its content. A data file is named after its key and carries key and stamp, so
-    whatever the index says, machine code is loaded only for what it was compiled from. Data is written before the
-    index; an update of the index that is lost or never happens costs a recompilation.
+    Every file begins with a checksum of its content. A data file is named after its key and contains the key and the
+    stamp, so that machine code is loaded only for the code that it was compiled from, even if the index is wrong. Data
+    is written before the index; if an update of the index is lost, the kernel is compiled again.
     """
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep the machine code of a signature, and remove files of other code."""
+        """Store the machine code of a signature, and remove data files that the index does not list."""
         name = (
             f"{Path(self._index_path).stem}.{hashlib.sha256(_sealed((self._source_stamp, key))).hexdigest()[:20]}.nbc"
         )
@@ -52,7 +52,7 @@ class _SealedFile(IndexDataCacheFile):  # type: ignore[misc]
                 other.unlink(missing_ok=True)
 
     def load(self, key: Any) -> Any:
-        """The machine code of a signature, or None."""
+        """Return the machine code of a signature, or None."""
         name = self._load_index().get(key)
         if name is None:
             return None
@@ -63,7 +63,7 @@ class _SealedFile(IndexDataCacheFile):  # type: ignore[misc]
         return _sealed(obj)
 
     def _load_index(self) -> dict[Any, str]:
-        """The signatures on disk; none if the index is missing, damaged or stale. It is then written again."""
+        """Return the signatures on disk; none if the index is missing, corrupted or stale."""
         with contextlib.suppress(Exception):
             with Path(self._index_path).open("rb") as stream:
                 version = pickle.load(stream)  # noqa: S301  (Numba's format, in the user's own cache)
@@ -75,16 +75,16 @@ class _SealedFile(IndexDataCacheFile):  # type: ignore[misc]
 
 
 def _sealed(obj: object) -> bytes:
-    """An object as bytes, preceded by their digest."""
+    """Serialise an object, preceded by a checksum."""
     content: bytes = dumps(obj)
     return hashlib.sha256(content).digest() + content
 
 
 def _opened(sealed: bytes) -> Any:
-    """The object in a file, if the content of the file matches its digest."""
+    """Deserialise an object; ``ValueError`` if the checksum does not match."""
     digest, content = sealed[:DIGEST_BYTES], sealed[DIGEST_BYTES:]
     if hashlib.sha256(content).digest() != digest:
-        raise ValueError("a file of the kernel cache is damaged")
+        raise ValueError("a file of the kernel cache is corrupted")
     return pickle.loads(content)  # noqa: S301
 
 
@@ -97,18 +97,18 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
         self._cache_file._version += stamp  # noqa: SLF001  (compared before anything else is unpickled)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a compiled form, or None."""
+        """Load machine code, or return None."""
         with contextlib.suppress(Exception):
             return super().load_overload(sig, target_context)
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store a compiled form if possible."""
+        """Store machine code if possible."""
         with contextlib.suppress(Exception):
             super().save_overload(sig, data)
 
 
 class _PinnedCache(_KernelCache):
-    """The files of the pinned entries of one kernel: the types of the pinned arguments are part of the key."""
+    """The cache of the pinned entries of one kernel: the types of the pinned arguments are part of the key."""
 
     def __init__(self, function: Callable[..., object], stamp: str, pinned: tuple[Any, ...]) -> None:
         super().__init__(function, stamp, "-pinned")  # no dot: the kernel's own cache removes stale files by its name
@@ -121,8 +121,8 @@ class _PinnedCache(_KernelCache):
 def kernel(function: Function) -> Function:
     """Compile a function on first use, without the GIL and without a memory manager: it cannot allocate.
 
-    The machine code is cached on disk if the function belongs to the package, so that the stamp covers it, and if there
-    is a writable folder. With ``NUMBA_DISABLE_JIT=1`` the function is returned as it is.
+    The machine code is cached on disk if the function belongs to the package, so that the stamp covers it, and if
+    Numba finds a writable directory. With ``NUMBA_DISABLE_JIT=1`` the function is returned unchanged.
 
     Args:
         function: The function to compile. It calls other kernels by their global names.
@@ -135,19 +135,15 @@ def kernel(function: Function) -> Function:
     compiled = Kernel(function)
     part = _part(function)
     if part:
-        with contextlib.suppress(RuntimeError):  # raised by Numba if no folder is writable
+        with contextlib.suppress(RuntimeError):  # raised by Numba if no directory is writable
             compiled._cache = _KernelCache(function, _stamp(part))  # noqa: SLF001
     return cast("Function", compiled)
 
 
 def cache_pinned(entry: Kernel, compiled: Kernel, pinned: tuple[Any, ...], modules: Iterable[str]) -> None:
-    """Keep an entry with pinned arguments on disk, if its kernel is kept there and the stamp covers all types.
+    """Cache an entry with pinned arguments on disk, if its kernel is cached there and the stamp covers all types.
 
-    Args:
-        entry: The entry.
-        compiled: The kernel that it calls.
-        pinned: The Numba types of the pinned arguments.
-        modules: The modules that define the classes of these types.
+    ``pinned`` are the Numba types of the arguments, and ``modules`` define their classes.
     """
     function, part = source(compiled), _part(source(compiled))
     if isinstance(compiled._cache, _KernelCache) and all(is_covered(module, part) for module in modules):  # noqa: SLF001
@@ -156,7 +152,7 @@ def cache_pinned(entry: Kernel, compiled: Kernel, pinned: tuple[Any, ...], modul
 
 
 def _part(function: Callable[..., object]) -> str:
-    """The part of the package that a function belongs to; empty for a function from outside."""
+    """Return the subpackage that a function belongs to; empty for a function outside the package."""
     place = Path(function.__code__.co_filename).resolve()
     return place.relative_to(PACKAGE).parts[0] if PACKAGE in place.parents else ""
 
@@ -168,12 +164,7 @@ def _stamp(part: str) -> str:
 def copy_of(compiled: Function, cached: bool) -> Function:
     """Return another kernel of the same function, which compiles for itself.
 
-    Args:
-        compiled: A kernel.
-        cached: Whether to cache machine code on disk; False for arguments whose code the stamp does not cover.
-
-    Returns:
-        The copy.
+    Pass ``cached=False`` for arguments whose code the stamp does not cover; machine code is then not cached on disk.
     """
     if config.DISABLE_JIT:
         return compiled
@@ -182,13 +173,6 @@ def copy_of(compiled: Function, cached: bool) -> Function:
 
 
 def source(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Python function of a kernel; a plain function is returned unchanged.
-
-    Args:
-        compiled: A kernel or a function.
-
-    Returns:
-        The Python function.
-    """
+    """Return the Python function of a kernel; a plain function is returned unchanged."""
     function: Callable[..., Any] = getattr(compiled, "py_func", compiled)
     return function

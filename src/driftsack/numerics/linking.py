@@ -1,10 +1,10 @@
-"""Compile a kernel once per caller instead of once by itself: the part that uses Numba's internals.
+"""Compile a kernel into its callers instead of separately; this module uses Numba's internals.
 
-Numba compiles every function that a kernel calls into machine code of its own, with wrappers for Python, although only
-the outermost kernel is ever called from Python. Here a kernel has two forms. The *entry*, made when Python calls it, is
+Numba compiles every function that a kernel calls to separate machine code, with wrappers for Python, although only the
+outermost kernel is called from Python. Here a kernel has two forms. The *entry*, made when Python calls it, is
 compiled as usual. The *linked* form, made when another kernel calls it, stops at LLVM IR, which the caller links and
 inlines; it has no wrappers, no machine code and no file in the cache. ``docs/decisions/0001-kernels.md`` has the
-measurements; ``tests/numerics/test_compiled.py`` notices when a new release of Numba changes what this relies on.
+measurements; ``tests/numerics/test_compiled.py`` fails if a new release of Numba changes the internals.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ WITHOUT_WRAPPERS: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class _LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """LLVM IR that callers link; it is neither optimised as a module nor turned into machine code."""
+    """LLVM IR that callers link; it is neither optimised as a module nor compiled to machine code."""
 
     def finalize(self) -> None:
-        """Link what the function calls, and nothing else."""
+        """Link the functions that this one calls, and do nothing else."""
         self._raise_if_finalized()
         for library in dict.fromkeys(self._linking_libraries):
             self._reload_init.update(library._reload_init)  # noqa: SLF001
@@ -61,7 +61,7 @@ class LinkedCompiler(CompilerBase):  # type: ignore[misc]
     """Numba's pipeline, ending in :class:`_LinkedLowering`."""
 
     def define_pipelines(self) -> list[Any]:
-        """Replace the pass that makes machine code."""
+        """Replace the pass that generates machine code."""
         pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state, name="driftsack_linked")
         pipeline.passes = [
             (_LinkedLowering if step is NativeLowering else step, reason) for step, reason in pipeline.passes
@@ -71,7 +71,7 @@ class LinkedCompiler(CompilerBase):  # type: ignore[misc]
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
-    """A function in both forms: called from Python it compiles its entry, called from a kernel it is linked."""
+    """A function in both forms: calls from Python compile its entry, calls from kernels link it."""
 
     def __init__(self, py_func: Callable[..., object]) -> None:
         options = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **OPTIONS}
@@ -83,7 +83,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     @classmethod
     def _rebuild(cls, uuid: str, py_func: Callable[..., object], **_: Any) -> Kernel:
-        """Unpickle: the kernel of this process, or a new one."""
+        """Unpickle: return the kernel of this process, or create one."""
         try:
             known: Kernel = cls._memo[uuid]
         except KeyError:
@@ -93,5 +93,5 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     @property
     def _numba_type_(self) -> Any:
-        """What other kernels see: the linked form."""
+        """The Numba type that other kernels see: that of the linked form."""
         return self._linked._numba_type_

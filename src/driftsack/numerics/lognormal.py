@@ -34,13 +34,9 @@ def capped_mean(scale: Floats) -> Floats:
 
 
 def capped_scale(mean: Floats) -> Floats:
-    """Compute the scales at which capped lognormal variables have the given means.
+    """Compute the scales at which capped lognormal variables have the given means in [0, 1].
 
-    Args:
-        mean: Means in [0, 1], in an array of any shape.
-
-    Returns:
-        The scales in the same shape: 0 for a mean of 0 and infinity for a mean of 1.
+    The scale is 0 for a mean of 0 and infinite for a mean of 1.
 
     >>> float(capped_mean(capped_scale(np.array([0.3])))[0].round(12))
     0.3

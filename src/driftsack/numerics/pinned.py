@@ -1,6 +1,6 @@
-"""``pin``: make calls of a kernel from Python cheap by passing most of its arguments once.
+"""``pin``: speed up calls of a kernel from Python by passing most of its arguments only once.
 
-An ordinary call converts every array of every argument to its native form: some 18 µs for the state of a policy. If
+An ordinary call converts every array of every argument to its native form: about 18 µs for the state of a policy. If
 the same objects are passed every time, their addresses and shapes can be written into a table once. A *pinned entry*
 is machine code that reads the table and runs the kernel; a call passes the address of the table and a few numbers.
 
@@ -40,11 +40,11 @@ NATIVE: Final = {bool: types.boolean, int: types.int64, float: types.float64}
 def pin(kernel: Callable[..., Any], *fixed: Any) -> Callable[..., Any]:
     """Pin the first arguments of a kernel: ``pin(kernel, a, b)(x, y)`` is ``kernel(a, b, x, y)``, bit for bit.
 
-    The objects are remembered as they are now. Kernels see new *contents* of an array and new states of a generator,
-    but not an object that is put in the place of another. Copies of the objects, by ``copy``, ``pickle`` or another
-    process, must be pinned again; after ``fork`` the child has its own memory at the same addresses, and calls work.
+    The addresses of the objects are stored. Kernels see new *contents* of an array and new states of a generator, but
+    not an object that replaces another. Copies of the objects, by ``copy``, ``pickle`` or in another process, must be
+    pinned again; after ``fork`` the child has its own memory at the same addresses, and calls work.
 
-    Machine code is compiled at the first call for each combination of types, and kept on disk where that of the kernel
+    Machine code is compiled at the first call for each combination of types, and cached on disk if that of the kernel
     is. Code outside the package is compiled in each process.
 
     Args:
@@ -67,19 +67,19 @@ def pin(kernel: Callable[..., Any], *fixed: Any) -> Callable[..., Any]:
     if not isinstance(kernel, Kernel):
         raise CannotPinError(f"{_name(kernel)} must be a kernel; decorate it with driftsack.numerics.compiled.kernel.")
     entry = kernel.pinned.get(kinds)
-    if entry is None:  # setdefault is atomic: threads that pin at once share one entry
+    if entry is None:  # setdefault is atomic: threads that pin concurrently share one entry
         entry = kernel.pinned.setdefault(kinds, Entry(kernel, kinds, names[len(fixed) :]))
     return Pinned(entry, fixed)
 
 
 class Pinned:
-    """A kernel with pinned arguments; :func:`pin` makes it.
+    """A kernel with pinned arguments, created by :func:`pin`.
 
-    Calls do not hold the GIL while the kernel runs. Different pinned kernels may run in different threads at once; what
-    they share is not protected, as in an ordinary call.
+    Calls do not hold the GIL while the kernel runs. Pinned kernels may run in several threads at once; arrays that they
+    share are not protected, as in an ordinary call.
 
     Attributes:
-        entry: The machine code, shared by all that are pinned with the same types.
+        entry: The machine code, shared by all kernels that are pinned with the same types.
         fixed: The pinned arguments, which it keeps alive.
     """
 
@@ -92,18 +92,10 @@ class Pinned:
         self._points = entry.points
 
     def __call__(self, *scalars: float) -> Result:
-        """Call the kernel.
+        """Call the kernel with the remaining arguments: 64-bit ints, floats and bools. NumPy scalars are cast to them.
 
-        Args:
-            *scalars: The remaining arguments: ints of 64 bits, floats and bools. NumPy scalars are cast to them.
-
-        Returns:
-            What the kernel returns.
-
-        Raises:
-            TypeError: The number of arguments or the type of one is wrong.
-            OverflowError: An int has more than 64 bits.
-            CannotPinError: The kernel returns something other than a number, a bool or nothing.
+        A wrong number or type of arguments raises ``TypeError``, an int of more than 64 bits ``OverflowError``, and a
+        kernel that returns something other than a number, a bool or nothing ``CannotPinError``.
         """
         point = self._points.get(tuple(map(type, scalars)))
         if point is None:
@@ -125,7 +117,7 @@ class Entry:
     Attributes:
         name: The name of the kernel.
         dispatcher: The compiled function of the address of a table and the tuple of the remaining arguments.
-        points: The function in machine code by the types of the remaining arguments, as far as it is compiled.
+        points: The compiled functions by the types of the remaining arguments.
     """
 
     def __init__(self, kernel: Kernel, kinds: tuple[Any, ...], remaining: tuple[str, ...]) -> None:
@@ -137,7 +129,7 @@ class Entry:
         cache_pinned(self.dispatcher, kernel, kinds, {found.__module__ for found in classes})
 
     def point(self, scalars: Scalars) -> Callable[[int, tuple[float, ...]], Result]:
-        """The machine code for remaining arguments of given Python types, loaded or compiled if necessary."""
+        """Return the machine code for remaining arguments of given Python types; load or compile it if necessary."""
         kinds = (types.int64, types.Tuple([NATIVE[scalar] for scalar in scalars]))
         point = self.dispatcher.compile(kinds)
         result = self.dispatcher.overloads[kinds].signature.return_type
@@ -146,7 +138,7 @@ class Entry:
         return self.points.setdefault(scalars, point)
 
     def cast(self, scalars: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The remaining arguments as Python numbers; raises TypeError if they cannot be what the kernel takes."""
+        """Convert the remaining arguments to Python numbers; ``TypeError`` if their number or a type is wrong."""
         if len(scalars) != len(self._remaining):
             raise TypeError(
                 f"{self.name} takes {len(self._remaining)} more arguments ({', '.join(self._remaining)}), "
@@ -168,7 +160,7 @@ class Entry:
 
 
 def _dispatcher(kernel: Kernel, kinds: tuple[Any, ...]) -> Kernel:
-    """The function that reads a table and calls the kernel."""
+    """Return the kernel that reads a table and calls ``kernel``."""
     read = reader_of(kinds)
 
     def entry(address: int, scalars: tuple[float, ...]) -> Any:

@@ -1,14 +1,14 @@
-"""The table of a pinned call: where every array is, and how a kernel finds it there again.
+"""The table of a pinned call: the addresses of its arrays, and the code with which a kernel reads them.
 
-A table is an array of 64-bit words. It holds the leaves of all pinned arguments, depth first:
+A table is an array of 64-bit words. It contains the leaves of all pinned arguments, depth first:
 
 - an array: the address of its data, then its shape. It is C-contiguous, so strides follow from the shape;
 - a number: its bytes, in one word;
 - a ``Generator``: the addresses of its state and of the three functions that Numba calls.
 
 :func:`new_table` writes a table, and :func:`reader_of` returns a function for kernels that reads one. Types are not in
-the table: they are known when the reader is compiled. ``tests/test_pinned.py`` notices when a new release of Numba
-changes the native form of an array or of a generator.
+the table, because they are known when the reader is compiled. The reader relies on the native forms that Numba gives
+arrays and generators, which a new release of Numba may change.
 """
 
 from __future__ import annotations
@@ -34,17 +34,9 @@ GENERATOR_FIELDS: Final = ("state_address", "state", "fnptr_next_uint64", "fnptr
 
 
 def types_of(values: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, ...]:
-    """Determine the Numba types of arguments that are to be pinned, and refuse what cannot be pinned.
+    """Return the types that Numba gives the arguments of an ordinary call; ``CannotPinError`` if one cannot be pinned.
 
-    Args:
-        values: The arguments.
-        names: Their names, for messages.
-
-    Returns:
-        The types that Numba gives the same arguments in an ordinary call.
-
-    Raises:
-        CannotPinError: An argument is not made of C-contiguous arrays, numbers, generators and tuples of them.
+    An argument must consist of C-contiguous arrays, numbers, generators and tuples of them. Messages use ``names``.
     """
     for value, name in zip(values, names, strict=True):
         _check(value, name)
@@ -55,14 +47,7 @@ def types_of(values: tuple[Any, ...], names: tuple[str, ...]) -> tuple[Any, ...]
 
 
 def new_table(values: tuple[Any, ...]) -> Ints:
-    """Write the table of arguments that :func:`types_of` has accepted.
-
-    Args:
-        values: The arguments.
-
-    Returns:
-        The table. It does not keep the arguments alive.
-    """
+    """Write the table of arguments that :func:`types_of` has accepted; it does not keep them alive."""
     return np.array([word for value in values for word in _words(value)], dtype=np.int64)
 
 
@@ -76,14 +61,7 @@ def classes_in(kind: Any) -> Iterator[type]:
 
 
 def reader_of(kinds: tuple[Any, ...]) -> Any:
-    """Make a function, for kernels, that returns the arguments whose table is at an address.
-
-    Args:
-        kinds: The Numba types of the arguments.
-
-    Returns:
-        The function: from an address to the tuple of the arguments.
-    """
+    """Make a function, for kernels, that returns the tuple of arguments of given types whose table is at an address."""
     result = types.Tuple(kinds)
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -97,7 +75,7 @@ def reader_of(kinds: tuple[Any, ...]) -> Any:
 
 
 def _check(value: Any, name: str) -> None:
-    """Refuse a value that a table cannot describe."""
+    """Raise ``CannotPinError`` for a value that a table cannot describe."""
     if isinstance(value, tuple):
         fields = getattr(value, "_fields", range(len(value)))
         for field, part in zip(fields, value, strict=True):
@@ -126,7 +104,7 @@ def _check_array(array: npt.NDArray[Any], name: str) -> None:
 
 
 def _words(value: Any) -> Iterator[int]:
-    """The words of a value."""
+    """Yield the words of a value."""
     if isinstance(value, tuple):
         for part in value:
             yield from _words(part)
@@ -145,7 +123,7 @@ def _words(value: Any) -> Iterator[int]:
 
 
 class _Reader:
-    """Generates the code that reads a table, one value after the other."""
+    """Generates the code that reads a table, value by value."""
 
     def __init__(self, context: Any, builder: Any, address: Any) -> None:
         self.context, self.builder = context, builder
@@ -153,17 +131,17 @@ class _Reader:
         self.slots_read = 0
 
     def slot(self) -> Any:
-        """The address of the next word."""
+        """Return the address of the next word."""
         slot = cgutils.gep_inbounds(self.builder, self.table, self.slots_read)
         self.slots_read += 1
         return slot
 
     def word(self) -> Any:
-        """The next word."""
+        """Load the next word."""
         return self.builder.load(self.slot())
 
     def value(self, kind: Any) -> Any:
-        """The next value of a type."""
+        """Read the next value, of a given type."""
         if isinstance(kind, types.BaseTuple):
             return self.context.make_tuple(self.builder, kind, [self.value(part) for part in kind])
         if isinstance(kind, types.Array):
@@ -174,7 +152,7 @@ class _Reader:
         return self.context.unpack_value(self.builder, kind, pointer)
 
     def array(self, kind: Any) -> Any:
-        """The next array; it has no owner, because kernels do not count references."""
+        """Read the next array; it has no owner, because kernels do not count references."""
         from numba.np.arrayobj import make_array, populate_array
 
         array = make_array(kind)(self.context, self.builder)
@@ -189,7 +167,7 @@ class _Reader:
         return array._getvalue()  # noqa: SLF001
 
     def generator(self, kind: Any) -> Any:
-        """The next generator, without an owner."""
+        """Read the next generator, without an owner."""
         generator = cgutils.create_struct_proxy(kind)(self.context, self.builder)
         bits_kind = types.NumPyRandomBitGeneratorType("bit_generator")
         bits = cgutils.create_struct_proxy(bits_kind)(self.context, self.builder)

@@ -19,10 +19,6 @@ def draw(mix: Floats, uniform: float) -> int:
         mix: (m,) probabilities whose sum is at most 1.
         uniform: A number in [0, 1).
 
-    Returns:
-        The arm, or ``SKIP``.
-
-
     >>> import numpy as np
     >>> [draw(np.array([0.25, 0.5]), u) for u in (0.1, 0.3, 0.8)]
     [0, 1, -1]

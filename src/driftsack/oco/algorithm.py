@@ -33,9 +33,6 @@ class Algorithm(abc.ABC):
             domain: The set of decisions.
             horizon: The number T of rounds.
             constraints: The number d of constraints per round.
-
-        Returns:
-            The state.
         """
 
     def play(self, problem: Problem, trials: int = 1, seed: int = 0) -> Play:
@@ -45,9 +42,6 @@ class Algorithm(abc.ABC):
             problem: The problem.
             trials: The number of trials. They differ only if the problem has noise.
             seed: The seed of the noise. Trial k depends on ``(seed, k)`` only.
-
-        Returns:
-            The results of the trials.
         """
         from driftsack.oco.play import play
 
@@ -60,9 +54,6 @@ class Algorithm(abc.ABC):
             domain: The set of decisions.
             horizon: The number T of rounds.
             constraints: The number d of constraints per round.
-
-        Returns:
-            The learner, before its first round.
 
         >>> import driftsack as ds
         >>> learner = ds.oco.VirtualQueue().start(ds.oco.Simplex(2), horizon=100, constraints=1)

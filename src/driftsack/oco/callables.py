@@ -70,14 +70,7 @@ class Callables(Family):
         return values, gradients
 
     def mean(self, x: Floats) -> tuple[Floats, Floats]:
-        """Evaluate the mean over all rounds, by calling the functions of every round.
-
-        Args:
-            x: (n,) the point.
-
-        Returns:
-            The values (m,) and gradients (m, n) at x.
-        """
+        """Evaluate the mean over all rounds, by calling the functions of every round."""
         value_sum, gradient_sum = np.zeros(self.count), np.zeros((self.count, self.dimension))
         for t in range(self.horizon):
             values, gradients = self.evaluate(t, x)

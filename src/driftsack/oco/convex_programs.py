@@ -41,17 +41,11 @@ CONVEX_SOLVER: Final = {
 
 
 class Solution(NamedTuple):
-    """The result of a solver, before it is certified.
+    """The result of a solver, before it is certified."""
 
-    Attributes:
-        point: (n,) the point, projected onto the domain.
-        weights: (rows,) the multipliers of the rows, for the mean loss as objective.
-        method: The name of the solver.
-    """
-
-    point: Floats
-    weights: Floats
-    method: str
+    point: Floats  # (n,) the point, projected onto the domain
+    weights: Floats  # (rows,) the multipliers of the rows, for the mean loss as objective
+    method: str  # the name of the solver
 
 
 class ConstraintRows:

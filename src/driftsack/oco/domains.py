@@ -20,17 +20,11 @@ from driftsack.oco.region import BALL, BOX, Region, project
 
 
 class Halfspaces(NamedTuple):
-    """The set of all x with ``matrix @ x <= limits``.
+    """The set of all x with ``matrix @ x <= limits``."""
 
-    Attributes:
-        matrix: (k, n) one row per condition.
-        limits: (k,) the right-hand sides.
-        equations: The number of leading rows that hold with equality.
-    """
-
-    matrix: Floats
-    limits: Floats
-    equations: int
+    matrix: Floats  # (k, n) one row per condition
+    limits: Floats  # (k,) the right-hand sides
+    equations: int  # the number of leading rows that hold with equality
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,14 +170,7 @@ class Box(Domain):
         return middle
 
     def least(self, vectors: Floats) -> Floats:
-        """Compute the minimum of linear functions: each entry is at the bound with the smaller value.
-
-        Args:
-            vectors: (K, n) one vector v of each function v·x.
-
-        Returns:
-            (K,) the minimum of each function.
-        """
+        """Compute the minimum of linear functions: each entry is at the bound with the smaller value."""
         least: Floats = np.minimum(vectors * self.low, vectors * self.high).sum(axis=1)
         return least
 
@@ -227,14 +214,7 @@ class Ball(Domain):
         return np.array(self.middle)
 
     def least(self, vectors: Floats) -> Floats:
-        """Compute the minimum of linear functions: it is attained one radius from the centre, against v.
-
-        Args:
-            vectors: (K, n) one vector v of each function v·x.
-
-        Returns:
-            (K,) the minimum of each function.
-        """
+        """Compute the minimum of linear functions: it is attained one radius from the centre, against v."""
         least: Floats = vectors @ self.middle - self.radius * np.linalg.norm(vectors, axis=1)
         return least
 
@@ -244,14 +224,7 @@ class Ball(Domain):
         return Halfspaces(np.zeros((0, self.dimension)), np.zeros(0), 0)
 
     def program(self, x: Any) -> list[Any]:
-        """Express the ball as one second-order cone constraint of a convex program.
-
-        Args:
-            x: A cvxpy variable with n entries.
-
-        Returns:
-            The cvxpy constraint, in a list.
-        """
+        """Express the ball as one second-order cone constraint of a convex program."""
         from driftsack.oco.optional_packages import cvxpy
 
         return [cvxpy().norm(x - self.middle) <= self.radius]

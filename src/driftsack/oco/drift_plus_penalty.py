@@ -45,15 +45,6 @@ class DriftPlusPenalty(Algorithm):
         object.__setattr__(self, "scale", above_zero(self.scale, "scale"))
 
     def new_state(self, domain: Domain, horizon: int, constraints: int) -> State:
-        """Create the state before the first round, with empty queues.
-
-        Args:
-            domain: The set of decisions.
-            horizon: The number T of rounds.
-            constraints: The number d of constraints per round.
-
-        Returns:
-            The state.
-        """
+        """Create the state before the first round, with empty queues."""
         settings = (self.scale * math.sqrt(horizon), self.scale**2 * horizon)
         return new_state(VIRTUAL_QUEUE, settings, domain, constraints)

@@ -28,21 +28,14 @@ SMALLEST_EIGENVALUE: Final = -1e-9  # relative to the largest entry; allows for 
 
 
 class FamilyRows(NamedTuple):
-    """The arrays of a family. All families share one type, so that the loop compiles once for all of them.
+    """The arrays of a family. All families share one type, so that the loop compiles once for all of them."""
 
-    Attributes:
-        kind: ``LINEAR``, ``QUADRATIC`` or ``NORM``.
-        matrices: (K, m, n, n) the matrices P, or (1, m, n, n) if all rows share them; (1, m, 0, 0) if there are none.
-        vectors: (K, m, n) the vectors a, or the centres c of norms.
-        constants: (K, m) the constants b, or minus the radii r of norms.
-        phase: (T,) the row of each round.
-    """
-
-    kind: int
+    kind: int  # ``LINEAR``, ``QUADRATIC`` or ``NORM``
+    # (K, m, n, n) the matrices P, or (1, m, n, n) if all rows share them; (1, m, 0, 0) if there are none.
     matrices: Floats
-    vectors: Floats
-    constants: Floats
-    phase: Phase
+    vectors: Floats  # (K, m, n) the vectors a, or the centres c of norms
+    constants: Floats  # (K, m) the constants b, or minus the radii r of norms
+    phase: Phase  # (T,) the row of each round
 
 
 @kernel
@@ -142,15 +135,7 @@ class Table(Family):
         self.weights: Floats = np.bincount(self.phase, minlength=rows) / self.horizon  # (K,) shares of the rounds
 
     def evaluate(self, t: int, x: Floats) -> tuple[Floats, Floats]:
-        """Evaluate the functions of one round.
-
-        Args:
-            t: The round, from 0.
-            x: (n,) the point.
-
-        Returns:
-            The values (m,) and gradients (m, n) at x.
-        """
+        """Evaluate the functions of one round."""
         values, gradients = np.zeros(self.count), np.zeros((self.count, self.dimension))
         evaluate(self.rows, t, x, 0, values, gradients)
         return values, gradients
@@ -169,14 +154,7 @@ class Table(Family):
         return values, gradients
 
     def mean(self, x: Floats) -> tuple[Floats, Floats]:
-        """Evaluate the mean over all rounds: rows are weighted by their shares of the rounds.
-
-        Args:
-            x: (n,) the point.
-
-        Returns:
-            The values (m,) and gradients (m, n) at x.
-        """
+        """Evaluate the mean over all rounds: rows are weighted by their shares of the rounds."""
         values, gradients = self.table(x)
         return self.weights @ values, np.tensordot(self.weights, gradients, axes=1)
 

@@ -54,9 +54,6 @@ def proposition_2(horizon: int = 10_000, reward: float = 1.0, budget: float = 0.
         budget: The budget b, above 0.
         shift: The additional cost Δ in the first half, above 0.
 
-    Returns:
-        The problem.
-
     >>> proposition_2(horizon=1_000)
     Problem(1,000 rounds, 1 variable, 1 constraint)
     """
@@ -80,9 +77,6 @@ def proposition_2_forms(
         reward: The slope r of the rewards.
         budget: The budget b.
         shift: The additional cost Δ in the first half.
-
-    Returns:
-        The closed forms.
 
     >>> forms = proposition_2_forms(horizon=1_000)
     >>> round(forms.restricted - forms.optimum, 3), round(forms.q_bar * forms.variation, 3)
@@ -117,9 +111,6 @@ def iid(
         bias: The mean of every coefficient of a loss is ``-bias``; each is drawn uniformly within ½ of it. With bias 0
             all decisions have the same expected loss, which is the hardest case for regret.
         seed: The seed of losses and constraints.
-
-    Returns:
-        The problem.
     """
     rng = generator(seed)
     uses = rng.uniform(0.2, 1.0, (1, constraints, dimension))
@@ -140,9 +131,6 @@ def one_switch(
         horizon: The number T of rounds.
         size: The largest deviation of a coefficient of a constraint from its mean over the two halves.
         seed: The seed of losses and constraints.
-
-    Returns:
-        The problem.
     """
     rng = generator(seed)
     change = at_least_zero(size, "size") * rng.uniform(-1.0, 1.0, (constraints, dimension))
@@ -165,9 +153,6 @@ def slow_drift(
         horizon: The number T of rounds.
         size: The deviation of every coefficient of a constraint from its mean, at the start and at the end.
         seed: The seed of losses and constraints.
-
-    Returns:
-        The problem.
     """
     rng = generator(seed)
     path = np.linspace(-1.0, 1.0, whole(horizon, "horizon", at_least=2))[:, None, None]
@@ -191,9 +176,6 @@ def periodic(
         size: The amplitude of every coefficient of a constraint. Each has its own phase.
         periods: The number of periods over the horizon.
         seed: The seed of losses and constraints.
-
-    Returns:
-        The problem.
     """
     rng = generator(seed)
     phase = rng.random((1, constraints, dimension))
@@ -232,9 +214,6 @@ def job_scheduling(
         energy: The power limit as a share of the power of all servers, above ``load`` and at most 1.
         seed: The seed of the speeds s and powers p of the servers.
 
-    Returns:
-        The problem.
-
     >>> job_scheduling(servers=4, horizon=24 * 7)
     Problem(168 rounds, 4 variables, 2 constraints)
     """
@@ -264,9 +243,6 @@ def tight_then_loose(horizon: int = 10_000, size: float = 0.1) -> Problem:
     Args:
         horizon: The number T of rounds.
         size: The deviation Δ of the limit from ½.
-
-    Returns:
-        The problem.
 
     >>> tight_then_loose(horizon=1_000)
     Problem(1,000 rounds, 1 variable, 1 constraint)

@@ -91,7 +91,7 @@ class Learner:
         self._asked = False
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the learner to a file. A learner that :meth:`load` reads continues with the same bits.
+        """Write the learner to a file, from which :meth:`load` restores it bit for bit.
 
         Args:
             path: The file to write.
@@ -106,7 +106,7 @@ class Learner:
         file_format.write(path, "oco learner", _VERSION, content, self._arrays())
 
     def _arrays(self) -> dict[str, npt.NDArray[np.generic]]:
-        """The arrays that change, by their names in the file."""
+        """Return the mutable arrays by their names in the file."""
         state = self._state
         return {"clock": state.completed, "point": state.point, "prices": state.prices}
 
@@ -136,7 +136,7 @@ class Learner:
             whole(learner.round, "clock", at_least=0, at_most=horizon)
             floats(np.concatenate([learner._state.point, learner.prices]), "point and prices", (None,))
             learner._asked = flag(content["asked"], "asked")
-        except Exception as error:  # domains and algorithms raise errors of many kinds on values that make no sense
+        except Exception as error:  # domains and algorithms raise errors of many kinds for invalid values
             raise FileFormatError(f"{path} holds a learner that is inconsistent: {error}") from error
         return learner
 

@@ -15,25 +15,15 @@ from driftsack.oco.state import ONLINE_GRADIENT, VIRTUAL_QUEUE, State
 
 
 class PlayTotals(NamedTuple):
-    """The sums of one trial so far, and the functions of the current round.
+    """The sums of one trial so far, and the functions of the current round."""
 
-    Attributes:
-        curve_points: (1,) the number of points of the curves written so far.
-        sums: (1 + d,) the sums of the losses and of each constraint's values.
-        point_sum: (n,) the sum of the decisions.
-        times: (p,) the rounds after which a point of the curves is written.
-        curves: (p, 1 + d) ``sums`` after each of ``times``.
-        values: (1 + d,) the loss and the constraints of the current round.
-        gradients: (1 + d, n) their gradients.
-    """
-
-    curve_points: Ints
-    sums: Floats
-    point_sum: Floats
-    times: Ints
-    curves: Floats
-    values: Floats
-    gradients: Floats
+    curve_points: Ints  # (1,) the number of points of the curves written so far
+    sums: Floats  # (1 + d,) the sums of the losses and of each constraint's values
+    point_sum: Floats  # (n,) the sum of the decisions
+    times: Ints  # (p,) the rounds after which a point of the curves is written
+    curves: Floats  # (p, 1 + d) ``sums`` after each of ``times``
+    values: Floats  # (1 + d,) the loss and the constraints of the current round
+    gradients: Floats  # (1 + d, n) their gradients
 
 
 @kernel

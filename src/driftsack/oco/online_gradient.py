@@ -48,14 +48,5 @@ class OnlineGradient(Algorithm):
         object.__setattr__(self, "step", above_zero(self.step, "step"))
 
     def new_state(self, domain: Domain, horizon: int, constraints: int) -> State:
-        """Create the state before the first round; its prices stay 0.
-
-        Args:
-            domain: The set of decisions.
-            horizon: The number T of rounds, which this algorithm does not need.
-            constraints: The number d of constraints per round.
-
-        Returns:
-            The state.
-        """
+        """Create the state before the first round; its prices stay 0."""
         return new_state(ONLINE_GRADIENT, (self.step,), domain, constraints)

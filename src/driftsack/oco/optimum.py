@@ -119,9 +119,6 @@ def q_bar(problem: Problem) -> float:
 
     Args:
         problem: The problem.
-
-    Returns:
-        The largest price.
     """
     static, restricted = static_optimum(problem), restricted_optimum(problem)
     return float(max(static.prices.max(), restricted.prices.max()))

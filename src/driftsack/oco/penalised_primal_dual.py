@@ -81,14 +81,5 @@ class PenalisedPrimalDual(Algorithm):
         object.__setattr__(self, "penalty", at_least_zero(self.penalty, "penalty"))
 
     def new_state(self, domain: Domain, horizon: int, constraints: int) -> State:
-        """Create the state before the first round, with all prices 0.
-
-        Args:
-            domain: The set of decisions.
-            horizon: The number T of rounds, which this algorithm does not need.
-            constraints: The number d of constraints per round.
-
-        Returns:
-            The state.
-        """
+        """Create the state before the first round, with all prices 0."""
         return new_state(PENALISED_PRIMAL_DUAL, (self.step, self.beta, self.penalty), domain, constraints)

@@ -29,19 +29,12 @@ class HasLoss(Protocol):
 
 
 class RegretEstimate(NamedTuple):
-    r"""Estimates of the expected regret and the expected violation.
+    r"""Estimates of the expected regret and the expected violation."""
 
-    Attributes:
-        regret: The mean of :math:`\mathrm{Reg}_1` over the trials.
-        regret_error: Its standard error; 0 for a single trial.
-        violation: The mean of :math:`\mathrm{Reg}_2` over the trials.
-        violation_error: Its standard error; 0 for a single trial.
-    """
-
-    regret: float
-    regret_error: float
-    violation: float
-    violation_error: float
+    regret: float  # the mean of :math:`\mathrm{Reg}_1` over the trials
+    regret_error: float  # its standard error; 0 for a single trial
+    violation: float  # the mean of :math:`\mathrm{Reg}_2` over the trials
+    violation_error: float  # its standard error; 0 for a single trial
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +120,6 @@ def play(algorithm: Algorithm, problem: Problem, trials: int = 1, seed: int = 0)
         problem: The problem.
         trials: The number of trials. They differ only if the problem has noise.
         seed: The seed of the noise. Trial k depends on ``(seed, k)`` only.
-
-    Returns:
-        The results of the trials.
     """
     # Check the arguments.
     of_type(problem, Problem, "problem")

@@ -84,14 +84,7 @@ class Polytope(Domain):
         return np.array(self.inner)
 
     def least(self, vectors: Floats) -> Floats:
-        """Compute the minimum of linear functions, with one linear program each.
-
-        Args:
-            vectors: (K, n) one vector v of each function v·x.
-
-        Returns:
-            (K,) the minimum of each function.
-        """
+        """Compute the minimum of linear functions, with one linear program each."""
         return np.array([self._solve(row).fun for row in vectors])
 
     @property
@@ -115,11 +108,7 @@ class Polytope(Domain):
         return float(max((self.matrix @ point - self.limits).max(), 0.0))
 
     def move_inside(self, point: Floats) -> None:
-        """Project a point onto the domain, in place.
-
-        Args:
-            point: (n,) the point, overwritten by the nearest point of the domain.
-        """
+        """Project a point onto the domain, in place."""
         if self.excess(point) == 0.0:
             return
         binding = self._binding(point)

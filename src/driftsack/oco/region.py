@@ -18,19 +18,12 @@ ORTHANT: Final = 5
 
 
 class Region(NamedTuple):
-    """The parameters of a domain. All domains share one type, so that the loop compiles once for all of them.
+    """The parameters of a domain. All domains share one type, so that the loop compiles once for all of them."""
 
-    Attributes:
-        kind: The kind of the domain, one of the constants above.
-        low: (n,) the lower bounds of a box, or the centre of a ball.
-        high: (n,) the upper bounds of a box, or the caps of a capped simplex.
-        size: The radius of a ball, the total of a simplex, or the bound of an orthant.
-    """
-
-    kind: int
-    low: Floats
-    high: Floats
-    size: float
+    kind: int  # the kind of the domain, one of the constants above
+    low: Floats  # (n,) the lower bounds of a box, or the centre of a ball
+    high: Floats  # (n,) the upper bounds of a box, or the caps of a capped simplex
+    size: float  # the radius of a ball, the total of a simplex, or the bound of an orthant
 
 
 @kernel

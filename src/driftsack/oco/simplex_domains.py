@@ -43,14 +43,7 @@ class Simplex(Domain):
         return np.full(self.size, self.total / self.size)
 
     def least(self, vectors: Floats) -> Floats:
-        """Compute the minimum of linear functions: the total is on the entry with the smallest coefficient.
-
-        Args:
-            vectors: (K, n) one vector v of each function v·x.
-
-        Returns:
-            (K,) the minimum of each function.
-        """
+        """Compute the minimum of linear functions: the total is on the entry with the smallest coefficient."""
         least: Floats = self.total * vectors.min(axis=1)
         return least
 
@@ -104,14 +97,7 @@ class CappedSimplex(Domain):
         return centre
 
     def least(self, vectors: Floats) -> Floats:
-        """Compute the minimum of linear functions: entries with the smallest coefficients are filled first.
-
-        Args:
-            vectors: (K, n) one vector v of each function v·x.
-
-        Returns:
-            (K,) the minimum of each function.
-        """
+        """Compute the minimum of linear functions: entries with the smallest coefficients are filled first."""
         order = np.argsort(vectors, axis=1)
         caps = self.caps[order]
         filled = np.clip(self.total - (np.cumsum(caps, axis=1) - caps), 0.0, caps)
@@ -160,14 +146,7 @@ class Orthant(Domain):
         return np.full(self.size, self.bound / (self.size + 1))
 
     def least(self, vectors: Floats) -> Floats:
-        """Compute the minimum of linear functions: the bound is on the smallest coefficient, if it is negative.
-
-        Args:
-            vectors: (K, n) one vector v of each function v·x.
-
-        Returns:
-            (K,) the minimum of each function.
-        """
+        """Compute the minimum of linear functions: the bound is on the smallest coefficient, if it is negative."""
         least: Floats = self.bound * np.minimum(vectors.min(axis=1), 0.0)
         return least
 

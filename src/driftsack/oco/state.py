@@ -19,23 +19,14 @@ SETTINGS: Final = 3  # the largest number of settings of an algorithm
 
 
 class State(NamedTuple):
-    """The state of an algorithm. All algorithms share one type, so that the loop compiles once for all of them.
+    """The state of an algorithm. All algorithms share one type, so that the loop compiles once for all of them."""
 
-    Attributes:
-        kind: The algorithm, one of the constants above.
-        settings: (3,) the algorithm's settings, at the positions defined in its module.
-        completed: (1,) the number of completed rounds.
-        point: (n,) the decision of the current round.
-        target: (n,) the next decision, before and after its projection onto the domain.
-        prices: (d,) virtual queues Q or multipliers λ of the constraints.
-    """
-
-    kind: int
-    settings: Floats
-    completed: Ints
-    point: Floats
-    target: Floats
-    prices: Floats
+    kind: int  # the algorithm, one of the constants above
+    settings: Floats  # (3,) the algorithm's settings, at the positions defined in its module
+    completed: Ints  # (1,) the number of completed rounds
+    point: Floats  # (n,) the decision of the current round
+    target: Floats  # (n,) the next decision, before and after its projection onto the domain
+    prices: Floats  # (d,) virtual queues Q or multipliers λ of the constraints
 
 
 def new_state(kind: int, settings: tuple[float, ...], domain: Domain, constraints: int) -> State:

@@ -162,15 +162,10 @@ def separable_maxima(curvature: Floats, slope: Floats, low: Floats, high: Floats
 
 
 class Face(NamedTuple):
-    """A face of a polytope.
+    """A face of a polytope."""
 
-    Attributes:
-        point: (n,) a point of the face.
-        basis: (n, k) directions that span it.
-    """
-
-    point: Floats
-    basis: Floats
+    point: Floats  # (n,) a point of the face
+    basis: Floats  # (n, k) directions that span it
 
 
 def box_faces(domain: Box) -> list[Face]:

@@ -95,9 +95,6 @@ class VirtualQueue(Algorithm):
         Args:
             horizon: The number T of rounds.
 
-        Returns:
-            V and α.
-
         >>> VirtualQueue().numbers(10_000), VirtualQueue(parameters="printed").numbers(10_000)
         ((100.0, 10000.0), (0.01, 0.0001))
         """
@@ -110,14 +107,5 @@ class VirtualQueue(Algorithm):
         return v, alpha
 
     def new_state(self, domain: Domain, horizon: int, constraints: int) -> State:
-        """Create the state before the first round, with empty queues.
-
-        Args:
-            domain: The set of decisions.
-            horizon: The number T of rounds.
-            constraints: The number d of constraints per round.
-
-        Returns:
-            The state.
-        """
+        """Create the state before the first round, with empty queues."""
         return new_state(VIRTUAL_QUEUE, self.numbers(horizon), domain, constraints)

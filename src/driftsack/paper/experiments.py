@@ -50,19 +50,12 @@ EVIDENCE: Final = pl.Schema(
 
 
 class Setting(NamedTuple):
-    """A choice of the settings that the paper does not state, for all its experiments.
+    """A choice of the settings that the paper does not state, for all its experiments."""
 
-    Attributes:
-        name: ``"printed"`` or ``"calibrated"``, or a point of the grid.
-        scale: The scale of the confidence radii.
-        noise: The noise of the outcomes, such as ``"bernoulli"``.
-        divide: Whether T0 is OPT_FD / (d + 1) instead of OPT_FD.
-    """
-
-    name: str
-    scale: float
-    noise: str
-    divide: bool
+    name: str  # ``"printed"`` or ``"calibrated"``, or a point of the grid
+    scale: float  # the scale of the confidence radii
+    noise: str  # the noise of the outcomes, such as ``"bernoulli"``
+    divide: bool  # whether T0 is OPT_FD / (d + 1) instead of OPT_FD
 
     @property
     def start(self) -> str:
@@ -81,19 +74,12 @@ HELD_OUT_SEED: Final = 1  # seed on which it is judged
 
 
 class PaperInstance(NamedTuple):
-    """One instance of the paper's experiments.
+    """One instance of the paper's experiments."""
 
-    Attributes:
-        name: Its name in tables.
-        example: The number of the example.
-        parameter: α of Example 3, the periods of Example 4, 0 for the others.
-        spec: The instance as an entry of a sweep.
-    """
-
-    name: str
-    example: int
-    parameter: float
-    spec: dict[str, Any]
+    name: str  # its name in tables
+    example: int  # the number of the example
+    parameter: float  # α of Example 3, the periods of Example 4, 0 for the others
+    spec: dict[str, Any]  # the instance as an entry of a sweep
 
     def build(self) -> Instance:
         """Build the instance; its means do not depend on the noise."""
@@ -175,12 +161,7 @@ def described_plan(example: int, parameter: float, instance: Instance) -> Floats
 
 
 def evidence(trials: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
-    """Collect the mean and standard error of every quantity, one row per instance, policy and quantity.
-
-    Args:
-        trials: The trials of all policies on all instances.
-        exact: The result of :func:`exact_evidence`.
-    """
+    """Collect mean and standard error of every quantity of the trials and of :func:`exact_evidence`, in long form."""
     horizon = int(trials["horizon"][0])
     names = {one.name: (one.example, one.parameter) for one in paper_instances(horizon)}
     where = {(row["example"], row["parameter"]): row["x"] for row in exact.iter_rows(named=True)}

@@ -23,13 +23,7 @@ CAPTIONS: Final = {
 
 
 def figure_data(trials: Mapping[str, pl.DataFrame], evidence: Mapping[str, pl.DataFrame], count: int) -> FigureData:
-    """Collect the lines of every figure from the trials and the evidence of each setting.
-
-    Args:
-        trials: The trials by setting.
-        evidence: The evidence by setting.
-        count: The number of trials of each policy on each instance.
-    """
+    """Collect the lines of every figure from the trials and the evidence of each setting, with ``count`` trials."""
     titles = {setting.name: f"{setting.name}: scale {setting.scale:g}, {setting.noise}" for setting in SETTINGS}
     any_evidence = evidence[SETTINGS[0].name]
     optima = {k: float(points(any_evidence, k, {BEST: (BEST, "optimum")})[BEST].mean[0]) for k in (1, 2)}

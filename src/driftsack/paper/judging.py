@@ -19,37 +19,25 @@ from driftsack.paper.experiments import BEST
 
 
 class Verdict(StrEnum):
-    """The verdict on a claim or a statement, as used in ``reproduce``, ``verify`` and the documentation.
+    """The verdict on a claim or a statement, as used in ``reproduce``, ``verify`` and the documentation."""
 
-    Attributes:
-        HOLDS: No violation was found.
-        FALSE_AS_PRINTED: A counterexample violates the printed form; the corrected form, if there is one, holds.
-        PROOF_VOID: A step of the printed proof is false, but the conclusion holds by another proof.
-        CONSISTENT: Measurements agree with it; no finite experiment can decide an asymptotic statement.
-        UNDECIDED: The errors of the measurement are too large to decide.
-        VACUOUS: A trivial competitor passes the same check, so the check decides nothing at this horizon.
-        FAILS: The measurement contradicts the claim, or the check found a violation that is not documented.
-    """
-
-    HOLDS = "holds"
+    HOLDS = "holds"  # no violation was found
+    # A counterexample violates the printed form; the corrected form, if there is one, holds.
     FALSE_AS_PRINTED = "false as printed"
+    # A step of the printed proof is false, but the conclusion holds by another proof.
     PROOF_VOID = "proof void, conclusion true"
-    CONSISTENT = "consistent"
-    UNDECIDED = "undecided"
+    CONSISTENT = "consistent"  # measurements agree with it; no finite experiment can decide an asymptotic statement
+    UNDECIDED = "undecided"  # the errors of the measurement are too large to decide
+    # A trivial competitor passes the same check, so the check decides nothing at this horizon.
     VACUOUS = "vacuous at this horizon"
-    FAILS = "fails"
+    FAILS = "fails"  # the measurement contradicts the claim, or the check found a violation that is not documented
 
 
 class Reading(NamedTuple):
-    """A number and its standard error.
+    """A number and its standard error."""
 
-    Attributes:
-        mean: The number.
-        se: Its standard error, 0 for an exact number.
-    """
-
-    mean: float
-    se: float = 0.0
+    mean: float  # the number
+    se: float = 0.0  # its standard error, 0 for an exact number
 
     def minus(self, other: Reading) -> Reading:
         """The difference of two independent readings."""
@@ -64,21 +52,14 @@ class Reading(NamedTuple):
 
 
 class JudgedClaim(NamedTuple):
-    """A claim of the paper with its verdict.
+    """A claim of the paper with its verdict."""
 
-    Attributes:
-        name: A short identifier.
-        sentence: The claim as a sentence.
-        verdict: Whether it holds.
-        numbers: The numbers behind the verdict by name; measured ones are readings, exact ones plain numbers.
-        setting: The setting in which it was judged, or None for a claim that does not depend on it.
-    """
-
-    name: str
-    sentence: str
-    verdict: Verdict
+    name: str  # a short identifier
+    sentence: str  # the claim as a sentence
+    verdict: Verdict  # whether it holds
+    # The numbers behind the verdict by name; measured ones are readings, exact ones plain numbers.
     numbers: Mapping[str, Reading | float]
-    setting: str | None = None
+    setting: str | None = None  # the setting in which it was judged, or None for a claim that does not depend on it
 
     def numbers_text(self) -> str:
         """The numbers in one line.
@@ -104,11 +85,7 @@ class JudgedClaim(NamedTuple):
 
 
 class Evidence:
-    """Lookups in the table of evidence that :func:`driftsack.paper.experiments.evidence` returns.
-
-    Args:
-        frame: The table, one row per instance, policy and quantity.
-    """
+    """Lookups in the table of evidence that :func:`driftsack.paper.experiments.evidence` returns."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self.frame = frame

@@ -38,15 +38,10 @@ RANDOM: Final = 40  # number of random instances for Proposition 2
 
 
 class Scenario(NamedTuple):
-    """A distribution of problems.
+    """A distribution of problems."""
 
-    Attributes:
-        name: Its name in tables and figures.
-        make: ``make(horizon, draw)`` returns the problem.
-    """
-
-    name: str
-    make: Callable[[int, int], Problem]
+    name: str  # its name in tables and figures
+    make: Callable[[int, int], Problem]  # ``make(horizon, draw)`` returns the problem
 
 
 WORLDS: Final = (
@@ -60,30 +55,18 @@ WORLDS: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Regret and violation of one algorithm in one scenario, at each horizon.
+    """Regret and violation of one algorithm in one scenario, at each horizon."""
 
-    Attributes:
-        world: The name of the scenario.
-        horizons: (p,) rounds.
-        regret: (draws, p) Reg1 against OPT.
-        violation: (draws, p) Reg2.
-        allowance: (draws, p) q̄W.
-    """
-
-    world: str
-    horizons: Ints
-    regret: Floats
-    violation: Floats
-    allowance: Floats
+    world: str  # the name of the scenario
+    horizons: Ints  # (p,) rounds
+    regret: Floats  # (draws, p) Reg1 against OPT
+    violation: Floats  # (draws, p) Reg2
+    allowance: Floats  # (draws, p) q̄W
 
     def exponent(self, values: Floats) -> Slope | None:
         """Fit the exponent of T, over the horizons from which on the means exceed their standard errors.
 
-        Args:
-            values: (draws, p) the regret or the violation.
-
-        Returns:
-            The exponent, or None if the means at the two longest horizons are not above their standard errors.
+        None if the means at the two longest horizons are not above their standard errors.
         """
         mean, error = values.mean(axis=0), standard_errors(values)
         unclear = np.flatnonzero(mean <= error)
@@ -118,23 +101,14 @@ def study(
 
 
 class AgainstW(NamedTuple):
-    """Measurements at one horizon for each size of the change.
+    """Measurements at one horizon for each size of the change."""
 
-    Attributes:
-        shifts: (s,) sizes of the change.
-        variation: (s,) W.
-        regret: (s,) Reg1 of the virtual queue.
-        violation: (s,) Reg2 of the virtual queue.
-        between: (s,) OPT' - OPT.
-        allowance: (s,) q̄W.
-    """
-
-    shifts: Floats
-    variation: Floats
-    regret: Floats
-    violation: Floats
-    between: Floats
-    allowance: Floats
+    shifts: Floats  # (s,) sizes of the change
+    variation: Floats  # (s,) W
+    regret: Floats  # (s,) Reg1 of the virtual queue
+    violation: Floats  # (s,) Reg2 of the virtual queue
+    between: Floats  # (s,) OPT' - OPT
+    allowance: Floats  # (s,) q̄W
 
 
 def against_w(make: Callable[[float], Problem], shifts: Sequence[float] = SHIFTS) -> AgainstW:
@@ -151,19 +125,12 @@ def against_w(make: Callable[[float], Problem], shifts: Sequence[float] = SHIFTS
 
 
 class RandomInstances(NamedTuple):
-    """Proposition 2 on random instances.
+    """Proposition 2 on random instances."""
 
-    Attributes:
-        instances: The number of instances.
-        least: The smallest OPT' - OPT.
-        largest_share: The largest (OPT' - OPT) / q̄W.
-        gap: The largest duality gap of an optimum.
-    """
-
-    instances: int
-    least: float
-    largest_share: float
-    gap: float
+    instances: int  # the number of instances
+    least: float  # the smallest OPT' - OPT
+    largest_share: float  # the largest (OPT' - OPT) / q̄W
+    gap: float  # the largest duality gap of an optimum
 
 
 def random_constraints(family: str, rng: np.random.Generator, shape: tuple[int, int, int], phase: Ints) -> Family:
@@ -182,13 +149,8 @@ def random_constraints(family: str, rng: np.random.Generator, shape: tuple[int, 
 def random_instances(count: int = RANDOM, seed: int = 0, family: str = "linear") -> RandomInstances:
     """Solve problems of 2 to 4 variables, up to 3 constraints and 2 to 5 distinct rounds, each feasible at 0.
 
-    Args:
-        count: The number of problems.
-        seed: The seed of the problems.
-        family: The family of the constraints: ``"linear"``, ``"quadratic"`` or ``"norm"``. Losses are linear.
-
-    Returns:
-        The extremes over all problems; W is a lower bound where it is not exact.
+    ``family`` is that of the constraints: ``"linear"``, ``"quadratic"`` or ``"norm"``; losses are linear. W is a lower
+    bound where it is not exact.
     """
     rng = np.random.default_rng(seed)
     between, shares, gaps = [], [], []
@@ -208,23 +170,14 @@ def random_instances(count: int = RANDOM, seed: int = 0, family: str = "linear")
 
 @dataclass(frozen=True, eq=False)
 class Section4:
-    """The measurements behind the figure and the claims of section 4.
+    """The measurements behind the figure and the claims of section 4."""
 
-    Attributes:
-        studies: The virtual queue in every scenario.
-        printed: The virtual queue with the printed parameters in the first scenario.
-        swing: The problem with a limit that rises halfway, against W.
-        example: The example of Proposition 2, against W.
-        example_horizon: The horizon of these two.
-        random: Proposition 2 on random instances.
-    """
-
-    studies: tuple[Study, ...]
-    printed: Study
-    swing: AgainstW
-    example: AgainstW
-    example_horizon: int
-    random: RandomInstances
+    studies: tuple[Study, ...]  # the virtual queue in every scenario
+    printed: Study  # the virtual queue with the printed parameters in the first scenario
+    swing: AgainstW  # the problem with a limit that rises halfway, against W
+    example: AgainstW  # the example of Proposition 2, against W
+    example_horizon: int  # the horizon of these two
+    random: RandomInstances  # Proposition 2 on random instances
 
 
 def measure_section_4(
@@ -235,11 +188,9 @@ def measure_section_4(
 ) -> Section4:
     """Take every measurement; this takes about a minute for T up to a million.
 
-    Args:
-        horizons: The horizons of the studies, in ascending order.
-        draws: The number of problems drawn in each scenario.
-        random: The number of random instances for Proposition 2.
-        progress: Called with the name of the current measurement, the amount done and the total.
+    ``horizons`` are in ascending order, ``draws`` is the number of problems drawn in each scenario, and ``random`` the
+    number of random instances for Proposition 2. ``progress`` is called with the name of the current measurement, the
+    amount done and the total.
     """
     studies = tuple(study(world, VirtualQueue(), horizons, draws, progress) for world in WORLDS)
     with_printed = WORLDS[0]._replace(name=f"{WORLDS[0].name}, printed")

@@ -17,19 +17,12 @@ NOISE: Final = 0.06  # allowed error of a fitted exponent, since finite horizons
 
 
 class OcoClaim(NamedTuple):
-    """A claim of section 4 with its verdict.
-
-    Attributes:
-        claim: The claim.
-        measured: The measurements, formatted for display.
-        verdict: The verdict, in the words of docs/theory.md.
-        check: The row of ``driftsack verify`` on the same statement.
-    """
+    """A claim of section 4 with its verdict."""
 
     claim: str
-    measured: str
-    verdict: Verdict
-    check: str
+    measured: str  # the measurements, formatted for display
+    verdict: Verdict  # the verdict, in the words of docs/theory.md
+    check: str  # the row of ``driftsack verify`` on the same statement
 
 
 def judge_section_4(measured: Section4) -> list[OcoClaim]:

@@ -17,13 +17,9 @@ from driftsack.core.seeding import Seed, generator
 
 @dataclass(frozen=True)
 class PlainSlidingWindowUCB:
-    """A policy in plain Python; ``simulate`` accepts any object with ``start``, ``ask`` and ``tell``.
+    """A policy in plain Python; ``simulate`` accepts any object with ``start``, ``ask`` and ``tell``."""
 
-    Attributes:
-        windows: The window lengths of the reward and cost estimates, in rounds.
-    """
-
-    windows: tuple[int, int]
+    windows: tuple[int, int]  # the window lengths of the reward and cost estimates, in rounds
 
     def start(self, problem: Problem, seed: Seed) -> PlainLearner:
         """Start a learner on a problem."""

@@ -133,21 +133,13 @@ def reproduce(
 
 
 class PlayedSettings(NamedTuple):
-    """The trials of all settings.
+    """The trials of all settings."""
 
-    Attributes:
-        trials: The trials of all policies on all instances, by setting.
-        evidence: The evidence on the claims, by setting.
-        cells: The number of cells.
-        cells_played: The number of cells played by this call.
-        lp_rounds: The number of rounds in which these solved a linear program.
-    """
-
-    trials: dict[str, pl.DataFrame]
-    evidence: dict[str, pl.DataFrame]
-    cells: int
-    cells_played: int
-    lp_rounds: int
+    trials: dict[str, pl.DataFrame]  # the trials of all policies on all instances, by setting
+    evidence: dict[str, pl.DataFrame]  # the evidence on the claims, by setting
+    cells: int  # the number of cells
+    cells_played: int  # the number of cells played by this call
+    lp_rounds: int  # the number of rounds in which these solved a linear program
 
 
 def play_settings(

@@ -18,21 +18,13 @@ SLICE: Final = 300  # rounds of Example 2
 
 
 class Speed(NamedTuple):
-    """A comparison with a plain Python loop that calls ``linprog``.
+    """A comparison with a plain Python loop that calls ``linprog``."""
 
-    Attributes:
-        rounds: The number of rounds in which a linear program was solved.
-        seconds: The total time of the library.
-        plain_round_seconds: The measured time of a round of the plain loop.
-        plain_seconds: The estimated time of the plain loop for all rounds.
-        ratio: ``plain_seconds / seconds``, or None if no round was played.
-    """
-
-    rounds: int
-    seconds: float
-    plain_round_seconds: float
-    plain_seconds: float
-    ratio: float | None
+    rounds: int  # the number of rounds in which a linear program was solved
+    seconds: float  # the total time of the library
+    plain_round_seconds: float  # the measured time of a round of the plain loop
+    plain_seconds: float  # the estimated time of the plain loop for all rounds
+    ratio: float | None  # ``plain_seconds / seconds``, or None if no round was played
 
 
 def compare_speed(rounds: int, seconds: float) -> Speed:

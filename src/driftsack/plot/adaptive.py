@@ -48,9 +48,6 @@ def belief_figure(truth: Floats, estimate: Floats, ages: Floats, weights: Floats
         estimate: (T,) the estimated mean.
         ages: (T, K) the number of pulls of each run, 0 for a run that is not in use.
         weights: (T, K) the weight of each run.
-
-    Returns:
-        The figure.
     """
     pulls = np.arange(1, truth.size + 1)
     changes = np.flatnonzero(np.diff(truth)) + 1
@@ -101,9 +98,6 @@ def revisits_figure(arms: Ints, best: Ints, expected: Floats, names: tuple[str, 
         best: (T,) the best arm of each round.
         expected: (T,) the gap that the estimated hazard implies, in rounds.
         names: The names of the arms.
-
-    Returns:
-        The figure.
     """
     rounds = np.arange(1, arms.size + 1)
     styles = ((BLUE, "o"), (GREEN, "^"), (ORANGE, "s"))
@@ -138,9 +132,6 @@ def pacing_figure(pacing: Pacing, rich: Bools) -> Figure:
     Args:
         pacing: The spending of one resource.
         rich: (T,) whether rewards are high for their cost in each round.
-
-    Returns:
-        The figure.
     """
     # Average over blocks of rounds.
     horizon = rich.size

@@ -31,9 +31,6 @@ def windows_figure(
         changes: The rows at which a new phase begins.
         labels: The names of the m arms and of the 1 + d quantities.
         rows: The number of rows of the log.
-
-    Returns:
-        The figure.
     """
     low, means, high = intervals
     arms, quantities = ([without_mathtext(name) for name in names] for names in labels)
@@ -63,9 +60,6 @@ def floors_figure(measures: Sequence[tuple[str, float, float, float]]) -> Figure
 
     Args:
         measures: The name, the value, the floor and the 95% quantile of the floor of each measure.
-
-    Returns:
-        The figure.
     """
     names = [name.upper() for name, *_ in measures]
     heights = [value / high if high > 0 else 0.0 for _, value, _, high in measures]
@@ -93,9 +87,6 @@ def standings_figure(names: Sequence[str], shares: Floats, low: Floats, high: Fl
         low: (n,) lower ends of the intervals.
         high: (n,) upper ends of the intervals.
         chosen: The index of the recommended candidate, which gets another colour.
-
-    Returns:
-        The figure.
     """
     positions = np.arange(len(names))[::-1]
     with mpl.rc_context(SETTINGS):

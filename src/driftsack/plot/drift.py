@@ -25,9 +25,6 @@ def drift_figure(instance: Instance, best: Benchmark) -> Figure:
     Args:
         instance: The instance to draw.
         best: The result of LP-Dynamic on it, with the plan and the prices.
-
-    Returns:
-        The figure.
     """
     rounds = np.unique(np.linspace(0, instance.horizon - 1, POINTS).astype(np.int64))
     rows = instance.phase[rounds]

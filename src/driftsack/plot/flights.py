@@ -24,9 +24,6 @@ def flights_figure(
         rows: One mapping per policy, from the top to the bottom, with ``policy`` (its name), ``reward`` per round,
             ``reward_se`` (its standard error) and ``hindsight`` (whether the policy knows the future).
         optima: Benchmarks per round, by name; each is drawn as a dotted line.
-
-    Returns:
-        The figure.
     """
     with mpl.rc_context(SETTINGS):
         figure = new_figure(10.5, 5.0)

@@ -22,9 +22,6 @@ def heat_figure(shares: Floats, rows: Sequence[str], columns: Sequence[str], lab
         rows: The names of the rows.
         columns: The names of the columns.
         label: The label of the colour bar.
-
-    Returns:
-        The figure.
     """
     rows, columns = ([without_mathtext(name) for name in names] for names in (rows, columns))
     with mpl.rc_context({**SETTINGS, "axes.grid": False}):

@@ -16,17 +16,11 @@ from driftsack.plot.style import GREY, LINES, SETTINGS, THOUSANDS, band_note, ne
 
 
 class Points(NamedTuple):
-    """A line of a figure with a band around it.
+    """A line of a figure with a band around it."""
 
-    Attributes:
-        x: (p,) positions on the horizontal axis.
-        mean: (p,) heights.
-        band: (p,) half the height of the band, usually two standard errors.
-    """
-
-    x: Floats
-    mean: Floats
-    band: Floats
+    x: Floats  # (p,) positions on the horizontal axis
+    mean: Floats  # (p,) heights
+    band: Floats  # (p,) half the height of the band, usually two standard errors
 
 
 def lines_figure(
@@ -42,9 +36,6 @@ def lines_figure(
         labels: The labels of the horizontal and the vertical axis.
         note: A line of text above the legend.
         log_x: Whether the horizontal axis is logarithmic.
-
-    Returns:
-        The figure.
     """
     with mpl.rc_context(SETTINGS):
         figure = new_figure(4.8 * max(len(panels), 1.2), 4.0)

@@ -17,35 +17,22 @@ COLUMNS = 2
 
 
 class Line(NamedTuple):
-    """A line of a panel.
+    """A line of a panel."""
 
-    Attributes:
-        label: Its name in the legend.
-        x: (p,) positions.
-        y: (p,) heights.
-        style: ``"line"`` for a measured line, ``"dots"`` for solved values, ``"guide"`` for a dotted reference.
-    """
-
-    label: str
-    x: Any
-    y: Any
+    label: str  # its name in the legend
+    x: Any  # (p,) positions
+    y: Any  # (p,) heights
+    # ``"line"`` for a measured line, ``"dots"`` for solved values, ``"guide"`` for a dotted reference.
     style: Literal["line", "dots", "guide"] = "line"
 
 
 class Panel(NamedTuple):
-    """One panel of the figure.
+    """One panel of the figure."""
 
-    Attributes:
-        title: The title above it.
-        x_label: The label of the horizontal axis.
-        y_label: The label of the vertical axis.
-        lines: The lines to draw.
-    """
-
-    title: str
-    x_label: str
-    y_label: str
-    lines: Sequence[Line]
+    title: str  # the title above it
+    x_label: str  # the label of the horizontal axis
+    y_label: str  # the label of the vertical axis
+    lines: Sequence[Line]  # the lines to draw
 
 
 def oco_figure(panels: Sequence[Panel], caption: str) -> Figure:
@@ -54,9 +41,6 @@ def oco_figure(panels: Sequence[Panel], caption: str) -> Figure:
     Args:
         panels: The panels, row by row.
         caption: The line of text above them.
-
-    Returns:
-        The figure.
     """
     rows = -(-len(panels) // COLUMNS)
     with mpl.rc_context(SETTINGS):

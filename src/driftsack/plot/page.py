@@ -30,25 +30,14 @@ td.badge { font-weight: 600; white-space: nowrap; }
 
 
 class Badge(NamedTuple):
-    """A highlighted table cell: a short string in the colour of its tone.
+    """A highlighted table cell: a short string in the colour of its tone."""
 
-    Attributes:
-        text: The content of the cell.
-        tone: The CSS class: ``"good"``, ``"bad"`` or ``"neutral"``.
-    """
-
-    text: str
-    tone: Literal["good", "bad", "neutral"]
+    text: str  # the content of the cell
+    tone: Literal["good", "bad", "neutral"]  # the CSS class: ``"good"``, ``"bad"`` or ``"neutral"``
 
 
 def page(title: str, lead: str, parts: Iterable[str]) -> str:
-    """Build the whole document.
-
-    Args:
-        title: The title and the main heading, unescaped.
-        lead: The sentence below the heading, unescaped.
-        parts: The parts of the body, as HTML.
-    """
+    """Build the whole document from an unescaped title and lead (the sentence below it), and the parts as HTML."""
     return (
         f'<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -79,10 +68,8 @@ def picture(path: Path, caption: str) -> str:
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """The HTML of a table.
 
-    Args:
-        columns: The titles of the columns; if empty, the table has no header.
-        rows: The cells. Numbers are formatted and aligned to the right, a :class:`Badge` is coloured, None is empty
-            and everything else is converted to a string.
+    Numbers are formatted and aligned to the right, a :class:`Badge` is coloured, None is empty and everything else is
+    converted to a string. Without ``columns`` the table has no header.
     """
     titles = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
     head = f"<thead><tr>{titles}</tr></thead>" if titles else ""

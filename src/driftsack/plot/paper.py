@@ -12,23 +12,14 @@ from driftsack.plot.style import write_figure
 
 
 class FigureData(NamedTuple):
-    """The data of the figures, by the number of the example, the title of the panel and the name of the line.
+    """The data of the figures, by the number of the example, the title of the panel and the name of the line."""
 
-    Attributes:
-        note: The line of text above every figure.
-        change: The round at which Examples 1 and 2 change.
-        curves: Cumulative rewards on Examples 1 and 2.
-        optima: Reward of the best plan on Examples 1 and 2.
-        regret: Regret on Examples 3 and 4, against α and V.
-        measures: W1 and W1_min of Figure 3, against the change point.
-    """
-
-    note: str
-    change: int
-    curves: Mapping[int, Mapping[str, Mapping[str, Curves]]]
-    optima: Mapping[int, Mapping[str, float]]
-    regret: Mapping[int, Mapping[str, Mapping[str, Points]]]
-    measures: Mapping[str, Mapping[str, Points]]
+    note: str  # the line of text above every figure
+    change: int  # the round at which Examples 1 and 2 change
+    curves: Mapping[int, Mapping[str, Mapping[str, Curves]]]  # cumulative rewards on Examples 1 and 2
+    optima: Mapping[int, Mapping[str, float]]  # reward of the best plan on Examples 1 and 2
+    regret: Mapping[int, Mapping[str, Mapping[str, Points]]]  # regret on Examples 3 and 4, against α and V
+    measures: Mapping[str, Mapping[str, Points]]  # W1 and W1_min of Figure 3, against the change point
 
 
 def paper_figures(data: FigureData, directory: Path) -> list[Path]:

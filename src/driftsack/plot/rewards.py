@@ -42,15 +42,10 @@ class RewardCurves(Protocol):
 
 
 class Curves(NamedTuple):
-    """The cumulative reward of n trials.
+    """The cumulative reward of n trials."""
 
-    Attributes:
-        times: (p,) the rounds after which the reward is recorded.
-        curve: (n, p) the reward of each trial up to each of ``times``.
-    """
-
-    times: Ints
-    curve: Floats
+    times: Ints  # (p,) the rounds after which the reward is recorded
+    curve: Floats  # (n, p) the reward of each trial up to each of ``times``
 
 
 def rewards_figure(
@@ -66,9 +61,6 @@ def rewards_figure(
         optima: The reward of the best plan, by the title of the panel; each is drawn as a dotted line.
         note: A line of text above the figure.
         change: The round of a change point, which is drawn as a dotted line.
-
-    Returns:
-        The figure.
     """
     with mpl.rc_context(SETTINGS):
         figure = new_figure(4.8 * len(panels), 3.8)

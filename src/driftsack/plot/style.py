@@ -62,14 +62,7 @@ def separate_panels(figure: Figure) -> None:
 
 
 def make_directory(directory: str | os.PathLike[str]) -> Path:
-    """Create a directory for results, and its parents, unless it exists.
-
-    Returns:
-        The path of the directory.
-
-    Raises:
-        SettingError: If the directory cannot be created.
-    """
+    """Create a directory for results, and its parents, unless it exists; ``SettingError`` if that fails."""
     path = Path(directory)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -102,12 +95,7 @@ def write_figure(figure: Figure, directory: str | os.PathLike[str], name: str) -
 def band_note(bands: Mapping[str, Floats], top: float) -> str:
     """Explain the bands of a figure, and name the lines with bands too thin to be seen.
 
-    Args:
-        bands: Half the height of the band along each line, by the name of the line.
-        top: The height of the vertical axis.
-
-    Returns:
-        The note, without a full stop.
+    ``bands`` has half the height of the band along each line; ``top`` is the height of the vertical axis.
 
     >>> band_note({"a": np.array([5.0]), "b": np.array([0.1])}, top=100.0)
     'bands: ± 2 standard errors (thinner than the line: b)'

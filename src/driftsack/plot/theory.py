@@ -24,9 +24,6 @@ def theory_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
     Args:
         rows: The result of ``driftsack.verify.verify``.
 
-    Returns:
-        The figure.
-
     Raises:
         SettingError: If no row has margins or exponents.
     """

@@ -205,9 +205,6 @@ class BanditOverBandit(Policy):
 
         Args:
             problem: The problem to play.
-
-        Returns:
-            The block length H in rounds.
         """
         if self.block is not None:
             return min(self.block, problem.horizon)

@@ -87,9 +87,6 @@ class LagrangeCBwK:
             safe: Whether an arm may be chosen only if every budget covers its maximum cost and the reservations of all
                 pending decisions, so that no budget is ever overspent.
 
-        Returns:
-            The learner, before its first round.
-
         Raises:
             SettingError: The problem has no features, or a fallback; or the regression cannot learn incrementally.
         """
@@ -166,9 +163,6 @@ class LagrangeLearner:
             caps: The request's maximum cost, as in :meth:`driftsack.Learner.ask`.
             at: The time of the request, as in :meth:`driftsack.Learner.ask`.
             context: (n,) the features of the request.
-
-        Returns:
-            The decision.
 
         Raises:
             HorizonReachedError: All rounds have begun.

@@ -47,9 +47,6 @@ class Policy(abc.ABC):
 
         Args:
             instance: The instance that is simulated.
-
-        Returns:
-            The state, as :meth:`new_state` returns it.
         """
         return self.new_state(instance.problem)
 
@@ -58,9 +55,6 @@ class Policy(abc.ABC):
 
         A policy that plans with a rate then uses the rate of the round; one that does not plan with a rate is returned
         as it is. A policy that has a spending plan of its own raises an error.
-
-        Returns:
-            The policy to wrap.
         """
         return self
 
@@ -120,9 +114,6 @@ class Policy(abc.ABC):
 
         Args:
             problem: The problem.
-
-        Returns:
-            The number of rounds.
         """
         return sum(wrapped.rounds_kept(problem) for wrapped in self._wrapped())
 
@@ -159,9 +150,6 @@ class Policy(abc.ABC):
                 pending decisions. If no cost exceeds what was reserved for it, no budget is ever overspent.
             log: Past outcomes to learn from first, as ``ds.logs.read`` returns them; see ``Learner.teach``.
             half_life: Rounds of the log after which the share of outcomes that are used halves.
-
-        Returns:
-            The learner, before its first round.
         """
         of_type(problem, Problem, "problem")
         self.warn_about(problem)
@@ -194,9 +182,6 @@ def from_spec(spec: Mapping[str, Any]) -> Policy:
 
     Args:
         spec: The name under ``"policy"`` and the settings; a nested policy is a mapping of the same form.
-
-    Returns:
-        The policy.
 
     >>> from_spec({"policy": "AlwaysArm", "arm": 2})
     AlwaysArm(arm=2)

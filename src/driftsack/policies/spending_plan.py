@@ -178,9 +178,6 @@ class SpendingPlan(Policy):
             amounts: (n,) one amount per period, or (n, d) with a column for each resource.
             budget_rule: See the class.
             slack: See the class.
-
-        Returns:
-            The plan.
         """
         return cls(base, curve_by_period(amounts), budget_rule, slack)
 

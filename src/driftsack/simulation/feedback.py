@@ -124,12 +124,8 @@ def pass_on(state: State, row: int, t: int) -> None:
 def new_feedback(base: Any, told: Problem, delay: int, loose: float, safe: bool) -> State:
     """Wrap the state of a policy with delayed feedback or loose maxima.
 
-    Args:
-        base: The policy's state.
-        told: The problem that the policy is given.
-        delay: The number of rounds after which an outcome arrives.
-        loose: The ratio of the maxima of ``told`` to the true ones.
-        safe: Whether to skip rounds unless every budget covers the maximum costs of the round and of all pending ones.
+    Outcomes arrive after ``delay`` rounds, and the maxima of the problem ``told`` are ``loose`` times the true ones.
+    With ``safe``, rounds are skipped unless every budget covers the maximum costs of the round and of all pending ones.
     """
     rows = min(delay, told.horizon) + 1
     return State(

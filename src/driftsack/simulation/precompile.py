@@ -72,14 +72,7 @@ def _with_defaults(recipe: type[Policy]) -> Variant:
 
 
 def compile_decisions(name: str) -> float:
-    """Compile what a service needs of a policy: asking, telling and restoring a learner.
-
-    Args:
-        name: A key of :func:`variants`.
-
-    Returns:
-        The time taken in seconds.
-    """
+    """Compile asking, telling and restoring a learner for a key of :func:`variants`; return the seconds it took."""
     begun = time.perf_counter()
     problem = Problem(horizon=100, arms=2, budget={"usd": 1.0}, cost_max={"usd": 0.01}, features=1)
     learner = variants()[name](problem).start(problem, seed=0, safe=True)
@@ -89,13 +82,9 @@ def compile_decisions(name: str) -> float:
 
 
 def compile_everything(name: str) -> float:
-    """Compile every kernel of a policy: simulations, single and batched requests, and learning from a log.
+    """Compile every kernel for a key of :func:`variants`; return the seconds it took.
 
-    Args:
-        name: A key of :func:`variants`.
-
-    Returns:
-        The time taken in seconds.
+    These are simulations, single and batched requests, and learning from a log.
     """
     begun = time.perf_counter()
     budgets = 1 if name == "Exp3BwK" else 2  # it supports a single resource
@@ -145,15 +134,7 @@ def _use_once(policy: Policy, problem: Problem) -> None:
 
 
 def compile_in_processes(names: Sequence[str], processes: int) -> Iterator[tuple[str, float]]:
-    """Compile everything of several policies in parallel.
-
-    Args:
-        names: Keys of :func:`variants`.
-        processes: The number of processes.
-
-    Yields:
-        The name of each compiled policy, and how many seconds it took.
-    """
+    """Compile everything for several keys of :func:`variants` in parallel; yield each with the seconds it took."""
     slowest_first = sorted(names, key=lambda name: (name not in SLOWEST, name))
     with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=POLICIES_PER_PROCESS) as pool:
         yield from pool.imap_unordered(_compile_named, slowest_first)

@@ -77,9 +77,6 @@ def simulate(
         progress: Called with the number of trials that are finished.
         feedback: Whether outcomes arrive late and whether the policy is told loose maxima.
 
-    Returns:
-        The results of all trials.
-
     >>> import driftsack as ds
     >>> world = ds.instances.example_2(horizon=1_000)
     >>> run = simulate(world, ds.NaiveUCB(scale=0.1), trials=10, seed=0)

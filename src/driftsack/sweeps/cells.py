@@ -53,31 +53,18 @@ SCHEMA: Final = pl.Schema(
 
 @dataclass(frozen=True)
 class Cell:
-    """Everything that decides one piece of a sweep's result.
+    """Everything that decides one piece of a sweep's result."""
 
-    Attributes:
-        instance: Name of the instance.
-        content: Hash of the instance.
-        policy: Name of the policy.
-        settings: The policy's spec as JSON.
-        seed: Seed of the trials.
-        first: Number of the first trial.
-        count: How many trials.
-        safe: Whether an arm is offered only if its maximum cost fits into the budget.
-        delay: As in :class:`~driftsack.simulation.Feedback`.
-        loose: As in :class:`~driftsack.simulation.Feedback`.
-    """
-
-    instance: str
-    content: str
-    policy: str
-    settings: str
-    seed: int
-    first: int
-    count: int
-    safe: bool
-    delay: int = 0
-    loose: float = 1.0
+    instance: str  # name of the instance
+    content: str  # hash of the instance
+    policy: str  # name of the policy
+    settings: str  # the policy's spec as JSON
+    seed: int  # seed of the trials
+    first: int  # number of the first trial
+    count: int  # how many trials
+    safe: bool  # whether an arm is offered only if its maximum cost fits into the budget
+    delay: int = 0  # as in :class:`~driftsack.simulation.Feedback`
+    loose: float = 1.0  # as in :class:`~driftsack.simulation.Feedback`
 
     @cached_property
     def key(self) -> str:
@@ -108,54 +95,34 @@ class NamedInstance:
 
 
 class Job(NamedTuple):
-    """A cell, its instance and its optimum, as an engine simulates it.
-
-    Attributes:
-        cell: The cell.
-        instance: Its instance.
-        optimum: The value of LP-Dynamic on the instance.
-    """
+    """A cell, its instance and its optimum, as an engine simulates it."""
 
     cell: Cell
     instance: Instance
-    optimum: float
+    optimum: float  # the value of LP-Dynamic on the instance
 
 
 class CellResult(NamedTuple):
-    """The result of a cell: its trials, or an error.
-
-    Attributes:
-        cell: The cell.
-        trials: One row per trial in the columns of :data:`SCHEMA`; None if the cell failed.
-        error: The type and the message of the error; empty if there was none.
-    """
+    """The result of a cell: its trials, or an error."""
 
     cell: Cell
-    trials: pl.DataFrame | None
-    error: str = ""
+    trials: pl.DataFrame | None  # one row per trial in the columns of :data:`SCHEMA`; None if the cell failed
+    error: str = ""  # the type and the message of the error; empty if there was none
 
 
 class FailedCell(NamedTuple):
     """A cell that could not be simulated.
 
-    Attributes:
-        instance: Name of the instance.
-        policy: Name of the policy.
-        seed: Seed of the trials.
-        first_trial: Number of the first trial.
-        trials: How many trials.
-        error: The type and the message of the error.
-
     >>> print(FailedCell("example_1", "LagrangeBwK", 0, 0, 5, "OutOfRangeError: benchmark must be above 0, got 0."))
     LagrangeBwK on example_1, seed 0, trials 0 to 4: OutOfRangeError: benchmark must be above 0, got 0.
     """
 
-    instance: str
-    policy: str
-    seed: int
-    first_trial: int
-    trials: int
-    error: str
+    instance: str  # name of the instance
+    policy: str  # name of the policy
+    seed: int  # seed of the trials
+    first_trial: int  # number of the first trial
+    trials: int  # how many trials
+    error: str  # the type and the message of the error
 
     @classmethod
     def of(cls, cell: Cell, error: str) -> Self:

@@ -21,35 +21,17 @@ class SweepEngine(Protocol):
     """Something that executes jobs."""
 
     def execute(self, jobs: Iterable[Job]) -> Generator[CellResult]:
-        """Execute every job.
-
-        Args:
-            jobs: The jobs; taken a few at a time.
-
-        Yields:
-            Each result as soon as it is there, in any order.
-        """
+        """Execute the jobs, taken a few at a time, and yield each result as soon as it is there, in any order."""
 
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Threads of this process; kernels run without the GIL.
+    """Threads of this process; kernels run without the GIL."""
 
-    Attributes:
-        workers: How many threads; if None, one per core.
-    """
-
-    workers: int | None = None
+    workers: int | None = None  # how many threads; if None, one per core
 
     def execute(self, jobs: Iterable[Job]) -> Generator[CellResult]:
-        """Execute every job in threads; if the caller stops early, started jobs finish and the others are dropped.
-
-        Args:
-            jobs: The jobs; taken a few at a time.
-
-        Yields:
-            Each result as soon as it is there, in any order.
-        """
+        """Execute every job in threads; if the caller stops early, started jobs finish and the others are dropped."""
         workers = self.workers or cores()
         pool = ThreadPoolExecutor(workers)
         pending: set[Future[CellResult]] = set()
@@ -67,16 +49,7 @@ class LocalEngine:
 
 
 def make_engine(name: str, workers: int | None = None, address: str | None = None) -> SweepEngine:
-    """Make an engine by its name.
-
-    Args:
-        name: One of ``ENGINES``.
-        workers: Threads or processes; if None, one per core.
-        address: Address of a running Ray cluster; if None, Ray is started on this machine.
-
-    Returns:
-        The engine.
-    """
+    """Make one of ``ENGINES``; without ``workers`` one per core, without an ``address`` Ray starts on this machine."""
     one_of(name, "engine", ENGINES)
     if name == "local":
         return LocalEngine(workers)

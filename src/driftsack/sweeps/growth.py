@@ -7,60 +7,32 @@ about s/R; the fit weights the points accordingly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from driftsack.benchmarks.lp_dynamic import lp_dynamic
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import OutOfRangeError
-from driftsack.core.instance import Instance
-from driftsack.core.statistics import standard_error
-from driftsack.policies.policy import Policy
-from driftsack.simulation.simulate import simulate
 
 
 class Slope(NamedTuple):
-    """A fitted exponent.
+    """A fitted exponent."""
 
-    Attributes:
-        value: The exponent.
-        error: Its standard error.
-    """
-
-    value: float
-    error: float
+    value: float  # the exponent
+    error: float  # its standard error
 
 
 @dataclass(frozen=True, eq=False)
 class Growth:
-    """Regret at several horizons.
+    """Regret at several horizons."""
 
-    Attributes:
-        horizons: (n,) the horizons, in increasing order.
-        regret: (n,) mean regret against LP-Dynamic.
-        error: (n,) its standard error.
-    """
-
-    horizons: Ints
-    regret: Floats
-    error: Floats
-
-    def local_slopes(self) -> list[Slope]:
-        """Compute the slope between each horizon and the next."""
-        return [self.slope(slice(k, k + 2)) for k in range(self.horizons.size - 1)]
+    horizons: Ints  # (n,) the horizons, in increasing order
+    regret: Floats  # (n,) mean regret against LP-Dynamic
+    error: Floats  # (n,) its standard error
 
     def slope(self, part: slice = slice(None), logarithms: float = 0.0) -> Slope:
-        r"""Fit the exponent a.
-
-        Args:
-            part: Which horizons to use.
-            logarithms: The exponent k of the factor :math:`(\ln T)^k`.
-
-        Returns:
-            The exponent and its standard error.
+        r"""Fit the exponent a to the horizons in ``part``, with a factor :math:`(\ln T)^k` where k is ``logarithms``.
 
         >>> made = Growth(np.array([100, 10_000]), np.array([20.0, 200.0]), np.array([0.2, 2.0]))
         >>> print(f"{made.slope().value:.2f}")
@@ -74,40 +46,3 @@ class Growth:
         centred = x - np.average(x, weights=weights)
         spread = float((weights * centred**2).sum())
         return Slope(float((weights * centred * y).sum() / spread), spread**-0.5)
-
-
-def growth(
-    policy: Policy,
-    world: Callable[[int, int], Instance],
-    horizons: Sequence[int],
-    trials: int,
-    draws: int = 1,
-    seed: int = 0,
-) -> Growth:
-    """Simulate a policy at several horizons.
-
-    Args:
-        policy: The policy.
-        world: Makes the instance of a horizon and the number of a draw.
-        horizons: The horizons.
-        trials: Trials on each instance.
-        draws: Instances per horizon. With several of them the standard error is that of the means of the draws, since
-            trials on the same instance are not independent.
-        seed: Seed of the first draw's trials; each further draw uses the next one.
-
-    Returns:
-        The regret at each horizon.
-    """
-    if max(trials, draws) < 2:
-        raise OutOfRangeError(f"a standard error needs at least two trials or two draws, got {trials} and {draws}.")
-    means, errors = [], []
-    for horizon in horizons:
-        regrets = []
-        for draw in range(draws):
-            instance = world(horizon, draw)
-            run = simulate(instance, policy, trials=trials, seed=seed + draw)
-            regrets.append(lp_dynamic(instance).value - run.reward)
-        sample = np.mean(regrets, axis=1) if draws > 1 else regrets[0]
-        means.append(sample.mean())
-        errors.append(standard_error(sample))
-    return Growth(np.array(horizons), np.array(means), np.array(errors))

@@ -132,15 +132,10 @@ def _world_seed(seed: int, family: str, number: int) -> int:
 
 
 def family_shares(table: pl.DataFrame, worlds: Mapping[str, Sequence[InstanceSpec]]) -> pl.DataFrame:
-    """Average the standings over the worlds of each family.
+    """Average the standings of :func:`driftsack.sweeps.league.standings` over the worlds of each family.
 
-    Args:
-        table: The table that :func:`driftsack.sweeps.league.standings` returns.
-        worlds: The worlds by family, as :func:`held_out_worlds` returns them.
-
-    Returns:
-        One row per policy and family, the best policy first: the mean share of LP-Dynamic, its standard error over
-        worlds (null for a single world), and the number of worlds that the policy could be run on.
+    The table has one row per policy and family, the best policy first: the mean share of LP-Dynamic, its standard error
+    over worlds (null for a single world), and the number of worlds that the policy could be run on.
     """
     families = {world.label: family for family, some in worlds.items() for world in some}
     share = pl.col("optimum_share")
@@ -159,14 +154,8 @@ def needs_nothing(policy: PolicySpec) -> bool:
 def family_leaders(shares: pl.DataFrame, policies: Sequence[PolicySpec], baseline: str) -> list[dict[str, Any]]:
     """The two best policies of each family among those that need nothing, and a baseline.
 
-    Args:
-        shares: The table that :func:`family_shares` returns.
-        policies: The policies of the league.
-        baseline: Label of the baseline.
-
-    Returns:
-        One row per family: ``family``, and ``policy``, ``share`` and ``share_se`` of the ``first`` and ``second``, and
-        ``share`` and ``share_se`` of the ``baseline``, as in ``first_policy``.
+    The table has one row per family of :func:`family_shares`: ``family``, and ``policy``, ``share`` and ``share_se`` of
+    the ``first`` and ``second``, and ``share`` and ``share_se`` of the ``baseline``, as in ``first_policy``.
     """
     allowed = [policy.label for policy in policies if needs_nothing(policy)]
     rows = []
@@ -195,16 +184,10 @@ def is_rival(policy: PolicySpec) -> bool:
 
 
 def leads(table: pl.DataFrame, champion: str, rivals: Sequence[str]) -> pl.DataFrame:
-    """Compare one policy with others, world by world.
+    """Compare one policy with others, world by world, in the table of :func:`driftsack.sweeps.league.standings`.
 
-    Args:
-        table: The table that :func:`driftsack.sweeps.league.standings` returns.
-        champion: Label of the policy.
-        rivals: Labels of the others.
-
-    Returns:
-        One row per rival, the strongest first: the mean ``lead`` of the champion in shares of LP-Dynamic, its standard
-        error over worlds, and the share of the worlds in which the champion is ``ahead``.
+    The table has one row per rival, the strongest first: the mean ``lead`` of the champion in shares of LP-Dynamic, its
+    standard error over worlds, and the share of the worlds in which the champion is ``ahead``.
     """
     shares = table.pivot("policy", index="world", values="optimum_share")
     mine = shares[champion]
@@ -219,11 +202,7 @@ def leads(table: pl.DataFrame, champion: str, rivals: Sequence[str]) -> pl.DataF
 def second_half(instance: Instance) -> float:
     """Compute the value of a round of the second half relative to one of the first, by their step LPs at the rate b.
 
-    Args:
-        instance: The instance.
-
-    Returns:
-        The ratio; infinite if the first half is worth nothing.
+    The ratio is infinite if the first half is worth nothing.
 
     >>> import driftsack as ds
     >>> second_half(ds.Instance.piecewise([[0.8], [0.4]], costs=[[[0.5]], [[0.5]]], lengths=[50, 50], budget=50))
@@ -237,14 +216,8 @@ def second_half(instance: Instance) -> float:
 def against_best(table: pl.DataFrame, champion: str, settings: Sequence[str]) -> pl.DataFrame:
     """Compare one policy in each world with the best of some settings, picked in hindsight.
 
-    Args:
-        table: The table that :func:`driftsack.sweeps.league.standings` returns.
-        champion: Label of the policy.
-        settings: Labels of the settings.
-
-    Returns:
-        One row per world: ``world``, the ``best`` of the settings, and the ``difference`` of the champion from it,
-        relative to it.
+    The table has one row per world of the standings: ``world``, the ``best`` of the settings, and the ``difference`` of
+    the champion from it, relative to it.
     """
     shares = table.pivot("policy", index="world", values="optimum_share")
     rivals = shares.select(settings)
@@ -256,12 +229,8 @@ def against_best(table: pl.DataFrame, champion: str, settings: Sequence[str]) ->
 def summarise(differences: pl.DataFrame) -> dict[str, float]:
     """Summarise rows of :func:`against_best`.
 
-    Args:
-        differences: The rows.
-
-    Returns:
-        The number of ``worlds``, the ``mean`` difference, and the shares of the worlds in which the champion is at most
-        1% and at most 5% below the best setting.
+    The result has the number of ``worlds``, the ``mean`` difference, and the shares of the worlds in which the champion
+    is at most 1% and at most 5% below the best setting.
     """
     relative = differences["difference"]
     within = {f"within_{percent}": float((relative >= -percent / 100).mean()) for percent in (1, 5)}  # type: ignore[arg-type]

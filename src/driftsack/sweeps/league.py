@@ -145,15 +145,7 @@ def held_out_spec(
 ) -> Spec:
     """Make the spec of a held-out league: every entry on the worlds of all families, which have two resources or more.
 
-    Args:
-        worlds: The worlds by family.
-        trials: Trials of each policy on each world.
-        seed: The seed of the trials.
-        delay: The number of rounds by which policies are told of their outcomes late.
-        loose: Factor by which the maxima that policies are told exceed the true ones.
-
-    Returns:
-        The spec.
+    ``delay`` and ``loose`` are those of :class:`~driftsack.simulation.Feedback`.
     """
     instances = [world for some in worlds.values() for world in some]
     policies = [entry for entry in [*entries(), *TUNED] if entry["policy"] != "Exp3BwK"]  # it takes a single resource
@@ -170,17 +162,11 @@ def held_out_spec(
 
 
 def standings(trials: pl.DataFrame, failed: Sequence[FailedCell], spec: Spec) -> pl.DataFrame:
-    """Rank the policies by their mean share of LP-Dynamic.
+    """Rank the policies of a league by their mean share of LP-Dynamic.
 
-    Args:
-        trials: The trials of the league, as :func:`driftsack.sweeps.load` returns them.
-        failed: The cells that failed.
-        spec: The spec of the league.
-
-    Returns:
-        One row per policy and instance, the best policy first: its share of LP-Dynamic, or the reason why there is
-        none. ``mean_share`` is the mean of a policy's shares over the instances that it could be run on. Since means
-        over different sets of instances do not compare, policies are first ordered by the number of their failures.
+    The table has one row per policy and instance, the best policy first: its share of LP-Dynamic, or why there
+    is none. ``mean_share`` is the mean of a policy's shares over the instances that it could be run on. Since means
+    over different sets of instances do not compare, policies are first ordered by the number of their failures.
     """
     shares = {(row["instance"], row["policy"]): row for row in summary(trials).iter_rows(named=True)}
     reasons = {(failure.instance, failure.policy): failure.error for failure in failed}
@@ -207,13 +193,8 @@ def standings(trials: pl.DataFrame, failed: Sequence[FailedCell], spec: Spec) ->
 def overview(table: pl.DataFrame, over_worlds: bool = False) -> pl.DataFrame:
     """Summarise the standings: one row per policy with its mean, least and largest share, and its failures.
 
-    Args:
-        table: The table that :func:`standings` returns.
-        over_worlds: Whether the worlds are a sample, so that the standard error of the mean is over worlds; otherwise
-            they are fixed and it is over trials.
-
-    Returns:
-        The summary, the best policy first.
+    With ``over_worlds`` the worlds are a sample, and the standard error of the mean is over worlds; otherwise they are
+    fixed and it is over trials.
     """
     share = pl.col("optimum_share")
     error = pl.col("optimum_share_se").pow(2).sum().sqrt() / share.count()
@@ -229,14 +210,9 @@ def overview(table: pl.DataFrame, over_worlds: bool = False) -> pl.DataFrame:
 
 
 def as_grid(table: pl.DataFrame) -> tuple[Floats, list[str], list[str]]:
-    """Arrange the standings as a grid for a heat map.
+    """Arrange the standings as a grid for a heat map, with the names of its rows and columns.
 
-    Args:
-        table: The table that :func:`standings` returns.
-
-    Returns:
-        (policies, instances + 1) shares with the mean in the last column and NaN where there is no share; the names of
-        the rows; the names of the columns.
+    The grid (policies, instances + 1) has the means in the last column and NaN where there is no share.
     """
     policies, worlds = (table[name].unique(maintain_order=True).to_list() for name in ("policy", "world"))
     shares = table["optimum_share"].cast(pl.Float64).fill_null(np.nan).to_numpy().reshape(len(policies), len(worlds))

@@ -12,15 +12,10 @@ from driftsack.sweeps.forecasts import forecast, spending
 
 
 class Quantity(NamedTuple):
-    """A quantity that can be measured of an instance.
+    """A quantity that can be measured of an instance."""
 
-    Attributes:
-        measure: Computes the value for an instance.
-        stand_in: A valid value, with which a policy's settings can be checked before there is an instance.
-    """
-
-    measure: Callable[[Instance], Any]
-    stand_in: Any
+    measure: Callable[[Instance], Any]  # computes the value for an instance
+    stand_in: Any  # a valid value, with which a policy's settings can be checked before there is an instance
 
 
 def _variation_budgets(instance: Instance) -> tuple[float, float]:

@@ -26,27 +26,15 @@ CONNECT_SECONDS: Final = 10.0  # how long to wait for a cluster's port
 
 @dataclass(frozen=True)
 class RayEngine:
-    """A Ray cluster, or processes on this machine.
+    """A Ray cluster, or processes on this machine."""
 
-    Attributes:
-        workers: How many processes to start on this machine; if None, one per core.
-        address: Address of a running cluster (``"auto"`` or host:port); if None, Ray is started on this machine.
-        retries: How often a task is run again if its worker dies.
-    """
-
-    workers: int | None = None
+    workers: int | None = None  # how many processes to start on this machine; if None, one per core
+    # Address of a running cluster (``"auto"`` or host:port); if None, Ray is started on this machine.
     address: str | None = None
-    retries: int = 5
+    retries: int = 5  # how often a task is run again if its worker dies
 
     def execute(self, jobs: Iterable[Job]) -> Generator[CellResult]:
-        """Execute every job as a task; Ray is shut down afterwards unless it was already running.
-
-        Args:
-            jobs: The jobs; taken a few at a time.
-
-        Yields:
-            Each result as soon as it is there, in any order.
-        """
+        """Execute every job as a task; Ray is shut down afterwards unless it was already running."""
         ray = import_ray()
         started_here = not ray.is_initialized()
         if started_here:

@@ -31,19 +31,14 @@ MEASURED: Final = "measured:"
 class InstanceSpec(BaseModel):
     """One instance: a factory with its arguments, such as ``{"instance": "example_3", "alpha": 0.5}``, or a file.
 
-    Attributes:
-        instance: Name of a function of ``driftsack.instances``; all other keys are its arguments.
-        file: A file that ``Instance.save`` wrote.
-        name: Name of the instance in tables; made from the other fields if None.
-
     >>> InstanceSpec(instance="example_3", alpha=0.5).label
     'example_3(alpha=0.5)'
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    instance: str | None = None
-    file: Path | None = None
-    name: str | None = None
+    instance: str | None = None  # name of a function of ``driftsack.instances``; all other keys are its arguments
+    file: Path | None = None  # a file that ``Instance.save`` wrote
+    name: str | None = None  # name of the instance in tables; made from the other fields if None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -82,17 +77,13 @@ class InstanceSpec(BaseModel):
 class PolicySpec(BaseModel):
     """One policy with its settings, such as ``{"policy": "NaiveUCB", "scale": 0.1}``.
 
-    Attributes:
-        policy: Name of a policy of ``driftsack.policies``; all other keys are its settings.
-        name: Name of the policy in tables; made from the other fields if None.
-
     >>> PolicySpec(policy="SlidingWindowUCB", variation="measured:variation").resolve({"variation": (0.5, 1.0)})
     {'policy': 'SlidingWindowUCB', 'variation': (0.5, 1.0)}
     """
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    policy: str
-    name: str | None = None
+    policy: str  # name of a policy of ``driftsack.policies``; all other keys are its settings
+    name: str | None = None  # name of the policy in tables; made from the other fields if None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -116,14 +107,7 @@ class PolicySpec(BaseModel):
         return bool(self.settings != _resolve(self.settings, dict.fromkeys(QUANTITIES)))
 
     def resolve(self, measured: Mapping[str, Any]) -> dict[str, Any]:
-        """Fill in the measured quantities.
-
-        Args:
-            measured: The quantities of an instance by name.
-
-        Returns:
-            The policy's spec, as ``policies.from_spec`` reads it.
-        """
+        """Fill in the measured quantities of an instance, and return the spec that ``policies.from_spec`` reads."""
         return {"policy": self.policy, **_resolve(self.settings, measured)}
 
 
@@ -194,9 +178,6 @@ def make_spec(content: Mapping[str, Any], source: str = "the spec") -> Spec:
         content: The fields of :class:`Spec`, as dictionaries, lists, strings and numbers.
         source: Name of the data in error messages.
 
-    Returns:
-        The spec.
-
     Raises:
         SettingError: A field is missing, unknown or invalid; the message names its position.
     """
@@ -212,9 +193,6 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
 
     Args:
         path: The file. Relative paths of instance files in it are relative to its directory.
-
-    Returns:
-        The spec.
 
     Raises:
         SettingError: The file is not TOML or does not describe a sweep.

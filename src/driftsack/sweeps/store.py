@@ -38,22 +38,14 @@ class CellStoreError(DriftsackError, OSError):
 
 
 class StoreContents(NamedTuple):
-    """Which of the requested cells a store holds.
+    """Which of the requested cells a store holds."""
 
-    Attributes:
-        kept: Keys of the cells whose files are complete.
-        set_aside: For each file that was moved out of the store, why, and where it is now.
-    """
-
-    kept: set[str]
-    set_aside: list[str]
+    kept: set[str]  # keys of the cells whose files are complete
+    set_aside: list[str]  # for each file that was moved out of the store, why, and where it is now
 
 
 class CellStore:
-    """A directory of cells.
-
-    Args:
-        directory: The directory; :meth:`open` creates it.
+    """A directory of cells; :meth:`open` creates it.
 
     >>> import tempfile
     >>> store = CellStore(tempfile.mkdtemp())

@@ -23,19 +23,12 @@ PANELS: Final = 3  # instances that one figure of curves shows
 
 
 class StoreReport(NamedTuple):
-    """The results of :func:`report_store`, and the files that it wrote.
+    """The results of :func:`report_store`, and the files that it wrote."""
 
-    Attributes:
-        table: One row per instance and policy: means with standard errors, and shares.
-        missing: Number of cells of the plan that have not been simulated yet.
-        figures: The files of the figures.
-        page: The HTML page.
-    """
-
-    table: pl.DataFrame
-    missing: int
-    figures: list[Path]
-    page: Path
+    table: pl.DataFrame  # one row per instance and policy: means with standard errors, and shares
+    missing: int  # number of cells of the plan that have not been simulated yet
+    figures: list[Path]  # the files of the figures
+    page: Path  # the HTML page
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""

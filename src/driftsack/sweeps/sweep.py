@@ -15,35 +15,21 @@ from driftsack.sweeps.store import CellStore
 
 
 class SweepProgress(NamedTuple):
-    """The progress of a sweep.
+    """The progress of a sweep."""
 
-    Attributes:
-        done: Trials that are done.
-        total: Trials of the whole sweep.
-    """
-
-    done: int
-    total: int
+    done: int  # trials that are done
+    total: int  # trials of the whole sweep
 
 
 class SweepResult(NamedTuple):
-    """The outcome of a sweep.
+    """The outcome of a sweep."""
 
-    Attributes:
-        cells: Cells of the sweep.
-        played: Keys of the cells that this run simulated.
-        kept: Cells that the store held already.
-        failed: Cells that failed, with their errors.
-        set_aside: For each file that was moved out of the store, why, and where it is now.
-        seconds: Wall time.
-    """
-
-    cells: int
-    played: list[str]
-    kept: int
-    failed: list[FailedCell]
-    set_aside: list[str]
-    seconds: float
+    cells: int  # cells of the sweep
+    played: list[str]  # keys of the cells that this run simulated
+    kept: int  # cells that the store held already
+    failed: list[FailedCell]  # cells that failed, with their errors
+    set_aside: list[str]  # for each file that was moved out of the store, why, and where it is now
+    seconds: float  # wall time
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields by name as plain data, ready for JSON."""

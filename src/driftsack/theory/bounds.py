@@ -114,9 +114,6 @@ def regret_bound(
         q_bar: The largest price :math:`\bar q`. The proof needs it to cover the prices of the LP on mean rows too
             (``Variation.q_bar_full``).
 
-    Returns:
-        The terms of the bound.
-
     >>> bound = regret_bound(10_000, 2, 2, 0.5, (0.5, 1.0), (2_500.0, 5_000.0), 1.0)
     >>> round(bound.budget_timing), bound.total > bound.printed_total
     (15000, True)
@@ -162,9 +159,6 @@ def repaired_regret_bound(
         pairwise_variation: The pairwise variation :math:`(W_1^{\mathrm{pair}}, W_2^{\mathrm{pair}})`.
         q_bar: The largest price of a single round. Any optimal prices will do, so the smallest value suffices
             (``Variation.q_bar_interval``).
-
-    Returns:
-        The terms of the bound.
 
     >>> bound = repaired_regret_bound(10_000, 2, 2, 0.5, (0.5, 1.0), 1.0, (2_500.0, 5_000.0), 1.0)
     >>> round(bound.budget_timing), bound.stopping_round

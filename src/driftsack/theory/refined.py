@@ -50,9 +50,6 @@ def refined_radius(mean: float, pulls: float, gamma: float) -> float:
         pulls: The number n of pulls.
         gamma: The logarithm :math:`\gamma`.
 
-    Returns:
-        The radius.
-
     >>> refined_radius(mean=0.25, pulls=100.0, gamma=4.0)
     0.14
     """

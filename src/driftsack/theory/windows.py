@@ -14,9 +14,6 @@ def log_term(horizon: int, arms: int, resources: int = 1) -> float:
         horizon: The number T of rounds.
         arms: The number m of arms.
         resources: The number d of resources for the term of the costs; 1 for the term of the rewards.
-
-    Returns:
-        The logarithm.
     """
     m, d = whole(arms, "arms", at_least=1), whole(resources, "resources", at_least=1)
     return math.log(12 * m * d) + 3 * math.log(whole(horizon, "horizon", at_least=1))
@@ -33,9 +30,6 @@ def radius_constant(horizon: int, arms: int, resources: int = 1) -> float:
         horizon: The number T of rounds.
         arms: The number m of arms.
         resources: The number d of resources for the radius of the costs; 1 for the radius of the rewards.
-
-    Returns:
-        The constant R.
 
     >>> round(radius_constant(horizon=10_000, arms=2), 3)
     7.85

@@ -49,9 +49,6 @@ def select_statements(only: str | None) -> list[Statement]:
     Args:
         only: A substring of the name; None selects all statements.
 
-    Returns:
-        The statements.
-
     Raises:
         SettingError: If no name contains ``only``.
     """

@@ -53,14 +53,8 @@ def unpruned_mixture(
 ) -> tuple[Mixture, RunLengths]:
     """Keep every run of arm 0, with the hazard and the priors of a belief that observes the same outcomes.
 
-    Args:
-        problem: A problem with two arms.
-        level: (T, 1 + d) means of the Bernoulli outcomes.
-        own: (T,) whether arm 0 is pulled, instead of arm 1.
-        rng: The generator of the outcomes.
-
-    Returns:
-        The mixture of arm 0, and the belief.
+    The outcomes are Bernoulli with the means ``level`` (T, 1 + d). In the rounds ``own`` (T,) arm 0 is pulled, in the
+    others arm 1.
     """
     # Start without runs.
     belief, terms = new_run_lengths(problem), new_terms(problem)

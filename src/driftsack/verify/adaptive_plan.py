@@ -56,18 +56,11 @@ class PlanTrace(NamedTuple):
 def follow(
     policy: Adaptive, instance: Instance, seed: int, account: bool = False, rescued: bool = False, valued: bool = False
 ) -> PlanTrace:
-    """Run a policy until the horizon or until a budget is exceeded.
+    """Run a policy until the horizon or until a budget is exceeded; the round that exceeds it is included.
 
-    Args:
-        policy: The policy to run.
-        instance: The instance to run it on.
-        seed: The seed of the outcomes and of the policy.
-        account: Whether to charge the planned costs to the budgets, instead of the realised ones.
-        rescued: Whether HiGHS solves the program of every seventh round again, as it does when the simplex fails.
-        valued: Whether to compute ``pessimism``, at the cost of two more step LPs per round.
-
-    Returns:
-        The rounds, up to the one that exceeds a budget.
+    ``account`` charges the planned costs to the budgets instead of the realised ones. ``rescued`` lets HiGHS solve the
+    program of every seventh round again, as it does when the simplex fails. ``valued`` computes ``pessimism``, at the
+    cost of two more step LPs per round.
     """
     # Start the game.
     problem, world, rate = instance.problem, world_of(instance), np.asarray(instance.problem.rate)

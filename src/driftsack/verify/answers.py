@@ -19,9 +19,7 @@ ZERO: Final = "a solver that returns 0"
 class Answers:
     """The optima, prices and measures of an instance in [0, 1], each computed when it is first read.
 
-    Args:
-        world: An instance with the same rate for all resources.
-        case: If ``TRIVIAL``, optima and prices are all 0; measures are those of the instance.
+    All resources of the instance have the same rate. If the case is ``TRIVIAL``, optima and prices are all 0.
     """
 
     def __init__(self, world: Instance, case: Case = Case.STATEMENT) -> None:

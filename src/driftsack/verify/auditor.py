@@ -93,18 +93,7 @@ class TrialAudit(NamedTuple):
 def audit(
     instance: Instance, policy: ucb.SlidingWindowUCB, trials: int, seed: int, returns_zero: bool = False
 ) -> list[TrialAudit]:
-    """Simulate the policy and audit every trial.
-
-    Args:
-        instance: The instance to simulate.
-        policy: The policy to audit.
-        trials: The number of trials.
-        seed: The seed of the trials.
-        returns_zero: Whether to audit the trivial competitor, whose estimates are all 0.
-
-    Returns:
-        The result of each trial.
-    """
+    """Simulate the policy and audit every trial; ``returns_zero`` audits the competitor whose estimates are all 0."""
     fresh = State(
         policy.new_state(instance.problem),
         frozen(instance.unit_rewards),

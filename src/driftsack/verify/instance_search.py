@@ -17,17 +17,11 @@ ZERO_MARGIN: Final = 1e-9
 
 
 class Shape(NamedTuple):
-    """The largest size of a random instance.
+    """The largest size of a random instance."""
 
-    Attributes:
-        rounds: The largest number of rounds.
-        arms: The largest number of arms.
-        resources: The largest number of resources.
-    """
-
-    rounds: int = 6
-    arms: int = 3
-    resources: int = 2
+    rounds: int = 6  # the largest number of rounds
+    arms: int = 3  # the largest number of arms
+    resources: int = 2  # the largest number of resources
 
 
 def random_instance(rng: np.random.Generator, shape: Shape = Shape()) -> Instance:  # noqa: B008  (immutable)

@@ -27,13 +27,9 @@ LEAST_RATIO = 0.2  # relative to W1 + q̄W2
 
 
 def minimax_regret(futures: Sequence[Instance]) -> float:
-    """Minimise the largest regret in the futures over the plays of the first half.
+    """Minimise over plays of the first half the largest regret in the futures, which agree in that half.
 
-    Args:
-        futures: Instances with one arm and one resource that agree in the first half.
-
-    Returns:
-        The minimax regret.
+    The futures have one arm and one resource.
 
     >>> round(minimax_regret([motivating(0.5, better, 1_000) for better in (True, False)]), 6)   # T Δ / 4
     125.0

@@ -31,13 +31,7 @@ SUP, SUM = "sup", "sum"  # the norms of rewards and of the costs of one arm
 def least_sum(points: Floats, in_hull: bool, norm: str = SUP) -> float:
     r"""Minimise :math:`\sum_t \|p_t - x\|` over all x, or over the hull of the points (n, m), by an LP.
 
-    Args:
-        points: (n, m) the points.
-        in_hull: Whether x must be a convex combination of them.
-        norm: ``"sup"`` or ``"sum"``.
-
-    Returns:
-        The minimum.
+    The norm is ``"sup"`` or ``"sum"``.
 
     >>> least_sum(np.eye(3), in_hull=False), least_sum(np.eye(3), in_hull=True)
     (1.5, 2.0)

@@ -65,14 +65,8 @@ def regret_exponent(
 ) -> Rate:
     """Fit the exponent of a policy's regret; each draw of an instance is one observation.
 
-    Args:
-        effort: The number of draws and trials.
-        rate: The varied quantity, its exponent in the statement, and its values.
-        world: ``world(value, draw)`` returns the instance.
-        policy: ``policy(value)`` returns the policy, or None to never play.
-
-    Returns:
-        The fitted exponent.
+    ``rate`` has the varied quantity, its exponent in the statement, and its values. ``world(value, draw)`` returns the
+    instance, ``policy(value)`` the policy, or None to never play.
     """
     varied, expected, places = rate
     draws, trials = effort.pick(8, 16), effort.pick(1, 4)
@@ -106,14 +100,8 @@ def learners(world: Instance) -> Iterator[tuple[str, Policy]]:
 def lower_bound_margins(effort: Effort, worlds: Sequence[Instance], which: int, case: Case) -> list[tuple[float, str]]:
     """Compute each learner's largest regret over the instances as a share of a rate of Theorem 2, minus the least one.
 
-    Args:
-        effort: The number of trials.
-        worlds: The instances.
-        which: The index of the rate of Theorem 2.
-        case: ``PLANTED`` adds an oracle, whose regret is too small; ``TRIVIAL`` never plays.
-
-    Returns:
-        The margin and the name of each policy.
+    ``which`` is the index of the rate. The case ``PLANTED`` adds an oracle, whose regret is too small; ``TRIVIAL``
+    never plays.
     """
     rates = []
     for world in worlds:

@@ -60,9 +60,6 @@ class Effort(NamedTuple):
         Args:
             quick: The number in a quick run.
             full: The number in a full run.
-
-        Returns:
-            One of the two.
         """
         return quick if self.quick else full
 

@@ -52,9 +52,6 @@ def windowed_estimates(means: WindowedMeans, lp: Simplex) -> Estimates:
     Args:
         means: The estimator.
         lp: The step LP of the bounds.
-
-    Returns:
-        The estimates.
     """
     resources = lp.rhs.size - 1
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -72,9 +69,6 @@ def discounted_estimates(means: DiscountedMeans, lp: Simplex) -> Estimates:
     Args:
         means: The estimator.
         lp: The step LP of the bounds.
-
-    Returns:
-        The estimates.
     """
     resources = lp.rhs.size - 1
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -83,15 +77,7 @@ def discounted_estimates(means: DiscountedMeans, lp: Simplex) -> Estimates:
 
 
 def posterior_estimates(posterior: BetaPosterior, lp: Simplex) -> Estimates:
-    """Compare the means of Beta posteriors with the draws in a linear program.
-
-    Args:
-        posterior: The posteriors.
-        lp: The program of the draws.
-
-    Returns:
-        The estimates.
-    """
+    """Compare the means of Beta posteriors with the draws in a linear program."""
     ones = posterior.outcomes.sums / posterior.outcomes.grid[0]
     found = np.asarray((1.0 + ones) / (2.0 + posterior.outcomes.pulls[:, None]))
     return Estimates(found, planned_values(lp, len(found), found.shape[1] - 1), DRAWS)

@@ -19,16 +19,11 @@ from driftsack.numerics.compiled import kernel
 
 
 class FirstPulls(NamedTuple):
-    """The remaining first pulls.
+    """The remaining first pulls."""
 
-    Attributes:
-        due: (m,) the remaining first pulls of each arm.
-        left: (1,) the sum of ``due``.
-        latest: (2,) the round (from 0) and the arm of the latest first pull.
-    """
-
-    due: Annotated[Ints, AT_MOST_INITIAL]
-    left: Annotated[Ints, AT_MOST_INITIAL]
+    due: Annotated[Ints, AT_MOST_INITIAL]  # (m,) the remaining first pulls of each arm
+    left: Annotated[Ints, AT_MOST_INITIAL]  # (1,) the sum of ``due``
+    # (2,) the round (from 0) and the arm of the latest first pull.
     latest: Annotated[Ints, Bound(lambda new, _, rounds: (-1, np.array([rounds, new.due.size - 1])))]
 
     def grow_from(self, old: FirstPulls) -> None:

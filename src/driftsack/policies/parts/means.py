@@ -89,9 +89,6 @@ def windowed_means(problem: Problem, lengths: tuple[int, int], squares: bool = F
         problem: The problem to play.
         lengths: The windows for rewards and costs, in rounds.
         squares: Whether to sum squared outcomes as well.
-
-    Returns:
-        The estimator.
     """
     horizon, arms, kinds = problem.horizon, problem.arms, 2 if squares else 1
     return WindowedMeans(
@@ -112,9 +109,6 @@ def discounted_means(problem: Problem, discount: float, squares: bool = False) -
         problem: The problem to play.
         discount: The discount ρ per round.
         squares: Whether to sum squared outcomes as well.
-
-    Returns:
-        The estimator.
     """
     sums, pulls = np.zeros((problem.arms, (1 + problem.resources) * (2 if squares else 1))), np.zeros(problem.arms)
     return DiscountedMeans(sums, pulls, np.full(1, -1, dtype=np.int64), discount)
@@ -220,9 +214,6 @@ def discounted_variance(means: DiscountedMeans, arm: int, k: int) -> float:
         means: The estimator, with squares.
         arm: The arm.
         k: 0 for rewards, 1 + j for the costs of resource j.
-
-    Returns:
-        The variance.
     """
     n = means.pulls[arm] + 1.0
     mean = means.sums[arm, k] / n

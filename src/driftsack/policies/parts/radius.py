@@ -67,9 +67,6 @@ def new_radius(
         clip: Whether to clip bounds to [0, 1].
         kind: ``"printed"``, ``"refined"`` or ``"bernstein"``.
         cost_scale: Factor on the radii of costs; None for ``scale``.
-
-    Returns:
-        The constants.
     """
     index = RADII.index(kind)
     constant = (radius_constant, gamma, log_term)[index]
@@ -106,10 +103,7 @@ def warn_if_loose(problem: Problem, radius: Radius, memory: float) -> None:
     difference (docs/policies.md). No warning is issued if :math:`\rho > 1/2`: then the window or the horizon is too
     short for the radius at any ``cost_max``. Hence there is no warning if b is at least 1/4.
 
-    Args:
-        problem: The problem to play.
-        radius: The constants of the radii.
-        memory: The number of rounds whose costs are remembered.
+    ``memory`` is the number of rounds whose costs are remembered.
     """
     pulls, rate = min(memory, problem.horizon / 2) / problem.arms, problem.rate
     halfway = radius.cost_scale * radius.cost / math.sqrt(pulls + 1.0)
@@ -138,9 +132,6 @@ def upper_bound(radius: Radius, mean: float, n: float, variance: float = 0.0) ->
         mean: The estimated mean.
         n: The number of observations, at least 1.
         variance: The empirical variance; only Bernstein radii use it.
-
-    Returns:
-        The bound.
     """
     upper = mean + width(radius, radius.scale, radius.reward, mean, variance, n)
     return min(upper, 1.0) if radius.clip else upper
@@ -155,9 +146,6 @@ def lower_bound(radius: Radius, mean: float, n: float, variance: float = 0.0) ->
         mean: The estimated mean.
         n: The number of observations, at least 1.
         variance: The empirical variance; only Bernstein radii use it.
-
-    Returns:
-        The bound.
     """
     lower = mean - width(radius, radius.cost_scale, radius.cost, mean, variance, n)
     return max(lower, 0.0) if radius.clip else lower

@@ -19,15 +19,11 @@ class Segments(NamedTuple):
 
 
 def segments_of(problem: Problem, feature: str | None) -> Segments:
-    """Return the slots of the segments of a problem.
+    """Return the slots of the segments, the values of a category of the problem's encoder.
 
-    Args:
-        problem: The problem to play.
-        feature: The name of a category of its encoder; None for the only category. Without an encoder, or with the
-            default names of a log, all features form one one-hot vector.
-
-    Raises:
-        SettingError: There is no such category, or it has no slot for unknown values.
+    If ``feature`` is None, the encoder must have one category only. Without an encoder, or with the default names of a
+    log, all features form one one-hot vector. ``SettingError`` is raised if there is no such category, or if it has no
+    slot for unknown values.
     """
     encoder = problem.encoder
     categories = [] if encoder is None else [str(pair[0]) for pair in encoder.categories]

@@ -28,15 +28,7 @@ def open_campaign(url: str, key: str, requests: int, name: str = CAMPAIGN, watch
 
 
 def show(port: int, requests: int, seconds: float, browser: bool, say: Callable[[str], None]) -> None:
-    """Run the demo until the process is stopped.
-
-    Args:
-        port: The port; 0 for any.
-        requests: Number of requests of the week.
-        seconds: Duration of the simulated week.
-        browser: Whether to open the dashboard in a browser.
-        say: Called with messages for the user.
-    """
+    """Run the demo until the process is stopped: a week of requests in ``seconds``, on ``port`` (0 for any)."""
     stop, keys = threading.Event(), list[str]()
 
     def begin(url: str) -> None:

@@ -25,17 +25,11 @@ LOST: Final = 0.002  # share of outcomes that are never told
 
 
 class SimulatedAnswer(NamedTuple):
-    """The answer of a model to a request.
+    """The answer of a model to a request."""
 
-    Attributes:
-        reward: 1 for a good answer, 0 for a bad one.
-        costs: Dollars and seconds, as decimal strings.
-        lost: Whether the outcome is never told.
-    """
-
-    reward: float
-    costs: dict[str, str]
-    lost: bool
+    reward: float  # 1 for a good answer, 0 for a bad one
+    costs: dict[str, str]  # dollars and seconds, as decimal strings
+    lost: bool  # whether the outcome is never told
 
 
 def settings(requests: int) -> dict[str, Any]:

@@ -81,14 +81,7 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         await self._client.disconnect()
 
     async def run(self, context: Any) -> Any:
-        """Narrow the candidates to the arm that the campaign chose (LiteLLM's ``RoutingPlugin``).
-
-        Args:
-            context: LiteLLM's ``RoutingContext``; it is returned with one candidate.
-
-        Raises:
-            SkippedError: The campaign skips the request.
-        """
+        """Narrow LiteLLM's ``RoutingContext`` to the arm that the campaign chose; ``SkippedError`` if it skips."""
         decision = await self._client.ask(open=sorted(set(context.candidate_models)))
         if decision.skipped or decision.number is None:
             raise SkippedError(f"the campaign skips this request ({decision.reason}).")

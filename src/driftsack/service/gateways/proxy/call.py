@@ -23,17 +23,7 @@ log = logging.getLogger("driftsack.proxy")
 
 
 class Call:
-    """One request to an upstream.
-
-    Args:
-        http: The connections to upstreams.
-        clients: The clients of the decision service.
-        settings: The settings of the proxy.
-        key: The caller's key.
-        decision: The decision of the service.
-        request: The caller's request.
-        most: The request's maximum cost at this upstream, in dollars.
-    """
+    """One request to an upstream; ``most`` is its maximum cost there, in dollars."""
 
     def __init__(
         self,

@@ -36,13 +36,7 @@ class ClientPool:
         return client
 
     async def ask(self, key: str, arms: list[str], most: Decimal) -> RemoteDecision:
-        """Ask which upstream to use.
-
-        Args:
-            key: The caller's key.
-            arms: The arms that may be used.
-            most: The request's maximum cost, in dollars.
-        """
+        """Ask which of the arms to use; ``most`` is the request's maximum cost in dollars."""
         settings, client = self._settings, self._client(key)
         caps = {settings.money: most} | ({settings.time: settings.most_seconds} if settings.time else {})
         lease = int(settings.most_seconds) + 30

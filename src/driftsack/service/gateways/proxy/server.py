@@ -13,12 +13,7 @@ from driftsack.service.web.json_logs import log_as_json
 
 
 def serve_proxy(settings: ProxySettings, ready: Callable[[str], None]) -> None:
-    """Serve until the process is stopped.
-
-    Args:
-        settings: The settings of the proxy.
-        ready: Called with the address when the proxy listens.
-    """
+    """Serve until the process is stopped; ``ready`` is called with the address when the proxy listens."""
     log_as_json("info")
     with socket.create_server((settings.host, settings.port), backlog=2048) as listener:
         config = uvicorn.Config(

@@ -24,25 +24,15 @@ Reward = Callable[[dict[str, Any], dict[str, Any], float], float]
 
 
 class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A model behind the proxy.
+    """A model behind the proxy."""
 
-    Attributes:
-        arm: The arm of the campaign that represents it.
-        url: Its OpenAI-compatible address, up to ``/v1``.
-        model: The upstream's name for the model.
-        input_price: Dollars per million tokens of the prompt.
-        output_price: Dollars per million tokens of the answer.
-        key_env: The environment variable with the API key; empty if none is needed.
-        max_tokens: Maximum number of tokens of an answer; a request may set a lower limit.
-    """
-
-    arm: Name
-    url: str
-    model: str
-    input_price: Price
-    output_price: Price
-    key_env: str = ""
-    max_tokens: Positive = 4096
+    arm: Name  # the arm of the campaign that represents it
+    url: str  # its OpenAI-compatible address, up to ``/v1``
+    model: str  # the upstream's name for the model
+    input_price: Price  # dollars per million tokens of the prompt
+    output_price: Price  # dollars per million tokens of the answer
+    key_env: str = ""  # the environment variable with the API key; empty if none is needed
+    max_tokens: Positive = 4096  # maximum number of tokens of an answer; a request may set a lower limit
 
     def limit(self, request: dict[str, Any]) -> int:
         """Return the maximum number of tokens of the answer to a request."""
@@ -56,22 +46,13 @@ class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return exact.quantize(FINEST, rounding="ROUND_CEILING")
 
     def most(self, request: dict[str, Any], size: int) -> Decimal:
-        """Return the request's maximum cost in dollars: a prompt has at most as many tokens as its body has bytes.
-
-        Args:
-            request: The request.
-            size: Size of its body, in bytes.
-        """
+        """Return the request's maximum cost in dollars: a prompt has at most as many tokens as its body has bytes."""
         answers = request.get("n")
         count = answers if isinstance(answers, int) and answers > 1 else 1
         return self.cost(size, self.limit(request) * count)
 
     def charged(self, usage: Any, most: Decimal) -> Decimal:
         """Return the charge for a request in dollars: by its usage, or its maximum cost if the usage is invalid.
-
-        Args:
-            usage: The usage that the upstream reported.
-            most: The request's maximum cost.
 
         >>> one = Upstream("small", "http://localhost/v1", "m", "1", "2")
         >>> one.charged({"prompt_tokens": 10, "completion_tokens": 5}, Decimal(1))
@@ -87,47 +68,29 @@ class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.cost(int(counts[0] or 0), int(counts[1] or 0))
 
     def key(self) -> str:
-        """Return the API key.
-
-        Raises:
-            SettingError: The environment variable is not set.
-        """
+        """Return the API key; ``SettingError`` if the environment variable is not set."""
         if self.key_env and self.key_env not in os.environ:
             raise SettingError(f"the upstream {self.arm} needs its API key in the environment variable {self.key_env}.")
         return os.environ.get(self.key_env, "") if self.key_env else ""
 
 
 class ProxySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of the proxy.
+    """The settings of the proxy."""
 
-    Attributes:
-        upstream: The models.
-        campaign: The campaign.
-        service: The address of ``driftsack serve``.
-        host: The address to listen on.
-        port: The port; 0 for any.
-        money: The resource to which dollars are charged.
-        time: The resource to which seconds are charged; empty if the campaign has none.
-        most_seconds: Timeout of an upstream in seconds, and the amount of ``time`` that is reserved.
-        reward: ``module:function`` that computes the reward from request, answer and seconds; empty for reward 1.
-    """
-
-    upstream: Annotated[list[Upstream], msgspec.Meta(min_length=1, max_length=1000)]
+    upstream: Annotated[list[Upstream], msgspec.Meta(min_length=1, max_length=1000)]  # the models
     campaign: str
-    service: str = "http://localhost:8787"
-    host: str = "127.0.0.1"
-    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8788
-    money: Name = "usd"
-    time: str = ""
+    service: str = "http://localhost:8787"  # the address of ``driftsack serve``
+    host: str = "127.0.0.1"  # the address to listen on
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8788  # the port; 0 for any
+    money: Name = "usd"  # the resource to which dollars are charged
+    time: str = ""  # the resource to which seconds are charged; empty if the campaign has none
+    # Timeout of an upstream in seconds, and the amount of ``time`` that is reserved.
     most_seconds: Annotated[float, msgspec.Meta(gt=0, le=86400)] = 120.0
+    # ``module:function`` that computes the reward from request, answer and seconds; empty for reward 1.
     reward: str = ""
 
     def reward_function(self) -> Reward:
-        """Return the function that computes rewards.
-
-        Raises:
-            SettingError: There is no such function.
-        """
+        """Return the function that computes rewards; ``SettingError`` if there is no such function."""
         if not self.reward:
             return lambda request, answer, seconds: 1.0
         module, _, name = self.reward.partition(":")
@@ -139,11 +102,7 @@ class ProxySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_settings(path: Path) -> ProxySettings:
-    """Read the settings from a TOML file.
-
-    Raises:
-        SettingError: The settings are not valid.
-    """
+    """Read the settings from a TOML file; ``SettingError`` if they are not valid."""
     try:
         found = msgspec.convert(tomllib.loads(path.read_text()), ProxySettings)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:

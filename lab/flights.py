@@ -54,17 +54,11 @@ def windowed(weeks: int) -> SlidingWindowUCB:
 
 
 class Contender(NamedTuple):
-    """A policy that takes part.
+    """A policy that takes part."""
 
-    Attributes:
-        name: Its name in tables and figures.
-        policy: The policy.
-        hindsight: Whether it uses knowledge of the future.
-    """
-
-    name: str
+    name: str  # its name in tables and figures
     policy: Policy
-    hindsight: bool = False
+    hindsight: bool = False  # whether it uses knowledge of the future
 
 
 def league_entries(weekly: Instance) -> list[Contender]:
@@ -106,13 +100,8 @@ def league_entries(weekly: Instance) -> list[Contender]:
 def league(trials: int, seed: int = 0) -> list[dict[str, Any]]:
     """Play every policy on the real rows; only the policies' own randomness differs between trials.
 
-    Args:
-        trials: The number of trials of each policy.
-        seed: The seed of the policies.
-
-    Returns:
-        One row per policy, the best first: its name, mean reward per round, standard error, and whether it has
-        hindsight.
+    The table has one row per policy, the best first: its name, mean reward per round, standard error, and whether it
+    has hindsight.
     """
     world = flights_world("round")
     rows = [_row(entry, world, trials, seed) for entry in league_entries(flights_world("week"))]
@@ -122,12 +111,7 @@ def league(trials: int, seed: int = 0) -> list[dict[str, Any]]:
 def half_year(trials: int, seed: int = 0) -> list[dict[str, Any]]:
     """Play the second half of the year with a forecast from the first: its averages, or its averages by time of day.
 
-    Args:
-        trials: The number of trials of each policy.
-        seed: The seed of the policies.
-
-    Returns:
-        One row per policy, as :func:`league` returns them.
+    The result has the form of that of :func:`league`.
     """
     table = flights().table
     if table is None:
