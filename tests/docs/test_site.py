@@ -18,8 +18,6 @@ import typer
 from matplotlib.image import imread
 
 from driftsack.cli import app
-from driftsack.datasets import flights_world
-from lab.flights import league_entries
 from tests.support.paths import ROOT
 from tools import notebooks
 
@@ -223,13 +221,3 @@ def test_a_tutorial_prints_what_its_page_quotes_and_draws_its_figure(script: Pat
     figure = imread(tmp_path / f"{script.stem}.png")
     assert figure.shape == imread(script.with_suffix(".png")).shape
     assert figure[..., :3].std() > 0.05  # something is drawn
-
-
-def test_the_gallery_prints_its_tables_and_draws_its_figure(tmp_path: Path) -> None:
-    script = ROOT / "docs" / "gallery" / "flights.py"
-    done = subprocess.run([sys.executable, script, tmp_path, "1"], check=True, capture_output=True, text=True)
-    listed = [line.split("|")[1].strip() for line in done.stdout.splitlines() if line.startswith("|")]
-    entries = {entry.name for entry in league_entries(flights_world("week"))}
-    assert entries <= set(listed)
-    assert "the first half's averages, trust 0.9" in set(listed) - entries
-    assert imread(tmp_path / "flights.png").shape == imread(ROOT / "docs" / "figures" / "flights.png").shape

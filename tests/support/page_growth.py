@@ -43,7 +43,7 @@ def flooding(live: Live) -> Iterator[None]:
     pages: Any = live.app.pages
     counter, usual = itertools.count(), (pages._pulse, pages._latest)
 
-    async def latest(_: str) -> str:
+    async def latest(*_: Any) -> str:
         return str(next(counter))
 
     pages._pulse, pages._latest = 0.0, latest

@@ -38,7 +38,7 @@ def number_changes(driver: Driver, live: Live, patience: float) -> bool:
 def test_a_number_changes_by_itself(driver: Driver, live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     assert number_changes(driver, live, 5.0)
 
-    async def silent(_: str) -> str:
+    async def silent(*_: object) -> str:
         return "nothing happens"
 
     monkeypatch.setattr(live.app.pages, "_latest", silent)
