@@ -1,7 +1,8 @@
 """Play a rule on a scenario: deliver outcomes when they arrive, charge budgets exactly, never exceed one.
 
 A served request is charged in full when it is served, although the rule hears of the costs only when the outcome
-arrives. A choice whose true cost would exceed a budget is refused: nothing is charged or earned, and it is counted.
+arrives, unless the trade knows the bill at once. A choice whose true cost would exceed a budget is refused: nothing is
+charged or earned, and it is counted.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ def play(scenario: Scenario, rule: Rule) -> Play:
                 reward += outcome.reward
                 choices[t] = arm
                 schedule(scenario, events, request, outcome.delay)
+                if scenario.bills_at_once:
+                    rule.billed(request, arm, outcome.costs)
         if choices[t] == SKIP and request.must:
             musts += 1
     skipped = int(np.sum((choices == SKIP) & (refused == SKIP)))
@@ -106,7 +109,7 @@ class Driftsack(Rule):
             warnings.simplefilter("ignore")  # a small budget next to cost_max is part of the scenario
             self.learner = chosen.start(scenario.problem, seed=seed, safe=safe)
         self._timed = scenario.expected is not None
-        self._bills = scenario.costs if scenario.bills_at_once else None
+        self._bills_at_once = scenario.bills_at_once
         self._names = list(self.brief.names)
         self._decisions: dict[int, Decision] = {}
 
@@ -125,7 +128,6 @@ class Driftsack(Rule):
         if decision.skipped:
             return SKIP
         self._decisions[request.index] = decision
-        # FUTURE API: tell the costs now where scenario.bills_at_once, once costs can be told before the reward.
         return int(decision.arm)
 
     def _caps(self, caps: Floats) -> dict[str, dict[str, float]]:
@@ -137,18 +139,21 @@ class Driftsack(Rule):
 
     def learn(self, request: Request, arm: int, reward: float, costs: Floats) -> None:
         """Tell; a bill above its reservation gives a warning, which is expected here."""
-        if request.index not in self._decisions:
-            return  # cancelled before the outcome arrived after all
+        self._tell(self._decisions.pop(request.index), reward, None if self._bills_at_once else costs)
+
+    def billed(self, request: Request, arm: int, costs: Floats) -> None:
+        """Tell the costs before the reward."""
+        self._tell(self._decisions[request.index], None, costs)
+
+    def _tell(self, decision: Decision, reward: float | None, costs: Floats | None) -> None:
+        """Tell the parts of an outcome that are known."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self.learner.tell(self._decisions.pop(request.index), reward, costs)
+            self.learner.tell(decision, reward, costs)
 
     def lost(self, request: Request, arm: int) -> None:
-        """Forfeit, which charges what was reserved; cancel with the costs where the trade knows the bill."""
-        if self._bills is None:
-            self.learner.forfeit(self._decisions[request.index])
-        else:
-            self.learner.cancel(self._decisions.pop(request.index), self._bills[request.index, arm])
+        """Forfeit, which charges what was reserved unless the costs were told; the outcome may still arrive."""
+        self.learner.forfeit(self._decisions[request.index])
 
     def refused(self, request: Request, arm: int) -> None:
         """Cancel: nothing was bought."""

@@ -217,6 +217,9 @@ class Rule:
     def learn(self, request: Request, arm: int, reward: float, costs: Floats) -> None:
         """An outcome has arrived, possibly late."""
 
+    def billed(self, request: Request, arm: int, costs: Floats) -> None:
+        """A request was served, and the trade knows its costs at once; the outcome follows."""
+
     def lost(self, request: Request, arm: int) -> None:
         """An outcome has been missing for longer than the brief's patience."""
 

@@ -202,6 +202,8 @@ def test_a_lost_outcome_is_charged_its_bill_where_the_trade_knows_it(known: bool
     rule, request = player.Driftsack(scenario), next(scenario.requests())
     arm = rule.choose(request)
     bill, reserved = scenario.costs[0, arm], np.asarray(rule.learner.pending[0].reserved)
+    if known:
+        rule.billed(request, arm, bill)
     rule.lost(request, arm)
     spent = scenario.brief.budget - np.asarray(rule.learner.remaining)
     assert spent == pytest.approx(bill if known else reserved)

@@ -1,7 +1,8 @@
 """The desk: the decisions of a learner from the moment they are made until they are settled.
 
 A decision is *pending* until its outcome is told or it is cancelled. It may be *forfeited*: then its reservation counts
-as spent, and if its outcome arrives after all, the difference is given back and the outcome is learnt.
+as spent, and if its outcome arrives after all, the difference is given back and the outcome is learnt. The reward and
+the costs of an outcome may arrive apart (:mod:`driftsack.game.parts`).
 
 Everything is in arrays, from which a learner can be rebuilt at any time. :mod:`driftsack.game.steps` changes them.
 """
@@ -42,6 +43,8 @@ class AwaitedTable(NamedTuple):
     mixes: Floats  # (n, m)
     prices: Floats  # (n, d) normalised
     contexts: Floats  # (n, f) of the requests
+    reward: Floats  # (n,) told before the costs, in the problem's units; NaN if it was not
+    costs: Floats  # (n, d) told and charged before the reward, in the problem's units; NaN if they were not
     free: Ints  # (n,) the free slots come first
     left: Ints  # (1,) number of free slots
 
@@ -105,6 +108,8 @@ def new_awaited(capacity: int, arms: int, resources: int, features: int) -> Awai
         mixes=np.zeros((capacity, arms)),
         prices=np.zeros((capacity, resources)),
         contexts=np.zeros((capacity, features)),
+        reward=np.full(capacity, np.nan),
+        costs=np.full((capacity, resources), np.nan),
         free=np.arange(capacity)[::-1].copy(),
         left=np.array([capacity]),
     )

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.arrays import Ints
+from driftsack.core.arrays import Bools, Ints
 from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, ROUNDING
 from driftsack.core.encoder import LARGEST_FEATURE
 from driftsack.game.amounts import MOST_UNITS
@@ -29,7 +29,8 @@ from driftsack.game.state_checks import check_array
 Stored = dict[str, npt.NDArray[Any]]
 DESK: Final = ("begun", "clock", "season", "last")
 TERMS: Final = ("rate", "end", "open", "version", "delay")
-ROWS: Final = AwaitedTable._fields[:-3]
+ROWS: Final = AwaitedTable._fields[:-5]
+PARTS: Final = ("reward", "costs")  # stored only if a part of an outcome was told
 CONTEXTS: Final = "contexts"  # kept only if requests have features
 SETTLED: Final = ("number", "epoch", "kind", "outcome")
 LARGEST_RATE: Final = 1e70  # in units of cost_max; the grid of a ledger allows no larger budgets
@@ -48,6 +49,8 @@ def desk_arrays(desk: DecisionDesk, terms: Terms) -> Stored:
     found = {f"desk.{name}": getattr(desk, name) for name in (*DESK, "cost_unit")}
     found |= {f"terms.{name}": getattr(terms, name) for name in TERMS}
     found |= {f"pending.{name}": getattr(awaited, name)[used] for name in _rows(awaited)}
+    if np.any(_parts(awaited)):
+        found |= {f"pending.{name}": getattr(awaited, name)[used] for name in PARTS}
     found |= {f"settled.{name}": getattr(settled, name)[latest] for name in SETTLED}
     found |= {"settled.total": settled.total}
     found |= {f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}
@@ -55,8 +58,14 @@ def desk_arrays(desk: DecisionDesk, terms: Terms) -> Stored:
 
 
 def _rows(awaited: AwaitedTable) -> tuple[str, ...]:
-    """The fields that are kept of each decision."""
+    """The fields that are always kept of each decision."""
     return (*ROWS, CONTEXTS) if awaited.contexts.shape[1] else ROWS
+
+
+def _parts(awaited: AwaitedTable) -> tuple[Bools, Bools]:
+    """(n,) the decisions whose reward was told without costs, and those whose costs were told without a reward."""
+    used = awaited.status != FREE
+    return used & ~np.isnan(awaited.reward), used & ~np.isnan(awaited.costs).any(axis=1)
 
 
 def put_back(targets: Mapping[str, npt.NDArray[Any]], stored: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -100,6 +109,7 @@ def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> De
     # Pending decisions of the present season, by arm
     present = (awaited.status == PENDING) & (awaited.season == desk.season[0])
     terms.pending[:] = np.bincount(awaited.arm[present], minlength=arms)
+    terms.unpaid[:] = np.bincount(awaited.arm[present & ~_parts(awaited)[1]], minlength=arms)
     return desk._replace(awaited=awaited)
 
 
@@ -129,7 +139,8 @@ def _awaited(stored: Stored, arms: int, desk: DecisionDesk, begun: int, clock: i
     while capacity < count:
         capacity *= 2
     table = new_awaited(capacity, arms, desk.prices.size, desk.awaited.contexts.shape[1])
-    for name in _rows(table):
+    names = (*_rows(table), *(PARTS if "pending.reward" in stored else ()))
+    for name in names:
         target, given = getattr(table, name), stored[f"pending.{name}"]
         if given.shape != (count, *target.shape[1:]) or given.dtype != target.dtype:
             raise ValueError(f"array pending.{name} has another shape or type than this problem needs")
@@ -152,6 +163,7 @@ def _awaited(stored: Stored, arms: int, desk: DecisionDesk, begun: int, clock: i
     for name, limits in bounds.items():
         check_array(f"pending.{name}", getattr(table, name)[:count], limits)
     check_array("pending.at", np.nan_to_num(table.at[:count], nan=0.0), (-LARGEST_FLOAT, LARGEST_FLOAT))
+    _check_parts(table, count)
     # The decisions must be consistent.
     mixes = table.mixes[:count]
     if (np.diff(table.number[:count]) <= 0).any() or (np.diff(table.t[:count]) <= 0).any():
@@ -161,6 +173,15 @@ def _awaited(stored: Stored, arms: int, desk: DecisionDesk, begun: int, clock: i
     if (mixes[np.arange(count), table.arm[:count]] != table.probability[:count]).any():
         raise ValueError("the probability of a pending decision must be that of its mix")
     return table
+
+
+def _check_parts(table: AwaitedTable, count: int) -> None:
+    """Check the parts of outcomes, of which at most one was told."""
+    earned, paid = _parts(table)
+    if (earned & paid).any() or not np.isnan(table.costs[:count][~paid[:count]]).all():
+        raise ValueError("of a pending outcome either the reward or all costs may have been told")
+    check_array("pending.reward", table.reward[earned], (-LARGEST_FLOAT, LARGEST_FLOAT))
+    check_array("pending.costs", table.costs[paid], (0.0, LARGEST_FLOAT))
 
 
 def check_ledgers(desk: DecisionDesk, past: Mapping[int, Ledger], ledger: Ledger) -> None:
@@ -180,7 +201,8 @@ def check_ledgers(desk: DecisionDesk, past: Mapping[int, Ledger], ledger: Ledger
         rounded = desk.begun[0] + 1 + SUMS * own.charged  # the exact amounts are rounded up to the grid
         if not (np.abs(own.spent * own.per_cost - own.charged) <= rounded).all():
             raise ValueError("the sums of floats in ledgers.spent must be near the exact ones in ledgers.charged")
-        slots = used[(seasons == number) & (desk.awaited.status[used] == PENDING)]
+        owed = (desk.awaited.status[used] == PENDING) & ~_parts(desk.awaited)[1][used]
+        slots = used[(seasons == number) & owed]
         own.reserved[:] = _reserved(desk.awaited.reserved[slots])
 
 

@@ -41,6 +41,7 @@ class Terms(NamedTuple):
         context: (n,) features of the round; empty without contexts.
         pending: (m,) decisions of the present season for each arm whose outcomes have not arrived.
         delay: (2,) the running mean of the delays of outcomes, in rounds, and the number of outcomes behind it.
+        unpaid: (m,) the pending decisions whose costs have not arrived either.
     """
 
     rate: Floats
@@ -56,6 +57,7 @@ class Terms(NamedTuple):
     context: Floats
     pending: Floats
     delay: Floats
+    unpaid: Floats
 
 
 class Round(NamedTuple):
@@ -72,8 +74,9 @@ class Round(NamedTuple):
             reward of every arm.
         cost_most: (d, m) the maximum cost of each arm.
         context: (n,) features of the round; empty without contexts.
-        pending: (m,) decisions for each arm whose outcomes have not arrived.
+        pending: (m,) decisions for each arm whose outcomes have not arrived, or only in part.
         delay: The running mean of the delays of outcomes, in rounds.
+        unpaid: (m,) those of them whose costs have not arrived, and are not yet part of the spending.
     """
 
     t: int
@@ -87,6 +90,7 @@ class Round(NamedTuple):
     context: Floats
     pending: Floats
     delay: float
+    unpaid: Floats
 
 
 class Outcome(NamedTuple):
@@ -127,6 +131,7 @@ def new_terms(problem: Problem) -> Terms:
         context=np.zeros(problem.features),
         pending=np.zeros(arms),
         delay=np.zeros(2),
+        unpaid=np.zeros(arms),
     )
 
 
@@ -145,6 +150,7 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
         terms.context,
         terms.pending,
         terms.delay[0],
+        terms.unpaid,
     )
 
 
@@ -172,10 +178,29 @@ def share_to_come(round: Round) -> float:
     Returns:
         A factor in [0, 1] on ``round.pending``.
     """
+    return share_of_late(round.pending, round.delay)
+
+
+@kernel
+def share_to_pay(round: Round) -> float:
+    """The same share of the decisions whose costs have not arrived.
+
+    Args:
+        round: The round.
+
+    Returns:
+        A factor in [0, 1] on ``round.unpaid``.
+    """
+    return share_of_late(round.unpaid, round.delay)
+
+
+@kernel
+def share_of_late(counts: Floats, delay: float) -> float:
+    """The share of late decisions, ``counts`` (m,) of each arm, that is expected to arrive at a mean delay."""
     total = 0.0
-    for i in range(round.pending.size):
-        total += round.pending[i]
-    return min(1.0, 2.0 * round.delay / total) if total > 0.0 else 0.0
+    for i in range(counts.size):
+        total += counts[i]
+    return min(1.0, 2.0 * delay / total) if total > 0.0 else 0.0
 
 
 @kernel
@@ -228,6 +253,7 @@ def with_rate(round: Round, rate: Floats) -> Round:
         round.context,
         round.pending,
         round.delay,
+        round.unpaid,
     )
 
 
@@ -256,6 +282,7 @@ def with_account(round: Round, t: int, rounds_left: float, account: Ledger) -> R
         round.context,
         round.pending,
         round.delay,
+        round.unpaid,
     )
 
 

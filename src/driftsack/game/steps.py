@@ -28,6 +28,7 @@ SETTLED: Final = 0
 OVERRAN: Final = 1
 INVALID: Final = 2
 TOO_LARGE: Final = 3
+DIFFERS: Final = 4
 
 NO_SUCH_ARM: Final = -3  # what ``begin`` returns, besides an arm, SKIP and STUCK
 HORIZON: Final = -4
@@ -98,20 +99,26 @@ def keep(ledger: Ledger, terms: Terms, desk: DecisionDesk, t: int, arm: int, at:
     awaited.at[slot] = at
     for i in range(desk.mix.size):
         awaited.mixes[slot, i] = desk.mix[i]
+    for f in range(terms.context.size):
+        awaited.contexts[slot, f] = terms.context[f]
     for j in range(desk.prices.size):
         awaited.prices[slot, j] = desk.prices[j]
         awaited.reserved[slot, j] = terms.worst[j, arm]
         ledger.reserved[j] += max(terms.worst[j, arm], 0)
-    for f in range(terms.context.size):
-        awaited.contexts[slot, f] = terms.context[f]
+        awaited.costs[slot, j] = np.nan
+    awaited.reward[slot] = np.nan
     awaited.status[slot] = PENDING
     terms.pending[arm] += 1.0
+    terms.unpaid[arm] += 1.0
     desk.slot[0] = slot
 
 
 @kernel
 def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int, reward: float, told: bool) -> int:
     """Settle a decision whose costs are in ``desk.given``: learn, charge and release.
+
+    What was told before (:mod:`driftsack.game.parts`) must be told as it was, and is not charged again. A decision that
+    is cancelled keeps the costs that were told, also if those given now are 0.
 
     Args:
         state: The policy's state.
@@ -124,27 +131,26 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: i
 
     Returns:
         ``SETTLED``; ``OVERRAN`` if it cost more than was reserved; ``CLIPPED`` if it did not, but its reward was out of
-        range or a cost was clipped; ``INVALID`` and ``TOO_LARGE`` change nothing.
+        range or a cost was clipped; ``INVALID``, ``TOO_LARGE`` and ``DIFFERS`` change nothing.
     """
+    awaited, overran, beyond, clipped = desk.awaited, False, False, False
     if not math.isfinite(reward):
         return INVALID
-    # Check the costs and convert them.
-    beyond, clipped = False, False
-    for j in range(desk.given.size):
-        cost = desk.given[j]
-        if not (cost >= 0.0 and math.isfinite(cost)):
-            return INVALID
-        others = ledger.charged[j] + ledger.reserved[j] - max(desk.awaited.reserved[slot, j], 0)
-        if cost * ledger.fine[j] / ledger.coarse[j] + others > MOST_UNITS:
-            return TOO_LARGE
-        desk.units[j] = cost_units(cost, ledger.fine[j], ledger.coarse[j])
-        desk.learnt[j] = min(cost / desk.cost_unit[j], desk.scale[1])
-        beyond |= cost / desk.cost_unit[j] > desk.scale[1]
-    # Charge them, and let the policy learn.
-    overran = charge_decision(ledger, desk, slot)
-    awaited = desk.awaited
+    if differs(desk, slot, reward, told):
+        return DIFFERS
+    # Charge the costs unless they were told before.
+    if not is_paid(awaited, slot):
+        status = read_costs(ledger, desk, slot)
+        if status != SETTLED:
+            return status
+        overran = charge_decision(ledger, desk, slot)
+    # Let the policy learn.
     stop_waiting(terms, desk, slot)
     if told:
+        for j in range(desk.given.size):
+            cost = desk.given[j] / desk.cost_unit[j]
+            desk.learnt[j] = min(cost, desk.scale[1])
+            beyond |= cost > desk.scale[1]
         note_delay(terms, desk.clock[0] - 1 - awaited.t[slot])
         gain = reward / desk.scale[0]
         clipped = gain < 0.0 or gain > 1.0
@@ -163,11 +169,48 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: i
 
 
 @kernel
+def is_paid(awaited: AwaitedTable, slot: int) -> bool:
+    """Whether the costs of a decision were told before its reward."""
+    return not math.isnan(awaited.costs[slot, 0])
+
+
+@kernel
+def read_costs(ledger: Ledger, desk: DecisionDesk, slot: int) -> int:
+    """Check the costs in ``desk.given`` and write them to ``desk.units``; return ``SETTLED`` or what is wrong."""
+    for j in range(desk.given.size):
+        cost = desk.given[j]
+        if not (cost >= 0.0 and math.isfinite(cost)):
+            return INVALID
+        others = ledger.charged[j] + ledger.reserved[j] - max(desk.awaited.reserved[slot, j], 0)
+        if cost * ledger.fine[j] / ledger.coarse[j] + others > MOST_UNITS:
+            return TOO_LARGE
+        desk.units[j] = cost_units(cost, ledger.fine[j], ledger.coarse[j])
+    return SETTLED
+
+
+@kernel
+def differs(desk: DecisionDesk, slot: int, reward: float, told: bool) -> bool:
+    """Whether an outcome, with the costs in ``desk.given``, differs from the part that was told before."""
+    awaited = desk.awaited
+    if told and not math.isnan(awaited.reward[slot]) and awaited.reward[slot] != reward:
+        return True
+    if not is_paid(awaited, slot):
+        return False
+    other, nothing = False, not told
+    for j in range(desk.given.size):
+        other |= awaited.costs[slot, j] != desk.given[j]
+        nothing &= desk.given[j] == 0.0
+    return bool(other and not nothing)
+
+
+@kernel
 def stop_waiting(terms: Terms, desk: DecisionDesk, slot: int) -> None:
     """Count a pending decision of the present season as no longer pending."""
     awaited = desk.awaited
     if awaited.status[slot] == PENDING and awaited.season[slot] == desk.season[0]:
         terms.pending[awaited.arm[slot]] -= 1.0
+        if not is_paid(awaited, slot):
+            terms.unpaid[awaited.arm[slot]] -= 1.0
 
 
 @kernel
@@ -190,7 +233,7 @@ def charge_decision(ledger: Ledger, desk: DecisionDesk, slot: int) -> bool:
 
 @kernel
 def forfeit(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> None:
-    """Charge what was reserved for a pending decision, which may still be told.
+    """Charge what was reserved for a pending decision, which may still be told; nothing if its costs were told.
 
     Args:
         ledger: The ledger of the season that the decision belongs to.
@@ -198,7 +241,7 @@ def forfeit(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> None
         desk: The desk.
         slot: The slot of the decision.
     """
-    for j in range(desk.units.size):
+    for j in range(0 if is_paid(desk.awaited, slot) else desk.units.size):
         kept = max(desk.awaited.reserved[slot, j], 0)
         ledger.reserved[j] -= kept
         set_spending(ledger, j, ledger.charged[j] + kept)

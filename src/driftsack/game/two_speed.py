@@ -1,7 +1,7 @@
 r"""Two-speed pacing: spend less than the even pace when rewards per cost are low, and more when they are high.
 
 Costs are in units of the budget rate. With :math:`\rho` the remaining budget, less the expected costs of
-pending decisions, per remaining round, a *long-run price*
+pending decisions that have not been charged, per remaining round, a *long-run price*
 :math:`\lambda` of each resource, :math:`\theta` the maximum spending of a round in units of the even pace, and
 :math:`\epsilon = 0.15`, the mix solves
 
@@ -42,7 +42,7 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.bounds import Constants, Counts, Scratch, within
 from driftsack.core.checks import LARGEST_INT
 from driftsack.core.problem import Problem
-from driftsack.game.records import Round, share_to_come
+from driftsack.game.records import Round, share_to_pay
 from driftsack.lp.step import LOOSE
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
@@ -140,13 +140,13 @@ def follow(pacer: TwoSpeed, round: Round, means: Floats, expected: Floats, rewar
 
 @kernel
 def commit(pacer: TwoSpeed, round: Round, expected: Floats) -> None:
-    """Estimate what pending decisions will cost: reservations decide admission only, and are no part of the pace."""
-    share = share_to_come(round)
+    """Estimate what unpaid decisions will cost: reservations decide admission only, and are no part of the pace."""
+    share = share_to_pay(round)
     for j in range(pacer.committed.size):
         pacer.committed[j] = 0.0
         if share > 0.0:
             for i in range(expected.shape[0]):
-                pacer.committed[j] += share * round.pending[i] * expected[i, 1 + j]
+                pacer.committed[j] += share * round.unpaid[i] * expected[i, 1 + j]
 
 
 @kernel

@@ -104,6 +104,7 @@ def keep(state: State, row: int, outcome: Outcome) -> None:
         state.contexts[row, f] = outcome.context[f]
     reserve(state.ledger, state.terms.worst, outcome.arm)
     state.terms.pending[outcome.arm] += 1.0
+    state.terms.unpaid[outcome.arm] += 1.0
 
 
 @kernel
@@ -111,6 +112,7 @@ def pass_on(state: State, row: int, t: int) -> None:
     """Pass the outcome of round ``t`` (from 0) to the policy, and replace its reservation by its costs."""
     costs = state.costs[row]
     state.terms.pending[state.arm[row]] -= 1.0
+    state.terms.unpaid[state.arm[row]] -= 1.0
     note_delay(state.terms, state.arm.size - 1)
     set_context(state.terms, state.contexts[row])
     learn_base(

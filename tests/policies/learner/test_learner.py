@@ -107,7 +107,9 @@ MISUSES: list[tuple[Misuse, type[DriftsackError], str]] = [
         UnknownDecisionError,
         "tell the learner that was asked",
     ),
-    (lambda own, d: own.tell(d, None, [0.1, 0.1]), ShapeError, "reward must be one number, got None"),  # type: ignore[arg-type]
+    (lambda own, d: own.tell(d), OutcomeError, "tell needs the reward, the costs, or both"),
+    (lambda own, d: own.tell(d, costs=[0.1, [0.1]]), ShapeError, "costs must be numbers of shape"),  # type: ignore[arg-type]
+    (lambda own, d: own.tell(d, reward="0.5"), ShapeError, "reward must be one number, got '0.5'"),  # type: ignore[arg-type]
     (lambda own, d: own.tell(d, "0.5", [0.1, 0.1]), ShapeError, "reward must be one number, got '0.5'"),  # type: ignore[arg-type]
     (lambda own, d: own.tell(d, 0.5, [0.1, [0.1]]), ShapeError, "costs must be numbers of shape"),  # type: ignore[arg-type]
     (lambda own, d: own.tell(d, 0.5, 0.1), ShapeError, "got the single number 0.1"),

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import LARGEST_SETTING, above_zero, at_least_zero, vector, whole
+from driftsack.core.checks import LARGEST_SETTING, above_zero, at_least_zero, number, vector, whole
 from driftsack.core.encoder import Context, checked_context
-from driftsack.core.errors import NamesError, OutOfRangeError, SettingError, ShapeError
+from driftsack.core.errors import NamesError, OutcomeError, OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import Amounts, by_name, by_resource_and_arm, position
 from driftsack.core.problem import Problem
 from driftsack.game.admission import admit
@@ -245,6 +245,15 @@ def outcome_of(problem: Problem, reward: float, costs: Any) -> tuple[float, Any]
         if type(costs) is list and len(costs) == len(names) and PLAIN.issuperset(map(type, costs)):
             return reward, costs
     return checked_outcome(problem, reward, costs)
+
+
+def part_of(problem: Problem, reward: Any, costs: Any) -> tuple[float | None, Floats | None]:
+    """Return a reward without costs, or (d,) costs without a reward, in the problem's units."""
+    if reward is None and costs is None:
+        raise OutcomeError("tell needs the reward, the costs, or both; use cancel if neither will arrive.")
+    if costs is None:
+        return number(reward, "reward"), None
+    return None, checked_outcome(problem, 0.0, costs)[1]
 
 
 def refuse_outcome(problem: Problem, reward: Any, costs: Any) -> None:

@@ -17,6 +17,7 @@ from driftsack.core.errors import OutOfRangeError, UnknownDecisionError
 from driftsack.core.names import by_name
 from driftsack.core.problem import Problem
 from driftsack.game import steps
+from driftsack.policies.learner import arguments
 from driftsack.policies.learner.clock import Clock
 from driftsack.policies.learner.engine import LearnerEngine
 from driftsack.policies.learner.register import Register
@@ -89,6 +90,22 @@ def checked_batch(problem: Problem, decisions: Any, rewards: npt.ArrayLike, cost
     if (uses < 0).any():
         raise OutOfRangeError(f"costs must be 0 or more, got {uses.min():g}.")
     return gains, uses
+
+
+def checked_parts(
+    problem: Problem, decisions: Any, rewards: Any, costs: Any
+) -> tuple[Decisions, Floats | None, Floats | None]:
+    """The decisions of a batch that are not to skip, with their (n,) rewards or their (n, d) costs; None as given."""
+    if rewards is None and costs is None:
+        arguments.part_of(problem, rewards, costs)
+    count = len(decisions) if isinstance(decisions, Decisions) else 0
+    some = (
+        np.zeros(count) if rewards is None else rewards,
+        np.zeros((count, problem.resources)) if costs is None else costs,
+    )
+    gains, uses = checked_batch(problem, decisions, *some)
+    decisions, gains, uses = without_skips(decisions, gains, uses)
+    return decisions, None if rewards is None else gains, None if costs is None else uses
 
 
 def _costs_in_order(problem: Problem, count: int, costs: Any) -> Floats:

@@ -7,10 +7,13 @@ because between any two instructions the arrays are consistent; every other call
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
 
 from driftsack.core.arrays import Floats
 from driftsack.core.decision import Decision, Decisions
@@ -20,12 +23,13 @@ from driftsack.core.problem import Problem
 from driftsack.game import steps
 from driftsack.game.desk import CANCELLED, FORFEITED, PENDING, TOLD
 from driftsack.game.ledger import amounts_of
+from driftsack.game.units import checked_outcome
 from driftsack.policies.learner import arguments, batches, out_of_range
 from driftsack.policies.learner import file as learner_file
 from driftsack.policies.learner.clock import Clock
 from driftsack.policies.learner.engine import LearnerEngine
 from driftsack.policies.learner.out_of_range import Overruns, RangeWarnings, overruns_of
-from driftsack.policies.learner.register import Register
+from driftsack.policies.learner.register import Register, refuse_other
 from driftsack.policies.learner.teaching import PastRounds
 
 AnyCore = TypeVar("AnyCore", bound="LearnerCore")
@@ -96,8 +100,7 @@ class LearnerCore:
         """The parts that determine what the learner does; consistent between any two instructions of Python."""
         return learner_file.Snapshot(self._engine, self._clock, self._register.lineage)
 
-    @guarded
-    def _settle(self, decision: Decision, reward: float, costs: Any, told: bool) -> int:
+    def _settle_one(self, decision: Decision, reward: float, costs: Any, told: bool) -> int:
         """Settle a decision once; return 0, or another code of ``game.steps`` if the outcome was out of range."""
         # Find its slot, unless the call is a repetition.
         register, engine, number = self._register, self._engine, getattr(decision, "round", -1)
@@ -119,10 +122,53 @@ class LearnerCore:
         except OverflowError:  # an integer that no float can hold; nothing has changed
             status = steps.TOO_LARGE
         if status > steps.OVERRAN:
+            if status == steps.DIFFERS:
+                checked_outcome(engine.problem, reward, costs)
+                refuse_other(number)
             arguments.refuse_outcome(engine.problem, reward, costs)
         register.slots.pop(number, None)
         register.issued.pop(number, None)
         return status
+
+    _settle = guarded(_settle_one)
+
+    def _tell_one_part(self, decision: Decision, reward: float | None, costs: Floats | None) -> int:
+        """Tell the reward or the costs of a decision, of which one is None; settle it if the other part was told."""
+        engine = self._engine
+        slot = self._register.slot_of(decision, reward, costs, TOLD)
+        if slot is None:
+            return steps.SETTLED
+        gain, uses = engine.told_in(slot)
+        earned, paid = not math.isnan(gain), not math.isnan(uses[0])
+        if paid and reward is not None:
+            return self._settle_one(decision, reward, uses.tolist(), True)
+        if earned and costs is not None:
+            return self._settle_one(decision, gain, costs, True)
+        if earned or paid:  # this part was told before
+            if reward not in (None, gain) or not (costs is None or np.array_equal(costs, uses)):
+                refuse_other(decision.round)
+            return steps.SETTLED
+        if reward is not None:
+            engine.earn(slot, reward)
+            return steps.SETTLED
+        engine.desk.given[:] = costs
+        with self._all_or_nothing() if engine.any_in_past(slot) else nullcontext():
+            status = engine.pay(slot)
+        if status > steps.OVERRAN:
+            arguments.refuse_outcome(engine.problem, 0.0, costs)
+        return status
+
+    _tell_part = guarded(_tell_one_part)
+
+    @guarded
+    def _tell_parts(self, decisions: Decisions, rewards: Floats | None, costs: Floats | None) -> bool:
+        """Tell a part of each outcome, of all of them or none; return whether an outcome was out of range."""
+        before = out_of_range.total(self._engine)
+        with self._all_or_nothing():
+            for k in range(len(decisions)):
+                gain, uses = None if rewards is None else float(rewards[k]), None if costs is None else costs[k]
+                self._tell_one_part(decisions[k], gain, uses)
+        return out_of_range.total(self._engine) > before
 
     @guarded
     def _settle_batch(self, decisions: Decisions, rewards: Floats, costs: Floats) -> bool:

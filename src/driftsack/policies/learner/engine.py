@@ -7,7 +7,7 @@ the policy's state, in normalised and grid units. No other part of a learner acc
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +26,7 @@ from driftsack.core.errors import (
     TooLargeError,
 )
 from driftsack.core.problem import Problem
-from driftsack.game import steps
+from driftsack.game import parts, steps
 from driftsack.game.amounts import MOST_UNITS, in_units_of_problem, share_of, whole_units
 from driftsack.game.desk import FORFEITED, FREE, PENDING, new_desk, with_capacity
 from driftsack.game.ledger import Ledger, amounts_of, exponents_of, is_broken, open_ledger, set_spending
@@ -48,6 +48,7 @@ class PastSeason:
     ledger: Ledger
     rollover: float
     settle: Any = None
+    pay: Any = None
 
 
 class AwaitedDecision(NamedTuple):
@@ -110,8 +111,10 @@ class LearnerEngine:
         """Pin the kernels to the arrays; necessary whenever an array was replaced."""
         fixed = (self.state, self.ledger, self.terms, self.desk)
         self._begin, self._settle = pin(steps.begin, *fixed, self.rng), pin(steps.settle, *fixed)
+        self._pay = pin(parts.pay, *fixed[1:])
         for season in self.past.values():
             season.settle = pin(steps.settle, self.state, season.ledger, self.terms, self.desk)
+            season.pay = pin(parts.pay, season.ledger, self.terms, self.desk)
 
     def restore_terms(self) -> None:
         """Offer every arm that is not retired, at its maximum cost."""
@@ -273,9 +276,28 @@ class LearnerEngine:
         if not self.past or self.desk.awaited.season[slot] == self.desk.season[0]:
             status: int = self._settle(slot, reward, told)
             return status
-        status = self._settle_in_past(slot, reward, told)
+        status = self._charge_past(slot, self._season_of(slot).settle, reward, told)
         self._drop_past()
         return status
+
+    def pay(self, slot: int) -> int:
+        """Charge the costs in ``desk.given`` of a decision without a reward; see :mod:`driftsack.game.parts`."""
+        if self.any_in_past(slot):
+            return self._charge_past(slot, self._season_of(slot).pay)
+        status: int = self._pay(slot)
+        return status
+
+    def earn(self, slot: int, reward: float) -> None:
+        """Keep the reward of a decision whose costs have not arrived."""
+        self.desk.awaited.reward[slot] = reward
+
+    def told_in(self, slot: int) -> tuple[float, Floats]:
+        """Return the reward and (d,) costs that were told of the decision in a slot; NaN where they were not."""
+        return self.desk.awaited.reward.item(slot), self.desk.awaited.costs[slot]
+
+    def parts_of(self, slots: Ints) -> tuple[Floats, Floats]:
+        """(n,) the rewards and (n, d) costs that were told of decisions; NaN where they were not."""
+        return self.desk.awaited.reward[slots], self.desk.awaited.costs[slots]
 
     def any_in_past(self, slots: int | Ints) -> bool:
         """Whether decisions belong to an earlier season, so that settling them changes two ledgers."""
@@ -300,16 +322,21 @@ class LearnerEngine:
         for slot, reward, row in zip(slots.tolist(), rewards.tolist(), costs, strict=True):
             self.desk.given[:] = row
             now = self.desk.awaited.season[slot] == self.desk.season[0]
-            (self._settle if now else self._settle_in_past)(slot, reward, True)
+            if now:
+                self._settle(slot, reward, True)
+            else:
+                self._charge_past(slot, self._season_of(slot).settle, reward, True)
         self._drop_past()
 
-    def _settle_in_past(self, slot: int, reward: float, told: bool) -> int:
+    def _season_of(self, slot: int) -> PastSeason:
+        """Return the earlier season that a decision belongs to."""
+        return self.past[int(self.desk.awaited.season[slot])]
+
+    def _charge_past(self, slot: int, charge: Callable[..., int], *arguments: Any) -> int:
         """Charge a decision to its season; the unused part of its reservation rolls over as the season's rest did."""
-        awaited = self.desk.awaited
-        number, reserved = int(awaited.season[slot]), np.maximum(awaited.reserved[slot], 0)
-        season = self.past[number]
+        season, reserved = self._season_of(slot), np.maximum(self.desk.awaited.reserved[slot], 0)
         before = free_units(season.ledger)
-        status: int = season.settle(slot, reward, told)
+        status = charge(slot, *arguments)
         if status <= steps.OVERRAN:
             unused = np.clip(free_units(season.ledger) - before, 0, reserved)
             moved = np.minimum(share_of(unused, season.rollover), MOST_UNITS - self.ledger.granted)
@@ -332,7 +359,7 @@ class LearnerEngine:
         """
         awaited = self.desk.awaited
         slots, forgot = slots[awaited.status[slots] == PENDING], False
-        if (awaited.reserved[slots] < 0).any():
+        if (awaited.reserved[slots[np.isnan(awaited.costs[slots, 0])]] < 0).any():
             raise SettingError(
                 "forfeit charges the maximum cost of an arm, which is not known; set cost_max, pass caps to ask, or "
                 "cancel the decision with the costs that you assume."
@@ -387,7 +414,8 @@ class LearnerEngine:
         self.ledger = new
         self._add(moved)
         self.desk.season[0] += 1
-        self.terms.pending[:] = 0.0  # decisions of earlier seasons are charged to their own budgets
+        for counts in (self.terms.pending, self.terms.unpaid):
+            counts[:] = 0.0  # decisions of earlier seasons are charged to their own budgets
         self._drop_past()
         self.pin()
 
@@ -472,6 +500,7 @@ class LearnerEngine:
         for name in ("cost_most", "worst"):
             getattr(grown, name)[:, :count] = getattr(old, name)
         grown.pending[:count] = old.pending
+        grown.unpaid[:count] = old.unpaid
         grown.version[0] = old.version[0] + 1
         self.terms = grown._replace(
             rate=old.rate,

@@ -168,8 +168,13 @@ class Learner(LearnerCore):
         opened = arguments.open_request(self._engine, self._clock, open, caps, at, first)
         return batches.ask_batch(self._engine, self._register, self._clock, features, at, opened)
 
-    def tell(self, decision: Decision, reward: float, costs: Costs) -> None:
+    def tell(self, decision: Decision, reward: float | None = None, costs: Costs | None = None) -> None:
         """Report the outcome of a decision, in any order. The same call again changes nothing.
+
+        Reward and costs may arrive apart: ``tell(decision, costs=...)`` charges the costs, which replace the
+        reservation, and the decision stays pending until ``tell(decision, reward=...)``; or the reward comes first. The
+        policy learns from the outcome when both parts are known; until then it takes told costs into account as
+        spending. If the reward never arrives, :meth:`forfeit` and :meth:`cancel` charge nothing more.
 
         The latest 512 settled decisions are remembered for this; an older one raises ``AlreadyToldError``. A cost above
         what was reserved is charged in full and counted in :attr:`overruns`. Rewards out of range are clipped when they
@@ -178,24 +183,44 @@ class Learner(LearnerCore):
 
         Args:
             decision: The decision that ``ask`` returned.
-            reward: The reward in the problem's units.
+            reward: The reward in the problem's units; None if it is not known yet.
             costs: (d,) the amount of each resource that was used, 0 or more, in the order of the budget or by name; one
-                number for a single resource.
+                number for a single resource. None if they are not known yet.
 
         Raises:
-            AlreadyToldError: The decision was settled before, with another outcome.
+            AlreadyToldError: The decision was settled before, with another outcome, or a part of its outcome was told
+                before, with another value.
             UnknownDecisionError: This learner did not make the decision.
-            OutcomeError: A skipped round is given a reward or a cost.
+            OutcomeError: A skipped round is given a reward or a cost; or neither reward nor costs are given.
             OutOfRangeError: A cost is negative.
             ShapeError: The costs are not one number per resource.
             NamesError: The costs have other names than the resources.
             NotFiniteError: The reward or a cost is NaN or infinite.
+
+        >>> from driftsack.core import Problem
+        >>> from driftsack.policies import NaiveUCB
+        >>> learner = NaiveUCB().start(Problem(horizon=100, arms=3, budget=20), seed=0, safe=True)
+        >>> decision = learner.ask()
+        >>> learner.tell(decision, costs=0.25)  # the bill
+        >>> learner.remaining, learner.reserved, len(learner.pending)
+        (array([19.75]), array([0.]), 1)
+        >>> learner.tell(decision, reward=0.7)  # the reward, hours later
+        >>> learner.remaining, learner.pending
+        (array([19.75]), ())
         """
+        if reward is None or costs is None:
+            gain, uses = arguments.part_of(self._engine.problem, reward, costs)
+            if self._tell_part(decision, gain, uses):
+                shown = np.zeros(self.problem.resources) if uses is None else uses
+                self._warnings.outcome(self._engine, f"round {decision.round}", gain or 0.0, shown, stacklevel=2)
+            return
         gain, uses = arguments.outcome_of(self._engine.problem, reward, costs)
         if self._settle(decision, gain, uses, True):
             self._warnings.outcome(self._engine, f"round {decision.round}", gain, uses, stacklevel=2)
 
-    def tell_many(self, decisions: Decisions, rewards: npt.ArrayLike, costs: batches.BatchCosts) -> None:
+    def tell_many(
+        self, decisions: Decisions, rewards: npt.ArrayLike | None = None, costs: batches.BatchCosts | None = None
+    ) -> None:
         """Report the outcomes of several decisions. Equivalent to calling :meth:`tell` for each of them; atomic.
 
         The same call again changes nothing as long as all of its decisions are among the latest 512 that were settled.
@@ -204,9 +229,9 @@ class Learner(LearnerCore):
         Args:
             decisions: The decisions that :meth:`ask_many` returned, or some of them (``decisions[mask]``); skips are
                 ignored.
-            rewards: (n,) the rewards.
-            costs: (n, d) the costs, or (n,) for a single resource. By name, either (n,) costs of each resource or one
-                mapping for each decision.
+            rewards: (n,) the rewards; None if they are not known yet.
+            costs: (n, d) the costs, or (n,) for a single resource; None if they are not known yet. By name, either (n,)
+                costs of each resource or one mapping for each decision.
 
         Raises:
             UnknownDecisionError: This learner did not make a decision.
@@ -214,7 +239,15 @@ class Learner(LearnerCore):
             ShapeError: The arrays do not have one row for each decision.
             NamesError: The costs have other names than the resources.
             OutOfRangeError: A cost is negative.
+            OutcomeError: Neither rewards nor costs are given.
         """
+        if rewards is None or costs is None:
+            decisions, given, paid = batches.checked_parts(self.problem, decisions, rewards, costs)
+            if self._tell_parts(decisions, given, paid):
+                worst = np.zeros(self.problem.resources) if paid is None else paid.max(axis=0)
+                gain = 0.0 if given is None else float(given.max())
+                self._warnings.outcome(self._engine, "a round of the batch", gain, worst, stacklevel=2)
+            return
         gains, uses = batches.checked_batch(self.problem, decisions, rewards, costs)
         decisions, gains, uses = batches.without_skips(decisions, gains, uses)
         if self._settle_batch(decisions, gains, uses):
@@ -225,8 +258,8 @@ class Learner(LearnerCore):
     def cancel(self, decision: Decision, costs: Costs | None = None) -> None:
         """Cancel a decision whose outcome will never arrive; the policy does not learn from it.
 
-        In safe mode the budgets hold only if the costs are known: a request that was answered has probably been paid
-        for. If that is not known, :meth:`forfeit` it instead.
+        Costs that were told before stay charged. In safe mode the budgets hold only if the costs are known: a request
+        that was answered has probably been paid for. If that is not known, :meth:`forfeit` it instead.
 
         Args:
             decision: The decision that ``ask`` returned.
@@ -248,8 +281,8 @@ class Learner(LearnerCore):
     def forfeit(self, decision: Decision) -> None:
         """Charge what was reserved for a decision whose outcome may never arrive; the policy does not learn from it.
 
-        The outcome may still be told, or the decision cancelled: then the difference is given back. A learner remembers
-        the latest 10,000 forfeited decisions.
+        The outcome may still be told, or the decision cancelled: then the difference is given back. If its costs were
+        told, nothing more is charged. A learner remembers the latest 10,000 forfeited decisions.
 
         Args:
             decision: The decision that ``ask`` returned.

@@ -11,7 +11,7 @@ import os
 import secrets
 from collections import deque
 from itertools import repeat
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,18 @@ from driftsack.core.decision import SKIP, Decision, Decisions, read_only
 from driftsack.core.errors import AlreadyToldError, OutcomeError, UnknownDecisionError
 from driftsack.game.desk import MOST_EPOCHS, SETTLED_KEPT, TOLD
 from driftsack.policies.learner.engine import LearnerEngine
+
+
+def refuse_other(number: int) -> NoReturn:
+    """Raise: the outcome of a round differs from the part of it that was told before."""
+    raise AlreadyToldError(
+        f"a part of the outcome of round {number} was told before, with another value; tell each part once."
+    )
+
+
+def _agrees(outcome: Floats, reward: float | None, costs: Floats | None) -> bool:
+    """Whether an outcome, reward first, has this reward and these costs; what is None is not compared."""
+    return (reward is None or outcome[0] == reward) and (costs is None or np.array_equal(outcome[1:], costs))
 
 
 class Register:
@@ -98,7 +110,7 @@ class Register:
         Args:
             decision: The decision.
             reward: The reward, which is compared with that of an earlier call.
-            costs: (d,) the costs, likewise.
+            costs: (d,) the costs, likewise. What is None is not compared.
             kind: ``TOLD``, ``CANCELLED`` or ``FORFEITED``.
 
         Returns:
@@ -119,7 +131,8 @@ class Register:
             )
         slot = self.slots.get(number)
         if slot is None:
-            self._check_settled(decision, float(reward), np.asarray(costs, dtype=np.float64), kind)
+            gain = None if reward is None else float(reward)
+            self._check_settled(decision, gain, None if costs is None else np.asarray(costs, dtype=np.float64), kind)
             return None
         own = self.decision(slot)
         earlier = own.mix[: decision.mix.size]  # arms may have been added since
@@ -131,18 +144,19 @@ class Register:
             )
         return slot
 
-    def _check_settled(self, decision: Decision, reward: float, costs: Floats, kind: int) -> None:
+    def _check_settled(self, decision: Decision, reward: float | None, costs: Floats | None, kind: int) -> None:
         """Raise unless a decision without a slot was settled with this content, or skipped and costs nothing."""
         settled = self.engine.settled(decision.round)
         self._check_source(decision, None if settled is None else settled.epoch)
         if decision.arm == SKIP:
-            if reward != 0.0 or costs.any():
+            if reward or (costs is not None and costs.any()):
                 raise OutcomeError(
                     f"round {decision.round} was skipped: its reward and costs must be 0, got reward {reward} and "
                     f"costs {costs}; a SKIP needs no tell."
                 )
             return
-        if settled is None or settled.kind != kind or not np.array_equal(settled.outcome, [reward, *costs]):
+        same = settled is not None and settled.kind == kind and _agrees(settled.outcome, reward, costs)
+        if not same:
             raise AlreadyToldError(
                 f"round {decision.round} has no pending outcome: it was reported with other content, cancelled, or is "
                 f"not among the latest {SETTLED_KEPT} that were settled, which are compared; tell each decision once."
@@ -175,6 +189,7 @@ class Register:
         for k in np.flatnonzero(~known).tolist():
             self.slot_of(decisions[k], rewards[k], costs[k], TOLD)
         pending = slots[known]
+        self._check_parts(decisions.rounds[known], pending, rewards[known], costs[known])
         arms, epochs = self.engine.arms_and_epochs(pending)
         same = (arms == decisions.arms[known]).all() and (epochs == epochs[:1]).all()
         own = not pending.size or decisions.source == self._source_of(int(epochs[0]))
@@ -182,6 +197,13 @@ class Register:
             raise UnknownDecisionError(
                 "each decision must have been made by this learner and occur only once, got others; nothing was told."
             )
+
+    def _check_parts(self, rounds: Ints, slots: Ints, rewards: Floats, costs: Floats) -> None:
+        """Raise if an outcome differs from the part of it that was told before."""
+        gains, uses = self.engine.parts_of(slots)
+        other = ~np.isnan(gains) & (gains != rewards) | (~np.isnan(uses) & (uses != costs)).any(axis=1)
+        if other.any():
+            refuse_other(int(rounds[np.argmax(other)]))
 
     def forget(self, rounds: list[int]) -> None:
         """Forget decisions that were settled."""

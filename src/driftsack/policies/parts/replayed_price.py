@@ -7,9 +7,9 @@ prices take a few steps of
 .. math:: q_j \leftarrow q_j \exp\Bigl(\eta_j \log \frac{\kappa_j\, \text{spending}_j(q)}{\rho_j}\Bigr), \qquad
           \rho_j = \frac{\text{remaining budget } j - \text{pending}_j}{\text{remaining rounds}},
 
-where :math:`\text{pending}_j = f \sum_i n_i \hat c_{ij}` is the expected cost of the :math:`n_i` pending decisions of
-each arm, from its recent mean cost and the share f of outcomes that are expected to arrive
-(:func:`~driftsack.game.records.share_to_come`): without it, late outcomes look like savings, and the price falls until
+where :math:`\text{pending}_j = f \sum_i n_i \hat c_{ij}` is the expected cost of the :math:`n_i` decisions of each arm
+that have not been charged, from its recent mean cost and the share f of them that are expected to be
+(:func:`~driftsack.game.records.share_to_pay`): without it, late outcomes look like savings, and the price falls until
 they arrive. The spending is the mean cost of the policy's choices on those contexts at prices q, among the arms that
 were open then. The step :math:`\eta_j` grows while the price keeps its direction and halves when it reverses, because
 spending jumps where the best arm changes. A price that ignores the noise spends too much, because the noise favours
@@ -38,7 +38,7 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.bounds import Constants, Counts, Scratch, within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
-from driftsack.game.records import Round, share_to_come
+from driftsack.game.records import Round, share_to_pay
 from driftsack.game.two_speed import best_response
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.parts.linear_bank import LARGEST_ESTIMATE, LATELY, LinearBank, mix_coefficients
@@ -132,10 +132,10 @@ def keep_round(replayed: ReplayedPrice, bank: LinearBank, round: Round, x: Float
 @kernel
 def committed(round: Round, bank: LinearBank, j: int) -> float:
     """Return what pending decisions will cost, from the recent costs of their arms, in units of the budget rate."""
-    share, total = share_to_come(round), 0.0
+    share, total = share_to_pay(round), 0.0
     if share > 0.0:
-        for i in range(round.pending.size):
-            total += share * round.pending[i] * bank.levels[i, LATELY, 1 + j]
+        for i in range(round.unpaid.size):
+            total += share * round.unpaid[i] * bank.levels[i, LATELY, 1 + j]
     return total
 
 
