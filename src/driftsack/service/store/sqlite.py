@@ -227,6 +227,10 @@ class SQLiteStore(Store):
             self._rows(f"PRAGMA {name}={value}")
         return self._rows(f"PRAGMA {name}")[0][0]
 
+    def interrupt(self) -> None:
+        """Interrupt the current statement."""
+        self._connection.interrupt()
+
     def close(self) -> None:
         """Close the file and release its lock."""
         with self._lock:
