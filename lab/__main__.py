@@ -23,6 +23,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "serve": service.serve,
         "faults": service.faults,
         "endurance": service.endurance,
+        "backup": service.backup,
         "state-machine": trials.state_machine,
         "requests": trials.requests,
         "page": trials.page,

@@ -1,4 +1,4 @@
-"""``python -m lab serve``, ``faults`` and ``endurance``: services in processes of their own."""
+"""``python -m lab serve``, ``faults``, ``endurance`` and ``backup``: services in processes of their own."""
 
 from __future__ import annotations
 
@@ -76,6 +76,24 @@ def endurance(
         return endurance_table(events, directory, show)
 
     run_trial(endure, markdown, as_json)
+
+
+def backup(
+    megabytes: Annotated[int, typer.Argument(min=1, help="Size of the store in MiB.")] = 1024,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Back up a store under 500 decisions a second, compare the copy with the acknowledged decisions, and serve it.
+
+    Example: python -m lab backup 50
+    """
+
+    def measure(directory: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import backup_table
+
+        return backup_table(megabytes, directory, show)
+
+    run_trial(measure, markdown, as_json)
 
 
 def run_trial(trial: Trial, markdown: Path | None, as_json: bool) -> None:

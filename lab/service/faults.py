@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from driftsack.client import Client
+from lab.service.backups import checked_backup
 from lab.service.processes import Process, TrialError, call, free_port, open_campaign
 from lab.service.witness import Findings, Witness
 from tests.support.local_postgres import LocalPostgres
@@ -143,17 +144,12 @@ def freeze_owner(directory: Path, times: int, clients: int, lease: float, progre
             witness.stop()
         for service in services:
             service.stop()
-        audits = [witness.audit(store) for witness in witnesses]
-        whole = audits[0]
-        for other_audit in audits[1:]:
-            whole = Findings(*(_sum(a, b) for a, b in zip(whole, other_audit, strict=True)))
+        whole = Findings(0, 0, 0, 0, 0, "")
+        for witness in witnesses:
+            whole = whole.plus(witness.audit(store))
         return row("owner frozen and woken up", times, whole, f"taken over in {slowest:.1f} s, lease {lease:g} s")
     finally:
         server.remove()
-
-
-def _sum(one: Any, other: Any) -> Any:
-    return one + other if isinstance(one, int) else (one or other)
 
 
 def fill_disk(directory: Path, times: int, clients: int, progress: Progress) -> dict[str, Any]:
@@ -207,6 +203,27 @@ def damage_files(directory: Path, clients: int, progress: Progress) -> list[dict
     return [*rows, {**row("journal cut", 1, findings), "journal": "refused" if noticed else findings.damaged}]
 
 
+def backups_under_load(directory: Path, times: int, clients: int, progress: Progress) -> dict[str, Any]:
+    """Back up the store under load, compare each copy with what was acknowledged before it, and serve the last one."""
+    store = str(directory / f"backup-{free_port()}.db")
+    service = Process(directory, store)
+    key = service.key
+    open_campaign(service.url, key)
+    witness, whole = Witness(service.url, key, "chat", clients), Findings(0, 0, 0, 0, 0, "")
+    slowest = 0.0
+    for k in range(times):
+        progress(f"backups under load, {k + 1} of {times}")
+        copy = directory / f"copy-{free_port()}.db"
+        found, findings = checked_backup(store, copy, witness)
+        slowest, whole = max(slowest, found.seconds), whole.plus(findings)
+    witness.stop()
+    service.stop()
+    restored = Process(directory, str(copy))
+    slowest = max(slowest, until_answered(restored.url, key))
+    restored.stop()
+    return row(f"backups, {clients} clients", times, whole.plus(witness.audit(store)), f"slowest {slowest:.1f} s")
+
+
 def change(store: str, *statements: str) -> None:
     """Change a SQLite store while no service uses it."""
     with closing(sqlite3.connect(store)) as file, file:
@@ -230,6 +247,7 @@ def run_faults(kills: int, directory: Path, progress: Progress, postgres: bool =
         race_for_the_last(directory, 20 * some, 64, progress),
         fill_disk(directory, few, CLIENTS, progress),
         *damage_files(directory, CLIENTS, progress),
+        backups_under_load(directory, -(-kills // 15), CLIENTS, progress),
     ]
     if postgres:
         rows.append(restart_database(directory, few, CLIENTS, progress))

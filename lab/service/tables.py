@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lab.service.backups import back_up_under_load
 from lab.service.endurance import endure
 from lab.service.faults import run_faults
 from lab.service.speed import QUICK, Plan, measure
 
+DECISIONS = 500  # a second during a backup
 PRECISE = 100  # numbers below it have three digits, others none after the point
 
 
@@ -50,6 +52,12 @@ def speed_table(quick: bool, directory: Path, progress: Callable[[str], None]) -
     """Measure the speed of the service on the disk of a directory."""
     plan = QUICK if quick else Plan()
     return _tried("How fast the service is.", "python -m lab serve", lambda: measure(plan, directory, progress))
+
+
+def backup_table(megabytes: int, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Back up a store of a size under load."""
+    title, command = "A backup under load.", f"python -m lab backup {megabytes}"
+    return _tried(title, command, lambda: back_up_under_load(2**20 * megabytes, DECISIONS, directory, progress))
 
 
 def endurance_table(events: int, directory: Path, progress: Callable[[str], None]) -> Table:

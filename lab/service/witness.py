@@ -29,6 +29,17 @@ class Findings(NamedTuple):
         """Whether nothing was lost, done twice, overspent or damaged."""
         return not (self.lost or self.twice or self.overspent or self.damaged)
 
+    def plus(self, other: Findings) -> Findings:
+        """Add the findings of another audit."""
+        return Findings(
+            self.asked + other.asked,
+            self.told + other.told,
+            self.lost + other.lost,
+            self.twice + other.twice,
+            self.overspent + other.overspent,
+            self.damaged or other.damaged,
+        )
+
 
 class Witness:
     """Clients in threads that ask and tell, and record what was acknowledged."""
@@ -72,6 +83,11 @@ class Witness:
         self._stop.set()
         for thread in self._threads:
             thread.join(90)
+
+    def acknowledged(self) -> tuple[dict[int, str | None], dict[int, str]]:
+        """Return copies of the acknowledged decisions and outcomes up to now."""
+        with self._lock:
+            return {**self.asked}, {**self.told}
 
     def audit(self, store: str) -> Findings:
         """Compare what was acknowledged with the journal of a store that no service uses any more."""

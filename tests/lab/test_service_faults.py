@@ -14,6 +14,7 @@ import pytest
 
 from driftsack.service.store.sqlite import SQLiteStore
 from lab.service import endurance, faults, speed
+from lab.service.backups import checked_backup
 from lab.service.load import run_load
 from lab.service.processes import Process, call, open_campaign
 from lab.service.witness import Witness
@@ -65,6 +66,22 @@ def test_a_full_disk_acknowledges_nothing_and_a_stop_drains(tmp_path: Path) -> N
     found = faults.fill_disk(tmp_path, 1, 4, quiet)
     assert found["clean"] == "yes", found
     assert found["acknowledged"] > 10
+
+
+def test_backups_under_load_have_everything_and_are_served(tmp_path: Path) -> None:
+    found = faults.backups_under_load(tmp_path, 2, 4, quiet)
+    assert found["clean"] == "yes", found
+    assert found["acknowledged"] > 10
+
+
+def test_a_backup_from_before_the_answers_is_noticed(killed: Path, tmp_path: Path) -> None:
+    """The planted fault: the copy lacks what was acknowledged before it."""
+    witness = Witness("http://localhost", "", "chat", 0)
+    measured, findings = checked_backup(str(killed), tmp_path / "copy.db", witness)
+    assert findings.lost == 0
+    assert measured.size > 0
+    witness.told[10**9] = "0.01"
+    assert checked_backup(str(killed), tmp_path / "late.db", witness)[1].lost == 1
 
 
 def test_speed_is_measured_with_answers_that_are_right(tmp_path: Path) -> None:

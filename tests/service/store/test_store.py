@@ -6,8 +6,9 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -258,6 +259,44 @@ class TestSQLite:
             store.backup(tmp_path / "copy.db")
         with closing(SQLiteStore(tmp_path / "copy.db")) as copy:
             assert copy.campaigns()[0].seq == 1
+
+    @pytest.mark.parametrize("steps", [False, True])
+    def test_a_backup_ends_while_another_connection_writes(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: bool
+    ) -> None:
+        """The planted fault: a copy in steps, which begins again at each commit."""
+        path, connect, commits = tmp_path / "s.db", sqlite3.connect, 0
+
+        class EndlessError(Exception):
+            pass
+
+        class Stepwise(sqlite3.Connection):
+            def backup(self, target: sqlite3.Connection, **_: Any) -> None:
+                super().backup(target, pages=10, progress=lambda *_: commit())
+
+        with closing(SQLiteStore(path)) as store:
+            store.create(opened(), b"", ME)
+            store.save_snapshot("chat", SnapshotRow(1, START, b"x" * 2**20))
+            last = next(store.segments("chat"))
+
+            def commit() -> None:
+                nonlocal last, commits
+                last, commits = after(last), commits + 1
+                store.append([last])
+                if commits == 200:
+                    raise EndlessError
+
+            if steps:
+                monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k, factory=Stepwise))
+            with closing(SQLiteStore(path, read_only=True)) as reader, suppress(EndlessError):
+                reader.backup(tmp_path / "copy.db")
+        assert (tmp_path / "copy.db").exists() != steps
+        assert commits == (200 if steps else 0)
+        assert not (tmp_path / "copy.db.partial").exists()
+        if not steps:
+            assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+            with closing(SQLiteStore(tmp_path / "copy.db")) as copy:
+                assert copy.campaigns()[0].seq == 1
 
     def test_another_file_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "s.db").write_bytes(b"not a database at all" * 100)

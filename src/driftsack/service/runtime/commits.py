@@ -17,7 +17,13 @@ from prometheus_client import Histogram
 
 from driftsack.service.domain.journal import Segment
 from driftsack.service.runtime.owned import Owned
-from driftsack.service.store.interface import SnapshotRow, Store, StoreError
+from driftsack.service.store.interface import (
+    FencedError,
+    OverspentError,
+    SnapshotRow,
+    Store,
+    StoreError,
+)
 
 Batch = list[tuple[Owned, Segment, SnapshotRow | None]]
 GATHER: Final = 0.001  # maximum seconds in which requests may join a batch
@@ -73,9 +79,9 @@ class GroupCommit:
             if batch:
                 await loop.run_in_executor(self._thread, self._append, batch, loop)
 
-    def close(self) -> None:
-        """Wait for the writing thread."""
-        self._thread.shutdown()
+    def close(self, wait: bool = True) -> None:
+        """Wait for the writing thread, or abandon it."""
+        self._thread.shutdown(wait)
 
     async def _gather(self) -> None:
         """Let requests that have already arrived join the batch, because writing many costs as much as writing one.
@@ -110,12 +116,12 @@ class GroupCommit:
         return batch
 
     def _append(self, batch: Batch, loop: asyncio.AbstractEventLoop) -> None:
-        """Commit a batch in the writing thread; if that fails, commit each campaign by itself."""
+        """Commit a batch in the writing thread; if a campaign was refused, commit each by itself."""
         try:
             with self.seconds.time():
                 self._store.append([segment for _, segment, _ in batch])
         except Exception as error:
-            if len(batch) == 1 or not isinstance(error, StoreError):
+            if len(batch) == 1 or not isinstance(error, (FencedError, OverspentError)):
                 for owned, _, _ in batch:
                     loop.call_soon_threadsafe(self._drop, owned, error)
                 return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,12 +37,16 @@ from driftsack.service.store.interface import (
     Owner,
     Store,
     StoreError,
+    UnavailableError,
 )
 
 Result = TypeVar("Result")
 SNAPSHOT_EVERY: Final = 10_000
 CHECK_DUE: Final = 0.25  # seconds between two checks of leases and seasons
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover a campaign
+RENEWALS_MISSED: Final = 2  # intervals after which a renewal is overdue
+REQUEST_LIMIT: Final = 8.0  # seconds in which the store must answer a request
+STOP_LIMIT: Final = 3.0  # seconds in which a process that stops saves its campaigns
 log = logging.getLogger("driftsack.service")
 
 
@@ -93,6 +98,8 @@ class Keeper:
         self._grace, self._longest_wait = grace, longest_wait
         self._recovering: set[str] = set()
         self._closing = False
+        self._renewal_interval = owner.lease / 5
+        self._renewed = time.monotonic()
 
     # Life
 
@@ -103,14 +110,15 @@ class Keeper:
         for work in (self.commits.run, self._expiry_loop, self._lease_renewal_loop):
             self.spawn(work())
         await asyncio.gather(*(task for task in taken if task is not None))
+        self._renewed = time.monotonic()
 
     async def stop(self) -> None:
         """Commit pending events, write a snapshot of each campaign, and let other processes take over."""
         # Refuse new requests, and wait for the commits of earlier ones.
         self._closing = True
-        for owned in list(self.owned.values()):
-            if not owned.is_durable:
-                await asyncio.wait([owned.until_durable()], timeout=self._longest_wait)
+        waiting = [owned.until_durable() for owned in self.owned.values() if not owned.is_durable]
+        if waiting:
+            await asyncio.wait(waiting, timeout=self._longest_wait)
 
         # Stop the background tasks.
         claimed = [*self.owned, *self.arriving, *self._recovering]
@@ -119,16 +127,25 @@ class Keeper:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
         # Save what is durable, and release the campaigns, including those that are not in memory yet.
+        in_time = True
         try:
-            for owned in self.owned.values():
-                if owned.is_durable and owned.snapshot_at < owned.durable:
-                    row = snapshot_of(owned.campaign, owned.chain)
-                    await self._call(self.threads.leases, self.store.save_snapshot, owned.name, row)
-            await self._call(self.threads.leases, self.store.release, claimed, self.owner)
+            await asyncio.wait_for(self._leave(claimed), STOP_LIMIT)
         except StoreError as error:
             log.warning("the last snapshots were not saved: %s", error)
-        self.commits.close()
-        self.threads.shutdown()
+        except TimeoutError:
+            log.warning("the last snapshots were not saved within %g seconds.", STOP_LIMIT)
+            in_time = False
+            self.store.interrupt()
+        self.commits.close(wait=in_time)
+        self.threads.shutdown(wait=in_time)
+
+    async def _leave(self, claimed: list[str]) -> None:
+        """Save snapshots of what is durable, and let other processes take over."""
+        for owned in self.owned.values():
+            if owned.is_durable and owned.snapshot_at < owned.durable:
+                row = snapshot_of(owned.campaign, owned.chain)
+                await self._call(self.threads.leases, self.store.save_snapshot, owned.name, row)
+        await self._call(self.threads.leases, self.store.release, claimed, self.owner)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a task until it is done or the service stops."""
@@ -138,8 +155,15 @@ class Keeper:
         return task
 
     async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call the store for a request, without blocking the loop."""
-        return await self._call(self.threads.others, function, *arguments)
+        """Call the store for a request, without blocking the loop.
+
+        Raises:
+            UnavailableError: The store did not answer in time.
+        """
+        try:
+            return await asyncio.wait_for(self._call(self.threads.others, function, *arguments), REQUEST_LIMIT)
+        except TimeoutError as error:
+            raise UnavailableError(f"the store did not answer within {REQUEST_LIMIT:g} seconds.") from error
 
     async def read_journal(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a function that may read a whole journal, such as ``why`` or an export, in threads for this purpose."""
@@ -154,8 +178,13 @@ class Keeper:
 
     @property
     def is_ready(self) -> bool:
-        """Whether no campaign is being recovered and the service is not stopping."""
-        return not self._closing and not self._recovering
+        """Whether no campaign is being recovered, no renewal is overdue, and the service is not stopping."""
+        return not self._closing and not self._recovering and not self.is_overdue
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the leases of the campaigns should have been renewed by now."""
+        return time.monotonic() - self._renewed > RENEWALS_MISSED * self._renewal_interval
 
     # Requests
 
@@ -383,11 +412,12 @@ class Keeper:
     async def _lease_renewal_loop(self) -> None:
         """Renew the leases of campaigns that are in memory or being rebuilt, and take over those without an owner."""
         while True:
-            await asyncio.sleep(self.owner.lease / 5)
+            await asyncio.sleep(self._renewal_interval)
             try:
                 here = dict(self.owned)
                 names = [*here, *self.arriving, *self._recovering]
                 kept = await self._call(self.threads.leases, self.store.extend, names, self.owner)
+                self._renewed = time.monotonic()
                 for name in here.keys() - set(kept):
                     self._drop(here[name], FencedError("another process owns it now."))
                 for row in await self._call(self.threads.leases, self.store.campaigns):

@@ -24,8 +24,8 @@ class Threads:
     others: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "store"))
     forwards: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(32, "forward"))
 
-    def shutdown(self) -> None:
-        """Wait for the threads that use the store; forwarded requests are abandoned."""
+    def shutdown(self, wait: bool = True) -> None:
+        """Wait for the threads that use the store, or abandon them; forwarded requests are abandoned."""
         for pool in (self.leases, self.rebuilds, self.readers, self.others):
-            pool.shutdown()
+            pool.shutdown(wait, cancel_futures=not wait)
         self.forwards.shutdown(wait=False, cancel_futures=True)

@@ -211,6 +211,10 @@ class Store(abc.ABC):
         """Write a copy of the database to a file while it is in use."""
 
     @abc.abstractmethod
+    def interrupt(self) -> None:
+        """Let a call that waits for the database fail now, and later calls immediately, before ``close``."""
+
+    @abc.abstractmethod
     def close(self) -> None:
         """Close the database."""
 

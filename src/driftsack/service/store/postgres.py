@@ -7,7 +7,6 @@ take over.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -28,11 +27,11 @@ from driftsack.service.store.interface import (
     SnapshotRow,
     Store,
 )
+from driftsack.service.store.link import Link
 
 Result = TypeVar("Result")
 MIGRATION_LOCK: Final = 7_301_405  # key of pg_advisory_xact_lock, so that one replica at a time changes the schema
-PATIENCE: Final = 5  # seconds until an attempt to connect fails
-STATEMENT_LIMIT: Final = "5s"
+MIGRATION_LIMIT: Final = 60.0  # seconds until bringing the schema up to date fails
 ROW: Final = "name, config, epoch, seq, chain, owner, owner_url"
 APPEND: Final = """
 WITH owned AS (
@@ -70,11 +69,9 @@ class PostgresStore(Store):
     """
 
     def __init__(self, address: str) -> None:
-        self._address = address
-        self._lock = threading.Lock()
-        self._connection: psycopg.Connection[Any] | None = None
+        self._link = Link(address)
         try:
-            self._do(self._prepare)
+            self._do(self._prepare, MIGRATION_LIMIT)
         except base.StoreError:
             self.close()
             raise
@@ -92,24 +89,16 @@ class PostgresStore(Store):
                 connection.execute(script)
                 connection.execute("INSERT INTO schema_version VALUES (%s)", (version,))
 
-    def _do(self, work: Callable[[psycopg.Connection[Any]], Result]) -> Result:
-        """Call a function with the connection; reconnect if it was lost."""
-        with self._lock:
-            try:
-                if self._connection is None or self._connection.closed:
-                    options = f"-c statement_timeout={STATEMENT_LIMIT} -c lock_timeout={STATEMENT_LIMIT}"
-                    self._connection = psycopg.connect(
-                        self._address, autocommit=True, connect_timeout=PATIENCE, options=options
-                    )
-                return work(self._connection)
-            except errors.CheckViolation as error:
-                raise base.OverspentError("the database refused a commit that would overspend a budget.") from error
-            except errors.UniqueViolation as error:
-                raise base.NameTakenError("the name is taken.") from error
-            except psycopg.Error as error:
-                if self._connection is not None:
-                    self._connection.close()
-                raise base.UnavailableError(f"the database did not answer: {error}".strip()) from error
+    def _do(self, work: Callable[[psycopg.Connection[Any]], Result], deadline: float | None = None) -> Result:
+        """Call a function with the connection, and translate the errors of the database."""
+        try:
+            return self._link.run(work, deadline)
+        except errors.CheckViolation as error:
+            raise base.OverspentError("the database refused a commit that would overspend a budget.") from error
+        except errors.UniqueViolation as error:
+            raise base.NameTakenError("the name is taken.") from error
+        except psycopg.Error as error:
+            raise base.UnavailableError(f"the database did not answer: {error}".strip()) from error
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
         return self._do(lambda connection: connection.execute(query, values).fetchall())
@@ -228,11 +217,13 @@ class PostgresStore(Store):
         """Refuse: PostgreSQL has tools for this."""
         raise base.StoreError(f"use PostgreSQL's own tool: pg_dump --format=custom --file={path} DATABASE.")
 
+    def interrupt(self) -> None:
+        """Let the current call fail now, and later ones immediately."""
+        self._link.interrupt()
+
     def close(self) -> None:
         """Close the connection."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
+        self._link.close()
 
 
 def _append(connection: psycopg.Connection[Any], segment: Segment) -> None:

@@ -6,6 +6,7 @@ process out. A trigger checks the epoch and number of each segment and updates t
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -54,10 +55,8 @@ class SQLiteStore(Store):
     def __init__(self, path: str | Path, read_only: bool = False, shared: bool = False) -> None:
         self.path = Path(path)
         self._held = None if read_only or shared else hold(self.path)
-        mode = "ro" if read_only else "rw" if shared else "rwc"
-        address = f"{self.path.resolve().as_uri()}?mode={mode}"
         try:
-            self._connection = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+            self._connection = self._connected("ro" if read_only else "rw" if shared else "rwc")
         except sqlite3.OperationalError as error:
             raise base.StoreError(f"the store {self.path} cannot be opened: {error}.") from error
         self._lock = threading.Lock()
@@ -69,6 +68,11 @@ class SQLiteStore(Store):
         except base.StoreError:
             self._connection.close()
             raise
+
+    def _connected(self, mode: str) -> sqlite3.Connection:
+        """Return a new connection to the file."""
+        address = f"{self.path.resolve().as_uri()}?mode={mode}"
+        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
 
     def _prepare(self, read_only: bool, shared: bool) -> None:
         """Set the pragmas and bring the schema up to date."""
@@ -200,18 +204,32 @@ class SQLiteStore(Store):
         return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
 
     def backup(self, path: Path) -> None:
-        """Copy the database page by page; writers may continue meanwhile."""
+        """Copy the database to a file in one step, in a connection of its own; writers may continue meanwhile.
+
+        A backup in several steps would begin again at each commit of another connection and never end under writes.
+        The file gets its name when it is complete.
+        """
+        partial = path.with_name(f"{path.name}.partial")
         try:
-            with closing(sqlite3.connect(path)) as target:
-                self._connection.backup(target, pages=1000)
-        except sqlite3.Error as error:
+            partial.unlink(missing_ok=True)
+            os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with closing(self._connected("ro")) as source, closing(sqlite3.connect(partial)) as target:
+                source.backup(target)
+            partial.replace(path)
+        except (sqlite3.Error, OSError) as error:
             raise base.StoreError(f"the backup {path} could not be written: {error}.") from error
+        finally:
+            partial.unlink(missing_ok=True)
 
     def pragma(self, name: str, value: int | None = None) -> Any:
         """Read a pragma of the connection; set it first if a value is given."""
         if value is not None:
             self._rows(f"PRAGMA {name}={value}")
         return self._rows(f"PRAGMA {name}")[0][0]
+
+    def interrupt(self) -> None:
+        """Interrupt the current statement."""
+        self._connection.interrupt()
 
     def close(self) -> None:
         """Close the file and release its lock."""
