@@ -205,6 +205,7 @@ def useless_rows(size: Size, first: int, progress: Progress) -> list[Row]:
         rng = generator(first + 500 + k)
         world = linear_contexts(size.horizon, features=FEATURES, seed=first + 500 + k)
         shape = world.contexts.shape
+        # Pairs of a world that shows something useless and the same world that does not.
         even = _without_effect(world)
         category = np.eye(CATEGORIES)[rng.integers(0, CATEGORIES, shape[0])]
         earned = {

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from routing_world import MODELS, Budgets, optimum, play
+from routing_world import MODELS, Budgets, instance, optimum, play
 from setups import driftsack_router, pareto_router
 
 import driftsack as ds
@@ -66,6 +66,9 @@ def main(streams: int) -> None:
         best = optimum(budgets)
         print(f"\nBudget: {title}; the best plan expects {best:,.0f} good answers\n")
         print("| router | share of the best plan | requests before a budget is exhausted |\n| --- | --- | --- |")
+        known = ds.benchmarks.present(instance(budgets))
+        for pace, good in {"even pace": known.even, "two speeds": known.two_speed}.items():
+            print(f"| *present means known, {pace}* | {good / best:.3f} | |")
         for name, make in routers(budgets).items():
             played = [play(make(seed), seed, budgets) for seed in range(streams)]
             earned = np.array([stream.good[-1] for stream in played]) / best

@@ -63,14 +63,18 @@ def draw(seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return good, means * rng.lognormal(-SIGMA * SIGMA / 2, SIGMA, means.shape)
 
 
-def optimum(budgets: Budgets) -> float:
-    """The expected good answers of the best plan that knows all means and both changes (LP-Dynamic)."""
+def instance(budgets: Budgets) -> ds.Instance:
+    """The means of the stream."""
     resources = len(budgets.amounts())
     maxima = [1.0, 100.0][:resources]
     costs = np.stack([USD, SECONDS], axis=1)[:, :resources]
     lengths = np.diff([0, *CHANGES, REQUESTS]).tolist()
-    world = ds.Instance.piecewise(QUALITY, costs, lengths, budgets.amounts().tolist(), cost_max=maxima)
-    return float(ds.benchmarks.lp_dynamic(world).value)
+    return ds.Instance.piecewise(QUALITY, costs, lengths, budgets.amounts().tolist(), cost_max=maxima)
+
+
+def optimum(budgets: Budgets) -> float:
+    """The expected good answers of the best plan that knows all means and both changes (LP-Dynamic)."""
+    return float(ds.benchmarks.lp_dynamic(instance(budgets)).value)
 
 
 def play(router: Router, seed: int, budgets: Budgets) -> Stream:

@@ -24,10 +24,12 @@ def make(seed: int) -> Scenario:
     rng, m = stream(seed, "auction"), len(BIDS)
     times = arrivals(rng, AUCTIONS, DAYS, day_shape(0.4, 1.6))
     evening = 0.5 * np.cos((times % 24 - 20.0) / 24.0 * 2.0 * np.pi)
+    # The highest other bid, and clicks.
     level = -1.2 + evening + persistent(rng, AUCTIONS, 400.0, 0.5)
     other = np.exp(level + rng.normal(0.0, NOISE, AUCTIONS))
     click = 0.25 * np.exp(persistent(rng, AUCTIONS, 1500.0, 0.35) + 0.3 * evening)
     click = np.minimum(click, 0.9)
+    # The auction: whoever bids most pays the second price; its means by the lognormal formulas.
     won = (other[:, None] < BIDS).astype(np.float64)
     distance = (np.log(BIDS) - level[:, None]) / NOISE
     chance = norm.cdf(distance)

@@ -34,14 +34,17 @@ def make(seed: int) -> Scenario:
     rng = stream(seed, "calls")
     times = arrivals(rng, CALLS, DAYS, day_shape(0.1, 1.9), weekend=0.45)
     hour, day = times % 24, (times // 24).astype(np.int64)
+    # Mondays are hard, and a launch brings new questions for six days.
     hard = 0.12 * (day % 7 == 0) + persistent(rng, CALLS, 250.0, 0.06)
     launch = 0.2 * ((day >= 14) & (day < 20))
     solved = np.clip(SOLVED - np.outer(hard, [1.4, 1.0, 0.3, 0.8]) - np.outer(launch, [1.0, 0.9, 0.1, 0.4]), 0.02, 0.98)
+    # Calls get longer, and one team twice as expensive after two weeks.
     growth = 1.0 + 0.3 * times / times[-1]
     minutes = MINUTES * np.stack([np.ones(CALLS), growth, growth, growth * np.where(day >= 14, 2.0, 1.0)], axis=1)
     minutes[:, 1:] *= (1.0 + hard)[:, None]
     taken = np.minimum(minutes * around_one(rng, (CALLS, 4), 0.7), LONGEST * 2.0)
     taken[:, 0] = minutes[:, 0]
+    # Working hours.
     opened = np.ones((CALLS, 4), dtype=np.bool_)
     opened[:, 1] = (hour >= 7) & (hour < 21)
     opened[:, 2] = (hour >= 8) & (hour < 18) & ~is_weekend(times)

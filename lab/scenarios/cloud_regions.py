@@ -36,14 +36,17 @@ def make(seed: int) -> Scenario:
     rng, m = stream(seed, "cloud"), len(REGIONS)
     times = arrivals(rng, JOBS, DAYS, day_shape(0.6, 1.4), weekend=0.6)
     sun = np.cos((times % 24 - 13.0) / 24.0 * 2.0 * np.pi)
+    # Prices change daily, load every six hours, and carbon with the sun.
     price = np.stack([by_step(np.exp(persistent(rng, DAYS, 6.0, 0.35)), times, 24.0) for _ in range(m)], axis=1)
     load = np.stack([by_step(persistent(rng, DAYS * 4, 12.0, 0.06), times, 6.0) for _ in range(m)], axis=1)
     on_time = np.clip(ON_TIME + load, 0.05, 0.99)
     carbon = CARBON * (1.0 - SOLAR * sun[:, None])
     means = np.stack([DOLLARS * price, carbon], axis=2)
+    # Costs of the jobs; one bill is absurd.
     size = around_one(rng, (JOBS, 1, 1), 0.6)
     costs = means * size * around_one(rng, (JOBS, m, 2), 0.15)
     costs[int(rng.integers(JOBS // 4, JOBS // 2)), :, 0] *= 300.0
+    # Outages.
     opened = np.ones((JOBS, m), dtype=np.bool_)
     for arm in rng.choice(m, size=3, replace=False):
         opened[within(times, rng.uniform(48.0, 600.0), rng.uniform(6.0, 30.0)), arm] = False

@@ -32,6 +32,7 @@ def make(seed: int) -> Scenario:
     basket = np.minimum(rng.lognormal(3.8, 0.6, BASKETS), 300.0)
     drift = np.stack([persistent(rng, BASKETS, 2500.0, 0.35) for _ in SEGMENTS], axis=1)
     rows = np.arange(BASKETS)
+    # The odds of buying: tastes drift, and a sale elsewhere keeps two segments away.
     taste = TASTE[segment] * np.exp(drift[rows, segment])
     sale = (rows > 0.6 * BASKETS) & np.isin(segment, (0, 3))
     odds = BASE[segment] - 0.9 * sale + 0.3 * is_weekend(times) - 0.3 * np.log(basket / 45.0)

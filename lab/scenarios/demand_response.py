@@ -26,11 +26,13 @@ def make(seed: int) -> Scenario:
     rng, n = stream(seed, "electricity"), QUARTERS
     times: Floats = np.arange(n, dtype=np.float64) * 0.25
     hour = times % 24
+    # Prices: the shape of the day, weekends, slow drift and rare spikes.
     shape = 0.35 * np.cos((hour - 19.0) / 24.0 * 4.0 * np.pi) + 0.2 * np.cos((hour - 18.0) / 24.0 * 2.0 * np.pi)
     spike = np.maximum(persistent(rng, n, 10.0, 1.0) - 1.9, 0.0) * 3.0
     price = np.exp(4.0 + shape + persistent(rng, n, 200.0, 0.35) + np.minimum(spike, 1.8)) * (
         1.0 - 0.15 * is_weekend(times)
     )
+    # Response of the groups: heat, nights, and customers who tire of being asked.
     heat = 26.0 + 6.0 * np.cos((hour - 16.0) / 24.0 * 2.0 * np.pi) + persistent(rng, n, 300.0, 3.0)
     tired = 1.0 - 0.35 * times / times[-1]
     night = (hour >= 21.0) | (hour < 6.0)

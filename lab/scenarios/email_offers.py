@@ -41,6 +41,7 @@ def make(seed: int) -> Scenario:
     times = arrivals(rng, n, DAYS, day_shape(0.2, 1.8), weekend=0.5)
     segment = rng.choice(5, size=n, p=SHARE)
     since = np.minimum(rng.gamma(1.3, 60.0, n), 500.0)
+    # Odds of an order: segments drift, one offer goes out of season, and customers tire of e-mails.
     drift = np.stack([persistent(rng, n, 4000.0, 0.3) for _ in range(5)], axis=1)[np.arange(n), segment]
     late = times > 24.0 * 14
     odds = APPEAL[segment] + drift[:, None] - np.outer(late, [0.0, 1.3, 0.0])

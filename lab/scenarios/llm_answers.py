@@ -32,6 +32,7 @@ BUDGET = {"usd": 0.0030 * REQUESTS, "seconds": 2.2 * REQUESTS}
 def make(seed: int) -> Scenario:
     """The scenario of a seed."""
     rng, n, m = stream(seed, "llm"), REQUESTS, len(MODELS)
+    # Bursts of both kinds of requests, each with its own memory.
     slots = DAYS * 96
     rate = np.stack([np.exp(persistent(rng, slots, memory, np.sqrt(np.log1p(cv**2)))) for cv, memory in BURSTS], axis=1)
     rate *= np.array([1.0 - CODE_SHARE, CODE_SHARE]) / rate.mean(axis=0)
@@ -39,6 +40,7 @@ def make(seed: int) -> Scenario:
     order = np.argsort(cell // 2 + rng.random(n), kind="stable")
     kind = (cell % 2)[order]
     times = np.sort(cell // 2 + rng.random(n)) / 4.0
+    # Lengths of prompts and answers; one model becomes wordy in the second half.
     low, spread, most = (np.array([size[i] for size in PROMPT])[kind] for i in range(3))
     prompt = np.minimum(np.exp(rng.normal(low, spread)), most)
     low, spread, most = (np.array([size[i] for size in ANSWER])[kind] for i in range(3))
@@ -47,10 +49,12 @@ def make(seed: int) -> Scenario:
     generated = np.minimum(usual[:, None] * longer * around_one(rng, (n, m), WOBBLE), most[:, None])
     middle = np.exp(low - 0.5 * WOBBLE**2)[:, None] * longer
     expected = clipped_mean(middle, np.sqrt(spread**2 + WOBBLE**2)[:, None], most[:, None])
+    # Quality falls with the length of the prompt and drifts; a new version is better at one kind only.
     good = GOOD[:, kind].T - 0.06 * (np.log(prompt) - 6.6)[:, None] * np.array([1.5, 1.0, 0.3, 0.3])
     new = np.where(kind == 1, 0.12, -0.18) * (times > times[-1] / 2)
     good[:, 1] += new
     good = np.clip(good + persistent(rng, n, 1200.0, 0.03)[:, None], 0.02, 0.98)
+    # Dollars and seconds, their means, and their maxima for each request.
     pay = prompt[:, None] * PER_TOKEN[:, 0]
     costs = np.stack(
         [

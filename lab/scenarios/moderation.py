@@ -36,12 +36,14 @@ def make(seed: int) -> Scenario:
     """The scenario of a seed."""
     rng, n = stream(seed, "moderation"), POSTS
     times = arrivals(rng, n, DAYS, day_shape(0.4, 1.6), weekend=1.2)
+    # Attacks on one language each, for hours.
     language = rng.choice(4, size=n, p=SHARE)
     young = rng.random(n) < 0.2
     attack = np.zeros(n, dtype=np.bool_)
     for start in np.sort(rng.uniform(24.0, 24.0 * DAYS - 24.0, 4)):
         target = rng.integers(4)
         attack |= within(times, start, rng.uniform(5.0, 14.0)) & (language == target)
+    # Harm, how much of it each review finds, and minutes.
     score = rng.beta(1.2, 4.0, n)
     slide = persistent(rng, n, 2000.0, 0.4)  # users learn to avoid what the score looks for
     harmful = logistic(-4.0 + 7.0 * score + 0.9 * young + slide + 2.2 * attack)

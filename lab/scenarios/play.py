@@ -50,6 +50,7 @@ def play(scenario: Scenario, rule: Rule) -> Play:
     first_request = {first: arm for arm, first in scenario.added.items()}
     for request in scenario.requests():
         t = request.index
+        # What the rule learns before it chooses.
         deliver(scenario, rule, choices, events, t)
         if t in first_request:
             arm = first_request[t]
@@ -57,6 +58,7 @@ def play(scenario: Scenario, rule: Rule) -> Play:
         arm = rule.choose(request)
         if arm != SKIP and arm not in request.open:
             raise ValueError(f"request {t} may use arms {request.open}, got {arm}.")
+        # Pay at once; a request that the budget does not cover is refused.
         if arm != SKIP:
             outcome = scenario.outcome(t, arm)
             costs = units(outcome.costs)

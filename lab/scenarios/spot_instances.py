@@ -24,6 +24,7 @@ def make(seed: int) -> Scenario:
     rng, m = stream(seed, "spot"), len(POOLS)
     times = arrivals(rng, JOBS, DAYS, day_shape(0.5, 1.5), weekend=0.7)
     working = 0.4 * np.cos((times % 24 - 15.0) / 24.0 * 2.0 * np.pi)
+    # How full each pool is decides its price and its failures; the last is on demand.
     full = np.stack([persistent(rng, JOBS, 250.0, 1.0) + working for _ in range(m)], axis=1)
     full[:, 4] = 0.0
     steps = np.maximum.accumulate(np.arange(JOBS) // 25 * 25)  # the list changes every 25 jobs

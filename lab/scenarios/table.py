@@ -40,6 +40,7 @@ def scenario_row(name: str, seeds: Sequence[int], final: bool, show: Callable[[s
         for player, start in players(name).items():
             show(f"{name}, seed {seed}: {player}")
             plays[player].append(play(scenario, start(scenario)))
+    # Compare with the best hand-written rule and the informed ceilings.
     reward = {player: float(np.mean([one.reward for one in played])) for player, played in plays.items()}
     rule = max(ENTRIES[name].rules, key=lambda one: reward[one])
     unspent = {player: np.mean([one.unspent for one in played], axis=0) for player, played in plays.items()}

@@ -45,6 +45,13 @@ def row(what: str, times: int, findings: Findings, extra: str = "") -> dict[str,
     }
 
 
+def under_load(directory: Path, store: str, clients: int) -> tuple[Process, Witness]:
+    """Start a service, open a campaign, and let clients ask and tell."""
+    service = Process(directory, store)
+    open_campaign(service.url, service.key)
+    return service, Witness(service.url, service.key, "chat", clients)
+
+
 def kill_under_load(directory: Path, times: int, clients: int, budget: str, progress: Progress) -> dict[str, Any]:
     """Kill the service while clients ask and tell, and start it again."""
     store, port = str(directory / f"kill-{free_port()}.db"), free_port()
@@ -96,9 +103,7 @@ def restart_database(directory: Path, times: int, clients: int, progress: Progre
     server = LocalPostgres(Path(tempfile.mkdtemp(dir=directory)))
     try:
         store = server.new_database()
-        service = Process(directory, store)
-        open_campaign(service.url, service.key)
-        witness = Witness(service.url, service.key, "chat", clients)
+        service, witness = under_load(directory, store, clients)
         slowest = 0.0
         for k in range(times):
             progress(f"PostgreSQL restarts, {k + 1} of {times}")
@@ -133,6 +138,7 @@ def freeze_owner(directory: Path, times: int, clients: int, lease: float, progre
         slowest, witnesses = 0.0, []
         for k in range(times):
             progress(f"SIGSTOP of the owner, {k + 1} of {times}")
+            # Freeze the owner under load, and wake it up once the other replica answers.
             owner, other = services[k % 2], services[1 - k % 2]
             witness = Witness(owner.url, key, "chat", clients)
             witnesses.append(witness)
@@ -144,6 +150,7 @@ def freeze_owner(directory: Path, times: int, clients: int, lease: float, progre
             witness.stop()
         for service in services:
             service.stop()
+        # Sum the findings of all rounds.
         whole = Findings(0, 0, 0, 0, 0, "")
         for witness in witnesses:
             whole = whole.plus(witness.audit(store))
@@ -155,9 +162,7 @@ def freeze_owner(directory: Path, times: int, clients: int, lease: float, progre
 def fill_disk(directory: Path, times: int, clients: int, progress: Progress) -> dict[str, Any]:
     """Let every write of the service fail, as on a full disk, and then succeed again."""
     store = str(directory / f"full-{free_port()}.db")
-    service = Process(directory, store)
-    open_campaign(service.url, service.key)
-    witness = Witness(service.url, service.key, "chat", clients)
+    service, witness = under_load(directory, store, clients)
     slowest = 0.0
     for k in range(times):
         progress(f"disk full, {k + 1} of {times}")

@@ -114,6 +114,7 @@ async def route(trial: Trial) -> None:
     trial.open("chat", [f"openai/{name}" for name in MODELS])
     budget = BudgetRouting(trial.live.url, trial.live.key, "chat")
     router = trial.router(budget, "fine", "slow")
+    # Choices, outcomes and scores.
     models = {(await router.acompletion(model="chat", messages=HELLO)).model for _ in range(12)}
     trial.expect(models == {"fine", "slow"}, f"the campaign chooses among the deployments: {sorted(models)}")
     trial.expect(
@@ -124,12 +125,14 @@ async def route(trial: Trial) -> None:
     async for _ in await router.acompletion(model="chat", messages=HELLO, stream=True):
         pass
     trial.expect((await trial.settled("chat"))[0] == 14, "a stream is told")
+    # Failures.
     failing = trial.router(budget, "fails", "fails")
     try:
         await failing.acompletion(model="chat", messages=HELLO)
         trial.expect(False, "a failure is raised")
     except trial.litellm.exceptions.InternalServerError:
         trial.expect((await trial.settled("chat"))[:2] == (15, 13.25), "a failure is told with reward 0")
+    # A paused campaign.
     await asyncio.to_thread(trial.live.call, "PATCH", "/v1/campaigns/chat", {"state": "paused"})
     try:
         await router.acompletion(model="chat", messages=HELLO)

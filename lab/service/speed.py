@@ -95,6 +95,7 @@ def _measure_store(
     try:
         open_campaign(service.url, service.key)
         run_load(service.url, service.key, plan.seconds / 2, CONNECTIONS)
+        # Throughput, in turns with an application that does nothing.
         ratios, rates, floors = [], [], []
         for turn in range(plan.repeats):
             progress(f"{name}: throughput {turn + 1}/{plan.repeats}")
@@ -105,6 +106,7 @@ def _measure_store(
             floors.append(floor)
         rate = statistics.median(rates)
         progress(f"{name}: latency")
+        # Latency of a single client and at half the rate.
         beside_one = _beside_one(plan, directory, service, name, rate)
         half = run_load(service.url, service.key, plan.seconds, CONNECTIONS, rate=rate / 2)
         progress(f"{name}: exchange")

@@ -50,6 +50,7 @@ def restore(player: Player) -> None:
     else:
         player.count("pickle")
         twin = pickle.loads(pickle.dumps(player.learner))  # noqa: S301
+    # Compare the copy with the learner and the model.
     expect("the state of a copy", twin.state_hash(), before)
     waiting = [held for held in player.model.held if not held.forfeited]
     if total_decisions(waiting) < FEW:
@@ -117,6 +118,7 @@ def _ask_in_child(player: Player, writer: int, given: dict[str, Any]) -> None:
 def misuse(player: Player) -> None:
     """Make a wrong call."""
     player.count("misuse")
+    # Calls that every learner refuses.
     d, learner = player.problem.resources, player.learner
     fine = [0.0] * d
     stray = Decision(max(player.model.begun, 1), 0, np.ones(len(player.model.arms)), np.zeros(d), "stray", "nobody-0")
@@ -147,6 +149,7 @@ def misuse(player: Player) -> None:
     if player.model.fallback is not None:
         cases.append((lambda: learner.ask(open=np.zeros(len(player.model.arms), dtype=np.bool_)), SettingError))
     player.refused(*cases[int(player.rng.integers(len(cases)))])
+    # Outcomes that no decision may have.
     pending = [held for held in player.model.held if isinstance(held.decisions, Decision)]
     if pending:
         known: Any = pending[-1].decisions

@@ -34,7 +34,7 @@ import numpy as np
 
 from driftsack.core.errors import InfeasibleError
 from driftsack.simulation.precompile import variants
-from lab.soak.model import Tally
+from lab.soak.model import SoakCounts
 from lab.soak.operations import step as do_one
 from lab.soak.player import Player
 from lab.soak.worlds import World, random_world
@@ -117,10 +117,10 @@ def soak(
     Returns:
         The report; after a ``KeyboardInterrupt``, that of the operations until then.
     """
-    begun, tally, interrupted = time.perf_counter(), Tally(), False
+    begun, tally, interrupted = time.perf_counter(), SoakCounts(), False
     largest = min(math.isqrt(operations) + 1, LARGEST_BATCH) if largest_batch is None else largest_batch
 
-    def enter(more: Tally) -> bool:
+    def enter(more: SoakCounts) -> bool:
         tally.add(more)
         progress(tally.operations, len(tally.findings))
         return tally.operations < operations and len(tally.findings) < MOST_FINDINGS
@@ -161,9 +161,9 @@ def shortfalls(report: Report) -> tuple[str, ...]:
     return (*rare, *unused)
 
 
-def play(seed: int, number: int, directory: Path, largest_batch: int) -> Tally:
+def play(seed: int, number: int, directory: Path, largest_batch: int) -> SoakCounts:
     """Play the learner of a seed and a number until its end or the first finding."""
-    rng, tally = np.random.default_rng([seed, number]), Tally()
+    rng, tally = np.random.default_rng([seed, number]), SoakCounts()
     known = variants()
     name = list(known)[number % len(known)]
     world, step = random_world(name, known[name], rng), 0
@@ -206,7 +206,7 @@ def _described(seed: int, number: int, world: World, step: int, error: Exception
     )
 
 
-def _play_apart(enter: Callable[[Tally], bool], processes: int, settings: tuple[Any, ...]) -> None:
+def _play_apart(enter: Callable[[SoakCounts], bool], processes: int, settings: tuple[Any, ...]) -> None:
     """Play learners in processes; the end of a process is a finding, and another one replaces it."""
     context = multiprocessing.get_context("spawn")
     workers: dict[Any, tuple[BaseProcess, int]] = {}
@@ -240,13 +240,13 @@ def _play_apart(enter: Callable[[Tally], bool], processes: int, settings: tuple[
             process.terminate()
 
 
-def _received(pipe: Any, process: BaseProcess, number: int) -> Tally:
+def _received(pipe: Any, process: BaseProcess, number: int) -> SoakCounts:
     """Receive the tally of a learner from its process; if the process has ended, that is a finding."""
     try:
-        tally: Tally = pipe.recv()
+        tally: SoakCounts = pipe.recv()
     except EOFError:
         process.join()
-        return Tally(findings=[f"learner {number}: the process ended with {process.exitcode}"])
+        return SoakCounts(findings=[f"learner {number}: the process ended with {process.exitcode}"])
     return tally
 
 

@@ -24,7 +24,7 @@ class Finding(Exception):  # noqa: N818  (it is not an error of this program)
 
 
 @dataclass
-class Tally:
+class SoakCounts:
     """Counts of operations and events, and the findings."""
 
     kinds: Counter[str] = field(default_factory=Counter)  # operations by kind
@@ -38,7 +38,7 @@ class Tally:
         """The number of operations."""
         return self.kinds.total()
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: SoakCounts) -> None:
         """Add another tally to this one."""
         for mine, more in zip(
             (self.kinds, self.events, self.errors, self.policies),

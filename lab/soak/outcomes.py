@@ -161,6 +161,7 @@ def expire(player: Player) -> None:
     timed = [held for held in player.model.held if not math.isnan(held.at)]
     by_time = bool(timed) and player.chance(0.5)
     age = float(player.rng.exponential(2_000.0))
+    # Divide what is pending into what waits and what is late, as the model sees it.
     waiting, late = [], []
     for held in player.model.held:
         old = player.model.begun - held.rounds > rounds
@@ -182,6 +183,7 @@ def expire(player: Player) -> None:
     if not all(held.known.all() for held in late):
         player.refused(lambda: player.learner.expire(limit, at), SettingError)
         return
+    # Compare the learner with the model.
     found = player.learner.expire(limit, at)
     expect("the number of expired decisions", len(found), total_decisions(late))
     for held in late:

@@ -14,7 +14,7 @@ from driftsack.core.decision import Decision
 from driftsack.core.errors import (
     DriftsackError,
 )
-from lab.soak.model import Finding, Held, Model, Tally
+from lab.soak.model import Finding, Held, Model, SoakCounts
 from lab.soak.worlds import World
 
 Errors = type[DriftsackError] | tuple[type[DriftsackError], ...]
@@ -31,7 +31,7 @@ class Player:
         largest_batch: The maximum number of decisions in one request.
     """
 
-    def __init__(self, world: World, rng: Generator, tally: Tally, directory: Path, largest_batch: int) -> None:
+    def __init__(self, world: World, rng: Generator, tally: SoakCounts, directory: Path, largest_batch: int) -> None:
         self.rng, self.tally, self.directory, self.largest_batch = rng, tally, directory, largest_batch
         self.model = Model(world)
         self.world, self.problem = world, world.problem

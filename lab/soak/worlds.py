@@ -52,6 +52,7 @@ def random_problem(horizon: int, resources: int | None, rng: Generator) -> Probl
     """Draw a problem whose budgets often pay for an integer number of rounds at the maximum cost."""
     d, m = resources or int(rng.integers(1, 4)), int(rng.integers(1, 5))
     exponent = int(rng.integers(SMALLEST_UNIT, LARGEST_UNIT + 1))
+    # Exact budgets, some of them one grid unit short, some not multiples of the maximum cost.
     most = [Decimal(str(rng.choice(MAXIMA))).scaleb(exponent) for _ in range(d)]
     rounds = [max(1, int(horizon * rng.choice([0.02, 0.3, 0.7, 1.5]))) for _ in range(d)]
     exact = [cost * count for cost, count in zip(most, rounds, strict=True)]
@@ -61,6 +62,7 @@ def random_problem(horizon: int, resources: int | None, rng: Generator) -> Probl
     budget = [float(amount) for amount in exact]
     if rng.random() < 0.3:
         budget = [amount * (0.5 + rng.random()) for amount in budget]
+    # Maximum costs by resource, by resource and arm, or omitted.
     kind = rng.choice(["vector", "matrix", "omitted"], p=[0.5, 0.35, 0.15])
     cost_max: Any = None if kind == "omitted" else [float(cost) for cost in most]
     if kind == "matrix":

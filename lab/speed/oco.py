@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from driftsack.core.arrays import Floats
-from driftsack.oco import Problem, VirtualQueue, instances
+from driftsack.oco import ConvexProblem, VirtualQueue, instances
 from driftsack.oco.optional_packages import cvxpy
 from lab.speed.timing import Progress, median_ratio, seconds
 
@@ -36,7 +36,7 @@ def oco_rows(quick: bool, progress: Progress) -> list[dict[str, float | str]]:
     ]
 
 
-def by_cvxpy(problem: Problem) -> Floats:
+def by_cvxpy(problem: ConvexProblem) -> Floats:
     """The point after the last round of the virtual queue, with each step solved by cvxpy."""
     cp = cvxpy()
     x, target = cp.Variable(problem.dimension), cp.Parameter(problem.dimension)

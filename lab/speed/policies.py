@@ -37,7 +37,7 @@ from driftsack.policies import (
 from lab.speed.timing import Progress, median_ratio
 
 
-class Entry(NamedTuple):
+class TimedPolicy(NamedTuple):
     """A policy of the comparison and its instance."""
 
     policy: Policy
@@ -53,28 +53,28 @@ def first_resource(world: Instance) -> Instance:
 
 
 ENTRIES: Final = (
-    Entry(Adaptive(), "Adaptive, 5 arms", True, piecewise_random(horizon=10_000, arms=5, resources=2, seed=1)),
-    Entry(NaiveUCB(), "NaiveUCB", True),
-    Entry(UCBBwK(shrink=0.1), "UCBBwK", True),
-    Entry(DiscountedUCB(), "DiscountedUCB", True),
-    Entry(ThompsonBwK(), "ThompsonBwK", True),
-    Entry(DetectAndRestart(), "DetectAndRestart, GLR", True),
-    Entry(DetectAndRestart(detector="cusum"), "DetectAndRestart, CUSUM", True),
-    Entry(BanditOverBandit(), "BanditOverBandit", True),
-    Entry(Master(), "Master", True),
-    Entry(PlanWithForecast(example_2()), "PlanWithForecast", True),
-    Entry(SpendingPlan(NaiveUCB(scale=0.1)), "SpendingPlan of NaiveUCB", True),
-    Entry(RecentMeansLP(), "RecentMeansLP", True),
-    Entry(EpsilonGreedy(), "EpsilonGreedy", False),
-    Entry(PriceController(), "PriceController", False),
-    Entry(LagrangeBwK(benchmark=3_350.0), "LagrangeBwK", False),
-    Entry(PrimalDualBwK(), "PrimalDualBwK", False),
-    Entry(DualDescent(), "DualDescent", False),
-    Entry(Exp3BwK(), "Exp3BwK, one resource", False, first_resource(example_2())),
-    Entry(DynamicOracle(), "DynamicOracle", False),
-    Entry(StaticOracle(), "StaticOracle", False),
-    Entry(UniformRandom(), "UniformRandom", False),
-    Entry(AlwaysArm(), "AlwaysArm", False),
+    TimedPolicy(Adaptive(), "Adaptive, 5 arms", True, piecewise_random(horizon=10_000, arms=5, resources=2, seed=1)),
+    TimedPolicy(NaiveUCB(), "NaiveUCB", True),
+    TimedPolicy(UCBBwK(shrink=0.1), "UCBBwK", True),
+    TimedPolicy(DiscountedUCB(), "DiscountedUCB", True),
+    TimedPolicy(ThompsonBwK(), "ThompsonBwK", True),
+    TimedPolicy(DetectAndRestart(), "DetectAndRestart, GLR", True),
+    TimedPolicy(DetectAndRestart(detector="cusum"), "DetectAndRestart, CUSUM", True),
+    TimedPolicy(BanditOverBandit(), "BanditOverBandit", True),
+    TimedPolicy(Master(), "Master", True),
+    TimedPolicy(PlanWithForecast(example_2()), "PlanWithForecast", True),
+    TimedPolicy(SpendingPlan(NaiveUCB(scale=0.1)), "SpendingPlan of NaiveUCB", True),
+    TimedPolicy(RecentMeansLP(), "RecentMeansLP", True),
+    TimedPolicy(EpsilonGreedy(), "EpsilonGreedy", False),
+    TimedPolicy(PriceController(), "PriceController", False),
+    TimedPolicy(LagrangeBwK(benchmark=3_350.0), "LagrangeBwK", False),
+    TimedPolicy(PrimalDualBwK(), "PrimalDualBwK", False),
+    TimedPolicy(DualDescent(), "DualDescent", False),
+    TimedPolicy(Exp3BwK(), "Exp3BwK, one resource", False, first_resource(example_2())),
+    TimedPolicy(DynamicOracle(), "DynamicOracle", False),
+    TimedPolicy(StaticOracle(), "StaticOracle", False),
+    TimedPolicy(UniformRandom(), "UniformRandom", False),
+    TimedPolicy(AlwaysArm(), "AlwaysArm", False),
 )
 
 

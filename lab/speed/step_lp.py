@@ -55,6 +55,7 @@ def record(arms: int, resources: int, scale: float, rounds: int) -> Recording:
     learner = policy.start(world.problem, seed=0)
     lp = next(programs(learner.state))
     data = np.vstack([lp.objective[:arms], lp.columns[:-1, :arms]])
+    # Record which arms change from round to round, and their new columns.
     starts, changed, values = [0], [], []
     for _ in range(rounds):
         decision = learner.ask()
@@ -146,10 +147,12 @@ def step_lp_rows(quick: bool, progress: Progress) -> list[dict[str, float | str]
         for scale in SCALES:
             progress(f"step LP at ({arms}, {resources}), scale {scale:g}")
             tape = record(arms, resources, scale, rounds)
+            # Compare the results.
             values, lp = by_simplex(tape, rounds, cold=False)
             others = by_highspy(tape, rounds), by_linprog(tape, rounds)
             largest_difference = max(np.abs(values - other).max() for other in others)
             by_simplex(tape, rounds, cold=True)
+            # Take turns, so that all solvers see the same load of the machine.
             warm, cold, public, highs, scipy = [], [], [], [], []
             for _ in range(repeats):
                 warm.append(seconds(by_simplex, tape, rounds, False) / rounds)

@@ -19,7 +19,7 @@ from driftsack.oco.variation import trust_region
 cp = cvxpy()
 DOMAINS: dict[str, oco.Domain] = {
     "box": oco.Box(-1, 1, size=3),
-    "simplex": oco.Simplex(3),
+    "simplex": oco.ScaledSimplex(3),
     "capped simplex": oco.CappedSimplex([0.5, 0.6, 0.7]),
     "ball": oco.Ball([0.2, 0.0, -0.1], radius=0.8),
     "orthant": oco.Orthant(3, bound=1.5),
@@ -27,7 +27,7 @@ DOMAINS: dict[str, oco.Domain] = {
 }
 
 
-def random_problem(domain: oco.Domain, seed: int, horizon: int = 40, norms: bool = True) -> oco.Problem:
+def random_problem(domain: oco.Domain, seed: int, horizon: int = 40, norms: bool = True) -> oco.ConvexProblem:
     """All families, every round strictly feasible at the domain's centre, rounds that repeat and rounds that do not."""
     rng = np.random.default_rng(seed)
     n, c = domain.dimension, domain.centre
@@ -44,10 +44,10 @@ def random_problem(domain: oco.Domain, seed: int, horizon: int = 40, norms: bool
     centres = rng.normal(size=(horizon, n))
     radii = np.linalg.norm(centres - c, axis=1) + rng.uniform(0.05, 0.3, horizon)
     near = [oco.Norm(centres, radii[:, None])] if norms else []
-    return oco.Problem(losses, [linear, bowl, *near], domain)
+    return oco.ConvexProblem(losses, [linear, bowl, *near], domain)
 
 
-def naive(problem: oco.Problem, every_round: bool) -> float:
+def naive(problem: oco.ConvexProblem, every_round: bool) -> float:
     """The program written out round by round in cvxpy."""
     x = cp.Variable(problem.dimension)
     losses: Any = problem.losses
@@ -143,7 +143,7 @@ def test_callables_by_the_numerical_fallback(name: str) -> None:
             lambda t, x: family.evaluate(t, x)[0], lambda t, x: family.evaluate(t, x)[1], 12, 3, count=family.count
         )
 
-    called = oco.Problem(wrapped(problem.losses), [wrapped(f) for f in problem.constraints], problem.domain)
+    called = oco.ConvexProblem(wrapped(problem.losses), [wrapped(f) for f in problem.constraints], problem.domain)
     for solver in (oco.static_optimum, oco.restricted_optimum):
         numerical, exact = solver(called), solver(problem)
         assert numerical.method == "SLSQP"
@@ -155,9 +155,11 @@ def test_callables_by_the_numerical_fallback(name: str) -> None:
 
 
 def test_infeasible_and_barely_feasible_problems_are_reported() -> None:
-    def one(level: float) -> oco.Problem:
+    def one(level: float) -> oco.ConvexProblem:
         phase = np.zeros(10, dtype=int)
-        return oco.Problem(oco.Linear([[-1.0]], phase=phase), oco.Linear([[1.0]], [[level]], phase), oco.Box(0, 1))
+        return oco.ConvexProblem(
+            oco.Linear([[-1.0]], phase=phase), oco.Linear([[1.0]], [[level]], phase), oco.Box(0, 1)
+        )
 
     with pytest.raises(InfeasibleError, match=r"still violates one by 0\.25 per round"):
         oco.static_optimum(one(0.25))
@@ -173,7 +175,7 @@ def test_infeasible_and_barely_feasible_problems_are_reported() -> None:
 def test_too_large_problems_and_missing_packages_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     many = oco.Callables(lambda *_: 0.0, lambda *_: [0.0], 5_000, 1)
     with pytest.raises(TooLargeError, match="at most 1000 rounds, got 5000"):
-        oco.restricted_optimum(oco.Problem(many, many, oco.Box(0, 1)))
+        oco.restricted_optimum(oco.ConvexProblem(many, many, oco.Box(0, 1)))
 
     def absent(name: str) -> None:
         raise ModuleNotFoundError(name)
@@ -192,7 +194,7 @@ def grid(domain: oco.Domain, count: int = 41) -> Floats:
 
 @pytest.mark.parametrize(
     "domain",
-    [oco.Box(-1, 1, size=2), oco.Simplex(2), oco.Ball([0.1, -0.2], radius=1.0)],
+    [oco.Box(-1, 1, size=2), oco.ScaledSimplex(2), oco.Ball([0.1, -0.2], radius=1.0)],
     ids=lambda d: type(d).__name__,
 )
 @pytest.mark.parametrize("kind", ["linear", "quadratic", "diagonal"])
@@ -210,7 +212,7 @@ def test_sup_norms_are_exact(domain: oco.Domain, kind: str) -> None:
         if kind == "linear"
         else oco.Quadratic(matrices, vectors, constants, phase)
     )
-    problem = oco.Problem(oco.Linear(np.zeros((50, 2))), family, domain)
+    problem = oco.ConvexProblem(oco.Linear(np.zeros((50, 2))), family, domain)
     variation = oco.global_variation(problem)
     values = np.array([family.table(x)[0] for x in grid(domain)])  # (points, K, m)
     apart = np.abs(values - np.einsum("k,pkm->pm", family.weights, values)[:, None]).max(axis=0)
@@ -232,7 +234,7 @@ def test_where_sup_norms_are_only_bounded_the_label_says_so() -> None:
     near = oco.Norm(rng.normal(size=(5, 2)), 1.0)
     one_centre = oco.Norm(np.zeros((5, 2)), rng.random((5, 1)))
     losses = oco.Linear(np.zeros((5, 2)))
-    variation = oco.global_variation(oco.Problem(losses, near, oco.Box(-1, 1, size=2)))
+    variation = oco.global_variation(oco.ConvexProblem(losses, near, oco.Box(-1, 1, size=2)))
     assert variation.label == "upper bound: Norm over Box"
     assert variation.bounded == ("Norm over Box",)
     assert not variation.exact
@@ -240,9 +242,9 @@ def test_where_sup_norms_are_only_bounded_the_label_says_so() -> None:
     brute = np.abs(values - values.mean(axis=1, keepdims=True)).max(axis=0).sum()
     assert variation.lower <= brute * (1 + 1e-9)
     assert brute <= variation.value
-    assert oco.global_variation(oco.Problem(losses, one_centre, oco.Box(-1, 1, size=2))).exact
+    assert oco.global_variation(oco.ConvexProblem(losses, one_centre, oco.Box(-1, 1, size=2))).exact
     roots = rng.normal(size=(4, 1, 9, 9))
     bowls = oco.Quadratic(roots @ np.swapaxes(roots, 2, 3), rng.normal(size=(4, 9)))
-    wide = oco.global_variation(oco.Problem(oco.Linear(np.zeros((4, 9))), bowls, oco.Box(-1, 1, size=9)))
+    wide = oco.global_variation(oco.ConvexProblem(oco.Linear(np.zeros((4, 9))), bowls, oco.Box(-1, 1, size=9)))
     assert wide.label == "upper bound: Quadratic over Box"
     assert 0.0 < wide.lower < wide.value

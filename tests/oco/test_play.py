@@ -39,7 +39,7 @@ ALGORITHMS: list[oco.Algorithm] = [
 TRIANGLE = oco.Polytope([[-1, 0], [0, -1], [1, 1]], [0, 0, 1])
 
 
-def mixed_problem(domain: oco.Domain, seed: int = 0, noise: float = 0.0) -> oco.Problem:
+def mixed_problem(domain: oco.Domain, seed: int = 0, noise: float = 0.0) -> oco.ConvexProblem:
     """Quadratic losses, and constraints of all three families, each with its own rows and phase."""
     rng = np.random.default_rng(seed)
     n = domain.dimension
@@ -48,7 +48,7 @@ def mixed_problem(domain: oco.Domain, seed: int = 0, noise: float = 0.0) -> oco.
     linear = oco.Linear(rng.normal(size=(5, 2, n)), rng.normal(size=(5, 2)), rng.integers(0, 5, T))
     bowl = oco.Quadratic(np.eye(n), rng.normal(size=(T, n)), -0.5)
     near = oco.Norm(rng.normal(size=(4, n)), 0.5, rng.integers(0, 4, T))
-    return oco.Problem(losses, (linear, bowl, near), domain, noise=noise)
+    return oco.ConvexProblem(losses, (linear, bowl, near), domain, noise=noise)
 
 
 def value_and_gradient(family: Any, t: int, x: Floats) -> list[tuple[float, Floats]]:
@@ -70,7 +70,7 @@ def value_and_gradient(family: Any, t: int, x: Floats) -> list[tuple[float, Floa
     return functions
 
 
-def twin(algorithm: oco.Algorithm, problem: oco.Problem) -> tuple[Floats, Floats]:
+def twin(algorithm: oco.Algorithm, problem: oco.ConvexProblem) -> tuple[Floats, Floats]:
     """Every algorithm from its formulas: decisions (T, n) and values (T, 1 + d)."""
     horizon, d = problem.horizon, problem.count
     x, q = problem.domain.centre, np.zeros(d)
@@ -104,7 +104,7 @@ def twin(algorithm: oco.Algorithm, problem: oco.Problem) -> tuple[Floats, Floats
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=str)
 @pytest.mark.parametrize(
     "domain",
-    [oco.Box(-1, 1, size=3), oco.Simplex(3), oco.Ball([0.0, 0.0, 0.0]), TRIANGLE],
+    [oco.Box(-1, 1, size=3), oco.ScaledSimplex(3), oco.Ball([0.0, 0.0, 0.0]), TRIANGLE],
     ids=lambda d: type(d).__name__,
 )
 def test_equals_the_twin(algorithm: oco.Algorithm, domain: oco.Domain) -> None:
@@ -128,7 +128,7 @@ def test_the_twin_detects_a_fault() -> None:
 
 
 def test_drift_plus_penalty_takes_the_steps_of_the_virtual_queue() -> None:
-    problem = mixed_problem(oco.Simplex(4))
+    problem = mixed_problem(oco.ScaledSimplex(4))
     assert oco.DriftPlusPenalty().play(problem).loss == oco.VirtualQueue().play(problem).loss
 
 
@@ -143,7 +143,7 @@ def test_ask_and_tell_with_a_file_in_between_is_the_compiled_play(algorithm: oco
         losses.append(values[0])
         if t % 20 == 7:
             learner.save(tmp_path / "learner.npz")
-            learner = oco.Learner.load(tmp_path / "learner.npz")
+            learner = oco.OnlineLearner.load(tmp_path / "learner.npz")
             assert learner.round == t
         learner.tell(gradients, values[1:])
     play = algorithm.play(problem)
@@ -161,7 +161,9 @@ def test_callables_play_like_arrays() -> None:
             lambda t, x: family.evaluate(t, x)[0], lambda t, x: family.evaluate(t, x)[1], T, 3, count=family.count
         )
 
-    called = oco.Problem(wrapped(problem.losses), [wrapped(family) for family in problem.constraints], problem.domain)
+    called = oco.ConvexProblem(
+        wrapped(problem.losses), [wrapped(family) for family in problem.constraints], problem.domain
+    )
     by_callables, by_arrays = oco.VirtualQueue().play(called), oco.VirtualQueue().play(problem)
     assert np.allclose(by_callables.loss, by_arrays.loss)
     assert np.allclose(by_callables.total_curve, by_arrays.total_curve)
@@ -170,7 +172,7 @@ def test_callables_play_like_arrays() -> None:
 def test_noise_is_independent_and_has_mean_zero() -> None:
     """With noise the totals at a fixed point are unbiased: the mean of 400 trials is within 4.5 standard errors."""
     stationary = oco.Linear([[[0.5, 0.5]]], [[-0.5]], np.zeros(50, dtype=int))
-    problem = oco.Problem(oco.Linear(np.zeros((50, 2))), stationary, oco.Ball([0.5, 0.5], radius=0.0), noise=1.0)
+    problem = oco.ConvexProblem(oco.Linear(np.zeros((50, 2))), stationary, oco.Ball([0.5, 0.5], radius=0.0), noise=1.0)
     totals = oco.OnlineGradient().play(problem, trials=400, seed=3).totals[:, 0]
     assert abs(totals.mean()) < 4.5 * totals.std(ddof=1) / 20
     assert totals.std() == pytest.approx((50 * (1 + 0.5) / 3) ** 0.5, rel=0.2)  # ε₀ + (ε₁ + ε₂)/2, variance 1/3 each
@@ -180,7 +182,7 @@ def test_noise_is_independent_and_has_mean_zero() -> None:
     assert measures.regret == 0.0
     again = oco.OnlineGradient().play(problem, trials=2, seed=3).totals[:, 0]
     assert np.array_equal(again, totals[:2])
-    box = oco.Problem(problem.losses, stationary, oco.Box([0.5, 0.5], [0.5, 0.5]), noise=1.0)
+    box = oco.ConvexProblem(problem.losses, stationary, oco.Box([0.5, 0.5], [0.5, 0.5]), noise=1.0)
     assert np.allclose(oco.VirtualQueue().play(box, trials=2, seed=3).totals[:, 0], totals[:2])
 
 
@@ -217,11 +219,15 @@ def test_job_scheduling_meets_the_demand() -> None:
         (lambda: oco.PenalisedPrimalDual(beta=2), OutOfRangeError, "beta"),
         (lambda: oco.instances.job_scheduling(load=0.9, energy=0.5), OutOfRangeError, "0 < load < energy"),
         (lambda: oco.VirtualQueue().start("box", 3), SettingError, "domain must be a driftsack Domain"),  # type: ignore[arg-type]
-        (lambda: oco.Problem(oco.Linear([[1.0]]), [], oco.Box(0, 1)), SettingError, "constraints must be"),
-        (lambda: oco.Problem(oco.Linear([[1.0]]), oco.Linear([[1.0]] * 2), oco.Box(0, 1)), ShapeError, "rounds"),
-        (lambda: oco.Problem(oco.Linear([[1.0]]), oco.Linear([[1.0]]), oco.Box(0, 1, size=2)), ShapeError, "variables"),
+        (lambda: oco.ConvexProblem(oco.Linear([[1.0]]), [], oco.Box(0, 1)), SettingError, "constraints must be"),
+        (lambda: oco.ConvexProblem(oco.Linear([[1.0]]), oco.Linear([[1.0]] * 2), oco.Box(0, 1)), ShapeError, "rounds"),
         (
-            lambda: oco.Problem(oco.Linear([[[1.0], [2.0]]]), oco.Linear([[1.0]]), oco.Box(0, 1)),
+            lambda: oco.ConvexProblem(oco.Linear([[1.0]]), oco.Linear([[1.0]]), oco.Box(0, 1, size=2)),
+            ShapeError,
+            "variables",
+        ),
+        (
+            lambda: oco.ConvexProblem(oco.Linear([[[1.0], [2.0]]]), oco.Linear([[1.0]]), oco.Box(0, 1)),
             ShapeError,
             "one function per round",
         ),
@@ -233,7 +239,7 @@ def test_bad_input_is_refused(make: Any, error: type[DriftsackError], words: str
 
 
 def test_a_learner_refuses_nan_and_is_unchanged(tmp_path: Path) -> None:
-    learner = oco.VirtualQueue().start(oco.Simplex(2), horizon=10, constraints=1)
+    learner = oco.VirtualQueue().start(oco.ScaledSimplex(2), horizon=10, constraints=1)
     with pytest.raises(AlreadyToldError, match="has not been asked"):
         learner.tell([[1.0, 0.0], [0.0, 1.0]], [0.1])
     before = learner.ask()
@@ -246,7 +252,7 @@ def test_a_learner_refuses_nan_and_is_unchanged(tmp_path: Path) -> None:
     assert "round 0 of 10" in repr(learner)
     (tmp_path / "learner.npz").write_bytes(b"nothing")
     with pytest.raises(FileFormatError):
-        oco.Learner.load(tmp_path / "learner.npz")
+        oco.OnlineLearner.load(tmp_path / "learner.npz")
 
 
 def test_callables_that_return_nan_or_another_shape_are_reported_with_their_round() -> None:
@@ -255,7 +261,7 @@ def test_callables_that_return_nan_or_another_shape_are_reported_with_their_roun
         (lambda *_: 0.0, lambda t, _: [np.nan if t == 3 else 0.0], NotFiniteError, "round 4"),
         (lambda *_: [0.0, 1.0], lambda *_: [0.0], ShapeError, "round 1 value must return 1 numbers"),
     ):
-        problem = oco.Problem(oco.Callables(value, gradient, 5, 1), never_binds, oco.Box(0, 1))
+        problem = oco.ConvexProblem(oco.Callables(value, gradient, 5, 1), never_binds, oco.Box(0, 1))
         with pytest.raises(error, match=words):
             oco.VirtualQueue().play(problem)
 
@@ -276,7 +282,8 @@ def test_oco_is_imported_lazily() -> None:
 INTERPRETED = """
 from tests.oco.test_play import ALGORITHMS, mixed_problem
 from driftsack import oco
-for domain in (oco.Box(-1, 1, size=3), oco.Simplex(3), oco.CappedSimplex([0.5, 0.6, 0.7]), oco.Ball([0.0, 0.0, 0.0])):
+simplices = oco.ScaledSimplex(3), oco.CappedSimplex([0.5, 0.6, 0.7])
+for domain in (oco.Box(-1, 1, size=3), *simplices, oco.Ball([0.0, 0.0, 0.0])):
     print([algorithm.play(mixed_problem(domain, noise=0.2)).totals.tolist() for algorithm in ALGORITHMS])
 """
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import EmptyDomainError, NotFiniteError, SettingError, UnboundedDomainError
-from driftsack.oco import Ball, Box, CappedSimplex, Domain, Orthant, Polytope, Simplex
+from driftsack.oco import Ball, Box, CappedSimplex, Domain, Orthant, Polytope, ScaledSimplex
 from driftsack.oco.domains import from_dict
 from driftsack.oco.optional_packages import cvxpy
 
@@ -20,8 +20,8 @@ cp = cvxpy()
 PENTAGON = Polytope([[1, 0, 0], [-1, 0, 0], [0, 1, 0.5], [0, -1, 0], [1, 1, 1], [0, 0, -1]], [1, 1, 1, 1, 1.5, 1])
 DOMAINS: dict[str, Domain] = {
     "box": Box([-1.0, 0.0, 2.0, 0.5], [1.0, 0.0, 3.0, 4.0]),
-    "simplex": Simplex(5, total=2.0),
-    "one entry": Simplex(1),
+    "simplex": ScaledSimplex(5, total=2.0),
+    "one entry": ScaledSimplex(1),
     "capped simplex": CappedSimplex([0.2, 1.0, 0.0, 0.7, 0.4], total=1.5),
     "caps that just fit": CappedSimplex([0.25, 0.5, 0.25], total=1.0),
     "ball": Ball([1.0, -2.0, 0.5], radius=1.5),
@@ -108,7 +108,7 @@ def test_least_value_of_linear_functions(name: str) -> None:
 
 def test_the_check_notices_a_fault() -> None:
     """The planted faults: a feasible point that is not the nearest, and a point slightly outside."""
-    domain = Simplex(3)
+    domain = ScaledSimplex(3)
     p = np.array([0.9, -0.2, 0.5])
     assert largest_violation(domain, p, domain.project(p)) <= 1e-12
     assert largest_violation(domain, p, np.array([0.7 + 1e-6, 0.0, 0.3 - 1e-6])) > 1e-9
@@ -130,8 +130,8 @@ def test_domains_as_plain_data() -> None:
         (lambda: Box([1.0, 0.0], [0.0, 1.0]), EmptyDomainError, "low must be at most high"),
         (lambda: Box(0.0, np.inf, size=2), UnboundedDomainError, "high must be finite"),
         (lambda: Box(0.0, np.nan, size=2), NotFiniteError, "high must be finite, got nan"),
-        (lambda: Simplex(3, total=-1.0), EmptyDomainError, "total must be 0 or more"),
-        (lambda: Simplex(3, total=np.inf), UnboundedDomainError, "total"),
+        (lambda: ScaledSimplex(3, total=-1.0), EmptyDomainError, "total must be 0 or more"),
+        (lambda: ScaledSimplex(3, total=np.inf), UnboundedDomainError, "total"),
         (lambda: CappedSimplex([0.1, 0.2], total=1.0), EmptyDomainError, "sum of the caps"),
         (lambda: CappedSimplex([np.inf, 0.2]), UnboundedDomainError, "caps"),
         (lambda: Ball([0.0], radius=-1.0), EmptyDomainError, "radius"),
@@ -141,7 +141,7 @@ def test_domains_as_plain_data() -> None:
         (lambda: Polytope([[1.0], [-1.0]], [0.0, -1.0]), EmptyDomainError, "loosen a limit"),
         (lambda: Polytope([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0]), UnboundedDomainError, "add rows"),
         (lambda: Polytope([[1.0, 0], [-1.0, 0]], [1.0, 1.0]), UnboundedDomainError, "add rows"),
-        (lambda: Simplex(2).project([np.nan, 0.0]), NotFiniteError, "point must be finite"),
+        (lambda: ScaledSimplex(2).project([np.nan, 0.0]), NotFiniteError, "point must be finite"),
     ],
 )
 def test_bad_domains_are_refused(make: Any, error: type[Exception], words: str) -> None:

@@ -28,7 +28,7 @@ from driftsack.sweeps.held_out import (
     second_half,
     summarise,
 )
-from driftsack.sweeps.league import entries, league_spec, overview
+from driftsack.sweeps.league import entries, league_spec, overview, present_shares
 from driftsack.sweeps.spec import InstanceSpec, PolicySpec
 
 HORIZON, TRIALS = 2_000, 8
@@ -194,6 +194,20 @@ def test_only_policies_that_are_told_of_the_future_are_no_rivals() -> None:
     assert {"DynamicOracle", "StaticOracle", "plan, told ten periods' means", "naive UCB paced by that plan"} == others
 
 
+def test_present_shares_tell_lack_of_foresight_from_lack_of_learning() -> None:
+    """Without drift nothing needs foresight; in Example 3 an even pace earns 0.85, however well means are known."""
+    worlds = [
+        {"name": "no drift", **FAMILIES["stationary"], "seed": 0, "horizon": 500},
+        {"name": "timing", "instance": "example_3", "alpha": 0.5, "horizon": 500},
+    ]
+    policies = [{"policy": "UniformRandom"}]
+    found = present_shares(make_spec({"instances": worlds, "policies": policies, "trials": 1, "seeds": [0]}))
+    assert found["world"].to_list() == ["no drift", "timing"]
+    np.testing.assert_allclose(found["even_pace"], [1.0, 0.85], atol=1e-6)
+    assert (found["two_speeds"] <= 1 + 1e-9).all()
+    assert found["two_speeds"][1] < 0.9
+
+
 def test_the_command_draws_worlds_and_reports_families(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = [{"name": name, "policy": name} for name in ("Adaptive", "EpsilonGreedy", "UniformRandom")]
     monkeypatch.setattr(the_league, "entries", lambda: few)
@@ -213,6 +227,9 @@ def test_the_command_draws_worlds_and_reports_families(tmp_path: Path, monkeypat
     shown = CliRunner().invoke(app, held_out)
     assert shown.exit_code == 0
     assert all(word in shown.stdout for word in ("EpsilonGreedy", "piecewise", "uniform"))
+    known = pl.DataFrame(done["present_means_known"])
+    assert set(known["world"]) == {row["world"] for row in done["table"]}
+    assert f"would earn {100 * known['even_pace'].to_numpy().mean():.1f}% at the even pace" in " ".join(shown.stdout.split())
     refused = CliRunner().invoke(app, [*command, "--per-family", "2"])
     assert refused.exit_code == 1
     assert "--per-family needs --held-out SEED" in " ".join(refused.stderr.split())

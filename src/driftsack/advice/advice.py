@@ -17,7 +17,7 @@ from driftsack.advice.drift_detection import Drift
 from driftsack.advice.fit import Fit
 from driftsack.advice.intervals import BudgetIntervals, WindowMeans
 from driftsack.advice.noise import NoiseFloor
-from driftsack.advice.standings import Standing
+from driftsack.advice.standings import PresentShares, Standing
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import FileFormatError, SettingError
 from driftsack.core.instance import Instance
@@ -45,6 +45,8 @@ class Advice:
         worth: Optima of the fitted instance, prices, and the value of 10% more or less budget.
         ranges: 95% intervals of the optimum and of the value of budget.
         standings: Simulated performance of every candidate: Adaptive, then from simple to involved.
+        present: What a policy would earn that knew the present means but not the future, as shares of the optimum. The
+            rest needs foresight, and what a candidate earns less is the cost of learning and of random outcomes.
         recommended: The recommended candidate.
         steady: The best candidate that does not assume that the timing of the log repeats.
         shifted: Shares of the optimum that ``recommended`` and ``steady`` earn if changes come earlier or later.
@@ -66,6 +68,7 @@ class Advice:
     worth: BudgetValue
     ranges: BudgetIntervals
     standings: tuple[Standing, ...]
+    present: PresentShares
     recommended: Standing
     steady: Standing
     shifted: tuple[float, float]
@@ -167,6 +170,7 @@ class Advice:
             "without_plans": self._standing_as_dict(self.steady),
             "periods": self.periods,
             "if_timing_is_off": dict(zip(("recommended", "without_plans"), self.shifted, strict=True)),
+            "present_means_known": self.present._asdict(),
             "candidates": [self._standing_as_dict(standing) for standing in self.standings],
             "windows": {name: _nan_as_none(part) for name, part in self.windows._asdict().items()},
         }

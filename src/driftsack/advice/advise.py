@@ -14,7 +14,7 @@ from driftsack.advice.context_advice import context_advice
 from driftsack.advice.drift_detection import Drift, detect_drift
 from driftsack.advice.fit import bootstrap_means, fit, fitted_instance, widened
 from driftsack.advice.intervals import bootstrap_intervals, window_intervals
-from driftsack.advice.judging import Course, Judged, judged_instances, past_of
+from driftsack.advice.judging import Judged, LogCourse, judged_instances, past_of
 from driftsack.advice.noise import error_factors, kind_above_noise, noise_floor
 from driftsack.advice.settings import AdviseKeywords, AdviseSettings, with_changes
 from driftsack.advice.standings import (
@@ -127,6 +127,7 @@ def advise(
         worth=value,
         ranges=bootstrap_intervals(value, [budget_value(reached(one)) for one in bootstrapped], optima, most),
         standings=standings.of,
+        present=standings.present,
         recommended=recommended,
         steady=steady,
         shifted=_with_shifted_timing((recommended, steady), judged, trials, seed),
@@ -147,13 +148,13 @@ def _log_with_contexts(source: Any, options: ReadOptions) -> Log | None:
     return read(source, options) if LogStream(source, options).reader.features else None
 
 
-def _course(log: Survey, drift: Drift, block: int, budget: Sequence[float], horizon: int, seed: int) -> Course:
+def _course(log: Survey, drift: Drift, block: int, budget: Sequence[float], horizon: int, seed: int) -> LogCourse:
     """Fit the course of the log, which does not depend on the block, and the errors of its means, which do."""
     drifts = drift.found
     if block > 1 and not drifts:
         drifts = detect_drift(log, level=drift.level, shuffles=drift.shuffles, seed=seed).found
     fitted = fit(log, drifts)
-    return Course(log, fitted, error_factors(log, fitted, block, drift.found), drifts, budget, horizon)
+    return LogCourse(log, fitted, error_factors(log, fitted, block, drift.found), drifts, budget, horizon)
 
 
 def _as_is(instance: Instance) -> Instance:

@@ -93,6 +93,12 @@ def _candidates(advice: Advice) -> list[str]:
         ]
         for one in standings
     ]
+    # Add the references without foresight.
+    known = {"at an even pace": advice.present.even, "at two speeds": advice.present.two_speed}
+    rows += [
+        [f"present means known, {pace}", "reference", share * advice.ranges.expected, percent(share), "", ""]
+        for pace, share in known.items()
+    ]
     basis = "the log and its later parts"
     if advice.periods > 1:
         basis = "later periods of the log than plans were made from"
@@ -100,7 +106,9 @@ def _candidates(advice: Advice) -> list[str]:
         heading("Candidate policies"),
         paragraph(
             f"Each candidate was simulated with the given budget on instances resampled from {basis}, with its noise. "
-            "Rewards are shares of the optimum that the summary states."
+            "Rewards are shares of the optimum that the summary states. The last two rows are references, which know "
+            "the means of the present round but not the future: what they miss needs foresight, and what a candidate "
+            "earns less than they do is the cost of learning and of random outcomes."
         ),
         _embedded(figure, "Share of the optimum that each candidate earned"),
         table(["candidate", "family", "reward", "share of the optimum", "95% of instances", ""], rows),

@@ -29,7 +29,7 @@ MAX_PERIODS: Final = 3  # periods that candidates are judged on
 MIN_CELLS: Final = 2  # of every arm in a part, below which nothing can be resampled from it
 
 
-class Course(NamedTuple):
+class LogCourse(NamedTuple):
     """The course of a log, with the budget and the horizon for which it is repeated."""
 
     survey: Survey  # summary of the log
@@ -60,7 +60,7 @@ class Judged(NamedTuple):
     past: Instance | None  # the instance that plans are made from; None without plans
 
 
-def judged_instances(course: Course, bootstrapped: Sequence[Instance], rng: Generator) -> list[Judged]:
+def judged_instances(course: LogCourse, bootstrapped: Sequence[Instance], rng: Generator) -> list[Judged]:
     """Return an instance to judge candidates on for each bootstrapped one; all of them have a past, or none."""
     parts = _later_periods(course) or _later_parts(course)
     recurs = bool(parts) and parts[0].past is not None
@@ -73,7 +73,7 @@ def judged_instances(course: Course, bootstrapped: Sequence[Instance], rng: Gene
     ]
 
 
-def past_of(course: Course) -> Instance | None:
+def past_of(course: LogCourse) -> Instance | None:
     """Return the instance that plans for the next horizon are made from: all periods, laid over each other.
 
     None if the log covers less than two horizons, or an arm is missing.
@@ -95,7 +95,7 @@ def folded(survey: Survey, first: int, last: int, period: int) -> Survey:
     return dataclasses.replace(survey, rows=period, series=tuple(series))
 
 
-def _later_periods(course: Course) -> list[Part]:
+def _later_periods(course: LogCourse) -> list[Part]:
     """The last periods of the log, each with the periods before it; none if the log covers less than two horizons."""
     rows, length, count = course.survey.rows, course.horizon, course.periods
     found = []
@@ -107,7 +107,7 @@ def _later_periods(course: Course) -> list[Part]:
     return found
 
 
-def _later_parts(course: Course) -> list[Part]:
+def _later_parts(course: LogCourse) -> list[Part]:
     """The parts after the first of each split of the log."""
     found = []
     for count in SPLITS:
@@ -119,7 +119,7 @@ def _later_parts(course: Course) -> list[Part]:
     return found
 
 
-def _past(course: Course, first: int, last: int) -> Instance | None:
+def _past(course: LogCourse, first: int, last: int) -> Instance | None:
     """Fit an instance to the periods of a part of the log; None if an arm is missing in it."""
     part = folded(course.survey, first, last, course.horizon)
     if not _is_observed(part):
@@ -127,7 +127,7 @@ def _past(course: Course, first: int, last: int) -> Instance | None:
     return fitted_instance(_fit(part, course), part, course.budget, course.horizon)
 
 
-def _fit(part: Survey, course: Course) -> Fit:
+def _fit(part: Survey, course: LogCourse) -> Fit:
     """Fit a part; it has no change points unless they stand out from the noise."""
     return fit(part, course.drifts, at_least_one=False)._replace(noise=course.fit.noise, largest=course.fit.largest)
 
@@ -137,7 +137,7 @@ def _is_observed(part: Survey) -> bool:
     return all(len(one.values) >= MIN_CELLS for one in part.series)
 
 
-def _resampled(part: Part, course: Course, rng: Generator) -> Instance:
+def _resampled(part: Part, course: LogCourse, rng: Generator) -> Instance:
     """Draw an instance from which a part could also have come, scaled to the horizon."""
     means = widened(part.fit, bootstrap_means(part.survey, part.fit, rng), course.factors)
     return fitted_instance(part.fit, part.survey, course.budget, course.horizon, means)

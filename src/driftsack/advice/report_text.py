@@ -34,7 +34,7 @@ def summary(advice: Advice) -> str:
     """Write the summary paragraph: drift, its kind, the recommended policy and the value of budget."""
     if advice.worth.best <= 0:
         return f"{drift_text(advice)} {zero_optimum_text(advice)}"
-    texts = [drift_text, kind_text, recommendation_text, context_text, budget_text]
+    texts = [drift_text, kind_text, recommendation_text, foresight_text, context_text, budget_text]
     return " ".join(text for text in (write(advice) for write in texts) if text)
 
 
@@ -101,6 +101,21 @@ def recommendation_text(advice: Advice) -> str:
         f"{best.candidate.name}, which {FAMILY_TEXT[best.candidate.family]}. In simulations on instances resampled "
         f"from {basis} it earned {percent(best.share)} of the optimum (95% range {percent(best.low)} to "
         f"{percent(best.high)}, including random variation){others}."
+    )
+
+
+def foresight_text(advice: Advice) -> str:
+    """Say how much of what the policy misses is lack of foresight, and how much the cost of learning."""
+    known, share = advice.present, advice.recommended.share
+    earned = (
+        "A policy that knew the present means but not the future would earn "
+        f"{percent(known.even)} at an even pace and {percent(known.two_speed)} at two speeds"
+    )
+    if known.best <= share:
+        return f"{earned}, so learning costs nothing that could be measured; more would need foresight."
+    return (
+        f"{earned}: of the {percent(1.0 - share)} that are missing, {percent(1.0 - known.best)} would need foresight, "
+        f"and {percent(known.best - share)} are the cost of learning and of random outcomes."
     )
 
 

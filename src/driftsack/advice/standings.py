@@ -10,7 +10,7 @@ import numpy as np
 from driftsack.advice.budget_value import with_last_cost
 from driftsack.advice.candidates import FAMILIES, Candidate, candidates
 from driftsack.advice.judging import Judged
-from driftsack.benchmarks import lp_dynamic
+from driftsack.benchmarks import lp_dynamic, present
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.simulation import simulate
@@ -37,10 +37,27 @@ class Standing(NamedTuple):
         return {**about, "share": self.share, "low": self.low, "high": self.high}
 
 
+class PresentShares(NamedTuple):
+    """What a policy would earn that knew the present means but not the future, as shares of the optimum.
+
+    What is missing to 1 needs foresight; what a candidate earns less is the cost of learning and of random outcomes
+    (see :func:`driftsack.benchmarks.present`).
+    """
+
+    even: float  # at the even pace
+    two_speed: float  # with the pacer of ``Adaptive``
+
+    @property
+    def best(self) -> float:
+        """The larger share of the two."""
+        return max(self)
+
+
 class Standings(NamedTuple):
     """The simulated performance of all candidates."""
 
     of: tuple[Standing, ...]  # the standing of each candidate
+    present: PresentShares  # mean shares over the instances
     # Whether candidates earned more than LP-Dynamic, because the last cost may exceed the budget. Shares are then
     # relative to the optimum of a budget that is larger by the largest cost.
     overshoots: bool
@@ -70,8 +87,18 @@ def simulate_candidates(
     shares = _shares(rewards, instances)
     overshoots = bool(shares.mean(axis=1).max() > BY_CHANCE)
     if overshoots:
-        shares = _shares(rewards, [with_last_cost(one) for one in instances])
-    return Standings(tuple(_standing(*pair) for pair in zip(listed, shares, strict=True)), overshoots)
+        instances = [with_last_cost(one) for one in instances]
+        shares = _shares(rewards, instances)
+    standings = tuple(_standing(*pair) for pair in zip(listed, shares, strict=True))
+    return Standings(standings, _present_shares(instances), overshoots)
+
+
+def _present_shares(instances: Sequence[Instance]) -> PresentShares:
+    """Return the mean shares of the optimum that knowledge of the present means earns."""
+    known = [present(one) for one in instances]
+    rewards = np.array([[one.even for one in known], [one.two_speed for one in known]])
+    even, two_speed = np.minimum(_shares(rewards, instances).mean(axis=1), 1.0).tolist()
+    return PresentShares(even, two_speed)
 
 
 def _shares(rewards: Floats, instances: Sequence[Instance]) -> Floats:

@@ -107,6 +107,7 @@ def league(
         print_json(found.to_dict())
         return
     print_overview(found, trials)
+    print_present(found.present)
     if found.leaders:
         print_leaders(found)
     if found.leads is not None and found.against_best is not None:
@@ -130,6 +131,16 @@ def print_overview(found: LeagueReport, trials: int) -> None:
     count = f"{found.instances} instances, {trials} trials each{under}"
     title = f"Shares of LP-Dynamic on {count}, ± standard errors over {over}."
     print_table(found.overview.iter_rows(named=True), columns, title)
+
+
+def print_present(present: pl.DataFrame) -> None:
+    """Print what knowledge of the present means earns, which tells lack of foresight from lack of learning."""
+    even, two_speeds = (100 * present[name].to_numpy().mean() for name in ("even_pace", "two_speeds"))
+    results.print(
+        f"A policy that knew the present means but not the future would earn {even:.1f}% at the even pace and "
+        f"{two_speeds:.1f}% at two speeds, on average over the instances: more needs foresight, and what a policy "
+        "earns less is the cost of learning and of random outcomes."
+    )
 
 
 def print_leaders(found: LeagueReport) -> None:

@@ -97,6 +97,7 @@ def tables(page: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
         f"and {about['distinct_rows']:,} distinct rows."
     )
     missing = "too many rows" if min(about["rate"]) > 0 else "without limit, or too many rows"
+    # Drift, benchmarks and windows exist for every instance.
     sections = {
         title: [
             {"measure": name, "value": missing if value is None else number(value, digits=6)}
@@ -115,6 +116,7 @@ def tables(page: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
             {"window": name, "rounds": value} for name, value in page["windows"].items()
         ],
     }
+    # Bounds are undefined with a budget of zero.
     bounds = page["bounds"]
     if bounds:
         sections["Bounds on the regret, in units of reward_max."] = side_by_side(bounds)

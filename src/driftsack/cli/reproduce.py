@@ -74,6 +74,7 @@ def reproduce(
         if oco:
             given = {"--calibrate": calibrate, "--trials": trials, "--horizon": horizon, "--seed": seed}
             refuse_needless(given, "with --oco")
+    # Run the requested part.
     trials, horizon = trials or 100, horizon or 10_000
     default = SELECTION_SEED if calibrate else HELD_OUT_SEED
     chosen = default if seed is None else seed
@@ -86,6 +87,7 @@ def reproduce(
             result = paper.calibrate(out, trials, horizon, chosen, progress, note)
         else:
             result = paper.reproduce(out, trials, horizon, chosen, progress, note)
+    # Print its results.
     if isinstance(result, paper.OcoReproduction):
         print_section_4(result, as_json)
     elif isinstance(result, paper.Reproduction):

@@ -26,7 +26,7 @@ class Held(NamedTuple):
     lease: int
 
 
-class Request(NamedTuple):
+class SentRequest(NamedTuple):
     """A request for decisions that has not been answered.
 
     Attributes:
@@ -58,7 +58,7 @@ class Stock:
         self._ended: deque[RemoteDecision] = deque()  # to be cancelled
         self._lock, self._tending = threading.Lock(), threading.Lock()
         self._clock = clock
-        self._unanswered: Request | None = None
+        self._unanswered: SentRequest | None = None
 
     def is_empty(self) -> bool:
         """Return whether no decision can be used."""
@@ -149,7 +149,7 @@ class Stock:
             missing = self._size - len(self._held)
             if missing <= 0:
                 return
-            self._unanswered = Request(new_once(), missing, self._clock())
+            self._unanswered = SentRequest(new_once(), missing, self._clock())
         once, missing, at = self._unanswered
         try:
             answer = self._transport.post("/exchange", {"ask": missing}, 0.0, once)

@@ -266,6 +266,7 @@ def _join(parts: list[RowBatch], reader: Reader) -> Log:
     """Concatenate all batches into one log, with the arms in their natural order."""
     layout, names = reader.layout, list(reader.arms)
     order = arm_order(names) if layout.arms is None else list(range(len(names)))
+    # Map the arms in the order of their first rows to their natural order.
     index = np.full(len(names) + 1, SKIP, dtype=np.int32)  # the last entry is that of SKIP
     index[order] = np.arange(len(names))
     outcomes = np.concatenate([part.outcomes for part in parts])

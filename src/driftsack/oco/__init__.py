@@ -6,14 +6,14 @@ from driftsack.oco.callables import Callables
 from driftsack.oco.domains import Ball, Box, Domain
 from driftsack.oco.drift_plus_penalty import DriftPlusPenalty
 from driftsack.oco.families import Family, Linear, Norm, Quadratic
-from driftsack.oco.learner import Learner
+from driftsack.oco.learner import OnlineLearner
 from driftsack.oco.online_gradient import OnlineGradient
 from driftsack.oco.optimum import Optimum, q_bar, restricted_optimum, static_optimum
 from driftsack.oco.penalised_primal_dual import PenalisedPrimalDual
 from driftsack.oco.play import Play, play
 from driftsack.oco.polytope import Polytope
-from driftsack.oco.problem import Problem
-from driftsack.oco.simplex_domains import CappedSimplex, Orthant, Simplex
+from driftsack.oco.problem import ConvexProblem
+from driftsack.oco.simplex_domains import CappedSimplex, Orthant, ScaledSimplex
 from driftsack.oco.variation import GlobalVariation, global_variation
 from driftsack.oco.virtual_queue import VirtualQueue
 
@@ -23,22 +23,22 @@ __all__ = [
     "Box",
     "Callables",
     "CappedSimplex",
+    "ConvexProblem",
     "Domain",
     "DriftPlusPenalty",
     "Family",
     "GlobalVariation",
-    "Learner",
     "Linear",
     "Norm",
     "OnlineGradient",
+    "OnlineLearner",
     "Optimum",
     "Orthant",
     "PenalisedPrimalDual",
     "Play",
     "Polytope",
-    "Problem",
     "Quadratic",
-    "Simplex",
+    "ScaledSimplex",
     "VirtualQueue",
     "global_variation",
     "instances",

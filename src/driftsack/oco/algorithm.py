@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from driftsack.core.checks import of_type, whole
 from driftsack.core.errors import SettingError
 from driftsack.oco.domains import Domain
-from driftsack.oco.problem import Problem
+from driftsack.oco.problem import ConvexProblem
 from driftsack.oco.state import State
 
 if TYPE_CHECKING:
-    from driftsack.oco.learner import Learner
+    from driftsack.oco.learner import OnlineLearner
     from driftsack.oco.play import Play
 
 
@@ -35,7 +35,7 @@ class Algorithm(abc.ABC):
             constraints: The number d of constraints per round.
         """
 
-    def play(self, problem: Problem, trials: int = 1, seed: int = 0) -> Play:
+    def play(self, problem: ConvexProblem, trials: int = 1, seed: int = 0) -> Play:
         """Play all rounds of a problem; in compiled code if its functions are arrays.
 
         Args:
@@ -47,7 +47,7 @@ class Algorithm(abc.ABC):
 
         return play(self, problem, trials, seed)
 
-    def start(self, domain: Domain, horizon: int, constraints: int = 1) -> Learner:
+    def start(self, domain: Domain, horizon: int, constraints: int = 1) -> OnlineLearner:
         """Start a learner.
 
         Args:
@@ -56,16 +56,16 @@ class Algorithm(abc.ABC):
             constraints: The number d of constraints per round.
 
         >>> import driftsack as ds
-        >>> learner = ds.oco.VirtualQueue().start(ds.oco.Simplex(2), horizon=100, constraints=1)
+        >>> learner = ds.oco.VirtualQueue().start(ds.oco.ScaledSimplex(2), horizon=100, constraints=1)
         >>> learner.ask()
         array([0.5, 0.5])
         >>> learner.tell(gradients=[[1.0, 0.0], [0.0, 1.0]], values=[-0.1])  # the gradient of the loss comes first
         """
         of_type(domain, Domain, "domain")
-        from driftsack.oco.learner import Learner
+        from driftsack.oco.learner import OnlineLearner
 
         rounds = whole(horizon, "horizon", at_least=1)
-        return Learner(self, domain, rounds, whole(constraints, "constraints", at_least=1))
+        return OnlineLearner(self, domain, rounds, whole(constraints, "constraints", at_least=1))
 
     def to_spec(self) -> dict[str, Any]:
         """Return the name and the settings as plain data, which :func:`from_spec` reads."""

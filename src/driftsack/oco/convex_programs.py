@@ -20,7 +20,7 @@ from driftsack.core.errors import DriftsackError, TooLargeError
 from driftsack.oco.domains import Ball, Domain
 from driftsack.oco.families import LINEAR, NORM, Table
 from driftsack.oco.optional_packages import cvxpy
-from driftsack.oco.problem import Problem
+from driftsack.oco.problem import ConvexProblem
 
 ROWS_PER_PASS: Final = 20  # rows added per constraint in one pass
 MAX_PASSES: Final = 100
@@ -56,7 +56,7 @@ class ConstraintRows:
         every_round: Whether the constraints hold in every round (OPT') or in the mean of all rounds (OPT).
     """
 
-    def __init__(self, problem: Problem, every_round: bool) -> None:
+    def __init__(self, problem: ConvexProblem, every_round: bool) -> None:
         self.problem, self.every_round = problem, every_round
         self.domain: Domain = problem.domain
         self.convex_program = problem.tabled

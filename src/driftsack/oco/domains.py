@@ -237,14 +237,16 @@ class Ball(Domain):
 def from_dict(content: dict[str, Any]) -> Domain:
     """Build the domain that ``to_dict`` described.
 
-    >>> from_dict({"domain": "Simplex", "size": 3, "total": 1.0}).dimension
+    >>> from_dict({"domain": "ScaledSimplex", "size": 3, "total": 1.0}).dimension
     3
     """
     from driftsack.oco.polytope import Polytope
-    from driftsack.oco.simplex_domains import CappedSimplex, Orthant, Simplex
+    from driftsack.oco.simplex_domains import CappedSimplex, Orthant, ScaledSimplex
 
     settings = dict(content)
-    known: dict[str, Any] = {kind.__name__: kind for kind in (Box, Simplex, CappedSimplex, Ball, Orthant, Polytope)}
+    known: dict[str, Any] = {
+        kind.__name__: kind for kind in (Box, ScaledSimplex, CappedSimplex, Ball, Orthant, Polytope)
+    }
     name = settings.pop("domain", None)
     if name not in known:
         raise SettingError(f"domain must be one of {', '.join(known)}, got {name!r}.")

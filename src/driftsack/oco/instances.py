@@ -16,7 +16,7 @@ from driftsack.core.errors import OutOfRangeError
 from driftsack.core.seeding import generator
 from driftsack.oco.domains import Box
 from driftsack.oco.families import Linear, Norm, Quadratic
-from driftsack.oco.problem import Problem
+from driftsack.oco.problem import ConvexProblem
 
 LIMIT_SHARE: Final = 0.3  # the limit b of a constraint, as a share of the use at x = (1, ..., 1)
 HOURS: Final = 24
@@ -43,7 +43,7 @@ class ClosedForms(NamedTuple):
     printed_restricted: float
 
 
-def proposition_2(horizon: int = 10_000, reward: float = 1.0, budget: float = 0.5, shift: float = 0.1) -> Problem:
+def proposition_2(horizon: int = 10_000, reward: float = 1.0, budget: float = 0.5, shift: float = 0.1) -> ConvexProblem:
     r"""Build Proposition 2's example of one variable, with constraints that change once, at T/2.
 
     .. math:: f_t(x) = -rx, \qquad g_t(x) = (b + \Delta 1\{t \le T/2\}) x - b/2, \qquad x \in [0, 1]
@@ -55,12 +55,12 @@ def proposition_2(horizon: int = 10_000, reward: float = 1.0, budget: float = 0.
         shift: The additional cost Δ in the first half, above 0.
 
     >>> proposition_2(horizon=1_000)
-    Problem(1,000 rounds, 1 variable, 1 constraint)
+    ConvexProblem(1,000 rounds, 1 variable, 1 constraint)
     """
     r, b, delta = above_zero(reward, "reward"), above_zero(budget, "budget"), above_zero(shift, "shift")
     phase = (np.arange(1, whole(horizon, "horizon", at_least=2) + 1) > horizon / 2).astype(np.int32)
     constraints = Linear([[b + delta], [b]], [[-b / 2], [-b / 2]], phase)
-    return Problem(Linear([[-r]], phase=np.zeros(horizon, dtype=np.int32)), constraints, Box(0.0, 1.0))
+    return ConvexProblem(Linear([[-r]], phase=np.zeros(horizon, dtype=np.int32)), constraints, Box(0.0, 1.0))
 
 
 def proposition_2_forms(
@@ -100,14 +100,14 @@ def iid(
     noise: float = 0.5,
     bias: float = 0.5,
     seed: int = 0,
-) -> Problem:
+) -> ConvexProblem:
     """Build a problem with random linear losses and stationary constraints, observed with noise.
 
     Args:
         dimension: The number n of variables.
         constraints: The number d of constraints per round.
         horizon: The number T of rounds.
-        noise: The size of the perturbations of the constraints; 0 for none. See :class:`~driftsack.oco.Problem`.
+        noise: The size of the perturbations of the constraints; 0 for none. See :class:`~driftsack.oco.ConvexProblem`.
         bias: The mean of every coefficient of a loss is ``-bias``; each is drawn uniformly within ½ of it. With bias 0
             all decisions have the same expected loss, which is the hardest case for regret.
         seed: The seed of losses and constraints.
@@ -117,12 +117,12 @@ def iid(
     size = (whole(horizon, "horizon", at_least=1), dimension)
     losses = Linear(rng.random(size) - 0.5 - number(bias, "bias"))
     stationary = Linear(uses, -LIMIT_SHARE * uses.sum(axis=2), np.zeros(horizon, dtype=np.int32))
-    return Problem(losses, stationary, Box(0.0, 1.0, size=dimension), noise=noise)
+    return ConvexProblem(losses, stationary, Box(0.0, 1.0, size=dimension), noise=noise)
 
 
 def one_switch(
     dimension: int = 3, constraints: int = 2, horizon: int = 10_000, size: float = 0.2, seed: int = 0
-) -> Problem:
+) -> ConvexProblem:
     """Build a problem with random linear losses and constraints that change once, at T/2.
 
     Args:
@@ -139,12 +139,12 @@ def one_switch(
     losses = Linear(-rng.random((whole(horizon, "horizon", at_least=2), dimension)))
     phase = (np.arange(horizon) >= horizon // 2).astype(np.int32)
     limits = np.broadcast_to(-LIMIT_SHARE * uses.sum(axis=1), (2, constraints))
-    return Problem(losses, Linear(rows, limits, phase), Box(0.0, 1.0, size=dimension))
+    return ConvexProblem(losses, Linear(rows, limits, phase), Box(0.0, 1.0, size=dimension))
 
 
 def slow_drift(
     dimension: int = 3, constraints: int = 2, horizon: int = 10_000, size: float = 0.2, seed: int = 0
-) -> Problem:
+) -> ConvexProblem:
     """Build a problem with constraints that change linearly, and squared distances from a moving target as losses.
 
     Args:
@@ -166,7 +166,7 @@ def periodic(
     size: float = 0.2,
     periods: float = 10.0,
     seed: int = 0,
-) -> Problem:
+) -> ConvexProblem:
     """Build a problem with periodic constraints, and squared distances from a periodic target as losses.
 
     Args:
@@ -184,7 +184,7 @@ def periodic(
     return _drifting(rng.uniform(0.2, 1.0, (constraints, dimension)), path, size, rng)
 
 
-def _drifting(uses: Floats, path: Floats, size: float, rng: np.random.Generator) -> Problem:
+def _drifting(uses: Floats, path: Floats, size: float, rng: np.random.Generator) -> ConvexProblem:
     """Build a problem with a drift of ``size`` times a path (T, 1 or d, 1 or n) with values in [-1, 1].
 
     The coefficients of the constraints are ``uses`` (d, n) plus or minus the drift. The losses are half the squared
@@ -195,12 +195,12 @@ def _drifting(uses: Floats, path: Floats, size: float, rng: np.random.Generator)
     limits = np.broadcast_to(-LIMIT_SHARE * uses.sum(axis=1), rows.shape[:2])
     target = 0.7 + 0.3 * np.broadcast_to(path, rows.shape)[:, 0, :] * np.sign(rng.normal(size=uses.shape[1]))
     losses = Quadratic(np.eye(uses.shape[1]), -target, 0.5 * (target**2).sum(axis=1))
-    return Problem(losses, Linear(rows, limits), Box(0.0, 1.0, size=uses.shape[1]))
+    return ConvexProblem(losses, Linear(rows, limits), Box(0.0, 1.0, size=uses.shape[1]))
 
 
 def job_scheduling(
     servers: int = 5, horizon: int = 24 * 365, load: float = 0.5, energy: float = 0.9, seed: int = 0
-) -> Problem:
+) -> ConvexProblem:
     r"""Build the problem of a data centre: each hour choose the load x of each server, in [0, 1].
 
     The loss is the cost of power, the hour's price times Σ p_i x_i, plus a small cost of wear, ½ 0.1 ‖x‖². In the long
@@ -215,7 +215,7 @@ def job_scheduling(
         seed: The seed of the speeds s and powers p of the servers.
 
     >>> job_scheduling(servers=4, horizon=24 * 7)
-    Problem(168 rounds, 4 variables, 2 constraints)
+    ConvexProblem(168 rounds, 4 variables, 2 constraints)
     """
     if not 0 < load < energy <= 1:
         raise OutOfRangeError(f"load and energy must satisfy 0 < load < energy <= 1, got {load:g} and {energy:g}.")
@@ -228,10 +228,10 @@ def job_scheduling(
     losses = Quadratic(0.1 * np.eye(servers), price[:, None] * power, 0.0, phase)
     rows = np.broadcast_to(np.stack([-speed, power]), (HOURS, 2, servers))
     limits = np.stack([demand, np.full(HOURS, -energy * power.sum())], axis=1)
-    return Problem(losses, Linear(rows, limits, phase), Box(0.0, 1.0, size=servers))
+    return ConvexProblem(losses, Linear(rows, limits, phase), Box(0.0, 1.0, size=servers))
 
 
-def tight_then_loose(horizon: int = 10_000, size: float = 0.1) -> Problem:
+def tight_then_loose(horizon: int = 10_000, size: float = 0.1) -> ConvexProblem:
     r"""Build a problem whose limit is first tight and then loose, which is costly for a learner that does not know it.
 
     .. math:: f(x) = |x - \tfrac12|, \qquad g_t(x) = x - \tfrac12 \pm \Delta, \qquad x \in [0, 1]
@@ -245,9 +245,9 @@ def tight_then_loose(horizon: int = 10_000, size: float = 0.1) -> Problem:
         size: The deviation Δ of the limit from ½.
 
     >>> tight_then_loose(horizon=1_000)
-    Problem(1,000 rounds, 1 variable, 1 constraint)
+    ConvexProblem(1,000 rounds, 1 variable, 1 constraint)
     """
     change = at_least_zero(size, "size")
     phase = (np.arange(whole(horizon, "horizon", at_least=2)) >= horizon // 2).astype(np.int32)
     limits = Linear([[1.0], [1.0]], [[change - 0.5], [-change - 0.5]], phase)
-    return Problem(Norm([[0.5]], phase=np.zeros(horizon, dtype=np.int32)), limits, Box(0.0, 1.0))
+    return ConvexProblem(Norm([[0.5]], phase=np.zeros(horizon, dtype=np.int32)), limits, Box(0.0, 1.0))

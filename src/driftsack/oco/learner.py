@@ -1,4 +1,4 @@
-"""``Learner``: an algorithm started on a domain, with ``ask`` and ``tell``."""
+"""``OnlineLearner``: an algorithm started on a domain, with ``ask`` and ``tell``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from driftsack.oco.loop import finish_round, gradient_step
 _VERSION = 1
 
 
-class Learner:
+class OnlineLearner:
     """An algorithm started on a domain; each round is one ``ask`` and one ``tell``.
 
     A ``tell`` that raises an error leaves the learner unchanged.
@@ -111,7 +111,7 @@ class Learner:
         return {"clock": state.completed, "point": state.point, "prices": state.prices}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Learner:
+    def load(cls, path: str | os.PathLike[str]) -> OnlineLearner:
         """Read a learner from a file.
 
         Args:
@@ -141,4 +141,4 @@ class Learner:
         return learner
 
     def __repr__(self) -> str:
-        return f"Learner({self.algorithm}, round {self.round} of {self.horizon})"
+        return f"OnlineLearner({self.algorithm}, round {self.round} of {self.horizon})"

@@ -1,4 +1,4 @@
-"""The compiled rounds of an algorithm on a problem. ``Learner.ask`` and ``Learner.tell`` use the same kernels."""
+"""The compiled rounds of an algorithm on a problem; ``ask`` and ``tell`` of ``OnlineLearner`` use the same kernels."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
 from driftsack.core.errors import InfeasibleError
 from driftsack.oco.convex_programs import ConstraintRows, Solution, solve
-from driftsack.oco.problem import Problem
+from driftsack.oco.problem import ConvexProblem
 
 SMALLEST_MARGIN: Final = 1e-9  # a smaller Slater margin, relative to the constraints' size, counts as none
 INFEASIBLE: Final = -1e-7  # a margin below this, relative to the constraints' size, is not a rounding error
@@ -71,7 +71,7 @@ class Optimum:
         return f"Optimum({self.value:,.8g}, gap {self.gap:.1e}, by {self.method}{remark})"
 
 
-def static_optimum(problem: Problem) -> Optimum:
+def static_optimum(problem: ConvexProblem) -> Optimum:
     """Compute OPT(T): the constraints hold in the sum over all rounds.
 
     Args:
@@ -88,11 +88,11 @@ def static_optimum(problem: Problem) -> Optimum:
     >>> round(best.value, 6), best.prices.round(6), best.gap < 1e-6
     (-454.545455, array([1.818182]), True)
     """
-    of_type(problem, Problem, "problem")
+    of_type(problem, ConvexProblem, "problem")
     return certified_optimum(problem, ConstraintRows(problem, every_round=False))
 
 
-def restricted_optimum(problem: Problem) -> Optimum:
+def restricted_optimum(problem: ConvexProblem) -> Optimum:
     """Compute OPT'(T): the constraints hold in every round.
 
     Args:
@@ -110,11 +110,11 @@ def restricted_optimum(problem: Problem) -> Optimum:
     >>> round(restricted_optimum(instances.proposition_2(horizon=1_000)).value, 6)
     -416.666667
     """
-    of_type(problem, Problem, "problem")
+    of_type(problem, ConvexProblem, "problem")
     return certified_optimum(problem, ConstraintRows(problem, every_round=True))
 
 
-def q_bar(problem: Problem) -> float:
+def q_bar(problem: ConvexProblem) -> float:
     r"""Compute the paper's :math:`\bar q`: the largest price of OPT and OPT'.
 
     Args:
@@ -124,7 +124,7 @@ def q_bar(problem: Problem) -> float:
     return float(max(static.prices.max(), restricted.prices.max()))
 
 
-def certified_optimum(problem: Problem, rows: ConstraintRows) -> Optimum:
+def certified_optimum(problem: ConvexProblem, rows: ConstraintRows) -> Optimum:
     """Solve the program, make its solution feasible, and compute both bounds."""
     margin, inner = rows.slater()
     scale = 1.0 + float(np.abs(rows.values(inner)).max())
@@ -160,7 +160,7 @@ def feasible_point(rows: ConstraintRows, point: Floats, inner: Floats) -> Floats
     return inner
 
 
-def lower_bound(problem: Problem, rows: ConstraintRows, solution: Solution) -> float:
+def lower_bound(problem: ConvexProblem, rows: ConstraintRows, solution: Solution) -> float:
     """Compute the lower bound from the solution's point and weights."""
     values, gradients = problem.losses.mean(solution.point)
     penalty, penalty_gradient = rows.weighted_sum(solution.point, solution.weights)

@@ -15,7 +15,7 @@ from driftsack.core.statistics import standard_error
 from driftsack.numerics.curves import curve_times
 from driftsack.oco.algorithm import Algorithm
 from driftsack.oco.loop import PlayTotals, add_noise, finish_round, gradient_step, play_rounds, record_round
-from driftsack.oco.problem import Problem
+from driftsack.oco.problem import ConvexProblem
 from driftsack.oco.region import NOT_COMPILED
 from driftsack.oco.state import State
 
@@ -54,7 +54,7 @@ class Play:
         prices: (trials, d) the virtual queues or multipliers at the end.
     """
 
-    problem: Problem
+    problem: ConvexProblem
     algorithm: Algorithm
     loss: Floats
     totals: Floats
@@ -112,7 +112,7 @@ class Play:
         )
 
 
-def play(algorithm: Algorithm, problem: Problem, trials: int = 1, seed: int = 0) -> Play:
+def play(algorithm: Algorithm, problem: ConvexProblem, trials: int = 1, seed: int = 0) -> Play:
     """Run an algorithm on all rounds of a problem; in compiled code if its functions are arrays.
 
     Args:
@@ -122,7 +122,7 @@ def play(algorithm: Algorithm, problem: Problem, trials: int = 1, seed: int = 0)
         seed: The seed of the noise. Trial k depends on ``(seed, k)`` only.
     """
     # Check the arguments.
-    of_type(problem, Problem, "problem")
+    of_type(problem, ConvexProblem, "problem")
     count = whole(trials, "trials", at_least=1)
     times = curve_times(problem.horizon)
     finished: list[tuple[State, PlayTotals]] = []
@@ -152,7 +152,7 @@ def play(algorithm: Algorithm, problem: Problem, trials: int = 1, seed: int = 0)
     )
 
 
-def new_tally(problem: Problem, times: Ints) -> PlayTotals:
+def new_tally(problem: ConvexProblem, times: Ints) -> PlayTotals:
     """Create the sums before the first round."""
     functions, variables = 1 + problem.count, problem.dimension
     return PlayTotals(
@@ -166,14 +166,14 @@ def new_tally(problem: Problem, times: Ints) -> PlayTotals:
     )
 
 
-def play_compiled(problem: Problem, state: State, tally: PlayTotals, rng: Generator) -> None:
+def play_compiled(problem: ConvexProblem, state: State, tally: PlayTotals, rng: Generator) -> None:
     """Play all rounds in one call of a kernel."""
     losses: Any = problem.losses
     rows = tuple(family.rows for family in problem.constraints)
     play_rounds(state, problem.domain.region, losses.rows, rows, tally, problem.noise, rng)
 
 
-def play_in_python(problem: Problem, state: State, tally: PlayTotals, rng: Generator) -> None:
+def play_in_python(problem: ConvexProblem, state: State, tally: PlayTotals, rng: Generator) -> None:
     """Play round by round, for Python functions and for domains without a compiled projection."""
     for t in range(problem.horizon):
         tally.values[:], tally.gradients[:] = problem.evaluate(t, state.point)

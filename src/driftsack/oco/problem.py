@@ -1,4 +1,4 @@
-"""``Problem``: losses and constraints over time, and the domain of the decisions."""
+"""``ConvexProblem``: losses and constraints over time, and the domain of the decisions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from driftsack.oco.families import Family, Table
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class ConvexProblem:
     r"""A problem of online convex optimisation: choose x in the domain each round, then observe the round's functions.
 
     These are a loss :math:`f_t` and d constraints :math:`g_t`. The goal is a small :math:`\sum_t f_t(x_t)` with
@@ -31,9 +31,10 @@ class Problem:
             :math:`\varepsilon^\top x + \varepsilon_0` added, all ε independent and uniform on [-s, s].
 
     >>> from driftsack.oco import Box, Linear
-    >>> problem = Problem(Linear([[-1.0]], phase=[0] * 100), Linear([[1.0]], [[-0.5]], phase=[0] * 100), Box(0, 1))
+    >>> losses, constraint = Linear([[-1.0]], phase=[0] * 100), Linear([[1.0]], [[-0.5]], phase=[0] * 100)
+    >>> problem = ConvexProblem(losses, constraint, Box(0, 1))
     >>> problem
-    Problem(100 rounds, 1 variable, 1 constraint)
+    ConvexProblem(100 rounds, 1 variable, 1 constraint)
     """
 
     losses: Family
@@ -114,4 +115,4 @@ class Problem:
 
         parts = [(self.horizon, "round"), (self.dimension, "variable"), (self.count, "constraint")]
         noise = f", noise {self.noise:g}" if self.noise else ""
-        return f"Problem({', '.join(counted(*part) for part in parts)}{noise})"
+        return f"ConvexProblem({', '.join(counted(*part) for part in parts)}{noise})"

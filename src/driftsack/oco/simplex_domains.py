@@ -14,7 +14,7 @@ from driftsack.oco.region import CAPPED_SIMPLEX, ORTHANT, SIMPLEX, Region
 
 
 @dataclass(frozen=True, eq=False)
-class Simplex(Domain):
+class ScaledSimplex(Domain):
     """All x without negative entries that sum to a total.
 
     Attributes:
@@ -55,7 +55,7 @@ class Simplex(Domain):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the name, the size and the total as plain data."""
-        return {"domain": "Simplex", "size": self.size, "total": self.total}
+        return {"domain": "ScaledSimplex", "size": self.size, "total": self.total}
 
 
 @dataclass(frozen=True, eq=False)

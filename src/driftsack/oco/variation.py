@@ -26,8 +26,8 @@ from driftsack.core.checks import of_type
 from driftsack.core.errors import SettingError
 from driftsack.oco.domains import Ball, Box, Domain
 from driftsack.oco.families import LINEAR, NORM, Table
-from driftsack.oco.problem import Problem
-from driftsack.oco.simplex_domains import Simplex
+from driftsack.oco.problem import ConvexProblem
+from driftsack.oco.simplex_domains import ScaledSimplex
 
 MAX_FACES: Final = 3**7  # faces of a box or simplex to enumerate
 SAMPLES: Final = 64  # points at which the lower bound is evaluated
@@ -65,7 +65,7 @@ class GlobalVariation:
         return "exact" if self.exact else f"upper bound: {', '.join(self.bounded)}"
 
 
-def global_variation(problem: Problem) -> GlobalVariation:
+def global_variation(problem: ConvexProblem) -> GlobalVariation:
     """Compute the global variation W of a problem's constraints.
 
     Args:
@@ -82,7 +82,7 @@ def global_variation(problem: Problem) -> GlobalVariation:
     >>> round(moves.value, 9), moves.label
     (50.0, 'exact')
     """
-    of_type(problem, Problem, "problem")
+    of_type(problem, ConvexProblem, "problem")
     if not problem.tabled:
         raise SettingError(
             "the sup norms of callables cannot be computed; give the constraints as Linear, Quadratic or Norm."
@@ -147,7 +147,7 @@ def quadratic_maxima(matrices: Floats, vectors: Floats, domain: Domain) -> Float
         return separable_maxima(diagonal, vectors, domain.low, domain.high)
     if isinstance(domain, Box) and 3**n <= MAX_FACES:
         return maxima_over_faces(matrices, vectors, box_faces(domain))
-    if isinstance(domain, Simplex) and 2**n <= MAX_FACES:
+    if isinstance(domain, ScaledSimplex) and 2**n <= MAX_FACES:
         return maxima_over_faces(matrices, vectors, simplex_faces(domain))
     return None
 
@@ -179,7 +179,7 @@ def box_faces(domain: Box) -> list[Face]:
     return faces
 
 
-def simplex_faces(domain: Simplex) -> list[Face]:
+def simplex_faces(domain: ScaledSimplex) -> list[Face]:
     """All faces of a simplex, one for each non-empty set of entries that may be positive."""
     n, faces = domain.size, []
     for positive in product((False, True), repeat=n):

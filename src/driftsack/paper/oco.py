@@ -17,9 +17,9 @@ from driftsack.core.statistics import standard_errors
 from driftsack.oco import (
     Algorithm,
     Box,
+    ConvexProblem,
     Linear,
     Norm,
-    Problem,
     Quadratic,
     VirtualQueue,
     global_variation,
@@ -41,7 +41,7 @@ class Scenario(NamedTuple):
     """A distribution of problems."""
 
     name: str  # its name in tables and figures
-    make: Callable[[int, int], Problem]  # ``make(horizon, draw)`` returns the problem
+    make: Callable[[int, int], ConvexProblem]  # ``make(horizon, draw)`` returns the problem
 
 
 WORLDS: Final = (
@@ -111,7 +111,7 @@ class AgainstW(NamedTuple):
     allowance: Floats  # (s,) q̄W
 
 
-def against_w(make: Callable[[float], Problem], shifts: Sequence[float] = SHIFTS) -> AgainstW:
+def against_w(make: Callable[[float], ConvexProblem], shifts: Sequence[float] = SHIFTS) -> AgainstW:
     """Play ``make(shift)`` for each shift."""
     rows = []
     for shift in shifts:
@@ -158,7 +158,7 @@ def random_instances(count: int = RANDOM, seed: int = 0, family: str = "linear")
         n, d, rows, horizon = (int(size) for size in (*rng.integers((2, 1, 2), (5, 4, 6)), 100))
         phase = rng.integers(0, rows, horizon)
         constraints = random_constraints(family, rng, (rows, d, n), phase)
-        problem = Problem(Linear(rng.uniform(-1.0, 0.3, (horizon, n))), constraints, Box(0.0, 1.0, size=n))
+        problem = ConvexProblem(Linear(rng.uniform(-1.0, 0.3, (horizon, n))), constraints, Box(0.0, 1.0, size=n))
         best, restricted = static_optimum(problem), restricted_optimum(problem)
         price = max(best.prices.max(), restricted.prices.max())
         allowed = price * global_variation(problem).lower

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from driftsack.benchmarks import lp_dynamic, present
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import DriftsackError
 from driftsack.instances.families import FAMILIES
@@ -188,6 +189,22 @@ def standings(trials: pl.DataFrame, failed: Sequence[FailedCell], spec: Spec) ->
     refusals = pl.col("optimum_share").is_null().sum().over("policy")
     order = [refusals, pl.col("optimum_share").mean().over("policy")]
     return table.sort(order, descending=[False, True], nulls_last=True, maintain_order=True).with_columns(mean)
+
+
+def present_shares(spec: Spec) -> pl.DataFrame:
+    """Compute what knowledge of the present means, but not of the future, earns in each instance of a league.
+
+    The table has one row per instance with the shares of LP-Dynamic at the ``even_pace`` and at ``two_speeds`` (see
+    :func:`driftsack.benchmarks.present`). What is missing to 1 needs foresight; what a policy earns less is the cost
+    of learning and of random outcomes.
+    """
+    rows = []
+    for world in spec.instances:
+        instance = world.build()
+        best, known = lp_dynamic(instance).value, present(instance)
+        even, two_speeds = (value / best if best > 0 else 1.0 for value in (known.even, known.two_speed))
+        rows.append({"world": world.label, "even_pace": even, "two_speeds": two_speeds})
+    return pl.DataFrame(rows)
 
 
 def overview(table: pl.DataFrame, over_worlds: bool = False) -> pl.DataFrame:

@@ -26,7 +26,7 @@ from driftsack.sweeps.held_out import (
     second_half,
     summarise,
 )
-from driftsack.sweeps.league import TWELVE, as_grid, held_out_spec, league_spec, overview, standings
+from driftsack.sweeps.league import TWELVE, as_grid, held_out_spec, league_spec, overview, present_shares, standings
 from driftsack.sweeps.spec import Spec
 from driftsack.sweeps.store import load
 from driftsack.sweeps.sweep import SweepProgress, SweepResult, run
@@ -41,6 +41,8 @@ class LeagueReport(NamedTuple):
     Attributes:
         table: One row per policy and instance, the best policy first: its share of LP-Dynamic, or why there is none.
         overview: One row per policy, the best first: mean, least and largest share, and how many instances it refused.
+        present: One row per instance: the shares that a policy would earn that knew the present means but not the
+            future. What is missing to 1 needs foresight; what a policy earns less is the cost of learning.
         instances: How many instances the league has.
         csv: The file of the table.
         figures: The files of the heat map.
@@ -61,6 +63,7 @@ class LeagueReport(NamedTuple):
 
     table: pl.DataFrame
     overview: pl.DataFrame
+    present: pl.DataFrame
     instances: int
     csv: Path
     figures: list[Path]
@@ -82,6 +85,7 @@ class LeagueReport(NamedTuple):
             **({} if self.leads is None else {"leads": self.leads.to_dicts()}),
             **({} if self.against_best is None else {"against_best": self.against_best, "poorer": list(self.poorer)}),
             "overview": self.overview.to_dicts(),
+            "present_means_known": self.present.to_dicts(),
             "figures": [str(path) for path in self.figures],
             "failed": [cell.to_dict() for cell in self.failed],
             "seconds": self.seconds,
@@ -121,7 +125,16 @@ def run_league(
     table, swept = _simulate(spec, directory, engine, progress, notify)
     csv, figures = directory / "league.csv", _write_heat_map(table, directory, "league")
     table.write_csv(csv)
-    return LeagueReport(table, overview(table), len(spec.instances), csv, figures, swept.failed, swept.seconds)
+    return LeagueReport(
+        table=table,
+        overview=overview(table),
+        present=present_shares(spec),
+        instances=len(spec.instances),
+        csv=csv,
+        figures=figures,
+        failed=swept.failed,
+        seconds=swept.seconds,
+    )
 
 
 def run_held_out(
@@ -174,6 +187,7 @@ def run_held_out(
     return LeagueReport(
         table=table,
         overview=overview(table, over_worlds=True),
+        present=present_shares(spec),
         instances=len(spec.instances),
         csv=directory / f"{name}.csv",
         figures=_write_heat_map(shares.rename({"family": "world", "mean_share": "optimum_share"}), directory, name),

@@ -17,9 +17,9 @@ import numpy as np
 from driftsack.oco import (
     Algorithm,
     Box,
+    ConvexProblem,
     Linear,
     OnlineGradient,
-    Problem,
     VirtualQueue,
     global_variation,
     instances,
@@ -172,11 +172,11 @@ def theorem_3_stochastic(effort: Effort, case: Case) -> Finding:
     return exponents(studies(effort, player(case, OnlineGradient()), (MOVING,)), violation=True)
 
 
-def separate_limits(count: int, horizon: int, draw: int) -> Problem:
+def separate_limits(count: int, horizon: int, draw: int) -> ConvexProblem:
     """A problem of d variables, each with its own loss and constraint x_i <= 1/2: Reg2 is d times that of one."""
     losses = Linear(-np.random.default_rng([draw, count]).random((horizon, count)))
     limits = Linear(np.eye(count)[None], np.full((1, count), -0.5), np.zeros(horizon, dtype=np.int32))
-    return Problem(losses, limits, Box(0.0, 1.0, size=count))
+    return ConvexProblem(losses, limits, Box(0.0, 1.0, size=count))
 
 
 def theorem_3_constraints(effort: Effort, case: Case) -> Finding:

@@ -1,17 +1,21 @@
-"""No function takes more than eight parameters: options that belong together are an object.
+"""Limits on functions and classes: at most eight parameters, at most 500 lines, and one name for one class.
 
-Kernels and their overloads are exempt, because they take their buffers as arguments. So are constructors, whose
-parameters are the fields of the object, and Typer commands, because Typer makes each parameter an option.
+Options that belong together are an object. Kernels and their overloads are exempt, because they take their buffers as
+arguments. So are constructors, whose parameters are the fields of the object, and Typer commands, because Typer makes
+each parameter an option.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.support.paths import ROOT
 
 MOST = 8
+LONGEST = 500
 KERNELS = ("kernel", "overload")
 BUILT = "Instance"  # what the functions of ``driftsack.instances`` construct; a spec names their settings one by one
 
@@ -41,6 +45,13 @@ def too_many(source: str, path: Path) -> list[str]:
     return [f"{path}:{one.lineno} {one.name} has {parameters(one)} parameters" for one in wide]
 
 
+def too_long(source: str, path: Path) -> list[str]:
+    """The classes of a file with too many lines."""
+    classes = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.ClassDef)]
+    lengths = [(one, (one.end_lineno or one.lineno) - one.lineno + 1) for one in classes]
+    return [f"{path}:{one.lineno} {one.name} has {lines} lines" for one, lines in lengths if lines > LONGEST]
+
+
 def test_no_function_has_more_than_eight_parameters() -> None:
     paths = sorted((ROOT / "src").rglob("*.py"))
     assert len(paths) > 200
@@ -58,3 +69,28 @@ def test_a_function_with_nine_parameters_is_found() -> None:
     assert too_many(f"@kernel\n{plain}", path) == []
     assert too_many(plain.replace("wide", "__init__"), path) == []
     assert too_many(plain, Path("src/driftsack/cli/wide.py")) == []
+
+
+def test_no_class_has_more_than_500_lines() -> None:
+    paths = sorted((ROOT / "src").rglob("*.py"))
+    assert [line for path in paths for line in too_long(path.read_text(encoding="utf-8"), path)] == []
+
+
+def test_a_class_with_501_lines_is_found() -> None:
+    """The planted fault: one line too many."""
+    path, body = Path("src/driftsack/long.py"), "    x = 1\n"
+    assert too_long("class Long:\n" + 500 * body, path) == [f"{path}:1 Long has 501 lines"]
+    assert too_long("class Long:\n" + 499 * body, path) == []
+
+
+def shared_names(sources: Iterable[str]) -> set[str]:
+    """The names that several classes share; ``State`` is what every policy calls its own."""
+    classes = [node for source in sources for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef)]
+    return {name for name, count in Counter(one.name for one in classes).items() if count > 1} - {"State"}
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    """The planted fault: a second ``Learner``."""
+    sources = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py"))]
+    assert shared_names(sources) == set()
+    assert shared_names([*sources, "class Learner: ..."]) == {"Learner"}
