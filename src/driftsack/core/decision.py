@@ -9,7 +9,7 @@ from typing import Any, Final, overload
 import numpy as np
 
 from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import LARGEST_INT, floats, frozen, whole, within
+from driftsack.core.checks import LARGEST_INT, flag, floats, frozen, whole, within
 from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import checked_names
 
@@ -33,6 +33,7 @@ class Decision:
             decisions made after a snapshot are not confused with those made after loading it.
         reserved: (d,) the amount reserved for the decision, its maximum cost; NaN where that is unknown.
         context: (n,) the features of the request as numbers; None if the problem has none.
+        must: Whether the request had to be served.
     """
 
     round: int
@@ -43,6 +44,7 @@ class Decision:
     source: str = ""
     reserved: Floats = field(default_factory=lambda: np.zeros(0))
     context: Floats | None = None
+    must: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle through a function that checks everything and makes the arrays read-only."""
@@ -72,6 +74,7 @@ class Decisions(Sequence[Decision]):
         arm_names: The names of the arms.
         source: As in :class:`Decision`.
         contexts: (n, f) the features of the requests; None if the problem has none.
+        must: Whether these requests had to be served.
     """
 
     rounds: Ints
@@ -82,6 +85,7 @@ class Decisions(Sequence[Decision]):
     arm_names: tuple[str, ...]
     source: str
     contexts: Floats | None = None
+    must: bool = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle through a function that checks everything and makes the arrays read-only."""
@@ -117,7 +121,8 @@ class Decisions(Sequence[Decision]):
             name = None if arm == SKIP else self.arm_names[arm]
             rows = self.mixes[index], self.prices[index]
             context = None if self.contexts is None else self.contexts[index]
-            return Decision(int(self.rounds[index]), arm, *rows, name, self.source, self.reserved[index], context)
+            reserved = self.reserved[index]
+            return Decision(int(self.rounds[index]), arm, *rows, name, self.source, reserved, context, self.must)
         return Decisions(
             rounds=read_only(self.rounds[index]),
             arms=read_only(self.arms[index]),
@@ -127,6 +132,7 @@ class Decisions(Sequence[Decision]):
             arm_names=self.arm_names,
             source=self.source,
             contexts=None if self.contexts is None else read_only(self.contexts[index]),
+            must=self.must,
         )
 
 
@@ -143,6 +149,7 @@ def _decision(*parts: Any) -> Decision:
         source=_text(given.source, "source"),
         reserved=_reserved(given.reserved, (None,)),
         context=None if given.context is None else frozen(floats(given.context, "context", (None,))),
+        must=flag(given.must, "must"),
     )
 
 
@@ -160,6 +167,7 @@ def _decisions(*parts: Any) -> Decisions:
         arm_names=checked_names(given.arm_names, "arm_names", arms),
         source=_text(given.source, "source"),
         contexts=None if given.contexts is None else frozen(floats(given.contexts, "contexts", (count, None))),
+        must=flag(given.must, "must"),
     )
 
 

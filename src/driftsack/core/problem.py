@@ -53,7 +53,8 @@ class Problem:
         resource_names: The names of the resources; by default ``"cost_0"``, ``"cost_1"``, ... As an argument, the names
             if ``budget`` is not a mapping.
         fallback: The arm, by name or number, that serves a request which the policy would skip, so that every request
-            is answered; None if requests may be skipped. The attribute is its number.
+            is answered; None if requests may be skipped. Of several, in order of preference, the first one that a
+            request may use serves it. The attribute is the number of the first.
         period: The length of the budget period as a ``timedelta``; None if the horizon is a number of rounds. Pass the
             time of each request to ``ask(at=...)``.
         slots: The capacity for arms, at least their number. Arms that are added later fill free slots. Constants that
@@ -64,6 +65,7 @@ class Problem:
             argument, also their names, or an :class:`Encoder` of numbers, categories and embeddings.
         encoder: Encodes features that have names; None if they have no names.
         guessed: Whether ``period`` was given without a horizon, so that the number of rounds is unknown.
+        fallbacks: The numbers of all fallback arms, in order of preference.
 
     Raises:
         NamesError: Names are repeated or empty, or the names in ``cost_max`` and ``budget`` differ.
@@ -96,6 +98,7 @@ class Problem:
     features: int
     encoder: Encoder | None
     guessed: bool
+    fallbacks: tuple[int, ...]
 
     def __init__(
         self,
@@ -106,7 +109,7 @@ class Problem:
         cost_max: ArmAmounts | None = None,
         arm_names: Sequence[str] | None = None,
         resource_names: Sequence[str] | None = None,
-        fallback: int | str | None = None,
+        fallback: int | str | Sequence[int | str] | None = None,
         period: timedelta | None = None,
         slots: int | None = None,
         arm_cost_max: ArmAmounts | None = None,
@@ -114,6 +117,7 @@ class Problem:
         features: int | Sequence[str] | Encoder = 0,
         encoder: Encoder | None = None,
         guessed: bool = False,
+        fallbacks: tuple[int, ...] = (),
     ) -> None:
         # Arms and budgets, by name or in order.
         count, arm_labels = _count_and_names(arms, arm_names)
@@ -136,6 +140,10 @@ class Problem:
         if arm_cost_max is not None:  # from dataclasses.replace, which passes every attribute
             largest, finer = _maxima(arm_cost_max, resource_labels, arm_labels)
             by_arm = finer if largest == most else by_arm
+        # Arms that answer every request.
+        serving = _arms(fallback, arm_labels)
+        if fallbacks and serving == fallbacks[:1]:  # from dataclasses.replace, which passes every attribute
+            serving = _arms(fallbacks, arm_labels)
         # Features.
         count_of_features, coding = features_of(features, encoder)
         values = {
@@ -146,7 +154,7 @@ class Problem:
             "cost_max": most,
             "arm_names": arm_labels,
             "resource_names": resource_labels,
-            "fallback": _arm(fallback, arm_labels),
+            "fallback": serving[0] if serving else None,
             "period": period,
             "slots": count if slots is None else whole(slots, "slots", at_least=count, at_most=MOST_ARMS),
             "arm_cost_max": by_arm,
@@ -154,6 +162,7 @@ class Problem:
             "features": count_of_features,
             "encoder": coding,
             "guessed": horizon is None or (bool(guessed) and period is not None and horizon == FIRST_GUESS),
+            "fallbacks": serving,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -170,7 +179,8 @@ class Problem:
         if self.bounded:
             shown["cost_max"] = self._labelled(self.cost_max if self.arm_cost_max is None else self.arm_cost_max)
         if self.fallback is not None:
-            shown["fallback"] = self.arm_names[self.fallback] if self.named_arms else self.fallback
+            names = [self.arm_names[arm] if self.named_arms else arm for arm in self.fallbacks]
+            shown["fallback"] = names if len(names) > 1 else names[0]
         shown |= {"period": self.period} if self.period is not None else {}
         shown |= {"slots": self.slots} if self.slots > self.arms else {}
         shown |= {"features": self.encoder or self.features} if self.features else {}
@@ -230,7 +240,8 @@ class Problem:
             found["cost_max"] = list(self.cost_max)
         found |= {"arm_names": list(self.arm_names)} if self.named_arms else {}
         found |= {"resource_names": list(self.resource_names)} if self.named_resources else {}
-        found |= {"fallback": self.fallback} if self.fallback is not None else {}
+        if self.fallback is not None:
+            found["fallback"] = list(self.fallbacks) if len(self.fallbacks) > 1 else self.fallback
         found |= {"period": self.period.total_seconds()} if self.period is not None else {}
         if self.period is not None and self.horizon == FIRST_GUESS and not self.guessed:
             found["guessed"] = False
@@ -320,8 +331,17 @@ def _maxima(
     return tuple(largest.tolist()), tuple(tuple(row) for row in values.tolist())
 
 
-def _arm(arm: int | str | None, names: tuple[str, ...]) -> int | None:
-    """Return the number of the fallback arm, or None."""
-    if arm is None:
-        return None
+def _arms(fallback: Any, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the numbers of the fallback arms, which may be one, several or none."""
+    if fallback is None:
+        return ()
+    several = isinstance(fallback, Iterable) and not isinstance(fallback, str)
+    found = tuple(_arm(arm, names) for arm in (fallback if several else [fallback]))
+    if several and (not found or len(set(found)) < len(found)):
+        raise SettingError(f"fallback must list one or more arms, each of them once, got {fallback!r:.80}.")
+    return found
+
+
+def _arm(arm: Any, names: tuple[str, ...]) -> int:
+    """Return the number of a fallback arm."""
     return position(arm, names, "fallback") if isinstance(arm, str) else whole(arm, "fallback", 0, len(names) - 1)

@@ -1,4 +1,4 @@
-"""Admission: the arms that are open in a round, and the fallback arm in place of a skip.
+"""Admission: the arms that are open in a round, and the arm that serves a request which must not be skipped.
 
 An arm is *offered* unless the driver withholds it: it was retired, or the request cannot use it. With ``safe`` an
 offered arm is *open* only if every budget can pay
@@ -10,21 +10,30 @@ offered arm is *open* only if every budget can pay
 
 Without ``safe`` it is open unless its reservation is larger than a ledger can hold.
 
+If several fallback arms are listed, the fallback of a round is the first that is offered and that every budget can pay
+for, and if none is offered, the offered arm with the smallest maximum cost; later rounds are assumed to use the first.
+
 So the fallback arm is open as long as every budget can pay for it once. If the number of rounds is known and no cost
 exceeds what was reserved for it, that is until the last round, since the other arms leave what the fallback needs. If
 more requests come than were expected, the fallback answers them until the money is gone.
+
+A request that *must* be served, in a problem without a fallback, is served even if that overspends: if no arm is open,
+all arms that are offered are opened (:func:`open_for_must`), and the learner counts it.
 """
 
 from __future__ import annotations
 
 import math
 
-from driftsack.core.arrays import Floats
+import numpy as np
+
+from driftsack.core.arrays import Bools, Floats
 from driftsack.core.decision import SKIP
 from driftsack.game.amounts import MOST_UNITS
 from driftsack.game.ledger import Ledger
 from driftsack.game.records import Terms
 from driftsack.numerics.compiled import kernel
+from driftsack.numerics.sampling import draw
 
 
 @kernel
@@ -40,7 +49,7 @@ def admit(ledger: Ledger, terms: Terms, t: int, safe: bool) -> int:
     Returns:
         The number of open arms.
     """
-    after, fallback = rounds_after(terms, t), terms.fallback[0]
+    after, fallback = rounds_after(terms, t), fallback_arm(ledger, terms, safe)
     count, changed = 0, False
     for i in range(terms.open.size):
         later = 0 if i == fallback else after
@@ -50,6 +59,44 @@ def admit(ledger: Ledger, terms: Terms, t: int, safe: bool) -> int:
         count += opens
     if changed:
         terms.version[0] += 1
+    return count
+
+
+@kernel
+def fallback_arm(ledger: Ledger, terms: Terms, safe: bool) -> int:
+    """The arm that answers this round's request if the policy skips it, or ``SKIP`` without a fallback."""
+    if terms.fallback[0] == SKIP:
+        return SKIP
+    listed = SKIP
+    for arm in terms.fallback:
+        if terms.offered[arm]:
+            if not safe or fits(ledger, terms, arm, 0):
+                return int(arm)
+            listed = int(arm)
+    return listed if listed != SKIP else cheapest(terms, terms.offered)
+
+
+@kernel
+def cheapest(terms: Terms, arms: Bools) -> int:
+    """The arm among those of a mask with the smallest sum of maximum costs, or ``SKIP`` if there is none."""
+    found, least = SKIP, np.inf
+    for i in range(arms.size):
+        cost = 0.0
+        for j in range(terms.cost_most.shape[0]):
+            cost += terms.cost_most[j, i]
+        if arms[i] and cost < least:
+            found, least = i, cost
+    return found
+
+
+@kernel
+def open_for_must(ledger: Ledger, terms: Terms) -> int:
+    """Open every offered arm for a request that must be served although no budget covers one; return their number."""
+    count = 0
+    for i in range(terms.open.size):
+        terms.open[i] = terms.offered[i] and holds(ledger, terms, i)
+        count += terms.open[i]
+    terms.version[0] += count > 0
     return count
 
 
@@ -120,17 +167,64 @@ def serve(terms: Terms, arm: int, mix: Floats) -> int:
     Returns:
         The arm, or the fallback in place of ``SKIP``.
     """
-    fallback = terms.fallback[0]
-    if fallback == SKIP and (arm == SKIP or terms.open[arm]):
+    if terms.fallback[0] == SKIP and (arm == SKIP or terms.open[arm]):
         return arm
+    fallback = first_open(terms)
     if arm != SKIP and not terms.open[arm]:  # a policy that ignores which arms are open
         for i in range(mix.size):
             mix[i] = 0.0
         arm = SKIP
-    if fallback == SKIP or not terms.open[fallback]:
+    if fallback == SKIP:
         return arm
     mix[fallback] += max(skip_probability(mix), 0.0)
     return fallback if arm == SKIP else arm
+
+
+@kernel
+def first_open(terms: Terms) -> int:
+    """The first open arm among the fallback arms; if they are all withheld, the cheapest open arm; or ``SKIP``."""
+    if terms.fallback[0] == SKIP:
+        return SKIP
+    withheld = True
+    for arm in terms.fallback:
+        if terms.open[arm]:
+            return int(arm)
+        withheld = withheld and not terms.offered[arm]
+    return cheapest(terms, terms.open) if withheld else SKIP
+
+
+@kernel
+def serve_must(terms: Terms, arm: int, mix: Floats, uniform: float) -> int:
+    """Serve a request that must not be skipped: draw from the open arms of the mix, or take the cheapest open one.
+
+    Args:
+        terms: The terms; some arm is open.
+        arm: The arm that was drawn, or ``SKIP``.
+        mix: (m,) the probabilities, which are conditioned on the open arms.
+        uniform: A uniform random number, which draws the arm if the policy skipped or chose a closed one.
+
+    Returns:
+        The arm.
+    """
+    if terms.fallback[0] != SKIP:
+        arm = serve(terms, arm, mix)
+    total = 0.0
+    for i in range(mix.size):
+        mix[i] = mix[i] if terms.open[i] else 0.0
+        total += mix[i]
+    if total <= 0.0:
+        arm = cheapest(terms, terms.open)
+        mix[arm] = 1.0
+        return arm
+    for i in range(mix.size):
+        mix[i] = min(mix[i] / total, 1.0)
+    if arm != SKIP and terms.open[arm]:
+        return arm
+    arm = draw(mix, uniform)
+    if arm == SKIP:  # the probabilities may sum to slightly less than 1
+        for i in range(mix.size):
+            arm = i if mix[i] > 0.0 else arm
+    return arm
 
 
 @kernel

@@ -42,6 +42,7 @@ class AwaitedTable(NamedTuple):
     reserved: Ints  # (n, d) in grid units; -1 where the maximum cost is not known
     mixes: Floats  # (n, m)
     prices: Floats  # (n, d) normalised
+    must: Ints  # (n,) whether the request had to be served
     contexts: Floats  # (n, f) of the requests
     reward: Floats  # (n,) told before the costs, in the problem's units; NaN if it was not
     costs: Floats  # (n, d) told and charged before the reward, in the problem's units; NaN if they were not
@@ -66,6 +67,7 @@ class OverrunCounts(NamedTuple):
     excess: Ints  # (d,) by how much, in grid units
     clipped: Ints  # (1,) rewards below 0 or above ``reward_max``
     costs: Ints  # (1,) outcomes with a cost that was clipped when it was learnt
+    forced: Ints  # (1,) requests that had to be served although a budget did not cover an arm
 
 
 class DecisionDesk(NamedTuple):
@@ -107,6 +109,7 @@ def new_awaited(capacity: int, arms: int, resources: int, features: int) -> Awai
         reserved=np.zeros((capacity, resources), dtype=np.int64),
         mixes=np.zeros((capacity, arms)),
         prices=np.zeros((capacity, resources)),
+        must=zeros(),
         contexts=np.zeros((capacity, features)),
         reward=np.full(capacity, np.nan),
         costs=np.full((capacity, resources), np.nan),
@@ -147,7 +150,7 @@ def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_
             outcome=np.zeros((SETTLED_KEPT, 1 + d)),
             total=np.zeros(1, dtype=np.int64),
         ),
-        overruns=OverrunCounts(*(np.zeros(size, dtype=np.int64) for size in (1, d, 1, 1))),
+        overruns=OverrunCounts(*(np.zeros(size, dtype=np.int64) for size in (1, d, 1, 1, 1))),
     )
 
 

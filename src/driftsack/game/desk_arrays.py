@@ -28,13 +28,13 @@ from driftsack.game.state_checks import check_array
 
 Stored = dict[str, npt.NDArray[Any]]
 DESK: Final = ("begun", "clock", "season", "last")
-TERMS: Final = ("rate", "end", "open", "version", "delay")
-ROWS: Final = AwaitedTable._fields[:-5]
+TERMS: Final = ("rate", "end", "open", "version", "delay", "must_share")
+ROWS: Final = AwaitedTable._fields[:-5]  # all but contexts, parts of outcomes and the free slots
 PARTS: Final = ("reward", "costs")  # stored only if a part of an outcome was told
 CONTEXTS: Final = "contexts"  # kept only if requests have features
 SETTLED: Final = ("number", "epoch", "kind", "outcome")
 LARGEST_RATE: Final = 1e70  # in units of cost_max; the grid of a ledger allows no larger budgets
-OVERRUNS: Final = ("decisions", "excess", "clipped")
+OVERRUNS: Final = ("decisions", "excess", "clipped", "forced")
 COSTS: Final = "overruns.costs"  # stored only if it is not 0
 SUMS: Final = 1e-9  # relative error of a sum of floats, over more rounds than are ever played
 
@@ -102,6 +102,7 @@ def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> De
     check_array("terms.end", terms.end, (0.0, float(LARGEST_INT)))
     check_array("terms.version", terms.version, (0, LARGEST_INT))
     check_array("terms.delay", terms.delay, (0.0, float(LARGEST_INT)))
+    check_array("terms.must_share", terms.must_share, (0.0, 1.0))
     for name in desk.overruns._fields:
         check_array(f"overruns.{name}", getattr(desk.overruns, name), (0, LARGEST_INT))
     _fill_settled(desk, stored, begun)
@@ -156,6 +157,7 @@ def _awaited(stored: Stored, arms: int, desk: DecisionDesk, begun: int, clock: i
         "epoch": (0, MOST_EPOCHS - 1),
         "probability": (0.0, 1.0 + ROUNDING),
         "reserved": (-1, MOST_UNITS),
+        "must": (0, 1),
         "mixes": (0.0, 1.0 + ROUNDING),
         "prices": (-LARGEST_FLOAT, LARGEST_FLOAT),
         CONTEXTS: (-LARGEST_FEATURE, LARGEST_FEATURE),

@@ -107,9 +107,13 @@ def spent_amounts(ledger: Ledger) -> Floats:
     return amounts_of(ledger, ledger.charged)
 
 
+@kernel
 def is_broken(ledger: Ledger) -> bool:
     """Whether the spending of some resource exceeds its budget."""
-    return bool((ledger.charged > ledger.granted).any())
+    for j in range(ledger.granted.size):
+        if ledger.charged[j] > ledger.granted[j]:
+            return True
+    return False
 
 
 @kernel

@@ -24,6 +24,13 @@ DELAYS: Final = 200.0
 """Outcomes that the running mean of the delays remembers."""
 
 
+MUSTS: Final = 1000.0
+"""Rounds that the running share of requests that must be served remembers."""
+
+MUSTS_PRIOR: Final = 20.0
+"""Rounds without such a request that are assumed before the first round."""
+
+
 class Terms(NamedTuple):
     """The terms of every round of a game, unless a driver changes them.
 
@@ -34,14 +41,17 @@ class Terms(NamedTuple):
         open: (m,) arms that may be chosen: those offered that every budget can pay for.
         version: (1,) a number that changes whenever ``open`` does.
         skip_cost: (1,) what it costs to skip a round, in normalised reward: 0, or ``MUST_SERVE``.
-        fallback: (1,) the arm that answers a request if the policy skips it, or ``SKIP``.
-        fallback_worst: (d,) its maximum cost in a later round, in grid units; 0 without one.
+        fallback: (k,) the arms that answer a request if the policy skips it, in order of preference; one ``SKIP``
+            without them.
+        fallback_worst: (d,) the maximum cost of the first one in a later round, in grid units; 0 without one.
         cost_most: (d, m) the maximum cost of each arm.
         worst: (d, m) the same in grid units, which is reserved; -1 if it is not known.
         context: (n,) features of the round; empty without contexts.
         pending: (m,) decisions of the present season for each arm whose outcomes have not arrived.
         delay: (2,) the running mean of the delays of outcomes, in rounds, and the number of outcomes behind it.
         unpaid: (m,) the pending decisions whose costs have not arrived either.
+        must: (1,) whether this request must be served although others may be skipped.
+        must_share: (1,) the running share of such requests.
     """
 
     rate: Floats
@@ -58,6 +68,8 @@ class Terms(NamedTuple):
     pending: Floats
     delay: Floats
     unpaid: Floats
+    must: Bools
+    must_share: Floats
 
 
 class Round(NamedTuple):
@@ -71,12 +83,14 @@ class Round(NamedTuple):
         open: (m,) arms that may be chosen.
         version: A number that changes whenever ``open`` does, from one round of the learner to the next.
         skip_cost: The cost of skipping the round, in normalised reward. A policy with a linear program adds it to the
-            reward of every arm.
+            reward of every arm; see :func:`usual_skip_cost`.
         cost_most: (d, m) the maximum cost of each arm.
         context: (n,) features of the round; empty without contexts.
         pending: (m,) decisions for each arm whose outcomes have not arrived, or only in part.
         delay: The running mean of the delays of outcomes, in rounds.
         unpaid: (m,) those of them whose costs have not arrived, and are not yet part of the spending.
+        must: Whether this request must be served although others may be skipped.
+        must_share: The share of such requests; 0 if there was none.
     """
 
     t: int
@@ -91,6 +105,8 @@ class Round(NamedTuple):
     pending: Floats
     delay: float
     unpaid: Floats
+    must: bool
+    must_share: float
 
 
 class Outcome(NamedTuple):
@@ -115,7 +131,7 @@ class Outcome(NamedTuple):
 
 def new_terms(problem: Problem) -> Terms:
     """The terms of a problem: every arm is offered and may cost ``cost_max``, and the context is 0."""
-    arms, serves = problem.arms, problem.fallback is not None
+    arms, listed = problem.arms, problem.fallbacks
     worst = worst_units(problem)
     return Terms(
         rate=np.array(problem.rate),
@@ -123,15 +139,17 @@ def new_terms(problem: Problem) -> Terms:
         offered=np.ones(arms, dtype=np.bool_),
         open=np.ones(arms, dtype=np.bool_),
         version=np.zeros(1, dtype=np.int64),
-        skip_cost=np.array([MUST_SERVE if serves else 0.0]),
-        fallback=np.array([problem.fallback if serves else SKIP]),
-        fallback_worst=worst[:, problem.fallback].copy() if serves else np.zeros(problem.resources, dtype=np.int64),
+        skip_cost=np.array([MUST_SERVE if listed else 0.0]),
+        fallback=np.array(listed or (SKIP,)),
+        fallback_worst=worst[:, listed[0]].copy() if listed else np.zeros(problem.resources, dtype=np.int64),
         cost_most=problem.cost_max_by_arm / np.asarray(problem.cost_max)[:, None],
         worst=worst,
         context=np.zeros(problem.features),
         pending=np.zeros(arms),
         delay=np.zeros(2),
         unpaid=np.zeros(arms),
+        must=np.zeros(1, dtype=np.bool_),
+        must_share=np.zeros(1),
     )
 
 
@@ -145,13 +163,29 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
         terms.rate,
         terms.open,
         terms.version[0],
-        terms.skip_cost[0],
+        MUST_SERVE if terms.must[0] else terms.skip_cost[0],
         terms.cost_most,
         terms.context,
         terms.pending,
         terms.delay[0],
         terms.unpaid,
+        terms.must[0] and terms.skip_cost[0] == 0.0,
+        terms.must_share[0],
     )
+
+
+@kernel
+def usual_skip_cost(round: Round) -> float:
+    """The cost of skipping other rounds than this one, which may be one of the few that must be served."""
+    return 0.0 if round.must else round.skip_cost
+
+
+@kernel
+def note_request(terms: Terms, t: int) -> None:
+    """Update the running share of the requests that must be served with that of round ``t``."""
+    if terms.must[0] or terms.must_share[0] > 0.0:
+        seen = min(t + MUSTS_PRIOR, MUSTS)
+        terms.must_share[0] += ((1.0 if terms.must[0] else 0.0) - terms.must_share[0]) / seen
 
 
 @kernel
@@ -254,6 +288,8 @@ def with_rate(round: Round, rate: Floats) -> Round:
         round.pending,
         round.delay,
         round.unpaid,
+        round.must,
+        round.must_share,
     )
 
 
@@ -283,6 +319,8 @@ def with_account(round: Round, t: int, rounds_left: float, account: Ledger) -> R
         round.pending,
         round.delay,
         round.unpaid,
+        round.must,
+        round.must_share,
     )
 
 

@@ -15,12 +15,20 @@ from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
-from driftsack.game.admission import admit, serve, skip_probability
+from driftsack.game.admission import admit, open_for_must, serve, serve_must, skip_probability
 from driftsack.game.amounts import MOST_UNITS, cost_units
 from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD, AwaitedTable, DecisionDesk
-from driftsack.game.ledger import Ledger, add_cost, set_spending
+from driftsack.game.ledger import Ledger, add_cost, is_broken, set_spending
 from driftsack.game.protocol import STUCK, choose, learn
-from driftsack.game.records import Terms, new_outcome, note_delay, open_round, set_context, set_rate
+from driftsack.game.records import (
+    Terms,
+    new_outcome,
+    note_delay,
+    note_request,
+    open_round,
+    set_context,
+    set_rate,
+)
 from driftsack.numerics.compiled import kernel
 
 CLIPPED: Final = -1  # what ``settle`` returns
@@ -33,6 +41,7 @@ DIFFERS: Final = 4
 NO_SUCH_ARM: Final = -3  # what ``begin`` returns, besides an arm, SKIP and STUCK
 HORIZON: Final = -4
 EXHAUSTED: Final = -5
+NO_ARM: Final = -6
 
 
 @kernel
@@ -52,19 +61,22 @@ def begin(
         rounds: Expected remaining rounds, including this one; NaN keeps the previous estimate.
 
     Returns:
-        The arm, ``SKIP``, or one of ``STUCK``, ``NO_SUCH_ARM``, ``HORIZON`` and ``EXHAUSTED``; then no round begins.
+        The arm, ``SKIP``, or one of ``STUCK``, ``NO_SUCH_ARM``, ``HORIZON``, ``EXHAUSTED`` and ``NO_ARM``; then no
+        round begins.
     """
     if desk.last[0] >= 0 and desk.begun[0] >= desk.last[0]:
         return HORIZON
-    for j in range(ledger.granted.size):
-        if ledger.charged[j] > ledger.granted[j]:
-            return EXHAUSTED
+    must, overspent = terms.must[0], is_broken(ledger)
+    if overspent and not must:
+        return EXHAUSTED
     # Plan for the expected rounds, and choose.
     t = desk.clock[0]
     if not math.isnan(rounds):
         terms.end[0] = t + rounds
         set_rate(terms, ledger, t)
-    admit(ledger, terms, t, safe)
+    covered = admit(ledger, terms, t, safe) > 0
+    if must and not covered and open_for_must(ledger, terms) == 0:
+        return NO_ARM
     arm = choose(state, open_round(t, ledger, terms), rng, desk.mix, desk.prices)
     if arm == STUCK:
         return STUCK
@@ -72,7 +84,12 @@ def begin(
         desk.slot[0] = arm  # for the error
         return NO_SUCH_ARM
     # Count the round and keep the decision; a skip is learnt at once.
-    arm = serve(terms, arm, desk.mix)
+    if must:
+        arm = serve_must(terms, arm, desk.mix, rng.random())
+        desk.overruns.forced[0] += overspent or not covered
+    else:
+        arm = serve(terms, arm, desk.mix)
+    note_request(terms, t)
     desk.begun[0] += 1
     desk.clock[0] = t + 1
     if arm == SKIP:
@@ -107,6 +124,7 @@ def keep(ledger: Ledger, terms: Terms, desk: DecisionDesk, t: int, arm: int, at:
         ledger.reserved[j] += max(terms.worst[j, arm], 0)
         awaited.costs[slot, j] = np.nan
     awaited.reward[slot] = np.nan
+    awaited.must[slot] = terms.must[0]
     awaited.status[slot] = PENDING
     terms.pending[arm] += 1.0
     terms.unpaid[arm] += 1.0

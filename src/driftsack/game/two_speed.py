@@ -24,6 +24,9 @@ so that :math:`\lambda` tends to the price at which choices as in the past would
 samples its means, the snapshots contain the samples: at a price computed from the estimates, a randomised policy would
 not spend at the planned rate.
 
+*Musts.* If some requests must be served, the plan keeps money back for them (:mod:`driftsack.game.musts`); their mean
+cost is that of the best arms at :math:`\lambda` in all snapshots, without skipping.
+
 Any policy that plans with a linear program can use this part; ``Adaptive`` and ``ThompsonBwK`` do, and so does the
 benchmark :func:`driftsack.benchmarks.present`. In each round it calls :func:`follow` with its means, writes them into
 an LP of :func:`new_tiered_lp`, calls :func:`set_tiers`, solves, and calls :func:`draw_from_tiers`. O(Smd/8) per round
@@ -39,10 +42,11 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.bounds import Constants, Counts, Scratch, within
+from driftsack.core.bounds import Constants, Counts, NonNegative, Scratch, within
 from driftsack.core.checks import LARGEST_INT
 from driftsack.core.problem import Problem
-from driftsack.game.records import Round, share_to_pay
+from driftsack.game.musts import optional_rate
+from driftsack.game.records import Round, share_to_pay, usual_skip_cost
 from driftsack.lp.step import LOOSE
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
@@ -56,6 +60,7 @@ FIRST_STEP: Final = 0.4  # the largest step
 LARGEST_EXCESS: Final = 3.0
 RANGE: Final = 1e3  # prices stay within this factor of the mean reward
 LARGEST_REWARD: Final = 1e12  # above every reward and every cost of skipping
+NEVER_SKIP: Final = -0.5 * LARGEST_REWARD  # below the value of every arm that was open
 TINY: Final = 1e-100
 
 
@@ -69,6 +74,7 @@ class TwoSpeed(NamedTuple):
     gap: Annotated[Ints, within(1, LARGEST_INT)]  # (1,) rounds between two snapshots
     rounds: Counts  # (1,) rounds with means so far
     used: Scratch  # (d,) scratch: what the best responses use
+    must_cost: NonNegative  # (d,) the mean cost of a request that must be served, in units of the budget rate
     committed: Scratch  # (d,) scratch: the expected costs of pending decisions, in units of the budget rate
     unit: Constants  # (d,) the budget rate
     warm_up: int  # rounds at the even pace before the first step of the price
@@ -80,7 +86,7 @@ class TwoSpeed(NamedTuple):
         arms = old.snapshots.shape[1]
         self.snapshots[:, :arms] = old.snapshots
         self.snapshots[:, arms:, 0] = -LARGEST_REWARD
-        for name in ("price", "pace", "kept", "gap", "rounds"):
+        for name in ("price", "pace", "kept", "gap", "rounds", "must_cost"):
             getattr(self, name)[:] = getattr(old, name)
 
     def check(self) -> None:
@@ -100,6 +106,7 @@ def new_two_speed(problem: Problem, speed: float = 2.0, remaining: bool = True) 
         gap=np.ones(1, dtype=np.int64),
         rounds=np.zeros(1, dtype=np.int64),
         used=np.zeros(resources),
+        must_cost=np.zeros(resources),
         committed=np.zeros(resources),
         unit=np.maximum(problem.rate, TINY),
         warm_up=warm_up_rounds(problem.horizon),
@@ -132,6 +139,8 @@ def follow(pacer: TwoSpeed, round: Round, means: Floats, expected: Floats, rewar
     its estimates, and ``reward`` is the mean reward, which sets the scale of the price.
     """
     commit(pacer, round, expected)
+    if round.must_share > 0.0:
+        price_musts(pacer, round)
     set_pace(pacer, round)
     keep_snapshot(pacer, round, means)
     if not is_even(pacer):
@@ -159,6 +168,22 @@ def set_pace(pacer: TwoSpeed, round: Round) -> None:
             left = ledger.budget[j] - ledger.spent[j] - pacer.committed[j] * pacer.unit[j]
             rate = max(left, 0.0) / round.rounds_left
         pacer.pace[j] = rate / pacer.unit[j]
+        if round.must_share > 0.0:
+            pacer.pace[j] = optional_rate(round, pacer.pace[j], pacer.must_cost[j])
+
+
+@kernel
+def price_musts(pacer: TwoSpeed, round: Round) -> None:
+    """Estimate the mean cost of requests that must be served, at the long-run price in all snapshots."""
+    kept = pacer.kept[0]
+    if kept == 0 or pacer.rounds[0] % EVERY != 0:
+        return
+    pacer.must_cost[:] = 0.0
+    for s in range(kept):
+        arm = best_above(pacer.snapshots[s], pacer.price, round, True, NEVER_SKIP)
+        if arm >= 0:
+            for j in range(pacer.price.size):
+                pacer.must_cost[j] += pacer.snapshots[s, arm, 1 + j] / kept
 
 
 @kernel
@@ -197,7 +222,14 @@ def update_price(pacer: TwoSpeed, round: Round, reward: float) -> None:
 @kernel
 def best_response(estimates: Floats, price: Floats, round: Round, any_arm: bool = False) -> int:
     """Return the open arm, or any, with the largest reward minus priced costs, or -1 if skipping is better."""
-    best, arm = -round.skip_cost, -1
+    skip_cost = usual_skip_cost(round) if any_arm else round.skip_cost
+    return best_above(estimates, price, round, any_arm, -skip_cost)
+
+
+@kernel
+def best_above(estimates: Floats, price: Floats, round: Round, any_arm: bool, least: float) -> int:
+    """Return the open arm, or any, with the largest reward minus priced costs above ``least``, or -1."""
+    best, arm = least, -1
     for i in range(estimates.shape[0]):
         if not (any_arm or round.open[i]):
             continue

@@ -45,7 +45,7 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
-from driftsack.game.records import Outcome, Round, share_to_come
+from driftsack.game.records import Outcome, Round, share_to_come, usual_skip_cost
 from driftsack.game.state_growth import grow
 from driftsack.game.two_speed import (
     TwoSpeed,
@@ -59,7 +59,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, column_changed, solve
 from driftsack.policies.parts.estimates import DRAWS, Estimates
-from driftsack.policies.parts.open_arms import CLOSED, uniform_over_open
+from driftsack.policies.parts.open_arms import CLOSED, served, uniform_over_open
 from driftsack.policies.parts.pacing import FIXED, REMAINING, TWO_SPEED
 from driftsack.policies.parts.run_length import (
     RunLengths,
@@ -118,7 +118,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         set_program(state, round)
     if solve(state.lp) != OPTIMAL:
         return STUCK
-    arm = draw_from_tiers(state.pacer, state.lp, state.belief.largest, rng, mix, prices)
+    arm = served(state.lp, round, mix, draw_from_tiers(state.pacer, state.lp, state.belief.largest, rng, mix, prices))
     if arm == SKIP:
         arm = first_pull(state, round, mix)
     return chosen(state, round, arm)
@@ -204,7 +204,7 @@ def set_program(state: State, round: Round) -> None:
             lp.counts[STALE] = 1
     # Write the objective of every arm, but only the columns of arms with new draws.
     for i in range(state.due.size):
-        lp.objective[i] = state.drawn[i, 0] / largest[0] + round.skip_cost if round.open[i] else CLOSED
+        lp.objective[i] = state.drawn[i, 0] / largest[0] + usual_skip_cost(round) if round.open[i] else CLOSED
         if state.due[i]:
             for j in range(resources):
                 lp.columns[j, i] = state.drawn[i, 1 + j] / largest[1 + j]

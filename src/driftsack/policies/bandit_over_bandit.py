@@ -103,7 +103,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         open_block(state, round, rng)
     follow_rate(state, round)
     # The block's learner sees the clock and the budget of the block.
-    if can_pay(state.account, 1):
+    if can_pay(state.account, 1) or round.must:
         t = block_time(state, round.t)
         block_round = with_account(round, t, float(state.length - t), state.account)
         return ucb.choose(state.base, block_round, rng, mix, prices)

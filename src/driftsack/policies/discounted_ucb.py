@@ -27,7 +27,7 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
-from driftsack.game.records import Outcome, Round
+from driftsack.game.records import Outcome, Round, usual_skip_cost
 from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
@@ -46,7 +46,7 @@ from driftsack.policies.parts.means import (
     discounted_variance,
     observe_discounted,
 )
-from driftsack.policies.parts.open_arms import close_column
+from driftsack.policies.parts.open_arms import close_column, served
 from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.parts.radius import (
     BERNSTEIN,
@@ -86,7 +86,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     pace(state.pacer, state.lp, round)
     if solve(state.lp) != OPTIMAL:
         return STUCK
-    return draw_from(state.lp, rng, mix, prices)
+    return served(state.lp, round, mix, draw_from(state.lp, rng, mix, prices))
 
 
 @kernel
@@ -97,7 +97,7 @@ def set_bounds(state: State, round: Round, arm: int) -> None:
         return
     sums, n = state.means.sums, state.means.pulls[arm] + 1.0
     bound = upper_bound(state.radius, sums[arm, 0] / n, n, variance(state, arm, 0))
-    state.lp.objective[arm] = bound + round.skip_cost
+    state.lp.objective[arm] = bound + usual_skip_cost(round)
     for j in range(state.lp.rhs.size - 1):
         state.lp.columns[j, arm] = lower_bound(state.radius, sums[arm, 1 + j] / n, n, variance(state, arm, 1 + j))
 

@@ -54,7 +54,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Draw from the primal's probabilities, or skip if a budget does not cover the round."""
     update_probabilities(state.primal)
     uniform = rng.random()
-    affordable = can_pay(round.ledger, 1)
+    affordable = can_pay(round.ledger, 1) or round.must
     for i in range(mix.size):
         mix[i] = state.primal.probabilities[i] if affordable else 0.0
     restrict_to_open(round, mix)

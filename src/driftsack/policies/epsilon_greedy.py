@@ -53,7 +53,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Skip if spending is ahead of the schedule; otherwise choose the arm with the largest reward per cost."""
     mix[:] = 0.0
     prices[:] = 0.0
-    if ahead(round):
+    if ahead(round) and not round.must:
         return SKIP
     if not try_untried(round, state.pulls, mix):
         best = best_arm(state, round)

@@ -43,7 +43,7 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
-from driftsack.game.records import Outcome, Round
+from driftsack.game.records import Outcome, Round, usual_skip_cost
 from driftsack.lp.step import LOOSE, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.index_set import clear, insert
@@ -100,7 +100,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     for i in range(errors.stale.size[0]):
         set_bounds(state, round, row, errors.stale.members[i])
     clear(errors.stale)
-    return solve_and_draw(state.lp, errors, t, rng, mix, prices)
+    return solve_and_draw(state.lp, errors, round, rng, mix, prices)
 
 
 @kernel
@@ -135,7 +135,7 @@ def set_bounds(state: State, round: Round, row: int, arm: int) -> None:
     n = rewards.pulls[arm] + state.prior_weight
     error = rewards.sums[arm, 0] / (rewards.grid[0] * n)
     bound = upper_bound(state.radius, state.forecast.rewards[row, arm] + error, n)
-    state.lp.objective[arm] = bound + round.skip_cost
+    state.lp.objective[arm] = bound + usual_skip_cost(round)
     n = costs.pulls[arm] + state.prior_weight
     for j in range(costs.sums.shape[1]):
         error = costs.sums[arm, j] / (costs.grid[0] * n)

@@ -90,7 +90,7 @@ def best_response(state: State, round: Round) -> int:
     for j in range(state.rate.size):
         left = max(ledger.budget[j] - ledger.spent[j], 0.0)
         state.rate[j] = max(left / round.rounds_left, TINY)
-    best, arm = 0.0, SKIP
+    best, arm = -np.inf if round.must else 0.0, SKIP
     for i in range(state.pulls.size):
         for k in range(state.estimates.shape[1]):
             if means.pulls[i] > TINY:  # otherwise keep the last estimate, since the weights have vanished

@@ -32,7 +32,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
 from driftsack.policies.parts.exploration import try_untried
-from driftsack.policies.parts.open_arms import explore_open, set_rewards
+from driftsack.policies.parts.open_arms import explore_open, served, set_rewards
 from driftsack.policies.policy import Policy
 
 TINY: Final = 1e-12
@@ -61,6 +61,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
             return STUCK
         for i in range(mix.size):
             mix[i] = state.lp.solution[i]
+        served(state.lp, round, mix, SKIP)
         explore_open(round, mix, state.epsilon)
         for j in range(prices.size):
             prices[j] = state.lp.duals[j] * state.largest[0] / state.largest[1 + j]

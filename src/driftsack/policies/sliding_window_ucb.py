@@ -31,7 +31,7 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
 from driftsack.game.protocol import STUCK
-from driftsack.game.records import Outcome, Round
+from driftsack.game.records import Outcome, Round, usual_skip_cost
 from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.index_set import clear
@@ -53,7 +53,7 @@ from driftsack.policies.parts.means import (
     set_windows,
     windowed_means,
 )
-from driftsack.policies.parts.open_arms import close_column
+from driftsack.policies.parts.open_arms import close_column, served
 from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.parts.radius import (
     BERNSTEIN,
@@ -99,23 +99,23 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     for i in range(stale.size[0]):
         arm = stale.members[i]
         if round.open[arm]:
-            set_bounds(state, arm, round.skip_cost)
+            set_bounds(state, arm, usual_skip_cost(round))
         else:
             close_column(state.lp, arm)
         column_changed(state.lp, arm)
     clear(stale)
     # Solve the LP and draw the arm (lines 7 to 9).
     pace(state.pacer, state.lp, round)
-    return solve_and_draw(state.lp, state.means, round.t, rng, mix, prices)
+    return solve_and_draw(state.lp, state.means, round, rng, mix, prices)
 
 
 @kernel
-def solve_and_draw(lp: Simplex, means: WindowedMeans, t: int, rng: Generator, mix: Floats, prices: Floats) -> int:
+def solve_and_draw(lp: Simplex, means: WindowedMeans, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Solve the step LP, draw the arm from its mix, and drop the rounds that leave the windows."""
     if solve(lp) != OPTIMAL:
         return STUCK
-    arm = draw_from(lp, rng, mix, prices)
-    make_room(means, t)
+    arm = served(lp, round, mix, draw_from(lp, rng, mix, prices))
+    make_room(means, round.t)
     return arm
 
 
@@ -166,7 +166,7 @@ def optimistic_value(state: State, round: Round) -> float:
     value = float(state.lp.duals[resources])
     for j in range(resources):
         value += state.lp.duals[j] * state.lp.rhs[j]
-    return float(value - round.skip_cost * state.lp.solution.sum())
+    return float(value - usual_skip_cost(round) * state.lp.solution.sum())
 
 
 @kernel

@@ -76,7 +76,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         ahead |= spent > budget * (after + state.slack)
     # The base also chooses in a skipped round, so that its windows advance.
     arm: int = choose_base(state.base, with_rate(round, state.rate), rng, mix, prices)
-    if arm == STUCK or not ahead:
+    if arm == STUCK or not ahead or round.must:
         return arm
     mix[:] = 0.0
     prices[:] = 0.0

@@ -27,7 +27,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.checks import LARGEST_SETTING, above_zero
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
-from driftsack.game.records import Outcome, Round
+from driftsack.game.records import Outcome, Round, usual_skip_cost
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.policies.contextual import ContextualPolicy
@@ -48,6 +48,7 @@ from driftsack.policies.parts.replayed_price import (
     kept_rounds,
     move_price,
     new_replayed_price,
+    price_musts,
     replay,
     show_prices,
 )
@@ -92,6 +93,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         steps = keep_round(choice.price, bank, round, state.features.x, bank.mean, bank.mean)
         if steps > 0:
             replay(choice.price, bank)
+            price_musts(choice.price, round)
             solve_spending(choice, round, steps)
         weigh_by_gap(choice, round, bank.mean, False, mix)
         arm = draw(mix, rng.random())
@@ -105,7 +107,8 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 def weigh_by_gap(choice: Weighting, round: Round, values: Floats, any_arm: bool, mix: Floats) -> None:
     """Write the probabilities of the open arms, or of all, at estimates (m, 1 + d)."""
     # Values of the arms, and the best action.
-    best, top, price = SKIP, -round.skip_cost, choice.price.price
+    skip_cost = usual_skip_cost(round) if any_arm else round.skip_cost
+    best, top, price = SKIP, -skip_cost, choice.price.price
     for i in range(mix.size):
         value = values[i, 0]
         for j in range(price.size):
@@ -115,7 +118,7 @@ def weigh_by_gap(choice: Weighting, round: Round, values: Floats, any_arm: bool,
             best, top = i, value
     # Inverse gap weights; the best action has the remaining probability.
     rate = choice.learning_rate * math.sqrt(round.t + 1.0) / mean_reward(choice.bank)
-    total = 0.0 if best == SKIP else 1.0 / (mix.size + 1.0 + rate * (top + round.skip_cost))
+    total = 0.0 if best == SKIP else 1.0 / (mix.size + 1.0 + rate * (top + skip_cost))
     for i in range(mix.size):
         mix[i] = 1.0 / (mix.size + 1.0 + rate * (top - mix[i])) if (any_arm or round.open[i]) and i != best else 0.0
         total += mix[i]

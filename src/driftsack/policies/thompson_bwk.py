@@ -40,7 +40,7 @@ from driftsack.numerics.window import expire
 from driftsack.policies import thompson_two_speed
 from driftsack.policies.parts.beta_posterior import BetaPosterior, draw_means, new_beta_posterior, observe
 from driftsack.policies.parts.estimates import Estimates, posterior_estimates
-from driftsack.policies.parts.open_arms import set_rewards
+from driftsack.policies.parts.open_arms import served, set_rewards
 from driftsack.policies.parts.pacing import BUDGET_RULES, FIXED, TWO_SPEED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.policy import Policy
 
@@ -62,7 +62,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     if solve(state.lp) != OPTIMAL:
         return STUCK
     expire(state.posterior.outcomes, round.t)
-    return draw_from(state.lp, rng, mix, prices)
+    return served(state.lp, round, mix, draw_from(state.lp, rng, mix, prices))
 
 
 @kernel

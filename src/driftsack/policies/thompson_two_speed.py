@@ -31,7 +31,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, Simplex, solve
 from driftsack.numerics.window import expire
 from driftsack.policies.parts.beta_posterior import BetaPosterior, draw_means, new_beta_posterior, observe
-from driftsack.policies.parts.open_arms import set_rewards
+from driftsack.policies.parts.open_arms import served, set_rewards
 
 
 class State(NamedTuple):
@@ -56,7 +56,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     if solve(lp) != OPTIMAL:
         return STUCK
     expire(state.posterior.outcomes, round.t)
-    return draw_from_tiers(pacer, lp, state.largest, rng, mix, prices)
+    return served(lp, round, mix, draw_from_tiers(pacer, lp, state.largest, rng, mix, prices))
 
 
 @kernel

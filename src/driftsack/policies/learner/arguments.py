@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import LARGEST_SETTING, above_zero, at_least_zero, number, vector, whole
+from driftsack.core.checks import LARGEST_SETTING, above_zero, at_least_zero, flag, number, vector, whole
 from driftsack.core.encoder import Context, checked_context
 from driftsack.core.errors import NamesError, OutcomeError, OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import Amounts, by_name, by_resource_and_arm, position
@@ -33,7 +33,7 @@ NO_CAP: Final = -1e300  # a resource without a cap, which must be a finite numbe
 
 
 def open_request(
-    engine: LearnerEngine, clock: Clock, open_arms: Any, caps: Any, at: Any, context: Any
+    engine: LearnerEngine, clock: Clock, open_arms: Any, caps: Any, at: Any, context: Any, must: bool = False
 ) -> tuple[float, float]:
     """Set the terms of a request; return its time and the expected remaining rounds.
 
@@ -42,8 +42,8 @@ def open_request(
     problem = engine.problem
     if engine.altered:
         engine.restore_terms()
-    if open_arms is not None or caps is not None:
-        set_request(engine, open_arms, caps)
+    if open_arms is not None or caps is not None or must is not False:
+        set_request(engine, open_arms, caps, flag(must, "must"))
     if engine.safe and not (problem.bounded or caps is not None):
         refuse_unbounded(problem)
     if context is not None or problem.features:
@@ -55,18 +55,19 @@ def open_request(
     return clock.advance(at)
 
 
-def set_request(engine: LearnerEngine, open_arms: Any, caps: Any) -> None:
-    """Restrict the arms and the maximum costs of a request."""
+def set_request(engine: LearnerEngine, open_arms: Any, caps: Any, must: bool = False) -> None:
+    """Restrict the arms and the maximum costs of a request, and note whether it must be served."""
     problem = engine.problem
     engine.altered = True
     if open_arms is not None:
         engine.terms.offered[: problem.arms] &= mask_of(problem, open_arms)
-        fallback = problem.fallback
-        if fallback is not None and not engine.terms.offered[fallback]:
-            engine.restore_terms()
-            raise SettingError(
-                f"open must include the fallback {problem.arm_names[fallback]!r}, which answers every request."
-            )
+    if (must or problem.fallbacks) and not engine.terms.offered.any():
+        offered = [problem.arm_names[arm] for arm in np.flatnonzero(engine.offered[: problem.arms])]
+        engine.restore_terms()
+        raise SettingError(
+            f"a request that must be served needs an arm that may serve it; open must include one of {offered}."
+        )
+    engine.terms.must[0] = must
     if caps is not None:
         limits = _units_of_caps(engine, caps)
         worst = engine.terms.worst[:, : problem.arms]

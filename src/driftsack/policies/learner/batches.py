@@ -50,7 +50,8 @@ def ask_batch(
     for part in (rounds, arms, mixes, prices, reserved, features):
         read_only(part)
     given = features[:filled] if problem.features else None
-    return Decisions(rounds, arms, mixes, prices, reserved, problem.arm_names, register.source, given)
+    must = bool(engine.terms.must[0])
+    return Decisions(rounds, arms, mixes, prices, reserved, problem.arm_names, register.source, given, must)
 
 
 def _begin(

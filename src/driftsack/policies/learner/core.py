@@ -245,7 +245,7 @@ class LearnerCore:
 
     @property
     def done(self) -> bool:
-        """Whether ``ask`` would raise: the horizon is reached or a budget is exceeded."""
+        """Whether the horizon is reached or a budget is exceeded; then only ``ask(must=True)`` may succeed."""
         return self._engine.done
 
     @property

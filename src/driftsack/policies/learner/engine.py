@@ -61,6 +61,7 @@ class AwaitedDecision(NamedTuple):
     prices: Floats  # (d,) normalised
     reserved: Floats  # (d,) in the problem's units; NaN where the maximum cost is not known
     context: Floats  # (n,)
+    must: bool
 
 
 class SettledDecision(NamedTuple):
@@ -120,6 +121,7 @@ class LearnerEngine:
         """Offer every arm that is not retired, at its maximum cost."""
         self.terms.offered[:] = self.offered
         self.terms.worst[:] = self.worst
+        self.terms.must[0] = False
         self.altered = False
 
     def most_amounts(self, worst: Ints) -> Floats:
@@ -184,6 +186,7 @@ class LearnerEngine:
             prices=awaited.prices[slot],
             reserved=self.reserved_in(slot),
             context=read_only(awaited.contexts[slot].copy()),
+            must=bool(awaited.must[slot]),
         )
 
     def reserved_in(self, slot: int) -> Floats:
@@ -256,6 +259,11 @@ class LearnerEngine:
             raise BudgetExhaustedError(
                 f"a budget is exceeded (remaining: {remaining}), so round {self.begun + 1} cannot begin; "
                 "stop here, add to it with grant, or start with safe=True so that no budget is exceeded."
+            )
+        if code == steps.NO_ARM:
+            raise OutOfRangeError(
+                f"round {self.begun + 1} must be served, but the ledger cannot hold another reservation; are the "
+                "amounts in other units than the budget?"
             )
         raise OutOfRangeError(
             f"choose of {self.policy} must return an arm in [0, {self.offered.size - 1}] or SKIP (-1), and "
@@ -509,6 +517,7 @@ class LearnerEngine:
             fallback=old.fallback,
             fallback_worst=old.fallback_worst,
             delay=old.delay,
+            must_share=old.must_share,
         )
         self.offered = np.append(self.offered, False)
         self.worst = np.column_stack([self.worst, np.full(self.worst.shape[0], -1)])

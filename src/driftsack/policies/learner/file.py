@@ -28,7 +28,7 @@ from driftsack.policies.learner.clock import Clock
 from driftsack.policies.learner.engine import LearnerEngine, PastSeason
 from driftsack.policies.policy import Policy, from_spec
 
-LAYOUT: Final = 6
+LAYOUT: Final = 7
 KIND: Final = "learner"
 LEDGER_ARRAYS: Final = ("granted", "charged", "spent")
 LARGEST_HORIZON: Final = 2**53

@@ -89,6 +89,7 @@ class Learner(LearnerCore):
         caps: ArmAmounts | None = None,
         at: float | datetime | None = None,
         context: Context | None = None,
+        must: bool = False,
     ) -> Decision:
         """Begin the next round and choose an arm or to skip.
 
@@ -99,24 +100,26 @@ class Learner(LearnerCore):
             at: The time of the request, a ``datetime`` or in seconds; needed if the problem has a ``period``.
             context: (n,) the features of the request, if the problem has some: numbers in order, or by name. A policy
                 that does not use them ignores them.
+            must: Whether the request must be served. An arm that every budget covers is preferred, but if there is none
+                the request is served even if that overspends, and counted in :attr:`overruns`.
 
         Returns:
             The decision. Pass it to ``tell`` or ``cancel`` later, unless it is to skip.
 
         Raises:
             HorizonReachedError: All rounds have begun.
-            BudgetExhaustedError: A budget is exceeded.
+            BudgetExhaustedError: A budget is exceeded, and the request need not be served.
             SettingError: The learner is safe, and the maximum cost of an arm is not known; or the policy needs a
-                context and there is none.
+                context and there is none; or no arm may serve a request that must be served.
             NamesError: The context has other names than the features.
             ShapeError: The context is not one number for each feature.
         """
         engine, register = self._engine, self._register
         if register.process != os.getpid():  # a child of fork
             register.start_epoch()
-        if engine.plain and not engine.altered and open is caps is at is context is None:
+        if engine.plain and not engine.altered and open is caps is at is context is None and must is False:
             return register.made(engine.begin(math.nan, math.nan))
-        seconds, rounds = arguments.open_request(engine, self._clock, open, caps, at, context)
+        seconds, rounds = arguments.open_request(engine, self._clock, open, caps, at, context, must)
         return register.made(engine.begin(seconds, rounds))
 
     @guarded
@@ -141,6 +144,7 @@ class Learner(LearnerCore):
         caps: ArmAmounts | None = None,
         at: float | datetime | None = None,
         contexts: npt.ArrayLike | Sequence[Mapping[str, Any]] | None = None,
+        must: bool = False,
     ) -> Decisions:
         """Begin several rounds at once; the decisions are those of as many calls of :meth:`ask`.
 
@@ -152,6 +156,7 @@ class Learner(LearnerCore):
             caps: The maximum cost of each request, as in :meth:`ask`.
             at: The time of these requests, as in :meth:`ask`.
             contexts: The features of each request: (count, n) numbers, or one mapping for each.
+            must: Whether each of them must be served, as in :meth:`ask`.
 
         Returns:
             The decisions; fewer if the horizon or a budget ends.
@@ -165,7 +170,7 @@ class Learner(LearnerCore):
         if self._register.process != os.getpid():
             self._register.start_epoch()
         first = features[0] if self.problem.features else None
-        opened = arguments.open_request(self._engine, self._clock, open, caps, at, first)
+        opened = arguments.open_request(self._engine, self._clock, open, caps, at, first, must)
         return batches.ask_batch(self._engine, self._register, self._clock, features, at, opened)
 
     def tell(self, decision: Decision, reward: float | None = None, costs: Costs | None = None) -> None:
@@ -423,10 +428,10 @@ class Learner(LearnerCore):
             arm: Its name or number.
 
         Raises:
-            SettingError: It is the fallback, which must stay open.
+            SettingError: It is the only fallback that is left, which must stay open.
         """
-        number = arguments.arm_number(self.problem, arm)
-        if number == self.problem.fallback:
+        number, listed = arguments.arm_number(self.problem, arm), self.problem.fallbacks
+        if number in listed and not any(self._engine.offered[other] for other in listed if other != number):
             raise SettingError(f"arm {arm!r} is the fallback, which answers every request; it cannot be retired.")
         self._engine.offer(number, offered=False)
 

@@ -84,7 +84,8 @@ class Register:
             return Decision(number, arm, mix, prices, None, self.source, engine.most[SKIP], context)
         slot = desk.slot.item(0)
         most = engine.reserved_in(slot) if engine.altered else engine.most[arm]
-        decision = Decision(number, arm, mix, prices, problem.arm_names[arm], self.source, most, context)
+        must = engine.altered and bool(engine.terms.must[0])
+        decision = Decision(number, arm, mix, prices, problem.arm_names[arm], self.source, most, context, must)
         self.slots[number] = slot
         self.issued[number] = decision
         return decision
@@ -102,7 +103,7 @@ class Register:
         prices = read_only(kept.prices * self.price_unit)
         context = kept.context if problem.features else None
         name, source = problem.arm_names[kept.arm], self._source_of(kept.epoch)
-        return Decision(number, kept.arm, kept.mix, prices, name, source, kept.reserved, context)
+        return Decision(number, kept.arm, kept.mix, prices, name, source, kept.reserved, context, kept.must)
 
     def slot_of(self, decision: Any, reward: Any, costs: Any, kind: int) -> int | None:
         """Find the slot of a decision, which may be a copy of the object that ``ask`` returned.

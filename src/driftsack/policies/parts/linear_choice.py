@@ -48,6 +48,7 @@ from driftsack.policies.parts.replayed_price import (
     new_replayed_price,
     note_choice,
     note_costs,
+    price_musts,
     replay,
     show_prices,
     solve_price,
@@ -102,6 +103,7 @@ def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix
         steps = keep_round(choice.price, bank, round, x, bank.mean, choice.drawn)
         if steps > 0:
             replay(choice.price, bank)
+            price_musts(choice.price, round)
             solve_price(choice.price, bank, round, mean_reward(bank), steps)
         wanted = best_response(choice.drawn, choice.price.price, round)
         arm = affordable_probe(choice, round, wanted)

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
-from driftsack.game.records import Round
+from driftsack.game.records import Round, usual_skip_cost
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.exp3p import SMALLEST
 from driftsack.numerics.simplex import Simplex
@@ -40,7 +42,31 @@ def set_rewards(lp: Simplex, round: Round) -> None:
         round: The current round.
     """
     for i in range(round.open.size):
-        lp.objective[i] = lp.objective[i] + round.skip_cost if round.open[i] else CLOSED
+        lp.objective[i] = lp.objective[i] + usual_skip_cost(round) if round.open[i] else CLOSED
+
+
+@kernel
+def served(lp: Simplex, round: Round, mix: Floats, arm: int) -> int:
+    """Return the arm of a round, or that for a request that must be served: the best one at the prices of the LP.
+
+    Args:
+        lp: The solved step LP, which plans for rounds that may be skipped; also one with more columns than arms.
+        round: The current round.
+        mix: (m,) the mix of the LP; written if the request must be served.
+        arm: The arm that was drawn from the mix, or ``SKIP``.
+    """
+    if not round.must:
+        return arm
+    best = -np.inf
+    for i in range(mix.size):
+        mix[i] = 0.0
+        value = lp.objective[i]
+        for j in range(round.rate.size):
+            value -= lp.duals[j] * lp.columns[j, i]
+        if round.open[i] and value > best:
+            best, arm = value, i
+    mix[arm] = 1.0
+    return arm
 
 
 @kernel

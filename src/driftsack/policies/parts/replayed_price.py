@@ -38,8 +38,9 @@ from driftsack.core.arrays import Floats, Ints
 from driftsack.core.bounds import Constants, Counts, Scratch, within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
+from driftsack.game.musts import optional_rate
 from driftsack.game.records import Round, share_to_pay
-from driftsack.game.two_speed import best_response
+from driftsack.game.two_speed import best_above, best_response
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.parts.linear_bank import LARGEST_ESTIMATE, LATELY, LinearBank, mix_coefficients
 from driftsack.policies.parts.ridge import combine_rows
@@ -82,6 +83,7 @@ class ReplayedPrice(NamedTuple):
     drawn: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (d,) moving average of the spending of the draws
     pulls: Annotated[Floats, within(0.0, 1.0)]  # (1,) moving average of the share of rounds with a pull
     paid: Annotated[Floats, within(0.0, LARGEST_ESTIMATE)]  # (d,) moving average of the cost of a pull
+    must_cost: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (d,) mean cost of a request that must be served
     used: Floats  # (d,) scratch: spending over the kept rounds
     unit: Constants  # (d,) the budget rate
 
@@ -101,6 +103,7 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
         drawn=np.zeros(resources),
         pulls=np.zeros(1),
         paid=np.zeros(resources),
+        must_cost=np.zeros(resources),
         used=np.zeros(resources),
         unit=unit.copy(),
     )
@@ -143,7 +146,8 @@ def committed(round: Round, bank: LinearBank, j: int) -> float:
 def rate_left(replayed: ReplayedPrice, bank: LinearBank, round: Round, j: int) -> float:
     """Return the budget ``j`` that remains after pending decisions per remaining round, in units of the budget rate."""
     left = (round.ledger.budget[j] - round.ledger.spent[j]) / replayed.unit[j] - committed(round, bank, j)
-    return float(max(left, 0.0) / round.rounds_left)
+    rate = max(left, 0.0) / round.rounds_left
+    return optional_rate(round, rate, replayed.must_cost[j]) if round.must_share > 0.0 else float(rate)
 
 
 @kernel
@@ -173,6 +177,20 @@ def replay(replayed: ReplayedPrice, bank: LinearBank) -> None:
             values[first] += noise[i, 0]
             for k in range(1, noise.shape[1]):
                 values[first + k] = max(values[first + k] + noise[i, k], 0.0)
+
+
+@kernel
+def price_musts(replayed: ReplayedPrice, round: Round) -> None:
+    """Estimate the mean cost of requests that must be served, at the present prices in the kept rounds."""
+    if round.must_share == 0.0:
+        return
+    replayed.must_cost[:] = 0.0
+    count = kept_rounds(replayed)
+    for s in range(count):
+        arm = best_above(replayed.rounds[s], replayed.price, round, True, -0.5 * LARGEST_DRAW)
+        if arm >= 0:
+            for j in range(replayed.used.size):
+                replayed.must_cost[j] += min(replayed.rounds[s, arm, 1 + j] / count, LARGEST_DRAW / count)
 
 
 @kernel
