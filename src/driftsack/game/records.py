@@ -13,6 +13,7 @@ import numpy as np
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
+from driftsack.game.expected_costs import CostRecord, new_cost_record
 from driftsack.game.ledger import Ledger, worst_units
 from driftsack.numerics.compiled import kernel
 
@@ -42,6 +43,7 @@ class Terms(NamedTuple):
         pending: (m,) decisions of the present season for each arm whose outcomes have not arrived.
         delay: (2,) the running mean of the delays of outcomes, in rounds, and the number of outcomes behind it.
         unpaid: (m,) the pending decisions whose costs have not arrived either.
+        costs: the costs of each arm so far, from which ``safe="statistical"`` reserves.
     """
 
     rate: Floats
@@ -58,6 +60,7 @@ class Terms(NamedTuple):
     pending: Floats
     delay: Floats
     unpaid: Floats
+    costs: CostRecord
 
 
 class Round(NamedTuple):
@@ -77,6 +80,8 @@ class Round(NamedTuple):
         pending: (m,) decisions for each arm whose outcomes have not arrived, or only in part.
         delay: The running mean of the delays of outcomes, in rounds.
         unpaid: (m,) those of them whose costs have not arrived, and are not yet part of the spending.
+        margin: (d,) what is reserved above the expected costs of these decisions, in units of ``cost_max``; 0 unless
+            ``safe`` is ``"statistical"``. A pacer does not plan to spend it.
     """
 
     t: int
@@ -91,6 +96,7 @@ class Round(NamedTuple):
     pending: Floats
     delay: float
     unpaid: Floats
+    margin: Floats
 
 
 class Outcome(NamedTuple):
@@ -132,6 +138,7 @@ def new_terms(problem: Problem) -> Terms:
         pending=np.zeros(arms),
         delay=np.zeros(2),
         unpaid=np.zeros(arms),
+        costs=new_cost_record(problem),
     )
 
 
@@ -151,6 +158,7 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
         terms.pending,
         terms.delay[0],
         terms.unpaid,
+        terms.costs.margin,
     )
 
 
@@ -254,6 +262,7 @@ def with_rate(round: Round, rate: Floats) -> Round:
         round.pending,
         round.delay,
         round.unpaid,
+        round.margin,
     )
 
 
@@ -283,6 +292,7 @@ def with_account(round: Round, t: int, rounds_left: float, account: Ledger) -> R
         round.pending,
         round.delay,
         round.unpaid,
+        round.margin,
     )
 
 

@@ -26,19 +26,23 @@ class Overruns(NamedTuple):
             above ``reward_max`` only by policies that need outcomes in [0, 1].
         costs: The number of outcomes, told or taught, with a cost above ``cost_max`` that was clipped when it was
             learnt, because the policy needs costs in [0, 1]. Such a policy treats an omitted ``cost_max`` as 1.
+        outside: (d,) by how much spending outside the learner (:meth:`Learner.charge`) exceeded what was neither spent
+            nor reserved, in the problem's units.
     """
 
     decisions: int
     excess: Floats
     rewards: int
     costs: int
+    outside: Floats
 
 
 def overruns_of(engine: LearnerEngine) -> Overruns:
     """Return the counts so far."""
     found = engine.desk.overruns
     costs = 0 if learns_nothing(engine) else int(found.costs[0])
-    return Overruns(int(found.decisions[0]), amounts_of(engine.ledger, found.excess), int(found.clipped[0]), costs)
+    excess, outside = amounts_of(engine.ledger, found.excess), amounts_of(engine.ledger, found.outside)
+    return Overruns(int(found.decisions[0]), excess, int(found.clipped[0]), costs, outside)
 
 
 def total(engine: LearnerEngine) -> int:
