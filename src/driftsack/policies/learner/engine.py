@@ -395,7 +395,7 @@ class LearnerEngine:
         pairs = zip(amounts.tolist(), exponents_of(self.ledger), strict=True)
         units = np.array([whole_units(amount, k, up=True) for amount, k in pairs], dtype=np.int64)
         ledger = self.ledger
-        self._check_sum(ledger.charged + ledger.reserved, units)
+        self._check_sum(ledger.charged + ledger.reserved, units, "spending and reservations")
         free = ledger.granted - ledger.charged - self.held()
         self.desk.overruns.outside[:] += np.maximum(units - np.maximum(free, 0), 0)
         for j in range(units.size):
@@ -413,13 +413,11 @@ class LearnerEngine:
         self.ledger.granted[:] += units
         self.ledger.budget[:] = self.ledger.granted / self.ledger.per_cost
 
-    def _check_sum(self, budget: Ints, units: Ints) -> None:
-        """Raise if a budget would be larger than a ledger can hold."""
+    def _check_sum(self, budget: Ints, units: Ints, what: str = "budgets") -> None:
+        """Raise if a sum would be larger than a ledger can hold."""
         if (units > MOST_UNITS - budget).any():
             most = amounts_of(self.ledger, np.full(units.size, MOST_UNITS))
-            raise OutOfRangeError(
-                f"a ledger holds amounts of up to {most}; use smaller ones, or renew without rollover."
-            )
+            raise OutOfRangeError(f"{what} may grow up to {most}; use smaller amounts, or renew without rollover.")
 
     def renew(self, amounts: Floats, rollover: float) -> None:
         """Begin a season with new budgets, plus a share of what is left of the old ones."""
