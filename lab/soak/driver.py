@@ -55,6 +55,7 @@ PER_MILLION: Final[dict[str, int]] = {
     "tell": 20,
     "late tell": 50,
     "tell after forfeit": 5,
+    "tell in parts": 10,
     "tell_many": 200_000,
     "repeated tell": 20,
     "cancel": 10,

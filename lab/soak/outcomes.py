@@ -76,6 +76,13 @@ def settle_one(player: Player, held: Held, kind: str, cancelled: bool) -> None:
     elif cancelled:
         player.learner.cancel(decision, costs)
         kind = "cancel with costs"
+    elif player.chance(0.3):  # in two parts
+        parts: list[dict[str, Any]] = [{"reward": reward}, {"costs": in_some_form(player, costs)}]
+        first, second = parts if player.chance(0.5) else reversed(parts)
+        player.learner.tell(decision, **first)
+        player.unchanged(lambda: player.learner.tell(decision, **first))
+        player.learner.tell(decision, **second)
+        kind = "tell in parts"
     else:
         player.learner.tell(decision, reward, in_some_form(player, costs))
     player.count(kind)

@@ -19,6 +19,7 @@ from driftsack.advice.intervals import BudgetIntervals, WindowMeans
 from driftsack.advice.noise import NoiseFloor
 from driftsack.advice.standings import PresentShares, Standing
 from driftsack.core.arrays import Floats
+from driftsack.core.checks import Safe
 from driftsack.core.errors import FileFormatError, SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
@@ -91,13 +92,13 @@ class Advice:
         """The problem that the advice is about: the names of the log, the budget and the horizon."""
         return self.world.problem if self.by_context is None else self.by_context.problem
 
-    def start(self, seed: Seed = 0, safe: bool | None = None) -> Learner:
+    def start(self, seed: Seed = 0, safe: Safe | None = None) -> Learner:
         """Start the recommended policy.
 
         Args:
             seed: Seed of the learner's own randomness.
-            safe: Whether no budget may be overspent, which relies on ``cost_max``. Default: whether all maxima of costs
-                were given, not taken from the log.
+            safe: Whether no budget may be overspent, which relies on ``cost_max``, or ``"statistical"``. Default:
+                whether all maxima of costs were given, not taken from the log.
 
         Returns:
             The learner, before its first round and without experience, as the candidates were judged.
@@ -105,7 +106,7 @@ class Advice:
         known = not set(self.survey.inferred) & set(self.survey.resources)
         return self.policy.start(self.problem, seed, known if safe is None else safe)
 
-    def save(self, path: str | os.PathLike[str], seed: Seed = 0, safe: bool | None = None) -> None:
+    def save(self, path: str | os.PathLike[str], seed: Seed = 0, safe: Safe | None = None) -> None:
         """Start the recommended policy and save it: ``ds.Learner.load(path)`` is ready to ``ask``.
 
         Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ LARGEST_INT = 2**60
 LARGEST_SETTING = 1e6  # for factors on radii, step sizes and similar settings of policies
 LARGEST_OUTCOME = 1e9  # in units of ``cost_max`` and ``reward_max``, for policies that do not need bounded outcomes
 LARGEST_FLOAT = float(np.finfo(np.float64).max)
+STATISTICAL: Final = "statistical"  # pending decisions reserve what they are expected to cost, and a margin
+Safe = bool | Literal["statistical"]
 ROUNDING = 1e-9  # relative tolerance, so that 0.1 + 0.2 <= 0.3 passes
 
 
@@ -92,6 +94,15 @@ def flag(value: Any, name: str) -> bool:
     """Return ``value`` as a ``bool``; other types are rejected."""
     if not isinstance(value, (bool, np.bool_)):
         raise SettingError(f"{name} must be True or False, got {value!r:.80}.")
+    return bool(value)
+
+
+def safety(value: Any) -> Safe:
+    """Return the setting ``safe``: False, True, or ``"statistical"``."""
+    if value == STATISTICAL and isinstance(value, str):
+        return STATISTICAL
+    if not isinstance(value, (bool, np.bool_)):
+        raise SettingError(f'safe must be True, False or "statistical", got {value!r:.80}.')
     return bool(value)
 
 

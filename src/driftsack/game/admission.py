@@ -3,7 +3,7 @@
 An arm is *offered* unless the driver withholds it: it was retired, or the request cannot use it. With ``safe`` an
 offered arm is *open* only if every budget can pay
 
-- all spending and reservations,
+- all spending and reservations (with ``safe="statistical"`` those of :mod:`driftsack.game.expected_costs`),
 - the maximum cost of the arm in this round, and
 - if every request must be answered, the maximum cost of the fallback arm in each of the rounds after this one,
   unless it is the fallback arm itself.
@@ -30,6 +30,7 @@ import numpy as np
 from driftsack.core.arrays import Bools, Floats
 from driftsack.core.decision import SKIP
 from driftsack.game.amounts import MOST_UNITS
+from driftsack.game.expected_costs import set_reserve
 from driftsack.game.ledger import Ledger
 from driftsack.game.records import Terms
 from driftsack.numerics.compiled import kernel
@@ -49,6 +50,7 @@ def admit(ledger: Ledger, terms: Terms, t: int, safe: bool) -> int:
     Returns:
         The number of open arms.
     """
+    set_reserve(terms.costs, ledger, terms.unpaid)
     after, fallback = rounds_after(terms, t), fallback_arm(ledger, terms, safe)
     count, changed = 0, False
     for i in range(terms.open.size):
@@ -139,11 +141,37 @@ def covers(ledger: Ledger, terms: Terms, j: int, cost: int, after: int) -> bool:
     Returns:
         Whether it does. Nothing is multiplied, so that no number overflows.
     """
-    room = ledger.granted[j] - ledger.charged[j] - ledger.reserved[j] - cost
+    held = ledger.reserved[j] - terms.costs.spared[j]
+    return lasts(terms, j, ledger.granted[j] - ledger.charged[j] - held - cost, after)
+
+
+@kernel
+def lasts(terms: Terms, j: int, room: int, after: int) -> bool:
+    """Whether an amount is not negative and pays for the fallback arm in the rounds after this one."""
     later = terms.fallback_worst[j]
     if room < 0 or later <= 0:
         return bool(room >= 0)
     return bool(after <= room // later)
+
+
+@kernel
+def is_blocked(ledger: Ledger, terms: Terms, t: int) -> bool:
+    """Whether an arm would be open in round ``t``, in which all are closed, if nothing were reserved for decisions.
+
+    Args:
+        ledger: The ledger.
+        terms: The terms.
+        t: The round, from 0.
+    """
+    after, fallback = rounds_after(terms, t), terms.fallback[0]
+    for i in range(terms.offered.size):
+        payable = terms.offered[i]
+        for j in range(ledger.granted.size):
+            room = ledger.granted[j] - ledger.charged[j] - max(terms.worst[j, i], 0)
+            payable = payable and lasts(terms, j, room, 0 if i == fallback else after)
+        if payable:
+            return True
+    return False
 
 
 @kernel

@@ -68,6 +68,7 @@ class OverrunCounts(NamedTuple):
     clipped: Ints  # (1,) rewards below 0 or above ``reward_max``
     costs: Ints  # (1,) outcomes with a cost that was clipped when it was learnt
     forced: Ints  # (1,) requests that had to be served although a budget did not cover an arm
+    outside: Ints  # (d,) by how much spending outside the learner exceeded what was free, in grid units
 
 
 class DecisionDesk(NamedTuple):
@@ -89,6 +90,7 @@ class DecisionDesk(NamedTuple):
     awaited: AwaitedTable
     settled: SettledTable
     overruns: OverrunCounts
+    blocked: Ints  # (1,) rounds in which reservations alone closed every arm
 
 
 def new_awaited(capacity: int, arms: int, resources: int, features: int) -> AwaitedTable:
@@ -150,7 +152,8 @@ def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_
             outcome=np.zeros((SETTLED_KEPT, 1 + d)),
             total=np.zeros(1, dtype=np.int64),
         ),
-        overruns=OverrunCounts(*(np.zeros(size, dtype=np.int64) for size in (1, d, 1, 1, 1))),
+        overruns=OverrunCounts(*(np.zeros(size, dtype=np.int64) for size in (1, d, 1, 1, 1, d))),
+        blocked=np.zeros(1, dtype=np.int64),
     )
 
 

@@ -22,6 +22,7 @@ from driftsack.game.desk import (
     DecisionDesk,
     new_awaited,
 )
+from driftsack.game.expected_costs import LARGEST
 from driftsack.game.ledger import Ledger
 from driftsack.game.records import Terms
 from driftsack.game.state_checks import check_array
@@ -35,7 +36,11 @@ CONTEXTS: Final = "contexts"  # kept only if requests have features
 SETTLED: Final = ("number", "epoch", "kind", "outcome")
 LARGEST_RATE: Final = 1e70  # in units of cost_max; the grid of a ledger allows no larger budgets
 OVERRUNS: Final = ("decisions", "excess", "clipped", "forced")
-COSTS: Final = "overruns.costs"  # stored only if it is not 0
+RARE: Final = ("overruns.costs", "overruns.outside", "desk.blocked")  # stored only if they are not 0
+RECORD: Final = ("seen", "top", "means", "squares")  # of costs; stored only in the statistical mode
+LARGEST_COSTS: Final = dict(
+    zip([f"costs.{name}" for name in RECORD], (float(LARGEST_INT), LARGEST, LARGEST, LARGEST**2), strict=True)
+)
 SUMS: Final = 1e-9  # relative error of a sum of floats, over more rounds than are ever played
 
 
@@ -54,7 +59,18 @@ def desk_arrays(desk: DecisionDesk, terms: Terms) -> Stored:
     found |= {f"settled.{name}": getattr(settled, name)[latest] for name in SETTLED}
     found |= {"settled.total": settled.total}
     found |= {f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}
-    return found | ({COSTS: desk.overruns.costs} if desk.overruns.costs[0] else {})
+    found |= {name: array for name, array in _rare(desk).items() if array.any()}
+    return found | (_record(terms) if terms.costs.on[0] else {})
+
+
+def _rare(desk: DecisionDesk) -> Stored:
+    """The counts of what rarely happens."""
+    return dict(zip(RARE, (desk.overruns.costs, desk.overruns.outside, desk.blocked), strict=True))
+
+
+def _record(terms: Terms) -> Stored:
+    """The costs of each arm so far."""
+    return {f"costs.{name}": getattr(terms.costs, name) for name in RECORD}
 
 
 def _rows(awaited: AwaitedTable) -> tuple[str, ...]:
@@ -91,7 +107,8 @@ def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> De
     put_back({f"desk.{name}": getattr(desk, name) for name in DESK}, stored)
     put_back({f"terms.{name}": getattr(terms, name) for name in TERMS}, stored)
     put_back({f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}, stored)
-    put_back({COSTS: desk.overruns.costs} if COSTS in stored else {}, stored)
+    put_back({name: array for name, array in _rare(desk).items() if name in stored}, stored)
+    put_back(_record(terms) if terms.costs.on[0] else {}, stored)
     begun, clock = int(desk.begun[0]), int(desk.clock[0])
     check_array("desk.clock", desk.clock, (0, LARGEST_INT))
     check_array("desk.begun", desk.begun, (0, clock))
@@ -105,12 +122,17 @@ def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> De
     check_array("terms.must_share", terms.must_share, (0.0, 1.0))
     for name in desk.overruns._fields:
         check_array(f"overruns.{name}", getattr(desk.overruns, name), (0, LARGEST_INT))
+    check_array("desk.blocked", desk.blocked, (0, begun))
+    for name, array in _record(terms).items():
+        check_array(name, array, (0.0, LARGEST_COSTS[name]))
     _fill_settled(desk, stored, begun)
     awaited = _awaited(stored, arms, desk, begun, clock)
     # Pending decisions of the present season, by arm
     present = (awaited.status == PENDING) & (awaited.season == desk.season[0])
     terms.pending[:] = np.bincount(awaited.arm[present], minlength=arms)
-    terms.unpaid[:] = np.bincount(awaited.arm[present & ~_parts(awaited)[1]], minlength=arms)
+    unpaid = present & ~_parts(awaited)[1]
+    terms.unpaid[:] = np.bincount(awaited.arm[unpaid], minlength=arms)
+    np.add.at(terms.costs.owed.T, awaited.arm[unpaid], np.maximum(awaited.reserved[unpaid], 0))
     return desk._replace(awaited=awaited)
 
 

@@ -11,9 +11,10 @@ A decision whose costs were told is charged nothing more when it is forfeited or
 from __future__ import annotations
 
 from driftsack.game.desk import PENDING, DecisionDesk
+from driftsack.game.expected_costs import note_costs
 from driftsack.game.ledger import Ledger
 from driftsack.game.records import Terms
-from driftsack.game.steps import OVERRAN, SETTLED, charge_decision, read_costs
+from driftsack.game.steps import OVERRAN, SETTLED, charge_decision, count_unpaid, read_costs
 from driftsack.numerics.compiled import kernel
 
 
@@ -34,8 +35,9 @@ def pay(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> int:
     if status != SETTLED:
         return status
     overran = charge_decision(ledger, desk, slot)
+    note_costs(terms.costs, awaited.arm[slot], desk.given, desk.cost_unit)
     if awaited.status[slot] == PENDING and awaited.season[slot] == desk.season[0]:
-        terms.unpaid[awaited.arm[slot]] -= 1.0
+        count_unpaid(terms, awaited, slot, -1)
     for j in range(desk.given.size):
         awaited.costs[slot, j] = desk.given[j]
     return OVERRAN if overran else SETTLED

@@ -13,6 +13,7 @@ import numpy as np
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
+from driftsack.game.expected_costs import CostRecord, new_cost_record
 from driftsack.game.ledger import Ledger, worst_units
 from driftsack.numerics.compiled import kernel
 
@@ -52,6 +53,7 @@ class Terms(NamedTuple):
         unpaid: (m,) the pending decisions whose costs have not arrived either.
         must: (1,) whether this request must be served although others may be skipped.
         must_share: (1,) the running share of such requests.
+        costs: the costs of each arm so far, from which ``safe="statistical"`` reserves.
     """
 
     rate: Floats
@@ -70,6 +72,7 @@ class Terms(NamedTuple):
     unpaid: Floats
     must: Bools
     must_share: Floats
+    costs: CostRecord
 
 
 class Round(NamedTuple):
@@ -91,6 +94,8 @@ class Round(NamedTuple):
         unpaid: (m,) those of them whose costs have not arrived, and are not yet part of the spending.
         must: Whether this request must be served although others may be skipped.
         must_share: The share of such requests; 0 if there was none.
+        margin: (d,) what is reserved above the expected costs of these decisions, in units of ``cost_max``; 0 unless
+            ``safe`` is ``"statistical"``. A pacer does not plan to spend it.
     """
 
     t: int
@@ -107,6 +112,7 @@ class Round(NamedTuple):
     unpaid: Floats
     must: bool
     must_share: float
+    margin: Floats
 
 
 class Outcome(NamedTuple):
@@ -150,6 +156,7 @@ def new_terms(problem: Problem) -> Terms:
         unpaid=np.zeros(arms),
         must=np.zeros(1, dtype=np.bool_),
         must_share=np.zeros(1),
+        costs=new_cost_record(problem),
     )
 
 
@@ -171,6 +178,7 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
         terms.unpaid,
         terms.must[0] and terms.skip_cost[0] == 0.0,
         terms.must_share[0],
+        terms.costs.margin,
     )
 
 
@@ -290,6 +298,7 @@ def with_rate(round: Round, rate: Floats) -> Round:
         round.unpaid,
         round.must,
         round.must_share,
+        round.margin,
     )
 
 
@@ -321,6 +330,7 @@ def with_account(round: Round, t: int, rounds_left: float, account: Ledger) -> R
         round.unpaid,
         round.must,
         round.must_share,
+        round.margin,
     )
 
 

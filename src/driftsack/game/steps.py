@@ -15,9 +15,10 @@ from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
-from driftsack.game.admission import admit, open_for_must, serve, serve_must, skip_probability
+from driftsack.game.admission import admit, is_blocked, open_for_must, serve, serve_must, skip_probability
 from driftsack.game.amounts import MOST_UNITS, cost_units
 from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD, AwaitedTable, DecisionDesk
+from driftsack.game.expected_costs import note_costs
 from driftsack.game.ledger import Ledger, add_cost, is_broken, set_spending
 from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import (
@@ -84,6 +85,8 @@ def begin(
         desk.slot[0] = arm  # for the error
         return NO_SUCH_ARM
     # Count the round and keep the decision; a skip is learnt at once.
+    if safe and not covered:
+        desk.blocked[0] += is_blocked(ledger, terms, t)
     if must:
         arm = serve_must(terms, arm, desk.mix, rng.random())
         desk.overruns.forced[0] += overspent or not covered
@@ -127,7 +130,7 @@ def keep(ledger: Ledger, terms: Terms, desk: DecisionDesk, t: int, arm: int, at:
     awaited.must[slot] = terms.must[0]
     awaited.status[slot] = PENDING
     terms.pending[arm] += 1.0
-    terms.unpaid[arm] += 1.0
+    count_unpaid(terms, awaited, slot, 1)
     desk.slot[0] = slot
 
 
@@ -162,6 +165,8 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: i
         if status != SETTLED:
             return status
         overran = charge_decision(ledger, desk, slot)
+        if told or is_anything(desk.given):
+            note_costs(terms.costs, awaited.arm[slot], desk.given, desk.cost_unit)
     # Let the policy learn.
     stop_waiting(terms, desk, slot)
     if told:
@@ -184,6 +189,15 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: i
     if overran:
         return OVERRAN
     return CLIPPED if clipped else SETTLED
+
+
+@kernel
+def is_anything(costs: Floats) -> bool:
+    """Whether a cost is not 0; a decision that is cancelled without costs says nothing about those of its arm."""
+    for j in range(costs.size):
+        if costs[j] > 0.0:
+            return True
+    return False
 
 
 @kernel
@@ -228,7 +242,16 @@ def stop_waiting(terms: Terms, desk: DecisionDesk, slot: int) -> None:
     if awaited.status[slot] == PENDING and awaited.season[slot] == desk.season[0]:
         terms.pending[awaited.arm[slot]] -= 1.0
         if not is_paid(awaited, slot):
-            terms.unpaid[awaited.arm[slot]] -= 1.0
+            count_unpaid(terms, awaited, slot, -1)
+
+
+@kernel
+def count_unpaid(terms: Terms, awaited: AwaitedTable, slot: int, change: int) -> None:
+    """Count a decision of the present season whose costs have not arrived, or no longer."""
+    arm = awaited.arm[slot]
+    terms.unpaid[arm] += change
+    for j in range(awaited.reserved.shape[1]):
+        terms.costs.owed[j, arm] += change * max(awaited.reserved[slot, j], 0)
 
 
 @kernel
@@ -422,6 +445,8 @@ def teach_round(
         return STUCK
     for j in range(desk.given.size):
         desk.learnt[j] = min(desk.given[j] / desk.cost_unit[j], desk.scale[1]) if arm != SKIP else 0.0
+    if arm != SKIP:
+        note_costs(terms.costs, arm, desk.given, desk.cost_unit)
     gain = min(max(reward / desk.scale[0], 0.0), desk.scale[1]) if arm != SKIP else 0.0
     learn(state, new_outcome(terms, t, arm, probability, gain, desk.learnt))
     desk.clock[0] = t + 1

@@ -165,7 +165,7 @@ def set_pace(pacer: TwoSpeed, round: Round) -> None:
     for j in range(pacer.pace.size):
         rate = round.rate[j]
         if pacer.remaining:
-            left = ledger.budget[j] - ledger.spent[j] - pacer.committed[j] * pacer.unit[j]
+            left = ledger.budget[j] - ledger.spent[j] - pacer.committed[j] * pacer.unit[j] - round.margin[j]
             rate = max(left, 0.0) / round.rounds_left
         pacer.pace[j] = rate / pacer.unit[j]
         if round.must_share > 0.0:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from driftsack.core.arrays import Bools, Floats
-from driftsack.core.checks import above_zero, of_type
+from driftsack.core.checks import Safe, above_zero, of_type
 from driftsack.core.decision import SKIP, Decision, read_only
 from driftsack.core.encoder import Context, checked_context
 from driftsack.core.errors import NotFiniteError, SettingError
@@ -78,14 +78,14 @@ class LagrangeCBwK:
         above_zero(self.learning_rate, "learning_rate")
         above_zero(self.step, "step")
 
-    def start(self, problem: Problem, seed: Seed = 0, safe: bool = False) -> LagrangeLearner:
+    def start(self, problem: Problem, seed: Seed = 0, safe: Safe = False) -> LagrangeLearner:
         """Start a learner.
 
         Args:
             problem: The problem, with features and without a fallback.
             seed: The seed of the learner.
             safe: Whether an arm may be chosen only if every budget covers its maximum cost and the reservations of all
-                pending decisions, so that no budget is ever overspent.
+                pending decisions, so that no budget is ever overspent; or ``"statistical"``, as for other policies.
 
         Raises:
             SettingError: The problem has no features, or a fallback; or the regression cannot learn incrementally.
@@ -108,7 +108,7 @@ class LagrangeLearner:
         prices: (d,) the dual prices, in units of reward per budget rate.
     """
 
-    def __init__(self, policy: LagrangeCBwK, problem: Problem, seed: Seed, safe: bool = False) -> None:
+    def __init__(self, policy: LagrangeCBwK, problem: Problem, seed: Seed, safe: Safe = False) -> None:
         self.policy, self.problem = policy, problem
         self.prices: Floats = np.zeros(problem.resources)
         self.ledger: Learner = UniformRandom().start(problem, seed, safe)  # only ever offered one arm

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import of_type
+from driftsack.core.checks import Safe, of_type
 from driftsack.core.contextual import ContextualInstance
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
@@ -137,7 +137,7 @@ class Policy(abc.ABC):
         self,
         problem: Problem,
         seed: Seed = 0,
-        safe: bool = False,
+        safe: Safe = False,
         log: PastOutcomes | None = None,
         half_life: float | None = None,
     ) -> Learner:
@@ -148,6 +148,8 @@ class Policy(abc.ABC):
             seed: Seed of the learner's own randomness.
             safe: Whether an arm may be chosen only if every budget covers its maximum cost and what is reserved for all
                 pending decisions. If no cost exceeds what was reserved for it, no budget is ever overspent.
+                With ``"statistical"``, pending decisions reserve what they are expected to cost and a margin instead of
+                their maximum costs; budgets may then be exceeded a little. See :class:`~driftsack.Learner`.
             log: Past outcomes to learn from first, as ``ds.logs.read`` returns them; see ``Learner.teach``.
             half_life: Rounds of the log after which the share of outcomes that are used halves.
         """

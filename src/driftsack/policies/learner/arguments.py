@@ -92,7 +92,7 @@ def admissible_arms(engine: LearnerEngine, open_arms: Any, caps: Any) -> Bools:
     engine.restore_terms()
     try:
         set_request(engine, open_arms, caps)
-        admit(engine.ledger, terms, int(engine.desk.clock[0]), engine.safe)
+        admit(engine.ledger, terms, int(engine.desk.clock[0]), engine.admits)
         return terms.open[: engine.problem.arms].copy()
     finally:
         terms.open[:], terms.version[:] = before
@@ -265,7 +265,9 @@ def refuse_outcome(problem: Problem, reward: Any, costs: Any) -> None:
     )
 
 
-def amounts_to_add(problem: Problem, amounts: Amounts | None, by_resource: Mapping[str, float]) -> Floats:
+def amounts_to_add(
+    problem: Problem, amounts: Amounts | None, by_resource: Mapping[str, float], method: str = "grant"
+) -> Floats:
     """(d,) amounts that are given in order, by name, or as keywords, of which some may be left out."""
     given: Any = amounts
     if by_resource and amounts is not None:
@@ -274,11 +276,12 @@ def amounts_to_add(problem: Problem, amounts: Amounts | None, by_resource: Mappi
         named = dict(by_resource) if amounts is None else dict(amounts)
         unknown = [name for name in named if name not in problem.resource_names]
         if unknown or not named:
-            raise NamesError(f"grant needs amounts of {list(problem.resource_names)}, got {unknown or 'none'}.")
+            raise NamesError(f"{method} needs amounts of {list(problem.resource_names)}, got {unknown or 'none'}.")
         given = [named.get(name, 0.0) for name in problem.resource_names]
     added = vector(given, "amounts", problem.resources)
     if (added < 0).any():
-        raise OutOfRangeError(f"amounts must be 0 or more, got {added.min():g}; a grant adds to a budget.")
+        adds = "adds to a budget" if method == "grant" else "adds to the spending; use grant for a refund"
+        raise OutOfRangeError(f"amounts must be 0 or more, got {added.min():g}; {method} {adds}.")
     return added
 
 

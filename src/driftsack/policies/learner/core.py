@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from driftsack.core.arrays import Floats
+from driftsack.core.checks import Safe
 from driftsack.core.decision import Decision, Decisions
 from driftsack.core.errors import ReentrantCallError
 from driftsack.core.locks import HeldFile, has_taken, thread_lock
@@ -66,7 +67,7 @@ class LearnerCore:
     """The parts of a learner; see :class:`~driftsack.Learner`."""
 
     def __init__(self, engine: LearnerEngine, clock: Clock, lineage: str) -> None:
-        self.policy, self.safe = engine.policy, engine.safe
+        self.policy = engine.policy
         self._engine, self._clock = engine, clock
         self._lock = thread_lock()  # kernels release the GIL, and two threads must not use one state at once
         self._busy = False  # whether the thread that holds the lock is changing the learner
@@ -212,8 +213,25 @@ class LearnerCore:
 
     @property
     def reserved(self) -> Floats:
-        """(d,) the amounts that are reserved for pending decisions of this season."""
-        return amounts_of(self._engine.ledger, self._engine.ledger.reserved)
+        """(d,) the amounts that are reserved for pending decisions of this season, without those that were charged.
+
+        The sum of their maximum costs; with ``safe="statistical"`` what they are expected to cost, and a margin.
+        """
+        return amounts_of(self._engine.ledger, self._engine.held())
+
+    @property
+    def safe(self) -> Safe:
+        """Whether budgets close the arms that do not fit: False, True, or ``"statistical"``; see the class."""
+        return self._engine.safe
+
+    @property
+    def blocked(self) -> int:
+        """The number of rounds in which reservations alone closed every arm: the money was there, but reserved.
+
+        Such rounds are skipped. If there are many, pass ``caps`` to :meth:`ask`, tell the costs as soon as they are
+        known, or start with ``safe="statistical"``.
+        """
+        return int(self._engine.desk.blocked[0])
 
     @property
     def rounds_left(self) -> float:

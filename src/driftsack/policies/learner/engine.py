@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import LARGEST_OUTCOME, frozen
+from driftsack.core.checks import LARGEST_OUTCOME, STATISTICAL, Safe, frozen
 from driftsack.core.decision import read_only
 from driftsack.core.errors import (
     BudgetExhaustedError,
@@ -29,7 +29,8 @@ from driftsack.core.problem import Problem
 from driftsack.game import parts, steps
 from driftsack.game.amounts import MOST_UNITS, in_units_of_problem, share_of, whole_units
 from driftsack.game.desk import FORFEITED, FREE, PENDING, new_desk, with_capacity
-from driftsack.game.ledger import Ledger, amounts_of, exponents_of, is_broken, open_ledger, set_spending
+from driftsack.game.expected_costs import held_units
+from driftsack.game.ledger import Ledger, add_cost, amounts_of, exponents_of, is_broken, open_ledger, set_spending
 from driftsack.game.protocol import STUCK, find_kernel, refuse_redefined
 from driftsack.game.records import new_terms, set_rate
 from driftsack.game.state_growth import grow
@@ -78,16 +79,17 @@ class LearnerEngine:
     Args:
         policy: The policy.
         problem: The problem.
-        safe: Whether no budget may be overspent.
+        safe: Whether no budget may be overspent, and how much pending decisions reserve.
         rng: The learner's random generator.
         cost_unit: (d,) the costs that are normalised to 1; None for ``cost_max``, from which it differs if arms with
             larger costs were added.
     """
 
     def __init__(
-        self, policy: Policy, problem: Problem, safe: bool, rng: Generator, cost_unit: Floats | None = None
+        self, policy: Policy, problem: Problem, safe: Safe, rng: Generator, cost_unit: Floats | None = None
     ) -> None:
         self.policy, self.problem, self.safe, self.rng = policy, problem, safe, rng
+        self.admits = bool(safe)  # whether budgets close arms, for the kernels
         inner = inner_problem(problem, cost_unit)
         self.state = policy.new_state(inner)
         for name in ("choose", "learn"):
@@ -95,6 +97,7 @@ class LearnerEngine:
         refuse_redefined(self.state)
         self.ledger = open_ledger(inner)
         self.terms = new_terms(inner)
+        self.terms.costs.on[0] = safe == STATISTICAL
         self.desk = new_desk(inner, inner.arms, ceiling_of(policy))
         self.offered: Bools = np.arange(inner.arms) < problem.arms
         self.worst: Ints = np.full_like(self.terms.worst, -1)
@@ -236,10 +239,10 @@ class LearnerEngine:
         """Begin a round; see :func:`driftsack.game.steps.begin`."""
         if self.desk.awaited.left[0] == 0:
             self.make_room()
-        arm: int = self._begin(self.safe, at, rounds)
+        arm: int = self._begin(self.admits, at, rounds)
         if arm == STUCK:
             self._solve()
-            arm = self._begin(self.safe, at, rounds)
+            arm = self._begin(self.admits, at, rounds)
         return arm
 
     def _solve(self) -> None:
@@ -274,7 +277,7 @@ class LearnerEngine:
         """Begin the rounds of a part of a batch; return how far it is filled, see :mod:`driftsack.game.steps`."""
         fixed, filled = (self.state, self.ledger, self.terms, self.desk, self.rng, batch), first
         while True:
-            filled = int(steps.begin_many(*fixed, filled, stop, self.safe, at, rounds))
+            filled = int(steps.begin_many(*fixed, filled, stop, self.admits, at, rounds))
             if filled == stop or batch.arms[filled] != STUCK:
                 return filled
             self._solve()
@@ -395,17 +398,34 @@ class LearnerEngine:
         self._add(self.units(amounts))
         self.set_rate()
 
+    def charge(self, amounts: Floats) -> None:
+        """Add spending outside the learner; what exceeds the free budget is counted."""
+        pairs = zip(amounts.tolist(), exponents_of(self.ledger), strict=True)
+        units = np.array([whole_units(amount, k, up=True) for amount, k in pairs], dtype=np.int64)
+        ledger = self.ledger
+        self._check_sum(ledger.charged + ledger.reserved, units, "spending and reservations")
+        free = ledger.granted - ledger.charged - self.held()
+        self.desk.overruns.outside[:] += np.maximum(units - np.maximum(free, 0), 0)
+        for j in range(units.size):
+            add_cost(ledger, j, int(units[j]), amounts[j] / ledger.cost_max[j])
+        self.set_rate()
+
+    def held(self) -> Ints:
+        """(d,) what pending decisions of this season reserve, in grid units."""
+        terms, ledger = self.terms, self.ledger
+        return np.array([held_units(terms.costs, ledger, terms.unpaid, j) for j in range(ledger.granted.size)])
+
     def _add(self, units: Ints) -> None:
         """Add amounts in grid units to the budgets."""
         self._check_sum(self.ledger.granted, units)
         self.ledger.granted[:] += units
         self.ledger.budget[:] = self.ledger.granted / self.ledger.per_cost
 
-    def _check_sum(self, budget: Ints, units: Ints) -> None:
-        """Raise if a budget would be larger than a ledger can hold."""
+    def _check_sum(self, budget: Ints, units: Ints, what: str = "budgets") -> None:
+        """Raise if a sum would be larger than a ledger can hold."""
         if (units > MOST_UNITS - budget).any():
             most = amounts_of(self.ledger, np.full(units.size, MOST_UNITS))
-            raise OutOfRangeError(f"budgets may grow up to {most}; use smaller amounts, or renew without rollover.")
+            raise OutOfRangeError(f"{what} may grow up to {most}; use smaller amounts, or renew without rollover.")
 
     def renew(self, amounts: Floats, rollover: float) -> None:
         """Begin a season with new budgets, plus a share of what is left of the old ones."""
@@ -422,8 +442,8 @@ class LearnerEngine:
         self.ledger = new
         self._add(moved)
         self.desk.season[0] += 1
-        for counts in (self.terms.pending, self.terms.unpaid):
-            counts[:] = 0.0  # decisions of earlier seasons are charged to their own budgets
+        for counts in (self.terms.pending, self.terms.unpaid, self.terms.costs.owed):
+            counts[:] = 0  # decisions of earlier seasons are charged to their own budgets
         self._drop_past()
         self.pin()
 
@@ -509,6 +529,7 @@ class LearnerEngine:
             getattr(grown, name)[:, :count] = getattr(old, name)
         grown.pending[:count] = old.pending
         grown.unpaid[:count] = old.unpaid
+        grow(grown.costs, old.costs)
         grown.version[0] = old.version[0] + 1
         self.terms = grown._replace(
             rate=old.rate,

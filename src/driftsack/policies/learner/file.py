@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numpy.random import Generator
 
 from driftsack.core import file_format
-from driftsack.core.checks import flag, number, share, whole
+from driftsack.core.checks import number, safety, share, whole
 from driftsack.core.errors import FileFormatError
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator
@@ -119,7 +119,7 @@ def _checked(content: dict[str, Any], stored: dict[str, npt.NDArray[Any]], size:
     unit = stored["desk.cost_unit"]
     check_array("desk.cost_unit", unit, (np.finfo(np.float64).tiny, np.asarray(problem.cost_max)))
     same = unit.shape == (problem.resources,) and (unit == problem.cost_max).all()
-    safe, rng = flag(content["safe"], "safe"), _generator(content["rng"])
+    safe, rng = safety(content["safe"]), _generator(content["rng"])
     engine = LearnerEngine(policy, problem, safe, rng, None if same else unit)
     new_state = copy_state(engine.state)
     _fill(engine, stored)

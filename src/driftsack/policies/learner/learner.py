@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Bools
-from driftsack.core.checks import flag, share, whole
+from driftsack.core.checks import Safe, flag, safety, share, whole
 from driftsack.core.decision import SKIP, Decision, Decisions
 from driftsack.core.encoder import Context
 from driftsack.core.errors import FileFormatError, SettingError
@@ -48,7 +48,10 @@ class Learner(LearnerCore):
     Attributes:
         policy: The policy that was started.
         safe: Whether an arm may be chosen only if every budget covers its maximum cost and what is reserved for all
-            pending decisions. If no cost exceeds what was reserved for it, no budget is ever overspent.
+            pending decisions. With True, each of them reserves its maximum cost: if no cost exceeds what was reserved
+            for it, no budget is ever overspent. With ``"statistical"``, all of them together reserve what they are
+            expected to cost plus four standard deviations, so that many late outcomes do not block the budget, and
+            budgets may be exceeded a little (see docs/running.md for how often and by how much).
 
     >>> from driftsack.core import Problem
     >>> from driftsack.policies import NaiveUCB
@@ -70,7 +73,7 @@ class Learner(LearnerCore):
     Learner(NaiveUCB(...), round 1 of 100, remaining [usd 19.5, seconds 29.75])
     """
 
-    def __init__(self, policy: Policy, problem: Problem, seed: Seed = 0, safe: bool = False) -> None:
+    def __init__(self, policy: Policy, problem: Problem, seed: Seed = 0, safe: Safe = False) -> None:
         """Start a policy; ``policy.start(problem)`` is the usual way.
 
         Args:
@@ -79,7 +82,7 @@ class Learner(LearnerCore):
             seed: Seed of the learner's own randomness.
             safe: See the class.
         """
-        engine = LearnerEngine(policy, problem, flag(safe, "safe"), generator(seed))
+        engine = LearnerEngine(policy, problem, safety(safe), generator(seed))
         super().__init__(engine, Clock(problem), lineage=secrets.token_hex(8))
 
     @guarded
@@ -204,7 +207,7 @@ class Learner(LearnerCore):
 
         >>> from driftsack.core import Problem
         >>> from driftsack.policies import NaiveUCB
-        >>> learner = NaiveUCB().start(Problem(horizon=100, arms=3, budget=20), seed=0, safe=True)
+        >>> learner = NaiveUCB().start(Problem(horizon=100, arms=3, budget=20, cost_max=1), seed=0, safe=True)
         >>> decision = learner.ask()
         >>> learner.tell(decision, costs=0.25)  # the bill
         >>> learner.remaining, learner.reserved, len(learner.pending)
@@ -338,6 +341,32 @@ class Learner(LearnerCore):
         added = arguments.amounts_to_add(self.problem, amounts, by_resource)
         with self._all_or_nothing() as engine:
             engine.grant(added)
+
+    @guarded
+    def charge(self, amounts: Amounts | None = None, /, **by_resource: float) -> None:
+        """Add spending outside the learner to that of this season: ``learner.charge(usd=3.5)``.
+
+        It is charged exactly and in full, even if a budget is then exceeded. What exceeds the part of a budget that is
+        neither spent nor reserved is counted in :attr:`overruns`. The policy learns nothing from it.
+
+        Args:
+            amounts: The amounts in order or by name; one number for a single resource.
+            **by_resource: The amounts by name; resources that are left out are charged nothing.
+
+        Raises:
+            NamesError: A resource does not exist.
+            OutOfRangeError: An amount is negative.
+
+        >>> from driftsack.core import Problem
+        >>> from driftsack.policies import NaiveUCB
+        >>> learner = NaiveUCB().start(Problem(horizon=100, arms=3, budget={"usd": 20}), seed=0)
+        >>> learner.charge(usd=3.5)
+        >>> learner.remaining
+        array([16.5])
+        """
+        spent = arguments.amounts_to_add(self.problem, amounts, by_resource, "charge")
+        with self._all_or_nothing() as engine:
+            engine.charge(spent)
 
     @guarded
     def renew(

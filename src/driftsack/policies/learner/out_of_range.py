@@ -28,6 +28,8 @@ class Overruns(NamedTuple):
             learnt, because the policy needs costs in [0, 1]. Such a policy treats an omitted ``cost_max`` as 1.
         forced: The number of requests that had to be served (``ask(must=True)``) although a budget was exceeded or,
             with ``safe``, did not cover any arm.
+        outside: (d,) by how much spending outside the learner (:meth:`Learner.charge`) exceeded what was neither spent
+            nor reserved, in the problem's units.
     """
 
     decisions: int
@@ -35,14 +37,15 @@ class Overruns(NamedTuple):
     rewards: int
     costs: int
     forced: int
+    outside: Floats
 
 
 def overruns_of(engine: LearnerEngine) -> Overruns:
     """Return the counts so far."""
     found = engine.desk.overruns
     costs = 0 if learns_nothing(engine) else int(found.costs[0])
-    excess, forced = amounts_of(engine.ledger, found.excess), int(found.forced[0])
-    return Overruns(int(found.decisions[0]), excess, int(found.clipped[0]), costs, forced)
+    excess, outside = amounts_of(engine.ledger, found.excess), amounts_of(engine.ledger, found.outside)
+    return Overruns(int(found.decisions[0]), excess, int(found.clipped[0]), costs, int(found.forced[0]), outside)
 
 
 def total(engine: LearnerEngine) -> int:

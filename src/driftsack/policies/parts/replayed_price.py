@@ -145,7 +145,8 @@ def committed(round: Round, bank: LinearBank, j: int) -> float:
 @kernel
 def rate_left(replayed: ReplayedPrice, bank: LinearBank, round: Round, j: int) -> float:
     """Return the budget ``j`` that remains after pending decisions per remaining round, in units of the budget rate."""
-    left = (round.ledger.budget[j] - round.ledger.spent[j]) / replayed.unit[j] - committed(round, bank, j)
+    free = round.ledger.budget[j] - round.ledger.spent[j] - round.margin[j]
+    left = free / replayed.unit[j] - committed(round, bank, j)
     rate = max(left, 0.0) / round.rounds_left
     return optional_rate(round, rate, replayed.must_cost[j]) if round.must_share > 0.0 else float(rate)
 

@@ -1,0 +1,178 @@
+r"""The costs that pending decisions are expected to have, from which ``safe="statistical"`` reserves for them.
+
+With ``safe=True`` every pending decision reserves its maximum cost, which may be many times what it will cost. In the
+statistical mode the :math:`n_i` decisions of each arm without costs reserve together, in each resource,
+
+.. math:: \min\Bigl(\sum_i \min(n_i \hat c_i, W_i) + 4 \sqrt{\sum_i n_i \hat v_i + n_i^2 \hat v_i / k_i},\;
+          \sum_i W_i\Bigr),
+
+where :math:`W_i` are their maximum costs, and :math:`\hat c_i`, :math:`\hat v_i` the mean and the variance of the
+:math:`k_i` costs of the arm so far; the last term is the variance of the mean itself. The request that is asked for
+reserves its maximum cost. So the budgets hold unless the pending costs exceed their mean by more than four standard
+deviations, or rise while they are on their way.
+
+*Estimates.* There are two averages, over about 50 and over about 1,000 costs, and the larger mean and the larger
+variance count: a rise is followed quickly, and a rare expensive outcome is remembered. The long average includes one
+imagined cost, of four times the largest cost so far but at most the maximum: without observations it is the maximum.
+A cost counts for at most 4, 16 and 64 times the second, third and fourth largest, as for ``Adaptive``, so that a
+single absurd bill closes no arm. It is charged in full.
+
+Costs are in units of ``cost_max``, as in the records. The rules of the game keep them for every policy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.problem import Problem
+from driftsack.game.ledger import Ledger
+from driftsack.numerics.compiled import kernel
+
+LEVEL: Final = 4.0  # standard deviations above the mean
+RECENT: Final = 50.0  # costs that the short average remembers
+LONG: Final = 1000.0  # costs that the long average remembers
+TOP: Final = 4  # largest costs that decide the scale
+ENVELOPE: Final = 4.0  # the largest cost counts for at most this multiple of the second largest, and so on
+LARGEST: Final = 1e50  # a cost that counts
+
+
+class CostRecord(NamedTuple):
+    """The costs of each arm so far, and what its pending decisions reserve."""
+
+    on: Bools  # (1,) whether the mode is statistical; otherwise nothing is kept
+    owed: Ints  # (d, m) maximum costs of the decisions without costs, in grid units
+    seen: Floats  # (m,) number of costs
+    top: Floats  # (m, d, 4) the largest costs, in descending order
+    means: Floats  # (2, m, d) the short and the long average
+    squares: Floats  # (2, m, d) those of the squares
+    margin: Floats  # (d,) what is reserved above the expected costs, in units of cost_max
+    spared: Ints  # (d,) how much less is reserved than the maximum costs, in grid units
+
+
+def new_cost_record(problem: Problem) -> CostRecord:
+    """A record without costs, switched off."""
+    arms, resources = problem.arms, problem.resources
+    return CostRecord(
+        on=np.zeros(1, dtype=np.bool_),
+        owed=np.zeros((resources, arms), dtype=np.int64),
+        seen=np.zeros(arms),
+        top=np.zeros((arms, resources, TOP)),
+        means=np.zeros((2, arms, resources)),
+        squares=np.zeros((2, arms, resources)),
+        margin=np.zeros(resources),
+        spared=np.zeros(resources, dtype=np.int64),
+    )
+
+
+@kernel
+def note_costs(record: CostRecord, arm: int, costs: Floats, unit: Floats) -> None:
+    """Learn the costs of an outcome, in statistical mode.
+
+    Args:
+        record: The record, which is changed.
+        arm: The arm.
+        costs: (d,) the costs, in the problem's units.
+        unit: (d,) the cost that is normalised to 1.
+    """
+    if not record.on[0]:
+        return
+    for j in range(costs.size):
+        top = record.top[arm, j]
+        insert(top, min(costs[j] / unit[j], LARGEST))
+        most = scale(top)
+        cost = min(costs[j] / unit[j], most)
+        for k in range(2):
+            weight = max(1.0 / (record.seen[arm] + 1.0), 1.0 / (RECENT if k == 0 else LONG))
+            mean = record.means[k, arm, j]
+            square = record.squares[k, arm, j]
+            record.means[k, arm, j] = min(mean + weight * (cost - mean), most)
+            record.squares[k, arm, j] = min(square + weight * (cost * cost - square), most * most)
+    record.seen[arm] += 1.0
+
+
+@kernel
+def insert(top: Floats, cost: float) -> None:
+    """Insert a cost into the largest ones, which are in descending order."""
+    for r in range(top.size):
+        if cost > top[r]:
+            top[r], cost = cost, top[r]
+
+
+@kernel
+def scale(top: Floats) -> float:
+    """The largest cost that counts: a multiple of the second, third or fourth largest that are not 0."""
+    most, factor = top[0], 1.0
+    for r in range(1, top.size):
+        factor *= ENVELOPE
+        if top[r] > 0.0:
+            most = min(most, factor * top[r])
+    return float(most)
+
+
+@kernel
+def expected_costs(record: CostRecord, ledger: Ledger, unpaid: Floats, j: int) -> tuple[float, float]:
+    """What decisions without costs are expected to cost, and the margin that is reserved above it.
+
+    Args:
+        record: The record.
+        ledger: The ledger of the present season.
+        unpaid: (m,) the decisions of each arm without costs.
+        j: The resource.
+
+    Returns:
+        Both in units of ``cost_max``; without the limit by the maximum costs.
+    """
+    total, variance = 0.0, 0.0
+    for i in range(unpaid.size):
+        n = unpaid[i]
+        if n > 0.0:
+            worst = record.owed[j, i] / ledger.per_cost[j]
+            # The long average, with one imagined cost.
+            known, most = min(record.seen[i], LONG), scale(record.top[i, j])
+            imagined = min(ENVELOPE * most, worst / n) if most > 0.0 else worst / n
+            mean = (known * record.means[1, i, j] + imagined) / (known + 1.0)
+            square = (known * record.squares[1, i, j] + imagined * imagined) / (known + 1.0)
+            long = max(square - mean * mean, 0.0)
+            # The larger of both averages.
+            recent = max(record.squares[0, i, j] - record.means[0, i, j] * record.means[0, i, j], 0.0)
+            total += min(n * max(mean, record.means[0, i, j]), worst)
+            variance += n * max(long, recent) + n * n * long / (known + 1.0)
+    return total, LEVEL * math.sqrt(variance)
+
+
+@kernel
+def held_units(record: CostRecord, ledger: Ledger, unpaid: Floats, j: int) -> int:
+    """What decisions without costs reserve of a budget, in grid units.
+
+    Args:
+        record: The record.
+        ledger: The ledger of the present season.
+        unpaid: (m,) the decisions of each arm without costs.
+        j: The resource.
+
+    Returns:
+        The sum of their maximum costs; in statistical mode at most that.
+    """
+    if not record.on[0]:
+        return int(ledger.reserved[j])
+    total, margin = expected_costs(record, ledger, unpaid, j)
+    units = (total + margin) * ledger.per_cost[j]
+    if units >= ledger.reserved[j]:
+        return int(ledger.reserved[j])
+    return int(min(math.ceil(units), ledger.reserved[j]))
+
+
+@kernel
+def set_reserve(record: CostRecord, ledger: Ledger, unpaid: Floats) -> None:
+    """Write the margin and how much less is reserved than the maximum costs, in statistical mode."""
+    if not record.on[0]:
+        return
+    for j in range(ledger.reserved.size):
+        total, margin = expected_costs(record, ledger, unpaid, j)
+        most = ledger.reserved[j] / ledger.per_cost[j]
+        record.margin[j] = min(margin, max(most - total, 0.0))
+        record.spared[j] = ledger.reserved[j] - held_units(record, ledger, unpaid, j)
