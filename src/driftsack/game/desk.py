@@ -42,6 +42,7 @@ class AwaitedTable(NamedTuple):
     mixes: Floats  # (n, m)
     prices: Floats  # (n, d) normalised
     must: Ints  # (n,) whether the request had to be served
+    factors: Floats  # (n, d) the factors at which the arm was listed; 1 without a list
     contexts: Floats  # (n, f) of the requests
     free: Ints  # (n,) the free slots come first
     left: Ints  # (1,) number of free slots
@@ -107,6 +108,7 @@ def new_awaited(capacity: int, arms: int, resources: int, features: int) -> Awai
         mixes=np.zeros((capacity, arms)),
         prices=np.zeros((capacity, resources)),
         must=zeros(),
+        factors=np.ones((capacity, resources)),
         contexts=np.zeros((capacity, features)),
         free=np.arange(capacity)[::-1].copy(),
         left=np.array([capacity]),

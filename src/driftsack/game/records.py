@@ -14,6 +14,7 @@ from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.ledger import Ledger, worst_units
+from driftsack.game.listed_costs import ListedCosts, new_listed_costs
 from driftsack.numerics.compiled import kernel
 
 MUST_SERVE: Final = 100.0
@@ -51,6 +52,7 @@ class Terms(NamedTuple):
         delay: (2,) the running mean of the delays of outcomes, in rounds, and the number of outcomes behind it.
         must: (1,) whether this request must be served although others may be skipped.
         must_share: (1,) the running share of such requests.
+        prices: The costs that are listed for this request.
     """
 
     rate: Floats
@@ -68,6 +70,7 @@ class Terms(NamedTuple):
     delay: Floats
     must: Bools
     must_share: Floats
+    prices: ListedCosts
 
 
 class Round(NamedTuple):
@@ -88,6 +91,10 @@ class Round(NamedTuple):
         delay: The running mean of the delays of outcomes, in rounds.
         must: Whether this request must be served although others may be skipped.
         must_share: The share of such requests; 0 if there was none.
+        listed: Whether costs are relative to a list, so that a policy has to plan with its estimates times ``factors``.
+        factors: (d, m) the factors on the estimated costs of this request; 1 without a list.
+        usual_factors: (d, m) those of a request without a list; pending decisions are expected to have had them.
+        swing: The mean absolute change of the logarithm of the factors from one request to the next.
     """
 
     t: int
@@ -103,6 +110,10 @@ class Round(NamedTuple):
     delay: float
     must: bool
     must_share: float
+    listed: bool
+    factors: Floats
+    usual_factors: Floats
+    swing: float
 
 
 class Outcome(NamedTuple):
@@ -113,7 +124,7 @@ class Outcome(NamedTuple):
         arm: The arm, or ``SKIP``.
         probability: The probability of the arm when it was chosen.
         reward: The reward in [0, 1].
-        costs: (d,) the costs in [0, 1].
+        costs: (d,) the costs in [0, 1]; relative to the list, if there was one.
         context: (n,) features of that round.
     """
 
@@ -145,6 +156,7 @@ def new_terms(problem: Problem) -> Terms:
         delay=np.zeros(2),
         must=np.zeros(1, dtype=np.bool_),
         must_share=np.zeros(1),
+        prices=new_listed_costs(problem),
     )
 
 
@@ -165,6 +177,10 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
         terms.delay[0],
         terms.must[0] and terms.skip_cost[0] == 0.0,
         terms.must_share[0],
+        terms.prices.active[0],
+        terms.prices.factors,
+        terms.prices.usual,
+        terms.prices.swing[0],
     )
 
 
@@ -264,6 +280,10 @@ def with_rate(round: Round, rate: Floats) -> Round:
         round.delay,
         round.must,
         round.must_share,
+        round.listed,
+        round.factors,
+        round.usual_factors,
+        round.swing,
     )
 
 
@@ -294,6 +314,10 @@ def with_account(round: Round, t: int, rounds_left: float, account: Ledger) -> R
         round.delay,
         round.must,
         round.must_share,
+        round.listed,
+        round.factors,
+        round.usual_factors,
+        round.swing,
     )
 
 

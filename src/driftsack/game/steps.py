@@ -19,6 +19,7 @@ from driftsack.game.admission import admit, open_for_must, serve, serve_must, sk
 from driftsack.game.amounts import MOST_UNITS, cost_units
 from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD, AwaitedTable, DecisionDesk
 from driftsack.game.ledger import Ledger, add_cost, is_broken, set_spending
+from driftsack.game.listed_costs import relative_cost, set_factors
 from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import (
     Terms,
@@ -76,6 +77,7 @@ def begin(
     covered = admit(ledger, terms, t, safe) > 0
     if must and not covered and open_for_must(ledger, terms) == 0:
         return NO_ARM
+    set_factors(terms.prices, t, desk.scale[1] == 1.0)
     arm = choose(state, open_round(t, ledger, terms), rng, desk.mix, desk.prices)
     if arm == STUCK:
         return STUCK
@@ -118,6 +120,7 @@ def keep(ledger: Ledger, terms: Terms, desk: DecisionDesk, t: int, arm: int, at:
     for j in range(desk.prices.size):
         awaited.prices[slot, j] = desk.prices[j]
         awaited.reserved[slot, j] = terms.worst[j, arm]
+        awaited.factors[slot, j] = terms.prices.factors[j, arm]
         ledger.reserved[j] += max(terms.worst[j, arm], 0)
     for f in range(terms.context.size):
         awaited.contexts[slot, f] = terms.context[f]
@@ -156,8 +159,10 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: i
         if cost * ledger.fine[j] / ledger.coarse[j] + others > MOST_UNITS:
             return TOO_LARGE
         desk.units[j] = cost_units(cost, ledger.fine[j], ledger.coarse[j])
-        desk.learnt[j] = min(cost / desk.cost_unit[j], desk.scale[1])
-        beyond |= cost / desk.cost_unit[j] > desk.scale[1]
+        factor, arm = desk.awaited.factors[slot, j], desk.awaited.arm[slot]
+        relative = relative_cost(terms.prices, j, arm, cost / desk.cost_unit[j], factor)
+        desk.learnt[j] = min(relative, desk.scale[1])
+        beyond |= relative > desk.scale[1]
     # Charge them, and let the policy learn.
     overran = charge_decision(ledger, desk, slot)
     awaited = desk.awaited
@@ -375,10 +380,14 @@ def teach_round(
             terms.open[i] = i == arm
             terms.version[0] += 1
     t = desk.clock[0]
+    set_factors(terms.prices, t, desk.scale[1] == 1.0)
     if choose(state, open_round(t, ledger, terms), rng, desk.mix, desk.prices) == STUCK:
         return STUCK
     for j in range(desk.given.size):
-        desk.learnt[j] = min(desk.given[j] / desk.cost_unit[j], desk.scale[1]) if arm != SKIP else 0.0
+        desk.learnt[j] = 0.0
+        if arm != SKIP:
+            cost, factor = desk.given[j] / desk.cost_unit[j], terms.prices.factors[j, arm]
+            desk.learnt[j] = min(relative_cost(terms.prices, j, arm, cost, factor), desk.scale[1])
     gain = min(max(reward / desk.scale[0], 0.0), desk.scale[1]) if arm != SKIP else 0.0
     learn(state, new_outcome(terms, t, arm, probability, gain, desk.learnt))
     desk.clock[0] = t + 1
