@@ -112,30 +112,32 @@ class Driftsack(Rule):
             self.learner = chosen.start(scenario.problem, seed=seed, safe=safe)
         self._timed = scenario.expected is not None
         self._bills_at_once = scenario.bills_at_once
+        self._lists = chosen.known_costs
+        self._horizon = np.inf if self._timed else scenario.problem.horizon
         self._names = list(self.brief.names)
         self._decisions: dict[int, Decision] = {}
 
     def choose(self, request: Request) -> int:
-        """Ask; a request that must be served and the price list cannot be passed today."""
-        if self.learner.done:
+        """Ask, with what is known of the request."""
+        if self.learner.done and not (request.must and self.learner.round < self._horizon):
             return SKIP
         decision = self.learner.ask(
             open=[self._names[arm] for arm in request.open],
-            caps=None if request.caps is None else self._caps(request.caps),
+            caps=None if request.caps is None else self._by_arm(request.caps),
             at=request.time * 3600.0 if self._timed else None,
             context=request.context,
-            # FUTURE API: must=request.must, once ask accepts it.
-            # FUTURE API: costs=request.prices, once ask accepts it.
+            must=request.must,
+            costs=None if request.prices is None or not self._lists else self._by_arm(request.prices),
         )
         if decision.skipped:
             return SKIP
         self._decisions[request.index] = decision
         return int(decision.arm)
 
-    def _caps(self, caps: Floats) -> dict[str, dict[str, float]]:
-        """Caps by resource and arm."""
+    def _by_arm(self, amounts: Floats) -> dict[str, dict[str, float]]:
+        """Amounts (m, d) by resource and arm."""
         return {
-            resource: {name: float(caps[arm, i]) for arm, name in enumerate(self._names)}
+            resource: {name: float(amounts[arm, i]) for arm, name in enumerate(self._names)}
             for i, resource in enumerate(self.brief.resources)
         }
 

@@ -43,6 +43,7 @@ class AwaitedTable(NamedTuple):
     mixes: Floats  # (n, m)
     prices: Floats  # (n, d) normalised
     must: Ints  # (n,) whether the request had to be served
+    factors: Floats  # (n, d) the factors at which the arm was listed; 1 without a list
     contexts: Floats  # (n, f) of the requests
     reward: Floats  # (n,) told before the costs, in the problem's units; NaN if it was not
     costs: Floats  # (n, d) told and charged before the reward, in the problem's units; NaN if they were not
@@ -112,6 +113,7 @@ def new_awaited(capacity: int, arms: int, resources: int, features: int) -> Awai
         mixes=np.zeros((capacity, arms)),
         prices=np.zeros((capacity, resources)),
         must=zeros(),
+        factors=np.ones((capacity, resources)),
         contexts=np.zeros((capacity, features)),
         reward=np.full(capacity, np.nan),
         costs=np.full((capacity, resources), np.nan),

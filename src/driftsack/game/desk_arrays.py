@@ -24,14 +24,16 @@ from driftsack.game.desk import (
 )
 from driftsack.game.expected_costs import LARGEST
 from driftsack.game.ledger import Ledger
+from driftsack.game.listed_costs import KEPT, LARGEST_FACTOR, LISTS
 from driftsack.game.records import Terms
 from driftsack.game.state_checks import check_array
 
 Stored = dict[str, npt.NDArray[Any]]
 DESK: Final = ("begun", "clock", "season", "last")
 TERMS: Final = ("rate", "end", "open", "version", "delay", "must_share")
-ROWS: Final = AwaitedTable._fields[:-5]  # all but contexts, parts of outcomes and the free slots
+ROWS: Final = AwaitedTable._fields[:-6]  # all but factors, contexts, parts of outcomes and the free slots
 PARTS: Final = ("reward", "costs")  # stored only if a part of an outcome was told
+FACTORS: Final = "factors"  # kept only if costs were listed
 CONTEXTS: Final = "contexts"  # kept only if requests have features
 SETTLED: Final = ("number", "epoch", "kind", "outcome")
 LARGEST_RATE: Final = 1e70  # in units of cost_max; the grid of a ledger allows no larger budgets
@@ -53,7 +55,9 @@ def desk_arrays(desk: DecisionDesk, terms: Terms) -> Stored:
     latest = (count + np.arange(size)) % size if count >= size else np.arange(count)  # oldest first
     found = {f"desk.{name}": getattr(desk, name) for name in (*DESK, "cost_unit")}
     found |= {f"terms.{name}": getattr(terms, name) for name in TERMS}
-    found |= {f"pending.{name}": getattr(awaited, name)[used] for name in _rows(awaited)}
+    listed = {f"listed.{name}": getattr(terms.prices, name) for name in KEPT}
+    found |= listed if terms.prices.active[0] else {}
+    found |= {f"pending.{name}": getattr(awaited, name)[used] for name in _rows(awaited, terms)}
     if np.any(_parts(awaited)):
         found |= {f"pending.{name}": getattr(awaited, name)[used] for name in PARTS}
     found |= {f"settled.{name}": getattr(settled, name)[latest] for name in SETTLED}
@@ -73,9 +77,10 @@ def _record(terms: Terms) -> Stored:
     return {f"costs.{name}": getattr(terms.costs, name) for name in RECORD}
 
 
-def _rows(awaited: AwaitedTable) -> tuple[str, ...]:
+def _rows(awaited: AwaitedTable, terms: Terms) -> tuple[str, ...]:
     """The fields that are always kept of each decision."""
-    return (*ROWS, CONTEXTS) if awaited.contexts.shape[1] else ROWS
+    rows = (*ROWS, CONTEXTS) if awaited.contexts.shape[1] else ROWS
+    return (*rows, FACTORS) if terms.prices.active[0] else rows
 
 
 def _parts(awaited: AwaitedTable) -> tuple[Bools, Bools]:
@@ -126,7 +131,8 @@ def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> De
     for name, array in _record(terms).items():
         check_array(name, array, (0.0, LARGEST_COSTS[name]))
     _fill_settled(desk, stored, begun)
-    awaited = _awaited(stored, arms, desk, begun, clock)
+    _fill_prices(terms, stored, clock)
+    awaited = _awaited(stored, arms, desk, terms)
     # Pending decisions of the present season, by arm
     present = (awaited.status == PENDING) & (awaited.season == desk.season[0])
     terms.pending[:] = np.bincount(awaited.arm[present], minlength=arms)
@@ -134,6 +140,22 @@ def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> De
     terms.unpaid[:] = np.bincount(awaited.arm[unpaid], minlength=arms)
     np.add.at(terms.costs.owed.T, awaited.arm[unpaid], np.maximum(awaited.reserved[unpaid], 0))
     return desk._replace(awaited=awaited)
+
+
+def _fill_prices(terms: Terms, stored: Stored, clock: int) -> None:
+    """Fill what is kept of price lists."""
+    prices = terms.prices
+    if "listed.active" not in stored:
+        return
+    put_back({f"listed.{name}": getattr(prices, name) for name in KEPT}, stored)
+    check_array("listed.active", prices.active, (True, True))
+    for name in ("factors", "usual"):
+        check_array(f"listed.{name}", getattr(prices, name), (0.0, LARGEST_FACTOR**2))
+    check_array("listed.lists", prices.lists, (0.0, LISTS))
+    for name in ("reference", "common"):
+        check_array(f"listed.{name}", getattr(prices, name), (0.0, LARGEST_RATE))
+    check_array("listed.swing", prices.swing, (0.0, LARGEST_RATE))
+    check_array("listed.round", prices.round, (-1, clock - 1))
 
 
 def _fill_settled(desk: DecisionDesk, stored: Stored, begun: int) -> None:
@@ -155,14 +177,15 @@ def _fill_settled(desk: DecisionDesk, stored: Stored, begun: int) -> None:
     check_array("settled.outcome", settled.outcome, (-LARGEST_FLOAT, LARGEST_FLOAT))
 
 
-def _awaited(stored: Stored, arms: int, desk: DecisionDesk, begun: int, clock: int) -> AwaitedTable:
+def _awaited(stored: Stored, arms: int, desk: DecisionDesk, terms: Terms) -> AwaitedTable:
     """The table of decisions that wait for an outcome."""
+    begun, clock = int(desk.begun[0]), int(desk.clock[0])
     count = len(stored["pending.number"])
     capacity = 16
     while capacity < count:
         capacity *= 2
     table = new_awaited(capacity, arms, desk.prices.size, desk.awaited.contexts.shape[1])
-    names = (*_rows(table), *(PARTS if "pending.reward" in stored else ()))
+    names = (*_rows(table, terms), *(PARTS if "pending.reward" in stored else ()))
     for name in names:
         target, given = getattr(table, name), stored[f"pending.{name}"]
         if given.shape != (count, *target.shape[1:]) or given.dtype != target.dtype:
@@ -180,6 +203,7 @@ def _awaited(stored: Stored, arms: int, desk: DecisionDesk, begun: int, clock: i
         "probability": (0.0, 1.0 + ROUNDING),
         "reserved": (-1, MOST_UNITS),
         "must": (0, 1),
+        FACTORS: (0.0, LARGEST_FACTOR**2),
         "mixes": (0.0, 1.0 + ROUNDING),
         "prices": (-LARGEST_FLOAT, LARGEST_FLOAT),
         CONTEXTS: (-LARGEST_FEATURE, LARGEST_FEATURE),

@@ -15,6 +15,7 @@ from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.expected_costs import CostRecord, new_cost_record
 from driftsack.game.ledger import Ledger, worst_units
+from driftsack.game.listed_costs import ListedCosts, new_listed_costs
 from driftsack.numerics.compiled import kernel
 
 MUST_SERVE: Final = 100.0
@@ -54,6 +55,7 @@ class Terms(NamedTuple):
         must: (1,) whether this request must be served although others may be skipped.
         must_share: (1,) the running share of such requests.
         costs: the costs of each arm so far, from which ``safe="statistical"`` reserves.
+        prices: The costs that are listed for this request.
     """
 
     rate: Floats
@@ -73,6 +75,7 @@ class Terms(NamedTuple):
     must: Bools
     must_share: Floats
     costs: CostRecord
+    prices: ListedCosts
 
 
 class Round(NamedTuple):
@@ -96,6 +99,10 @@ class Round(NamedTuple):
         must_share: The share of such requests; 0 if there was none.
         margin: (d,) what is reserved above the expected costs of these decisions, in units of ``cost_max``; 0 unless
             ``safe`` is ``"statistical"``. A pacer does not plan to spend it.
+        listed: Whether costs are relative to a list, so that a policy has to plan with its estimates times ``factors``.
+        factors: (d, m) the factors on the estimated costs of this request; 1 without a list.
+        usual_factors: (d, m) those of a request without a list; pending decisions are expected to have had them.
+        swing: The mean absolute change of the logarithm of the factors from one request to the next.
     """
 
     t: int
@@ -113,6 +120,10 @@ class Round(NamedTuple):
     must: bool
     must_share: float
     margin: Floats
+    listed: bool
+    factors: Floats
+    usual_factors: Floats
+    swing: float
 
 
 class Outcome(NamedTuple):
@@ -123,7 +134,7 @@ class Outcome(NamedTuple):
         arm: The arm, or ``SKIP``.
         probability: The probability of the arm when it was chosen.
         reward: The reward in [0, 1].
-        costs: (d,) the costs in [0, 1].
+        costs: (d,) the costs in [0, 1]; relative to the list, if there was one.
         context: (n,) features of that round.
     """
 
@@ -157,6 +168,7 @@ def new_terms(problem: Problem) -> Terms:
         must=np.zeros(1, dtype=np.bool_),
         must_share=np.zeros(1),
         costs=new_cost_record(problem),
+        prices=new_listed_costs(problem),
     )
 
 
@@ -179,6 +191,10 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
         terms.must[0] and terms.skip_cost[0] == 0.0,
         terms.must_share[0],
         terms.costs.margin,
+        terms.prices.active[0],
+        terms.prices.factors,
+        terms.prices.usual,
+        terms.prices.swing[0],
     )
 
 
@@ -299,6 +315,10 @@ def with_rate(round: Round, rate: Floats) -> Round:
         round.must,
         round.must_share,
         round.margin,
+        round.listed,
+        round.factors,
+        round.usual_factors,
+        round.swing,
     )
 
 
@@ -331,6 +351,10 @@ def with_account(round: Round, t: int, rounds_left: float, account: Ledger) -> R
         round.must,
         round.must_share,
         round.margin,
+        round.listed,
+        round.factors,
+        round.usual_factors,
+        round.swing,
     )
 
 

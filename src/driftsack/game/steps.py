@@ -20,6 +20,7 @@ from driftsack.game.amounts import MOST_UNITS, cost_units
 from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD, AwaitedTable, DecisionDesk
 from driftsack.game.expected_costs import note_costs
 from driftsack.game.ledger import Ledger, add_cost, is_broken, set_spending
+from driftsack.game.listed_costs import relative_cost, set_factors
 from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import (
     Terms,
@@ -78,6 +79,7 @@ def begin(
     covered = admit(ledger, terms, t, safe) > 0
     if must and not covered and open_for_must(ledger, terms) == 0:
         return NO_ARM
+    set_factors(terms.prices, t, desk.scale[1] == 1.0)
     arm = choose(state, open_round(t, ledger, terms), rng, desk.mix, desk.prices)
     if arm == STUCK:
         return STUCK
@@ -124,6 +126,7 @@ def keep(ledger: Ledger, terms: Terms, desk: DecisionDesk, t: int, arm: int, at:
     for j in range(desk.prices.size):
         awaited.prices[slot, j] = desk.prices[j]
         awaited.reserved[slot, j] = terms.worst[j, arm]
+        awaited.factors[slot, j] = terms.prices.factors[j, arm]
         ledger.reserved[j] += max(terms.worst[j, arm], 0)
         awaited.costs[slot, j] = np.nan
     awaited.reward[slot] = np.nan
@@ -171,9 +174,10 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: i
     stop_waiting(terms, desk, slot)
     if told:
         for j in range(desk.given.size):
-            cost = desk.given[j] / desk.cost_unit[j]
-            desk.learnt[j] = min(cost, desk.scale[1])
-            beyond |= cost > desk.scale[1]
+            factor, cost = awaited.factors[slot, j], desk.given[j] / desk.cost_unit[j]
+            relative = relative_cost(terms.prices, j, awaited.arm[slot], cost, factor)
+            desk.learnt[j] = min(relative, desk.scale[1])
+            beyond |= relative > desk.scale[1]
         note_delay(terms, desk.clock[0] - 1 - awaited.t[slot])
         gain = reward / desk.scale[0]
         clipped = gain < 0.0 or gain > 1.0
@@ -441,10 +445,14 @@ def teach_round(
             terms.open[i] = i == arm
             terms.version[0] += 1
     t = desk.clock[0]
+    set_factors(terms.prices, t, desk.scale[1] == 1.0)
     if choose(state, open_round(t, ledger, terms), rng, desk.mix, desk.prices) == STUCK:
         return STUCK
     for j in range(desk.given.size):
-        desk.learnt[j] = min(desk.given[j] / desk.cost_unit[j], desk.scale[1]) if arm != SKIP else 0.0
+        desk.learnt[j] = 0.0
+        if arm != SKIP:
+            cost, factor = desk.given[j] / desk.cost_unit[j], terms.prices.factors[j, arm]
+            desk.learnt[j] = min(relative_cost(terms.prices, j, arm, cost, factor), desk.scale[1])
     if arm != SKIP:
         note_costs(terms.costs, arm, desk.given, desk.cost_unit)
     gain = min(max(reward / desk.scale[0], 0.0), desk.scale[1]) if arm != SKIP else 0.0

@@ -155,7 +155,7 @@ def commit(pacer: TwoSpeed, round: Round, expected: Floats) -> None:
         pacer.committed[j] = 0.0
         if share > 0.0:
             for i in range(expected.shape[0]):
-                pacer.committed[j] += share * round.unpaid[i] * expected[i, 1 + j]
+                pacer.committed[j] += share * round.unpaid[i] * expected[i, 1 + j] * round.usual_factors[j, i]
 
 
 @kernel

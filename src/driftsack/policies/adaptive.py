@@ -19,6 +19,10 @@ revisited about every :math:`\sqrt{1/h}` rounds.
 *Held draws.* Each round draws new means only for the arms chosen or observed since the last round and for two others in
 turn. The other draws are kept, so that few columns of the LP change and its last basis is a good start.
 
+*Price lists.* Where costs are listed (:mod:`driftsack.game.listed_costs`) the plan and the snapshots of the pacer have
+the draws times the factors of the list. If these change by more than 10% from one request to the next, the arm is the
+best one at the long-run price instead of that of the LP, which would spend the rate of the average request on each one.
+
 *Choice.* The mix solves the two-speed LP on the draws. Costs are measured in units of the budget rate, and rewards and
 costs are divided by their scales M, so learning does not depend on ``reward_max`` or ``cost_max``.
 
@@ -48,9 +52,13 @@ from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round, share_to_come, usual_skip_cost
 from driftsack.game.state_growth import grow
 from driftsack.game.two_speed import (
+    LARGEST_REWARD,
+    TINY,
     TwoSpeed,
+    best_response,
     draw_from_tiers,
     follow,
+    is_even,
     new_tiered_lp,
     new_two_speed,
     set_tiers,
@@ -76,6 +84,7 @@ from driftsack.policies.policy import Policy
 FIRST_PULLS: Final = 4  # pulls that are not skipped because of an expensive outcome
 EXPENSIVE: Final = 20.0  # budget rates
 SMALL_SHARE: Final = 0.2  # of every budget, for all first pulls together
+SWINGING: Final = 0.1  # mean change of the factors of a price list above which no LP is solved for one request
 IN_TURN: Final = 2  # arms that are drawn again in each round, besides those that were observed
 PACES: Final = (TWO_SPEED, REMAINING, FIXED)
 
@@ -87,9 +96,10 @@ class State(NamedTuple):
     pacer: TwoSpeed
     lp: Simplex
     drawn: NonNegative  # (m, 1 + d) the present draws
+    planned: NonNegative  # (m, 1 + d) the draws at the listed costs of the latest round
     due: Bools  # (m,) arms that are to be drawn again
     turn: Annotated[Ints, index_of("due")]  # (1,) the arm whose turn is next
-    scale: NonNegative  # (1 + d,) the largest outcomes when the LP was written
+    scale: NonNegative  # (1 + d,) the units of the LP when it was written
     latest: Annotated[Floats, round_from(-1)]  # (1,) the latest round for which means were drawn; -1 before the first
     asked: RoundNumbers  # (m,) the latest round in which each arm was chosen; -1 before the first
     pulls: Counts  # (m,) how often each arm was chosen
@@ -114,14 +124,44 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     if round.t > state.latest[0]:
         state.latest[0] = round.t
         draw_means(state, round, rng)
-        follow(state.pacer, round, state.drawn, state.belief.mean, state.belief.overall[0])
-        set_program(state, round)
+        planned = state.drawn
+        if round.listed:
+            plan_at_list(state, round)
+            planned = state.planned
+        follow(state.pacer, round, planned, state.belief.mean, state.belief.overall[0])
+        set_program(state, round, planned)
+    if round.swing > SWINGING and not is_even(state.pacer):
+        return chosen(state, round, at_long_run_price(state, round, mix, prices))
     if solve(state.lp) != OPTIMAL:
         return STUCK
-    arm = served(state.lp, round, mix, draw_from_tiers(state.pacer, state.lp, state.belief.largest, rng, mix, prices))
+    arm = served(state.lp, round, mix, draw_from_tiers(state.pacer, state.lp, state.scale, rng, mix, prices))
     if arm == SKIP:
         arm = first_pull(state, round, mix)
     return chosen(state, round, arm)
+
+
+@kernel
+def plan_at_list(state: State, round: Round) -> None:
+    """Write the draws with which the round is planned: the costs are multiplied by the factors of a price list."""
+    for i in range(state.due.size):
+        state.planned[i, 0] = state.drawn[i, 0]
+        for j in range(state.pacer.price.size):
+            state.planned[i, 1 + j] = state.drawn[i, 1 + j] * round.factors[j, i]
+
+
+@kernel
+def at_long_run_price(state: State, round: Round, mix: Floats, prices: Floats) -> int:
+    """Choose the best arm at the long-run price, for listed costs that differ from request to request.
+
+    The LP of one request would spend the rate of the average request on each of them, the cheap and the expensive ones.
+    """
+    mix[:] = 0.0
+    for j in range(prices.size):
+        prices[j] = state.pacer.price[j] / state.pacer.unit[j]
+    arm = best_response(state.planned, state.pacer.price, round)
+    if arm != SKIP:
+        mix[arm] = 1.0
+    return arm
 
 
 @kernel
@@ -194,23 +234,36 @@ def draw_means(state: State, round: Round, rng: Generator) -> None:
 
 
 @kernel
-def set_program(state: State, round: Round) -> None:
+def set_program(state: State, round: Round, planned: Floats) -> None:
     """Write the new draws into the LP, in units of the largest outcomes; closed arms are excluded."""
-    lp, largest, resources = state.lp, state.belief.largest, state.pacer.price.size
-    for k in range(largest.size):
-        if state.scale[k] != largest[k]:
-            state.scale[k] = largest[k]
+    lp, scale, resources = state.lp, state.scale, state.pacer.price.size
+    for k in range(scale.size):
+        largest = largest_planned(state, round, k)
+        if scale[k] != largest or (round.listed and k > 0):
+            scale[k] = largest
             state.due[:] = True
             lp.counts[STALE] = 1
     # Write the objective of every arm, but only the columns of arms with new draws.
     for i in range(state.due.size):
-        lp.objective[i] = state.drawn[i, 0] / largest[0] + usual_skip_cost(round) if round.open[i] else CLOSED
+        lp.objective[i] = state.drawn[i, 0] / scale[0] + usual_skip_cost(round) if round.open[i] else CLOSED
         if state.due[i]:
             for j in range(resources):
-                lp.columns[j, i] = state.drawn[i, 1 + j] / largest[1 + j]
+                lp.columns[j, i] = planned[i, 1 + j] / scale[1 + j]
             column_changed(lp, i)
             state.due[i] = False
-    set_tiers(state.pacer, lp, largest)
+    set_tiers(state.pacer, lp, scale)
+
+
+@kernel
+def largest_planned(state: State, round: Round, k: int) -> float:
+    """Return the unit of outcome k in the LP: the largest outcome, at the largest factor of a price list."""
+    largest = state.belief.largest[k]
+    if not round.listed or k == 0:
+        return float(largest)
+    most = TINY
+    for i in range(state.due.size):
+        most = max(most, round.factors[k - 1, i])
+    return float(largest * most)
 
 
 @kernel
@@ -260,9 +313,25 @@ class Adaptive(Policy):
         """False: learning does not depend on the maxima."""
         return False
 
+    @property
+    def known_costs(self) -> bool:
+        """True: it plans with its estimates times the factors of the list."""
+        return True
+
     def follow_rate(self) -> Adaptive:
         """Return a copy that plans with the rate of each round."""
         return replace(self, pacing=FIXED)
+
+    def announce(self, state: State, arm: int, cost_factors: Floats) -> None:
+        """Multiply the costs of an arm in the snapshots of the pacer.
+
+        Args:
+            state: The state; changed in place.
+            arm: The arm whose costs change.
+            cost_factors: (d,) the factor of each resource.
+        """
+        snapshots = state.pacer.snapshots
+        snapshots[:, arm, 1:] = np.minimum(snapshots[:, arm, 1:] * cost_factors, LARGEST_REWARD)
 
     def new_state(self, problem: Problem) -> State:
         """Return the state without observations."""
@@ -272,6 +341,7 @@ class Adaptive(Policy):
             pacer=new_two_speed(problem, speed, self.pacing != FIXED),
             lp=new_tiered_lp(problem.arms, problem.resources),
             drawn=np.zeros((problem.arms, 1 + problem.resources)),
+            planned=np.zeros((problem.arms, 1 + problem.resources)),
             due=np.ones(problem.arms, dtype=np.bool_),
             turn=np.zeros(1, dtype=np.int64),
             scale=np.zeros(1 + problem.resources),

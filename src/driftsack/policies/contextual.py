@@ -7,7 +7,7 @@ from typing import Any
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
-from driftsack.policies.parts.linear_bank import LinearBank, gammas_of, scale_costs
+from driftsack.policies.parts.linear_bank import gammas_of
 from driftsack.policies.parts.replayed_price import ReplayedPrice, announce_costs
 from driftsack.policies.policy import Policy
 
@@ -40,6 +40,11 @@ class ContextualPolicy(Policy):
         """False: learning does not depend on the maxima."""
         return False
 
+    @property
+    def known_costs(self) -> bool:
+        """True: it plans with its estimates times the factors of the list."""
+        return True
+
     def check_features(self, problem: Problem) -> None:
         """Raise unless requests have features.
 
@@ -53,14 +58,12 @@ class ContextualPolicy(Policy):
             )
 
     def announce(self, state: Any, arm: int, cost_factors: Floats) -> None:
-        """Scale the estimated costs of an arm, and recompute the prices in the next round.
+        """Scale the kept costs of an arm, and recompute the prices in the next round.
 
         Args:
             state: The state; changed in place.
             arm: The arm whose costs change.
             cost_factors: (d,) the factor of each resource.
         """
-        bank: LinearBank = state.choice.bank
         price: ReplayedPrice = state.choice.price
-        scale_costs(bank, arm, cost_factors)
         announce_costs(price, arm, cost_factors)

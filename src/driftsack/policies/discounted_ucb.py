@@ -46,7 +46,7 @@ from driftsack.policies.parts.means import (
     discounted_variance,
     observe_discounted,
 )
-from driftsack.policies.parts.open_arms import close_column, served
+from driftsack.policies.parts.open_arms import close_column, list_costs, served
 from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.parts.radius import (
     BERNSTEIN,
@@ -79,6 +79,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         for i in range(mix.size):
             discount_arm(state.means, i)
             set_bounds(state, round, i)
+        list_costs(state.lp, round)
         state.lp.counts[STALE] = 1
         arm = first_pull(state.first, round, mix, prices)
         if arm != SKIP:
@@ -153,6 +154,11 @@ class DiscountedUCB(Policy):
     @property
     def forgets(self) -> bool:
         """True: the weight of an observation decays with its age."""
+        return True
+
+    @property
+    def known_costs(self) -> bool:
+        """True: it plans with its estimates times the factors of the list."""
         return True
 
     def follow_rate(self) -> DiscountedUCB:

@@ -46,6 +46,11 @@ class NaiveUCB(Policy):
         check_budget_rule(self)
         check_first_pulls(self)
 
+    @property
+    def known_costs(self) -> bool:
+        """True: it plans with its estimates times the factors of the list."""
+        return True
+
     def follow_rate(self) -> NaiveUCB:
         """Return a copy that plans with the rate of each round."""
         return replace(self, budget_rule=FIXED)

@@ -95,6 +95,11 @@ class PerSegment(Policy):
         return True
 
     @property
+    def known_costs(self) -> bool:
+        """As for the base."""
+        return self.base.known_costs
+
+    @property
     def forgets(self) -> bool | None:
         """As for the base."""
         return self.base.forgets

@@ -73,18 +73,28 @@ class Policy(abc.ABC):
         """Whether it needs the features of requests."""
         return any(wrapped.needs_context for wrapped in self._wrapped())
 
+    @property
+    def known_costs(self) -> bool:
+        """Whether it can use the listed costs of a request: it plans with its estimates times ``round.factors``."""
+        return False
+
     def announce(self, state: Any, arm: int, cost_factors: Floats) -> None:
         """Adapt to an announced change of an arm's costs; a policy that cannot raises an error.
+
+        The learner multiplies the factors of later requests by ``cost_factors``, so estimates need not be changed, only
+        what was planned at earlier factors.
 
         Args:
             state: The state; changed in place.
             arm: The arm.
             cost_factors: (d,) the factors by which its costs change.
         """
-        raise SettingError(
-            f"{type(self).__name__} cannot use an announcement; policies with contexts such as LinearBwK can, alone or "
-            "in a SpendingPlan. Others learn a new price from the costs that they are told."
-        )
+        if not self.known_costs:
+            raise SettingError(
+                f"{type(self).__name__} cannot use an announcement; policies that can use listed costs such as "
+                "Adaptive and LinearBwK can, alone or in a SpendingPlan. Others learn a new price from the costs that "
+                "they are told."
+            )
 
     def estimates(self, state: Any) -> Estimates | None:
         """Return what the policy believes about each arm, for explanations such as ``driftsack why``.

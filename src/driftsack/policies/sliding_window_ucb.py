@@ -34,7 +34,7 @@ from driftsack.game.protocol import STUCK
 from driftsack.game.records import Outcome, Round, usual_skip_cost
 from driftsack.lp.step import draw_from, new_step_lp
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.index_set import clear
+from driftsack.numerics.index_set import clear, insert
 from driftsack.numerics.simplex import OPTIMAL, Simplex, column_changed, solve
 from driftsack.numerics.window import Window, check_not_negative, shrunk_mean, shrunk_variance
 from driftsack.policies.parts.estimates import Estimates, windowed_estimates
@@ -53,7 +53,7 @@ from driftsack.policies.parts.means import (
     set_windows,
     windowed_means,
 )
-from driftsack.policies.parts.open_arms import close_column, served
+from driftsack.policies.parts.open_arms import close_column, list_costs, served
 from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.parts.radius import (
     BERNSTEIN,
@@ -88,14 +88,17 @@ class State(NamedTuple):
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
     """Run Algorithm 1, lines 6 to 9, and make room in the windows for the outcome of the round."""
-    stale = state.means.stale
+    stale, new = state.means.stale, round.t > state.means.latest[0]
     begin_round(state.means, round)
     # First pulls come before the LP.
     arm = first_pull(state.first, round, mix, prices)
     if arm != SKIP:
         make_room(state.means, round.t)
         return arm
-    # Update the bounds of arms that were observed, left a window, opened or closed (line 6).
+    # Update the bounds of arms that were observed, left a window, opened or closed (line 6); of all at listed costs.
+    if round.listed and new:
+        for i in range(mix.size):
+            insert(stale, i)
     for i in range(stale.size[0]):
         arm = stale.members[i]
         if round.open[arm]:
@@ -104,6 +107,8 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
             close_column(state.lp, arm)
         column_changed(state.lp, arm)
     clear(stale)
+    if new:
+        list_costs(state.lp, round)
     # Solve the LP and draw the arm (lines 7 to 9).
     pace(state.pacer, state.lp, round)
     return solve_and_draw(state.lp, state.means, round, rng, mix, prices)
@@ -272,6 +277,11 @@ class SlidingWindowUCB(Policy):
     @property
     def forgets(self) -> bool:
         """True: observations older than the windows are dropped."""
+        return True
+
+    @property
+    def known_costs(self) -> bool:
+        """True: it plans with its estimates times the factors of the list."""
         return True
 
     def follow_rate(self) -> SlidingWindowUCB:

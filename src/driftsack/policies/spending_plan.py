@@ -182,6 +182,11 @@ class SpendingPlan(Policy):
         return cls(base, curve_by_period(amounts), budget_rule, slack)
 
     @property
+    def known_costs(self) -> bool:
+        """As for the base."""
+        return self.base.known_costs
+
+    @property
     def forgets(self) -> bool | None:
         """As for the base."""
         return self.base.forgets

@@ -36,6 +36,7 @@ from driftsack.policies.parts.linear_bank import (
     checked_forgetting,
     estimate,
     learn_levels_again,
+    list_estimates,
     mean_reward,
     new_bank,
     observe_context,
@@ -90,6 +91,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     else:
         # Estimate at the context, correct the prices when it is due, and draw by inverse gaps.
         estimate(bank, state.features.x)
+        list_estimates(bank, round)
         steps = keep_round(choice.price, bank, round, state.features.x, bank.mean, bank.mean)
         if steps > 0:
             replay(choice.price, bank)

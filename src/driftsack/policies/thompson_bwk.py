@@ -40,7 +40,7 @@ from driftsack.numerics.window import expire
 from driftsack.policies import thompson_two_speed
 from driftsack.policies.parts.beta_posterior import BetaPosterior, draw_means, new_beta_posterior, observe
 from driftsack.policies.parts.estimates import Estimates, posterior_estimates
-from driftsack.policies.parts.open_arms import served, set_rewards
+from driftsack.policies.parts.open_arms import list_costs, served, set_rewards
 from driftsack.policies.parts.pacing import BUDGET_RULES, FIXED, TWO_SPEED, Pacer, check_budget_rule, new_pacer, pace
 from driftsack.policies.policy import Policy
 
@@ -58,6 +58,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Draw means from the posteriors once per round, solve the LP and draw the arm."""
     if draw_means(state.posterior, state.lp, round.t, rng):
         set_rewards(state.lp, round)
+        list_costs(state.lp, round)
     pace(state.pacer, state.lp, round)
     if solve(state.lp) != OPTIMAL:
         return STUCK
@@ -97,6 +98,11 @@ class ThompsonBwK(Policy):
     def forgets(self) -> bool:
         """Whether ``windows`` are given; older observations are dropped."""
         return self.windows is not None
+
+    @property
+    def known_costs(self) -> bool:
+        """True: it plans with its estimates times the factors of the list."""
+        return True
 
     def follow_rate(self) -> ThompsonBwK:
         """Return a copy that plans with the rate of each round."""

@@ -31,7 +31,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, Simplex, solve
 from driftsack.numerics.window import expire
 from driftsack.policies.parts.beta_posterior import BetaPosterior, draw_means, new_beta_posterior, observe
-from driftsack.policies.parts.open_arms import served, set_rewards
+from driftsack.policies.parts.open_arms import list_costs, served, set_rewards
 
 
 class State(NamedTuple):
@@ -49,6 +49,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Draw means from the posteriors once per round, solve the two-speed LP and draw the arm."""
     pacer, lp = state.pacer, state.lp
     if draw_means(state.posterior, lp, round.t, rng):
+        list_costs(lp, round)
         reward = read_draws(state)
         follow(pacer, round, state.drawn, state.drawn, reward)
         set_rewards(lp, round)

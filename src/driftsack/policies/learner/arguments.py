@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Bools, Floats, Ints
-from driftsack.core.checks import LARGEST_SETTING, above_zero, at_least_zero, flag, number, vector, whole
+from driftsack.core.checks import LARGEST_SETTING, above_zero, at_least_zero, flag, floats, number, vector, whole
 from driftsack.core.encoder import Context, checked_context
 from driftsack.core.errors import NamesError, OutcomeError, OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import Amounts, by_name, by_resource_and_arm, position
@@ -19,6 +19,7 @@ from driftsack.core.problem import Problem
 from driftsack.game.admission import admit
 from driftsack.game.amounts import whole_units
 from driftsack.game.ledger import exponents_of
+from driftsack.game.listed_costs import UNLISTED
 from driftsack.game.units import checked_outcome
 from driftsack.policies.learner.clock import Clock
 from driftsack.policies.learner.engine import LearnerEngine
@@ -33,7 +34,14 @@ NO_CAP: Final = -1e300  # a resource without a cap, which must be a finite numbe
 
 
 def open_request(
-    engine: LearnerEngine, clock: Clock, open_arms: Any, caps: Any, at: Any, context: Any, must: bool = False
+    engine: LearnerEngine,
+    clock: Clock,
+    open_arms: Any,
+    caps: Any,
+    at: Any,
+    context: Any,
+    must: bool = False,
+    costs: Any = None,
 ) -> tuple[float, float]:
     """Set the terms of a request; return its time and the expected remaining rounds.
 
@@ -44,6 +52,8 @@ def open_request(
         engine.restore_terms()
     if open_arms is not None or caps is not None or must is not False:
         set_request(engine, open_arms, caps, flag(must, "must"))
+    if costs is not None:
+        set_listed(engine, costs)
     if engine.safe and not (problem.bounded or caps is not None):
         refuse_unbounded(problem)
     if context is not None or problem.features:
@@ -75,6 +85,21 @@ def set_request(engine: LearnerEngine, open_arms: Any, caps: Any, must: bool = F
         if engine.safe and (worst[:, engine.terms.offered[: problem.arms]] < 0).any():
             engine.restore_terms()
             refuse_unbounded(problem)
+
+
+def set_listed(engine: LearnerEngine, costs: Any) -> None:
+    """Set the listed costs of a request."""
+    if not engine.policy.known_costs:
+        raise SettingError(
+            f"{type(engine.policy).__name__} cannot use listed costs; omit costs, or use Adaptive, or LinearBwK with "
+            "contexts."
+        )
+    listed = listed_amounts(engine.problem, costs)
+    engine.altered, prices = True, engine.terms.prices
+    prices.given[0] = True
+    known = listed >= 0.0
+    amounts = listed / engine.desk.cost_unit[:, None]
+    prices.listed[:, : engine.problem.arms] = np.where(known, amounts, UNLISTED)
 
 
 def refuse_unbounded(problem: Problem) -> None:
@@ -232,6 +257,36 @@ def _finite(caps: Any) -> Any:
     if isinstance(caps, list):
         return [NO_CAP if isinstance(cap, float) and cap == np.inf else cap for cap in caps]
     return caps
+
+
+def listed_amounts(problem: Problem, costs: Any) -> Floats:
+    """(d, m) listed costs in the problem's units; ``UNLISTED`` where there is none."""
+    names, arms = problem.resource_names, problem.arm_names
+    if not isinstance(costs, Mapping):
+        found = floats(costs, "costs", (problem.resources, problem.arms)).copy()
+        _check_listed(found)
+        return found
+    unknown = [name for name in costs if name not in names]
+    if unknown:
+        raise NamesError(f"costs must be of some of the resources {list(names)}, got {unknown}.")
+    found = np.full((problem.resources, problem.arms), UNLISTED)
+    for name, row in costs.items():
+        label, j = f"costs of {name!r}", names.index(name)
+        if isinstance(row, Mapping):
+            given = vector(list(row.values()), label, len(row)) if row else np.zeros(0)
+            _check_listed(given)
+            found[j, [position(arm, arms, label) for arm in row]] = given
+        else:
+            given = vector(row, label, 1 if np.ndim(row) == 0 else problem.arms)
+            _check_listed(given)
+            found[j] = given
+    return found
+
+
+def _check_listed(amounts: Floats) -> None:
+    """Raise if a listed cost is negative."""
+    if (amounts < 0).any():
+        raise OutOfRangeError(f"costs must be 0 or more, got {amounts.min():g}.")
 
 
 def outcome_of(problem: Problem, reward: float, costs: Any) -> tuple[float, Any]:

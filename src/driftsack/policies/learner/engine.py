@@ -31,6 +31,7 @@ from driftsack.game.amounts import MOST_UNITS, in_units_of_problem, share_of, wh
 from driftsack.game.desk import FORFEITED, FREE, PENDING, new_desk, with_capacity
 from driftsack.game.expected_costs import held_units
 from driftsack.game.ledger import Ledger, add_cost, amounts_of, exponents_of, is_broken, open_ledger, set_spending
+from driftsack.game.listed_costs import LARGEST_FACTOR, UNLISTED, ListedCosts
 from driftsack.game.protocol import STUCK, find_kernel, refuse_redefined
 from driftsack.game.records import new_terms, set_rate
 from driftsack.game.state_growth import grow
@@ -125,6 +126,8 @@ class LearnerEngine:
         self.terms.offered[:] = self.offered
         self.terms.worst[:] = self.worst
         self.terms.must[0] = False
+        self.terms.prices.given[0] = False
+        self.terms.prices.listed[:] = UNLISTED
         self.altered = False
 
     def most_amounts(self, worst: Ints) -> Floats:
@@ -539,12 +542,20 @@ class LearnerEngine:
             fallback_worst=old.fallback_worst,
             delay=old.delay,
             must_share=old.must_share,
+            prices=_more_prices(grown.prices, old.prices, count),
         )
         self.offered = np.append(self.offered, False)
         self.worst = np.column_stack([self.worst, np.full(self.worst.shape[0], -1)])
         self.desk = with_capacity(self.desk, self.desk.awaited.status.size, inner.arms)
         self.state = state
         self.pin()
+
+    def announce(self, arm: int, factors: Floats) -> None:
+        """Multiply the costs that are expected of an arm."""
+        self.policy.announce(self.state, arm, factors)
+        prices = self.terms.prices
+        prices.usual[:, arm] = np.clip(prices.usual[:, arm] * factors, 1.0 / LARGEST_FACTOR, LARGEST_FACTOR)
+        prices.active[0] = True
 
     # The past
 
@@ -559,6 +570,13 @@ class LearnerEngine:
             if teach(arm, probability, reward) == STUCK:
                 self._solve()
                 teach(arm, probability, reward)
+
+
+def _more_prices(new: ListedCosts, old: ListedCosts, count: int) -> ListedCosts:
+    """Return what is kept of price lists with room for more arms."""
+    for name in ("listed", "factors", "usual", "lists", "reference"):
+        getattr(new, name)[:, :count] = getattr(old, name)
+    return old._replace(**{name: getattr(new, name) for name in ("listed", "factors", "usual", "lists", "reference")})
 
 
 def free_units(ledger: Ledger) -> Ints:

@@ -34,6 +34,7 @@ from driftsack.policies.learner.teaching import PastOutcomes, past_rounds
 from driftsack.policies.policy import Policy
 
 Costs = npt.ArrayLike | Mapping[str, float]
+ListedAmounts = npt.ArrayLike | Mapping[str, float | Sequence[float] | Mapping[str, float]]
 
 
 class Learner(LearnerCore):
@@ -93,6 +94,7 @@ class Learner(LearnerCore):
         at: float | datetime | None = None,
         context: Context | None = None,
         must: bool = False,
+        costs: ListedAmounts | None = None,
     ) -> Decision:
         """Begin the next round and choose an arm or to skip.
 
@@ -105,6 +107,10 @@ class Learner(LearnerCore):
                 that does not use them ignores them.
             must: Whether the request must be served. An arm that every budget covers is preferred, but if there is none
                 the request is served even if that overspends, and counted in :attr:`overruns`.
+            costs: What the arms cost by the price list of this request: for some or all resources a number for all
+                arms, or amounts by arm, of which some may be left out; or (d, m) numbers. The policy then learns what
+                is paid relative to the list. Reservations are not affected: where the list is the most that is paid,
+                pass it as ``caps`` too.
 
         Returns:
             The decision. Pass it to ``tell`` or ``cancel`` later, unless it is to skip.
@@ -113,16 +119,17 @@ class Learner(LearnerCore):
             HorizonReachedError: All rounds have begun.
             BudgetExhaustedError: A budget is exceeded, and the request need not be served.
             SettingError: The learner is safe, and the maximum cost of an arm is not known; or the policy needs a
-                context and there is none; or no arm may serve a request that must be served.
+                context and there is none; or no arm may serve a request that must be served; or the policy cannot use
+                listed costs.
             NamesError: The context has other names than the features.
             ShapeError: The context is not one number for each feature.
         """
         engine, register = self._engine, self._register
         if register.process != os.getpid():  # a child of fork
             register.start_epoch()
-        if engine.plain and not engine.altered and open is caps is at is context is None and must is False:
+        if engine.plain and not engine.altered and open is caps is at is context is costs is None and must is False:
             return register.made(engine.begin(math.nan, math.nan))
-        seconds, rounds = arguments.open_request(engine, self._clock, open, caps, at, context, must)
+        seconds, rounds = arguments.open_request(engine, self._clock, open, caps, at, context, must, costs)
         return register.made(engine.begin(seconds, rounds))
 
     @guarded
@@ -148,6 +155,7 @@ class Learner(LearnerCore):
         at: float | datetime | None = None,
         contexts: npt.ArrayLike | Sequence[Mapping[str, Any]] | None = None,
         must: bool = False,
+        costs: ListedAmounts | None = None,
     ) -> Decisions:
         """Begin several rounds at once; the decisions are those of as many calls of :meth:`ask`.
 
@@ -160,6 +168,7 @@ class Learner(LearnerCore):
             at: The time of these requests, as in :meth:`ask`.
             contexts: The features of each request: (count, n) numbers, or one mapping for each.
             must: Whether each of them must be served, as in :meth:`ask`.
+            costs: The listed costs of each of them, as in :meth:`ask`.
 
         Returns:
             The decisions; fewer if the horizon or a budget ends.
@@ -173,7 +182,7 @@ class Learner(LearnerCore):
         if self._register.process != os.getpid():
             self._register.start_epoch()
         first = features[0] if self.problem.features else None
-        opened = arguments.open_request(self._engine, self._clock, open, caps, at, first, must)
+        opened = arguments.open_request(self._engine, self._clock, open, caps, at, first, must, costs)
         return batches.ask_batch(self._engine, self._register, self._clock, features, at, opened)
 
     def tell(self, decision: Decision, reward: float | None = None, costs: Costs | None = None) -> None:
@@ -488,7 +497,7 @@ class Learner(LearnerCore):
         number = arguments.arm_number(self.problem, arm)
         factors = arguments.factors_of(self.problem, cost_factor)
         with self._all_or_nothing() as engine:
-            self.policy.announce(engine.state, number, factors)
+            engine.announce(number, factors)
 
     def teach(self, log: PastOutcomes, half_life: float | None = None) -> int:
         """Learn from past outcomes as if the learner had made those pulls; no budget is charged.

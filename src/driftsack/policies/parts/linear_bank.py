@@ -43,7 +43,7 @@ from driftsack.core.bounds import FloatCounts, RoundNumbers, Scratch, Shares, wi
 from driftsack.core.checks import ROUNDING, above_zero, frozen
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
-from driftsack.game.records import Outcome
+from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.parts.ridge import combine_rows, multiply, observe_direction
 
@@ -262,6 +262,16 @@ def prior_noise(scale: float) -> float:
 
 
 @kernel
+def list_estimates(bank: LinearBank, round: Round) -> None:
+    """Multiply the estimates of costs at the present context, and their errors, by the factors of a price list."""
+    if round.listed:
+        for i in range(bank.pulls.size):
+            for j in range(bank.unit.size):
+                bank.mean[i, 1 + j] *= round.factors[j, i]
+                bank.sd[i, 1 + j] *= round.factors[j, i]
+
+
+@kernel
 def mean_reward(bank: LinearBank) -> float:
     """Return the mean reward of all observations; ``TINY`` before the first."""
     return float(max(bank.overall[1] / max(bank.overall[0], 1.0), TINY))
@@ -355,18 +365,3 @@ def forget_arm(bank: LinearBank, arm: int, size: int) -> None:
         for g in range(count):
             bank.weights[arm, k, g] = 1.0 / count
     bank.pulls[arm] = min(bank.pulls[arm], AFTER_CHANGE)
-
-
-def scale_costs(bank: LinearBank, arm: int, factors: Floats) -> None:
-    """Multiply the estimated costs of an arm by ``factors`` (d,), after a change was announced."""
-    kinds, count = bank.outcome.size, bank.gammas.size
-    for j, factor in enumerate(factors.tolist()):
-        for g in range(count):
-            _scale(bank.coefficients[:, (arm * count + g) * kinds + 1 + j], factor)
-        _scale(bank.levels[arm, :, 1 + j], factor)
-        bank.noise[arm, 1 + j] = min(max(bank.noise[arm, 1 + j] * factor * factor, SMALLEST_NOISE), LARGEST_NOISE)
-
-
-def _scale(values: Floats, factor: float) -> None:
-    """Multiply estimates in place, clipped to the range of a bank."""
-    values[...] = np.clip(values * factor, -LARGEST_ESTIMATE, LARGEST_ESTIMATE)

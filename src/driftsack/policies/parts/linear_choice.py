@@ -36,6 +36,7 @@ from driftsack.policies.parts.linear_bank import (
     LARGEST_ESTIMATE,
     LinearBank,
     estimate,
+    list_estimates,
     mean_reward,
     new_bank,
     observe_context,
@@ -99,6 +100,7 @@ def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix
     # Draw outcomes, correct the prices when it is due, and take the best response.
     if arm == SKIP:
         estimate(bank, x)
+        list_estimates(bank, round)
         draw_outcomes(choice, round, rng)
         steps = keep_round(choice.price, bank, round, x, bank.mean, choice.drawn)
         if steps > 0:
@@ -107,7 +109,7 @@ def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix
             solve_price(choice.price, bank, round, mean_reward(bank), steps)
         wanted = best_response(choice.drawn, choice.price.price, round)
         arm = affordable_probe(choice, round, wanted)
-        note_choice(choice.price, choice.drawn, wanted, arm)
+        note_choice(choice.price, round, choice.drawn, wanted, arm)
     show_prices(choice.price, prices)
     for i in range(mix.size):
         mix[i] = 0.0
@@ -136,7 +138,9 @@ def draw_outcomes(choice: LinearChoice, round: Round, rng: Generator) -> None:
         stale = rng.random() < 1.0 - bank.trust[i] * math.exp(-hazard * (round.t - bank.last[i]))
         narrow = math.sqrt((bank.pulls[i] + 1.0) / (bank.pulls[i] + 1.0 + share * round.pending[i]))
         for k in range(choice.drawn.shape[1]):
-            sd = math.sqrt(bank.noise[i, k]) if stale else choice.exploration * bank.sd[i, k]
+            sd = choice.exploration * bank.sd[i, k]
+            if stale:
+                sd = math.sqrt(bank.noise[i, k]) * (round.factors[k - 1, i] if k > 0 else 1.0)
             value = bank.mean[i, k] + narrow * sd * rng.standard_normal()
             if bank.pulls[i] == 0.0:
                 value = 0.0

@@ -46,6 +46,15 @@ def set_rewards(lp: Simplex, round: Round) -> None:
 
 
 @kernel
+def list_costs(lp: Simplex, round: Round) -> None:
+    """Multiply the costs in a step LP, whose columns were all written in this round, by the factors of the list."""
+    if round.listed:
+        for j in range(round.factors.shape[0]):
+            for i in range(round.factors.shape[1]):
+                lp.columns[j, i] *= round.factors[j, i]
+
+
+@kernel
 def served(lp: Simplex, round: Round, mix: Floats, arm: int) -> int:
     """Return the arm of a round, or that for a request that must be served: the best one at the prices of the LP.
 

@@ -70,6 +70,7 @@ class ReplayedPrice(NamedTuple):
 
     contexts: Annotated[Floats, within(-LARGEST, LARGEST)]  # (KEPT, p) the latest vectors
     noise: Annotated[Floats, within(-LARGEST_DRAW, LARGEST_DRAW)]  # (KEPT, m, 1 + d) what was added to the estimates
+    factors: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (KEPT, m, d) of the price lists of these rounds; 1 without
     rounds: Scratch  # (KEPT, m, 1 + d) written: rewards and costs, in units of the budget rate
     held: Counts  # (1,) rounds so far
     price: Annotated[Floats, within(0.0, RANGE * LARGEST_ESTIMATE)]  # (d,) reward per budget rate; 0 before the first
@@ -94,6 +95,7 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
     return ReplayedPrice(
         contexts=np.zeros((KEPT, size)),
         noise=np.zeros((KEPT, problem.arms, 1 + resources)),
+        factors=np.ones((KEPT, problem.arms, resources)),
         rounds=np.zeros((KEPT, problem.arms, 1 + resources)),
         held=np.zeros(1, dtype=np.int64),
         price=np.zeros(resources),
@@ -123,6 +125,8 @@ def keep_round(replayed: ReplayedPrice, bank: LinearBank, round: Round, x: Float
             replayed.noise[row, i, k] = drawn[i, k] - means[i, k]
         if not round.open[i]:
             replayed.noise[row, i, 0] = -LARGEST_DRAW
+        for j in range(round.factors.shape[0]):
+            replayed.factors[row, i, j] = round.factors[j, i]
     replayed.held[0] += 1
     held = replayed.held[0]
     if replayed.announced[0] > 0:
@@ -138,7 +142,7 @@ def committed(round: Round, bank: LinearBank, j: int) -> float:
     share, total = share_to_pay(round), 0.0
     if share > 0.0:
         for i in range(round.unpaid.size):
-            total += share * round.unpaid[i] * bank.levels[i, LATELY, 1 + j]
+            total += share * round.unpaid[i] * bank.levels[i, LATELY, 1 + j] * round.usual_factors[j, i]
     return total
 
 
@@ -177,7 +181,7 @@ def replay(replayed: ReplayedPrice, bank: LinearBank) -> None:
             first = i * noise.shape[1]
             values[first] += noise[i, 0]
             for k in range(1, noise.shape[1]):
-                values[first + k] = max(values[first + k] + noise[i, k], 0.0)
+                values[first + k] = max(values[first + k] * replayed.factors[s, i, k - 1] + noise[i, k], 0.0)
 
 
 @kernel
@@ -241,23 +245,24 @@ def actual_share(replayed: ReplayedPrice, j: int) -> float:
 
 
 @kernel
-def note_choice(replayed: ReplayedPrice, estimates: Floats, wanted: int, chosen: int) -> None:
-    """Record the arm that the draws ``estimates`` (m, 1 + d) wanted and the arm that was chosen."""
+def note_choice(replayed: ReplayedPrice, round: Round, estimates: Floats, wanted: int, chosen: int) -> None:
+    """Record the arm that the draws ``estimates`` (m, 1 + d) wanted and the arm that was chosen, relative to a list."""
     for j in range(replayed.drawn.size):
-        cost = estimates[wanted, 1 + j] if wanted != SKIP else 0.0
+        cost = estimates[wanted, 1 + j] / max(round.factors[j, wanted], LITTLE) if wanted != SKIP else 0.0
         replayed.drawn[j] += (cost - replayed.drawn[j]) / MEMORY
     replayed.pulls[0] += ((0.0 if chosen == SKIP else 1.0) - replayed.pulls[0]) / MEMORY
 
 
 @kernel
 def note_costs(replayed: ReplayedPrice, outcome: Floats, count: float) -> None:
-    """Record the costs in an ``outcome`` (1 + d,), the ``count``-th one."""
+    """Record the costs in an ``outcome`` (1 + d,), the ``count``-th one, relative to a list."""
     for j in range(replayed.paid.size):
         replayed.paid[j] += (outcome[1 + j] - replayed.paid[j]) / min(count, MEMORY)
 
 
 def announce_costs(replayed: ReplayedPrice, arm: int, factors: Floats) -> None:
     """Scale the noise of an arm's costs by ``factors`` (d,), and solve the prices again in the next rounds."""
+    replayed.factors[:, arm] = np.minimum(replayed.factors[:, arm] * factors, LARGEST_DRAW)
     replayed.noise[:, arm, 1:] = np.clip(replayed.noise[:, arm, 1:] * factors, -LARGEST_DRAW, LARGEST_DRAW)
     replayed.step[:] = LARGEST_STEP
     replayed.announced[0] = ANNOUNCED
