@@ -181,14 +181,14 @@ def test_sizes_are_limited_before_anything_is_allocated(tmp_path: Path) -> None:
     assert peak < 5_000_000
 
 
-EXPECTED = json.loads((DATA / "learner-layout-6" / "expected.json").read_text())
+EXPECTED = json.loads((DATA / "learner-layout-7" / "expected.json").read_text())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_files_of_this_layout_are_read(name: str) -> None:
     """Files of this layout, with the decisions that were made next when they were written."""
     expected = EXPECTED[name]
-    learner = ds.Learner.load(DATA / "learner-layout-6" / f"{name}.npz", read_only=True)
+    learner = ds.Learner.load(DATA / "learner-layout-7" / f"{name}.npz", read_only=True)
     assert (learner.round, learner.safe) == (expected["round"], True)
     assert (len(learner.pending), len(learner.forfeited)) == (expected["pending"], expected["forfeited"])
     assert learner.state_hash() == expected["state_hash"]

@@ -109,7 +109,7 @@ def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix
             solve_price(choice.price, bank, round, mean_reward(bank), steps)
         wanted = best_response(choice.drawn, choice.price.price, round)
         arm = affordable_probe(choice, round, wanted)
-        note_choice(choice.price, round, choice.drawn, wanted, arm)
+        note_choice(choice.price, choice.drawn, wanted, arm)
     show_prices(choice.price, prices)
     for i in range(mix.size):
         mix[i] = 0.0

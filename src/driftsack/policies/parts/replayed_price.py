@@ -245,10 +245,11 @@ def actual_share(replayed: ReplayedPrice, j: int) -> float:
 
 
 @kernel
-def note_choice(replayed: ReplayedPrice, round: Round, estimates: Floats, wanted: int, chosen: int) -> None:
+def note_choice(replayed: ReplayedPrice, estimates: Floats, wanted: int, chosen: int) -> None:
     """Record the arm that the draws ``estimates`` (m, 1 + d) wanted and the arm that was chosen, relative to a list."""
+    row = (replayed.held[0] - 1) % replayed.rounds.shape[0]
     for j in range(replayed.drawn.size):
-        cost = estimates[wanted, 1 + j] / max(round.factors[j, wanted], LITTLE) if wanted != SKIP else 0.0
+        cost = estimates[wanted, 1 + j] / max(replayed.factors[row, wanted, j], LITTLE) if wanted != SKIP else 0.0
         replayed.drawn[j] += (cost - replayed.drawn[j]) / MEMORY
     replayed.pulls[0] += ((0.0 if chosen == SKIP else 1.0) - replayed.pulls[0]) / MEMORY
 
