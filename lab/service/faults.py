@@ -149,7 +149,6 @@ def freeze_owner(directory: Path, times: int, clients: int, lease: float, progre
             witness.stop()
         for service in services:
             service.stop()
-        # Sum the findings of all rounds.
         audits = [witness.audit(store) for witness in witnesses]
         whole = audits[0]
         for other_audit in audits[1:]:
