@@ -42,6 +42,7 @@ class Process:
         lease: Seconds for which it owns campaigns unless it renews the lease.
         snapshot_every: Events between two snapshots.
         slower: Milliseconds by which a commit on SQLite is delayed, as on a slower disk.
+        direct: Whether frequent requests are answered without an ASGI task, as usual.
 
     Attributes:
         url: Where it answers.
@@ -57,6 +58,7 @@ class Process:
         lease: float = 10.0,
         snapshot_every: int = 10_000,
         slower: float = 0.0,
+        direct: bool = True,
     ) -> None:
         self._port = port or free_port()
         self.url = f"http://127.0.0.1:{self._port}"
@@ -64,8 +66,9 @@ class Process:
         if store is None:
             command += ["uvicorn", "lab.service.nothing:app", "--no-access-log", "--log-level", "error"]
         else:
+            program = ["driftsack"] if direct else ["lab.service.asgi_only"]
             slow = ["lab.service.slow_disk", str(slower)]
-            command += [*(slow if slower else ["driftsack"]), "serve", "--store", store]
+            command += [*(slow if slower else program), "serve", "--store", store]
         extra = {"DRIFTSACK_LEASE": str(lease), "DRIFTSACK_SNAPSHOT_EVERY": str(snapshot_every)}
         self._output = directory / f"{self._port}.out"
         begin = time.monotonic()

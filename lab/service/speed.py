@@ -53,6 +53,7 @@ def measure(plan: Plan, directory: Path, progress: Progress, postgres: bool = Tr
         One row for each figure, with its bar and whether it is reached.
     """
     rows = _measure_store(plan, directory, progress, str(directory / "speed.db"), "SQLite", 0.35)
+    rows.append(_direct_path(plan, directory, progress))
     rows += _on_slower_disk(plan, directory, progress, str(directory / "slower.db"), "SQLite", pause=SLOWER)
     if postgres:
         server = LocalPostgres(Path(tempfile.mkdtemp(dir=directory)))
@@ -122,6 +123,27 @@ def _measure_store(
     finally:
         nothing.stop()
         service.stop()
+
+
+def _direct_path(plan: Plan, directory: Path, progress: Progress) -> dict[str, Any]:
+    """Compare the service with itself without the direct path, in turns."""
+    usual = Process(directory, str(directory / "direct.db"))
+    other = Process(directory, str(directory / "asgi.db"), direct=False)
+    services = (usual, other)
+    rates: tuple[list[float], list[float]] = ([], [])
+    try:
+        for service in services:
+            open_campaign(service.url, service.key)
+            run_load(service.url, service.key, plan.seconds / 2, CONNECTIONS)
+        for turn in range(plan.repeats):
+            progress(f"direct path {turn + 1}/{plan.repeats}")
+            for service, found in zip(services, rates, strict=True):
+                found.append(run_load(service.url, service.key, plan.seconds, CONNECTIONS).rate)
+    finally:
+        for service in services:
+            service.stop()
+    ratio = _middle([direct / asgi for direct, asgi in zip(*rates, strict=True)])
+    return row(f"SQLite: beside ASGI for every request ({_middle(rates[1]):,.0f}/s)", "times", ratio, 1.0)
 
 
 def _on_slower_disk(

@@ -137,7 +137,7 @@ def _contexts_row(kind: str, world: ContextualInstance, progress: Progress) -> R
 def _row(world: str, figure: str, value: float, best: Benchmark | None = None, taken: float | None = None) -> Row:
     """Return a row of the table."""
     return {
-        "world": world,
+        "instance": world,
         "figure": figure,
         "value": value,
         "passes": best.passes if best else None,

@@ -399,9 +399,9 @@ def test_candidates_and_the_choice_among_them() -> None:
     np.testing.assert_allclose(curve[:, 25:], 1.0)  # all of the budget in the first half
     np.testing.assert_allclose(curve[:, 12], 12 / 25)
     found = ds.advise(ds.gather(STATIONARY, seed=0), STATIONARY.problem.budget, worlds=2, trials=1)
-    spoiled = [standing._replace(share=0.9 + 0.004 * k) for k, standing in enumerate(found.standings[:3])]
-    assert first_near_best(spoiled) == spoiled[0]  # the first within one percent of the best
-    assert first_near_best([spoiled[0], spoiled[2]._replace(share=0.92)]).share == 0.92
+    changed = [standing._replace(share=0.9 + 0.004 * k) for k, standing in enumerate(found.standings[:3])]
+    assert first_near_best(changed) == changed[0]  # the first within one percent of the best
+    assert first_near_best([changed[0], changed[2]._replace(share=0.92)]).share == 0.92
     late = [standing._replace(share=0.5 + 0.1 * k) for k, standing in enumerate(found.standings)]
     assert first_near_best(late, ("forgets", "remembers")).candidate.family == "forgets"
     assert first_near_best(late, ("remembers",)) == late[4]

@@ -130,10 +130,10 @@ def test_options_that_would_be_ignored_are_refused(
     assert words in " ".join(result.stderr.split())
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def shell(command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a command in a shell, in a terminal of 80 columns."""
     environment = {**os.environ, "COLUMNS": "80", "DRIFTSACK": f"{sys.executable} -m driftsack"}
-    return subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, shell=True, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow

@@ -37,14 +37,14 @@ class BackedUp(NamedTuple):
 @pytest.fixture(scope="module")
 def backed_up(tmp_path_factory: pytest.TempPathFactory) -> BackedUp:
     """A store with some decisions, copied while it was in use."""
-    folder = tmp_path_factory.mktemp("cli")
+    directory = tmp_path_factory.mktemp("cli")
 
     def copied(name: str) -> str:
-        result = CliRunner().invoke(app, ["backup", str(folder / name), "--store", str(folder / "s.db")])
+        result = CliRunner().invoke(app, ["backup", str(directory / name), "--store", str(directory / "s.db")])
         assert result.exit_code == 0, result.output
-        return str(folder / name)
+        return str(directory / name)
 
-    with serving(str(folder / "s.db")) as live:
+    with serving(str(directory / "s.db")) as live:
         live.open("chat", budget={"usd": "100"})
         asked = [d for d in live.call("POST", EXCHANGE, {"ask": 30})[1]["decisions"] if not d["skipped"]]
         early = copied("early.db")
@@ -58,7 +58,7 @@ def backed_up(tmp_path_factory: pytest.TempPathFactory) -> BackedUp:
             for d in asked
         }
         path = copied("copy.db")
-        again = CliRunner().invoke(app, ["backup", path, "--store", str(folder / "s.db")])
+        again = CliRunner().invoke(app, ["backup", path, "--store", str(directory / "s.db")])
         assert again.exit_code == 1
     return BackedUp(path, early, live.key, acknowledged)
 

@@ -196,7 +196,7 @@ def test_foreign_truncated_and_future_files_are_refused(tmp_path: Path) -> None:
         with pytest.raises(FileFormatError, match=f"{tmp_path} is a directory; pass a driftsack"):
             load(tmp_path)
     with pytest.raises(FileNotFoundError, match="name a file in an existing directory"):
-        world().save(tmp_path / "no" / "such" / "folder.npz")
+        world().save(tmp_path / "no" / "such" / "directory.npz")
     with pytest.raises(FileNotFoundError, match="is a directory"):
         world().save(tmp_path)
 

@@ -89,12 +89,12 @@ def command_of_readme() -> list[str]:
 @pytest.fixture(scope="module")
 def advised(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory in which the log was written and the command was run."""
-    folder = tmp_path_factory.mktemp("five-minutes")
-    write_log(folder / "log.csv")
-    done = subprocess.run([*command_of_readme(), "--json"], cwd=folder, capture_output=True, text=True, check=False)
+    directory = tmp_path_factory.mktemp("five-minutes")
+    write_log(directory / "log.csv")
+    done = subprocess.run([*command_of_readme(), "--json"], cwd=directory, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    (folder / "advice.json").write_text(done.stdout)
-    return folder
+    (directory / "advice.json").write_text(done.stdout)
+    return directory
 
 
 def test_the_log_is_read_as_it_is(advised: Path) -> None:

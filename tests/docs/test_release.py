@@ -37,12 +37,12 @@ def test_another_version_in_one_place_is_found(tmp_path: Path, name: str) -> Non
         release.one_version(root)
 
 
-def packages(folder: Path, extra: str, left_out: str) -> None:
+def packages(directory: Path, extra: str, left_out: str) -> None:
     """Write a wheel with a further file, and an sdist without one that it should have."""
-    with zipfile.ZipFile(folder / "driftsack-1-py3-none-any.whl", "w") as wheel:
+    with zipfile.ZipFile(directory / "driftsack-1-py3-none-any.whl", "w") as wheel:
         for name in ("driftsack/py.typed", "driftsack-1.dist-info/METADATA", *([extra] if extra else [])):
             wheel.writestr(name, "")
-    with tarfile.open(folder / "driftsack-1.tar.gz", "w") as sdist:
+    with tarfile.open(directory / "driftsack-1.tar.gz", "w") as sdist:
         for name in release.IN_SDIST:
             if name != left_out:
                 sdist.addfile(tarfile.TarInfo(f"driftsack-1/{name}"))

@@ -48,10 +48,10 @@ def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    built = build(ROOT, folder)
+    directory = tmp_path_factory.mktemp("site")
+    built = build(ROOT, directory)
     assert built.returncode == 0, built.stderr
-    return folder
+    return directory
 
 
 def test_pages_fetch_nothing(site: Path) -> None:

@@ -28,11 +28,11 @@ def quiet(_: str) -> None:
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store after a kill under load, at the end of which its budget is exhausted."""
-    folder = tmp_path_factory.mktemp("kill")
-    found = faults.kill_under_load(folder, 1, 6, "3", quiet)
+    directory = tmp_path_factory.mktemp("kill")
+    found = faults.kill_under_load(directory, 1, 6, "3", quiet)
     assert found["clean"] == "yes", found
     assert found["acknowledged"] > 20
-    return next(folder.glob("kill-*.db"))
+    return next(directory.glob("kill-*.db"))
 
 
 def test_the_audit_notices_what_is_lost_settled_twice_overspent_or_changed(killed: Path) -> None:
@@ -124,9 +124,9 @@ def test_a_slower_disk_is_slower_with_either_store(tmp_path: Path) -> None:
         server.remove()
 
 
-def fastest(folder: Path, store: str, slower: float = 0.0) -> float:
+def fastest(directory: Path, store: str, slower: float = 0.0) -> float:
     """The shortest time of a request, in seconds, with one connection."""
-    service = Process(folder, store, slower=slower)
+    service = Process(directory, store, slower=slower)
     try:
         open_campaign(service.url, service.key)
         measured = run_load(service.url, service.key, 0.5, 1)

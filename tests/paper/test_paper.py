@@ -35,7 +35,7 @@ def reproduce(*arguments: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    out = tmp_path_factory.mktemp("paper") / "new" / "folder"
+    out = tmp_path_factory.mktemp("paper") / "new" / "directory"
     return out, reproduce("--out", str(out))
 
 

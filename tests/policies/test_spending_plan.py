@@ -98,7 +98,7 @@ def test_the_twin_detects_planted_faults() -> None:
 
 
 def furthest_ahead(policy: ds.Policy, curve: Any, slack: float) -> tuple[float, int]:
-    """The most that spending was ahead of the curve plus slack, with immediate feedback, in units of cost_max."""
+    """The furthest that spending was ahead of the curve plus slack, with immediate feedback, in units of cost_max."""
     learner, rng = policy.start(PROBLEM, seed=1), np.random.default_rng(2)
     most = -np.inf
     while not learner.done:

@@ -188,12 +188,12 @@ class KnownFacts(dict[str, Any]):
 
 def reproduced(trials: int, horizon: int) -> str:
     """A digest of the ``table.csv`` that ``driftsack reproduce`` writes."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = ["reproduce", "--trials", str(trials), "--horizon", str(horizon), "--out", folder, "--json"]
+    with tempfile.TemporaryDirectory() as directory:
+        command = ["reproduce", "--trials", str(trials), "--horizon", str(horizon), "--out", directory, "--json"]
         result = CliRunner().invoke(app, command, catch_exceptions=False)
         if result.exit_code != 0:
             raise RuntimeError(result.output)
-        return short(hashlib.sha256(Path(folder, "table.csv").read_bytes()))
+        return short(hashlib.sha256(Path(directory, "table.csv").read_bytes()))
 
 
 def everything() -> dict[str, Any]:

@@ -229,9 +229,8 @@ def test_the_command_draws_worlds_and_reports_families(tmp_path: Path, monkeypat
     assert all(word in shown.stdout for word in ("EpsilonGreedy", "piecewise", "uniform"))
     known = pl.DataFrame(done["present_means_known"])
     assert set(known["world"]) == {row["world"] for row in done["table"]}
-    assert f"would earn {100 * known['even_pace'].to_numpy().mean():.1f}% at the even pace" in " ".join(
-        shown.stdout.split()
-    )
+    even = 100 * known["even_pace"].to_numpy().mean()
+    assert f"would earn {even:.1f}% at the even pace" in " ".join(shown.stdout.split())
     refused = CliRunner().invoke(app, [*command, "--per-family", "2"])
     assert refused.exit_code == 1
     assert "--per-family needs --held-out SEED" in " ".join(refused.stderr.split())

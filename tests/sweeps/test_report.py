@@ -66,12 +66,12 @@ def call(*arguments: str, code: int = 0) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("run")
-    (folder / "sweep.toml").write_text(TOML)
-    done = call("run", str(folder / "sweep.toml"), "--store", str(folder / "store"))
+    directory = tmp_path_factory.mktemp("run")
+    (directory / "sweep.toml").write_text(TOML)
+    done = call("run", str(directory / "sweep.toml"), "--store", str(directory / "store"))
     assert (done["cells"], len(done["played"]), done["failed"]) == (CELLS, CELLS, [])
     assert len(done["table"]) == 6
-    return folder / "store"
+    return directory / "store"
 
 
 def test_run_reports_what_it_did(store: Path) -> None:

@@ -28,9 +28,9 @@ SPEC = make_spec(SMALL)
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A complete store; tests copy it."""
-    folder = tmp_path_factory.mktemp("made") / "store"
-    assert run(SPEC, folder).failed == []
-    return folder
+    directory = tmp_path_factory.mktemp("made") / "store"
+    assert run(SPEC, directory).failed == []
+    return directory
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_the_table_has_each_trial_once_in_the_order_of_the_spec(store: Path) -> 
     assert (rows["spent_share"] <= 1).all()
 
 
-def spoil(path: Path, how: str, other: Path) -> None:
+def corrupt(path: Path, how: str, other: Path) -> None:
     """Make a file into something that is not its cell."""
     content = path.read_bytes()
     if how == "truncated":
@@ -84,7 +84,7 @@ def spoil(path: Path, how: str, other: Path) -> None:
 @pytest.mark.parametrize("how", ["truncated", "empty", "one bit", "foreign", "another cell", "altered"])
 def test_what_is_not_a_cell_is_named_set_aside_and_simulated_again(how: str, store: Path) -> None:
     table, (victim, other) = load(store), sorted(store.glob("*.parquet"))[:2]
-    spoil(victim, how, other)
+    corrupt(victim, how, other)
     with pytest.raises(FileFormatError, match=victim.name):
         load(store)
     reported: list[str] = []
@@ -178,12 +178,12 @@ except CellStoreError as error:
 
 def test_a_disk_that_is_full(store: Path, tmp_path: Path) -> None:
     """Writing fails in the middle of a file: no partial file stays, and the error names the store."""
-    folder = tmp_path / "full"
+    directory = tmp_path / "full"
     done = subprocess.run(
-        [sys.executable, "-c", FULL, str(store), str(folder)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", FULL, str(store), str(directory)], capture_output=True, text=True, check=True
     )
-    assert f"the store {folder} cannot be used: {os.strerror(errno.EFBIG)}" in done.stdout
-    assert list(folder.iterdir()) == []
+    assert f"the store {directory} cannot be used: {os.strerror(errno.EFBIG)}" in done.stdout
+    assert list(directory.iterdir()) == []
 
 
 def test_a_crash_before_the_rename_leaves_no_cell(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,7 @@ def print_section_4(section_4: OcoReproduction, as_json: bool = False) -> None:
         print_json(section_4.to_dict())
         return
     columns = [
-        text_column("world"),
+        text_column("world", "problem"),
         number_column("horizon"),
         number_column("regret"),
         number_column("violation"),

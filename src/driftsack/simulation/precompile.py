@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from driftsack import policies
+from driftsack.benchmarks import present
 from driftsack.core.contextual import ContextualInstance
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
@@ -98,7 +99,7 @@ def compile_everything(name: str) -> float:
 
 
 def _simulate_once(name: str, policy: Policy, problem: Problem) -> None:
-    """Simulate a policy with and without contexts, as far as it can be."""
+    """Simulate a policy with and without contexts, as far as it can be, and compute the benchmark of leagues."""
     rewards, costs = np.full((1, 2), 0.5), np.full((1, problem.resources, 2), 0.3)
     phase = np.zeros(ROUNDS, dtype=np.int32)
     if policy.needs_context or name in COMPARED:
@@ -107,8 +108,11 @@ def _simulate_once(name: str, policy: Policy, problem: Problem) -> None:
         featured = replace(problem, features=2)
         world = ContextualInstance(featured, np.eye(2), by_context[0], by_context[1], phase, order=order)
         simulate(world, policy, trials=1)
+    instance = Instance(problem, rewards, costs, phase)
     if not policy.needs_context:
-        simulate(Instance(problem, rewards, costs, phase), policy, trials=1)
+        simulate(instance, policy, trials=1)
+    if name == "Adaptive":  # leagues and advice compare policies with it
+        present(instance)
 
 
 def _use_once(policy: Policy, problem: Problem) -> None:
