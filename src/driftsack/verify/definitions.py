@@ -87,9 +87,9 @@ def measures(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     rng = effort.rng(61)
 
     def pairs() -> Pairs:
-        for _ in range(effort.pick(40, 500)):
+        for _ in range(effort.pick(16, 500)):
             yield from measured(random_instance(rng, Shape(6, 3, 3)))
-        for _ in range(effort.pick(10, 100)):
+        for _ in range(effort.pick(6, 100)):
             reward, cost, rate = rng.uniform(0.1, 1.0, 3)
             yield from prices_of_one_arm(reward, cost, rate)
             yield from prices_of_one_arm(reward, rate, rate)
@@ -121,7 +121,7 @@ def benchmarks(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     rng = effort.rng(62)
 
     def pairs() -> Pairs:
-        for _ in range(effort.pick(60, 1_000)):
+        for _ in range(effort.pick(20, 1_000)):
             yield from optima(random_instance(rng))
         yield fixed_distribution(example_1(horizon=1_000)).value, 375.0  # stops after three quarters
         one = Instance.stationary([0.5], [[0.2]], horizon=1, budget=0.1)
@@ -144,6 +144,7 @@ def played_bounds(radius: str, window: int, rounds: int, seed: int) -> Pairs:
         history.append((arm, reward, cost))
         charge(ledger, np.array([cost]))
         learn(state, new_outcome(terms, t, arm, mix[arm], reward, np.array([cost])))
+    choose(state, open_round(rounds, ledger, terms), own, mix, prices)  # sets the bounds of the next round
     seen = np.array(history[-window:])
     for arm in range(2):
         own_rounds = seen[seen[:, 0] == arm]

@@ -32,7 +32,8 @@ SLACK_OF_SPENDING: Final = 0.15  # of the exponent in b, for the term mγT/w, wh
 def taking_turns(horizon: int, rate: float = 0.5, seed: int = 0) -> Instance:
     """Two arms that exhaust one resource each, and a useless one that exhausts both; they change roles.
 
-    The number of changes is CHANGES (T/10⁴)^¼. The LP of every round has the same value and prices, so that even allocation is optimal.
+    The number of changes is CHANGES (T/10⁴)^¼. The LP of every round has the same value and prices, so that even
+    allocation is optimal.
     """
     rewards = np.array([1.0, 0.95, 0.0])
     costs = np.array([[2 * rate, 0.0, 2 * rate], [0.0, 2 * rate, 2 * rate]])
