@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from driftsack.cli.console import CommandLine
-from lab.commands import comparisons, learners, reserves, scenarios, service, speed, trials
+from lab.commands import comparisons, learners, reserves, scenarios, service, speed, theory, trials
 
 app = CommandLine(
     name="python -m lab",
@@ -18,6 +18,7 @@ app = CommandLine(
 PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Speed": {"speed": speed.speed, "versions": speed.versions},
     "Policies": {"contexts": comparisons.contexts, "routing": comparisons.routing, "scenarios": scenarios.scenarios},
+    "Theory": {"mutants": theory.mutants},
     "Learners": {
         "soak": learners.soak,
         "corrupted-files": learners.corrupted_files,

@@ -184,10 +184,10 @@ def test_regret_bound_term_by_term() -> None:
         4 * horizon**0.5 * log2 + 8 * (2 * log2 * m) ** 0.5 * horizon / 700**0.5 + 700 * v2
     )
     least = theory.regret_lower_bounds(horizon, m, b, (v1, v2), (w1, w2), q)
-    assert least.cost_drift == pytest.approx((m * v2 * horizon**2) ** (1 / 3) / b)
+    assert least.cost_drift == pytest.approx((m * v2 * horizon**2) ** (1 / 3) * b ** (-2 / 3))
     assert least.budget_timing == w1 + q * w2
     tight = theory.regret_lower_bounds(horizon, m, 0.01, (v1, v2), (w1, w2), q)
-    assert tight.cost_drift == horizon < (m * v2 * horizon**2) ** (1 / 3) / 0.01  # the gap would exceed b
+    assert tight.cost_drift == horizon < (m * v2 * horizon**2) ** (1 / 3) * 0.01 ** (-2 / 3)  # the gap would exceed b
 
 
 def test_repaired_refined_bound() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Group
@@ -22,6 +22,8 @@ from driftsack.cli.console import (
 )
 from driftsack.core.text import number
 
+LEAST_POWER: Final = 0.1  # that of driftsack.verify, which is imported when it is needed
+
 
 def verify(
     quick: Annotated[
@@ -37,9 +39,11 @@ def verify(
     """Check the theory: try every statement of the paper, and those about Adaptive, on instances that could violate it.
 
     Prints one row per statement: its verdict, how many cases were tried, and the worst margin. Where a statement is
-    false as printed, a counterexample is shown and the corrected statement is checked. Each check is also applied to a
-    trivial competitor, such as a policy that never plays; if that one passes, the verdict is "vacuous at this horizon".
-    The exit code is 0 only if every verdict is the one in docs/theory.md.
+    false as printed, a counterexample is shown and the corrected statement is checked. Each check is also applied to
+    trivial competitors, such as a policy that never plays; if one passes, the verdict is "vacuous at this horizon".
+    The power of a check is the largest factor below 1, on the bound or whatever the row names, that it notices; a
+    statement that holds by a check with a power below 0.1 is "weak". The exit code is 0 only if every verdict is the
+    one in docs/theory.md.
 
     Example: driftsack verify --quick --only proposition
     """
@@ -72,6 +76,7 @@ def _table(rows: list[dict[str, Any]]) -> Group:
         colour = "green" if row["as_documented"] else "red"
         counts = f"tried {number(row['tried'])}, worst margin {number(row['margin'], digits=2)}: {row['note']}"
         title = ((row["name"], "bold"), f" ({row['source']}): ", (row["verdict"], colour))
-        rejected = f"rejected too: {row['competitor']}"
+        weak = " (weak)" if row["power"] < LEAST_POWER else ""
+        rejected = f"power {row['power']:.2g} on {row['scaled']}{weak}; rejected too: {row['competitor']}"
         parts.append(Text.assemble(*title, f"\n  {row['says']}\n  {counts}\n  {rejected}\n"))
     return Group(Text("Statements of the paper and about Adaptive.\n", style="bold"), *parts)

@@ -26,6 +26,8 @@ class Verdict(StrEnum):
     FALSE_AS_PRINTED = "false as printed"
     # A step of the printed proof is false, but the conclusion holds by another proof.
     PROOF_VOID = "proof void, conclusion true"
+    # Nothing violates it, but only a fault by more than a factor of ten would have been noticed.
+    WEAK = "weak"
     CONSISTENT = "consistent"  # measurements agree with it; no finite experiment can decide an asymptotic statement
     UNDECIDED = "undecided"  # the errors of the measurement are too large to decide
     # A trivial competitor passes the same check, so the check decides nothing at this horizon.

@@ -70,8 +70,8 @@ class LowerBounds(NamedTuple):
 
     Attributes:
         reward_drift: :math:`m^{1/3} V_1^{1/3} T^{2/3}`.
-        cost_drift: :math:`m^{1/3} V_2^{1/3} T^{2/3} / b`. The construction needs a gap of at most b between the costs;
-            the cap applies where the gap would exceed b.
+        cost_drift: :math:`m^{1/3} b^{-2/3} V_2^{1/3} T^{2/3}`. The paper has 1/b, which is false (docs/theory.md). The
+            construction needs a gap of at most b between the costs; the cap applies where the gap would exceed b.
         budget_timing: :math:`W_1 + \bar q W_2`.
     """
 
@@ -240,9 +240,9 @@ def regret_lower_bounds(
     r"""Compute the rates of Theorem 2: lower bounds on the worst regret, each up to an unknown universal constant.
 
     For some instance with the given measures, not for every one, every policy has regret
-    :math:`\Omega(m^{1/3} V_1^{1/3} T^{2/3})`, :math:`\Omega(m^{1/3} V_2^{1/3} T^{2/3} / b)` and
-    :math:`\Omega(W_1 + \bar q W_2)`. The constructions are ``instances.reward_switching``,
-    ``instances.cost_switching`` and ``instances.budget_trap``.
+    :math:`\Omega(m^{1/3} V_1^{1/3} T^{2/3})`, :math:`\Omega(m^{1/3} b^{-2/3} V_2^{1/3} T^{2/3})` and
+    :math:`\Omega(W_1 + \bar q W_2)`, the last where prices do not grow with the drift. The constructions
+    are ``instances.reward_switching``, ``instances.cost_switching`` and ``instances.budget_trap``.
 
     Args:
         horizon: The number T of rounds.
@@ -260,7 +260,7 @@ def regret_lower_bounds(
     """
     rates = (
         drift_rate(horizon, arms, variation[0]),
-        drift_rate(horizon, arms, variation[1]) / above_zero(rate, "rate"),
+        drift_rate(horizon, arms, variation[1]) * above_zero(rate, "rate") ** (-2 / 3),
         global_variation[0] + at_least_zero(q_bar, "q_bar") * global_variation[1],
     )
     return LowerBounds(*(min(value, float(horizon)) for value in rates))

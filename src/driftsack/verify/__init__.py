@@ -15,19 +15,34 @@ from driftsack.verify import (
     adaptive_rates,
     benchmark_chain,
     concentration,
+    definitions,
     lp_inequalities,
     minimax,
     minimisers_in_hull,
     online_convex,
+    own_theorems,
     regret_bounds,
-    regret_rates,
+    two_point,
     w_min,
 )
-from driftsack.verify.statement import FAILS, VACUOUS, Case, Effort, Finding, Rate, Statement
+from driftsack.verify.statement import (
+    CONSISTENT,
+    FAILS,
+    HOLDS,
+    LEAST_POWER,
+    VACUOUS,
+    WEAK,
+    Case,
+    Effort,
+    Finding,
+    Rate,
+    Statement,
+)
 
 __all__ = ["STATEMENTS", "Case", "Effort", "Finding", "Rate", "Statement", "judge", "select_statements", "verify"]
 
 STATEMENTS: tuple[Statement, ...] = (
+    *definitions.STATEMENTS,
     *lp_inequalities.STATEMENTS,
     *benchmark_chain.STATEMENTS,
     *w_min.STATEMENTS,
@@ -35,7 +50,8 @@ STATEMENTS: tuple[Statement, ...] = (
     *concentration.STATEMENTS,
     *regret_bounds.STATEMENTS,
     *minimax.STATEMENTS,
-    *regret_rates.STATEMENTS,
+    *two_point.STATEMENTS,
+    *own_theorems.STATEMENTS,
     *online_convex.STATEMENTS,
     *adaptive_plan.STATEMENTS,
     *adaptive_belief.STATEMENTS,
@@ -59,19 +75,24 @@ def select_statements(only: str | None) -> list[Statement]:
 
 
 def judge(statement: Statement, effort: Effort) -> Finding:
-    """Check a statement, and whether the same check rejects the trivial competitor.
+    """Check a statement, and whether the same check rejects the trivial competitors and small faults.
 
     Args:
         statement: The statement.
         effort: The number of instances and trials, and the seed.
 
     Returns:
-        The finding; its verdict is *vacuous at this horizon* if the competitor passes.
+        The finding; its verdict is *vacuous at this horizon* if a competitor passes, and *weak* if the statement holds
+        but the check would notice only a fault by a factor of ten or more.
     """
     finding = statement.check(effort, Case.STATEMENT)
-    if finding.verdict is FAILS or statement.check(effort, Case.TRIVIAL).verdict is FAILS:
+    if finding.verdict is FAILS:
         return finding
-    return finding._replace(verdict=VACUOUS, note=f"{statement.competitor} passes too; {finding.note}")
+    if statement.check(effort, Case.TRIVIAL).verdict is not FAILS:
+        return finding._replace(verdict=VACUOUS, note=f"{statement.competitor} pass too; {finding.note}")
+    if finding.power < LEAST_POWER and finding.verdict in (HOLDS, CONSISTENT):
+        return finding._replace(verdict=WEAK)
+    return finding
 
 
 def verify(
@@ -119,6 +140,8 @@ def _row(statement: Statement, effort: Effort) -> dict[str, Any]:
         "as_documented": finding.verdict == statement.expected,
         "tried": finding.tried,
         "margin": finding.margin,
+        "power": finding.power,
+        "scaled": statement.scaled,
         "seed": effort.seed,
         "seconds": time.perf_counter() - begun,
         "note": finding.note,

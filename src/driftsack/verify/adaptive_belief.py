@@ -33,7 +33,7 @@ from driftsack.policies.parts.run_length import (
     new_run_lengths,
     observe_outcome,
 )
-from driftsack.verify.statement import HOLDS, Case, Effort, Finding, Statement, judge_margins
+from driftsack.verify.statement import HOLDS, Case, Effort, Finding, Sides, Statement, judge_margins, judge_sides
 
 SOURCE: Final = "Adaptive"
 LEAST_REVISITS: Final = 0.05  # share of the bound, since no revisits satisfy any bound; measured: 0.12 to 0.36
@@ -109,13 +109,12 @@ def mixture_bound(horizon: int, arms: int, changes: int, counted: float) -> floa
     return changes * math.log(1.0 + PRIOR_ROUNDS + arms * horizon) + stays
 
 
-def mixture_loss(effort: Effort, case: Case) -> Finding:
-    """Compare the log loss of the unpruned mixture with the best partitions. Planted: a change costs one nat.
+def mixture_loss(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
+    """Compare the log loss of the unpruned mixture with the best partitions.
 
     Trivial: predictions of 1/2 in place of the mixture's.
     """
-    rng, horizon, most, margins = effort.rng(43), 160, 4, list[float]()
-    planted = case is Case.PLANTED
+    rng, horizon, most, pairs = effort.rng(43), 160, 4, list[Sides]()
     problem = Problem(horizon, 2, [0.5 * horizon])
     for k in range(effort.pick(8, 80)):
         jumps = k % (most + 1)
@@ -128,9 +127,8 @@ def mixture_loss(effort: Effort, case: Case) -> Finding:
         mixture, _ = unpruned_mixture(problem, level, own, rng)
         suffered = 2.0 * math.log(2.0) * own.sum() if case is Case.TRIVIAL else mixture.loss  # two outcomes per pull
         for changes, loss in enumerate(best_partitions(mixture.losses, most)):
-            bound = mixture_bound(horizon, 2, 0 if planted else changes, mixture.changes) + planted * changes
-            margins.append(bound + loss - suffered)
-    return judge_margins(margins, "bound minus excess log loss, for 0 to 4 changes")
+            pairs.append(Sides(suffered - loss, mixture_bound(horizon, 2, changes, mixture.changes)))
+    return judge_sides(pairs, "bound minus excess log loss, for 0 to 4 changes", factor=factor)
 
 
 def run_means(y: Bools, prior: Floats, start: Floats) -> Floats:
@@ -140,9 +138,9 @@ def run_means(y: Bools, prior: Floats, start: Floats) -> Floats:
     return means
 
 
-def constant_mean(effort: Effort, case: Case) -> Finding:
-    """Compare one run with the best constant mean, for changing priors. Planted: no logarithm."""
-    rng, margins = effort.rng(44), list[float]()
+def constant_mean(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
+    """Compare one run with the best constant mean, for changing priors."""
+    rng, pairs = effort.rng(44), list[Sides]()
     for _ in range(effort.pick(300, 5_000)):
         n, least, most = int(rng.integers(1, 200)), rng.uniform(0.05, 1.0), rng.uniform(2.5, 6.0)
         prior = rng.uniform(2.2, most, n)
@@ -152,9 +150,8 @@ def constant_mean(effort: Effort, case: Case) -> Finding:
         loss = -np.log(np.where(y, p, 1.0 - p)).sum()
         share = y.mean()
         best = -n * sum(x * math.log(x) for x in (share, 1.0 - share) if x > 0)
-        terms = 0.0 if case is Case.PLANTED else (math.ceil(most) + 1) * math.log(n + 1)
-        margins.append(best + 2.0 * math.log(1.0 / least) + terms - loss)
-    return judge_margins(margins, "bound minus excess log loss of a run")
+        pairs.append(Sides(loss - best, 2.0 * math.log(1.0 / least) + (math.ceil(most) + 1) * math.log(n + 1)))
+    return judge_sides(pairs, "bound minus excess log loss of a run", factor=factor)
 
 
 @kernel
@@ -193,8 +190,8 @@ def hopeless_pulls(effort: Effort, horizon: int) -> tuple[float, float]:
     return float(np.mean(pulls)), float(np.mean(changes))
 
 
-def revisits(effort: Effort, case: Case) -> Finding:
-    """Pulls on stale draws are at most 4√(m(1+C)T) + m(1+C). Planted: a change is counted every 50 rounds.
+def revisits(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
+    """Pulls on stale draws are at most 4√(m(1+C)T) + m(1+C).
 
     Trivial: a belief that never revisits an arm.
     """
@@ -203,21 +200,20 @@ def revisits(effort: Effort, case: Case) -> Finding:
         for counted in (0, 4, 30):
             for horizon in (1_000, effort.pick(10_000, 100_000)):
                 problem = Problem(horizon, arms, [0.5 * horizon])
-                actual = horizon // 50 if case is Case.PLANTED else counted
                 revisits_of = (lambda *_: 0) if case is Case.TRIVIAL else stale_pulls
                 pulls = [
-                    revisits_of(new_run_lengths(problem), horizon, actual, generator(effort.seed + k))
+                    revisits_of(new_run_lengths(problem), horizon, counted, generator(effort.seed + k))
                     for k in range(effort.pick(3, 20))
                 ]
                 ratios.append(float(np.mean(pulls)) / revisit_bound(horizon, arms, counted))
-                margins += [1.0 - ratios[-1], ratios[-1] - LEAST_REVISITS]
+                margins += [factor - ratios[-1], ratios[-1] - LEAST_REVISITS]
     long = effort.pick(10_000, 1_000_000)
     wasted, changes = hopeless_pulls(effort, long)
     note = (
         f"1 - mean pulls / bound; the ratio is {min(ratios):.2f} to {max(ratios):.2f}. Adaptive itself in a "
         f"stationary world, T = {long:,}: {wasted:.0f} pulls of three hopeless arms, {changes:.1f} changes counted"
     )
-    return judge_margins(margins, note)
+    return judge_margins(margins, note, power=max(ratios))
 
 
 STATEMENTS = (

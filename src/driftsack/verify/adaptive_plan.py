@@ -29,11 +29,20 @@ from driftsack.lp.fallback import rescue
 from driftsack.lp.step import step_lp
 from driftsack.policies import Adaptive
 from driftsack.verify.concentration import judge_failures
-from driftsack.verify.statement import FAILS, HOLDS, ROUNDING, Case, Effort, Finding, Statement, judge_margins
+from driftsack.verify.statement import (
+    FAILS,
+    HOLDS,
+    ROUNDING,
+    Case,
+    Effort,
+    Finding,
+    Statement,
+    critical_factor,
+    judge_margins,
+)
 
 SOURCE: Final = "Adaptive"
 IDLE: Final = "a plan that spends and earns nothing"
-PLANTED: Final = Case.PLANTED
 RESCUED: Final = 7
 DELTA: Final = 0.1  # allowed probability of a larger deviation
 LEAST_FULL: Final = 0.2  # share of rounds that plan their full limit, averaged over the worlds; measured: 0.5
@@ -129,45 +138,54 @@ def random_worlds(effort: Effort, salt: int, horizon: int) -> Iterator[tuple[Ins
         yield Instance.from_arrays(rewards, costs, budget, noise=noise), (1.0, 1.5, 2.0, 3.0)[k % 4]
 
 
-def planned_spending(effort: Effort, case: Case) -> Finding:
-    """Check C̃x ≤ θρ in every round, rescued ones included, and C̃x ≤ ρ in the warm-up. Planted: θ + 0.1."""
-    extra, margins, full = 0.1 if case is PLANTED else 0.0, list[float](), list[float]()
+def planned_spending(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
+    """Check C̃x ≤ θρ in every round, rescued ones included, and C̃x ≤ ρ in the warm-up."""
+    margins, full, largest = list[float](), list[float](), 0.0
     for k, (world, speed) in enumerate(random_worlds(effort, 41, effort.pick(100, 400))):
-        plan = run_plan(case, Adaptive(speed=speed + extra), world, effort.seed + k, rescued=True)
+        plan = run_plan(case, Adaptive(speed=speed), world, effort.seed + k, rescued=True)
         allowed = np.full(len(plan.pace), speed)
         allowed[: warm_up_rounds(world.horizon)] = 1.0
-        slack = ((allowed[:, None] * plan.pace - plan.planned) / np.maximum(plan.largest, 1e-9))[1:].min(axis=1)
-        margins += slack.tolist()
-        full.append(float((slack < ROUNDING).mean()))
+        limit = allowed[:, None] * plan.pace
+        seen = np.maximum(plan.largest, 1e-9)
+        margins += ((factor * limit - plan.planned) / seen)[1:].min(axis=1).tolist()
+        full.append(float((((limit - plan.planned) / seen)[1:].min(axis=1) < ROUNDING).mean()))
+        largest = max(largest, float((plan.planned / np.maximum(limit, 1e-9))[1:][(limit > 1e-3)[1:]].max(initial=0.0)))
     margins.append(float(np.mean(full)) - LEAST_FULL)
     note = f"(θρ - planned spending) / largest cost seen, in each round; all of θρ in {np.mean(full):.0%} of the rounds"
-    return judge_margins(margins, note)
+    return judge_margins(margins, note, power=min(largest, 1.0))
 
 
-def planned_account(effort: Effort, case: Case) -> Finding:
-    """Check that an account that pays the plan has at least B Π(1 - θ/r) with n rounds left. Planted: θ - 0.5."""
-    horizon, margins, used = effort.pick(100, 400), list[float](), list[float]()
+def planned_account(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
+    """Check that an account that pays the plan has at least B Π(1 - θ/r) with n rounds left, up to the last cost."""
+    horizon, used, plans = effort.pick(100, 400), list[float](), list[tuple[float, PlanTrace]]()
     for k, (world, speed) in enumerate(random_worlds(effort, 42, horizon)):
         plan = run_plan(case, Adaptive(speed=speed), world, effort.seed + k, account=True)
-        claimed = max(speed - 0.5, 1.0) if case is PLANTED else speed
-        rounds_left = np.arange(horizon, 0, -1)
-        factors = np.concatenate([[1.0], np.cumprod(np.maximum(1.0 - claimed / rounds_left[:-1], 0.0))])
-        left = plan.pace * rounds_left[:, None] / horizon  # as a share of the budget
-        margins += (left - factors[:, None]).min(axis=1).tolist()
-        over = plan.planned.sum(axis=0) - horizon - (1.0 - 1.0 / speed) * plan.largest[-1]
-        margins.append(-float(over.max()) / horizon)
+        plans.append((speed, plan))
         used.append(float(plan.planned.sum(axis=0).max()) / horizon)
-    margins.append(float(np.mean(used)) - LEAST_SPENT)
+
+    def margins(level: float) -> list[float]:
+        result = []
+        for speed, plan in plans:
+            rounds_left = np.arange(horizon, 0, -1)
+            speeds = max(level * speed, 1.0)
+            factors = np.concatenate([[1.0], np.cumprod(np.maximum(1.0 - speeds / rounds_left[:-1], 0.0))])
+            left = plan.pace * rounds_left[:, None] / horizon  # as a share of the budget
+            result += (left - factors[:, None]).min(axis=1).tolist()
+            over = plan.planned.sum(axis=0) - horizon - (1.0 - 1.0 / speed) * plan.largest[-1]
+            result.append(-float(over.max()) / horizon)
+        return result
+
+    power = critical_factor(lambda level: min(margins(level)) < -ROUNDING)
     note = f"share of the budget left minus the product, and the excess of the last round; {np.mean(used):.0%} is spent"
-    return judge_margins(margins, note)
+    return judge_margins([*margins(factor), float(np.mean(used)) - LEAST_SPENT], note, power=power)
 
 
-def remaining_rate(effort: Effort, case: Case) -> Finding:
-    """Check that b - ρ stays below the errors plus a deviation of probability δ. Planted: a quarter of it."""
+def remaining_rate(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
+    """Check that b - ρ stays below the errors plus a deviation of probability δ."""
     horizon, last = 100, 10
-    deviation = (0.25 if case is PLANTED else 1.0) * np.sqrt(np.log(1.0 / DELTA) / (2.0 * (last - 0.5)))
+    deviation = np.sqrt(np.log(1.0 / DELTA) / (2.0 * (last - 0.5)))
     world = Instance.stationary([0.8, 0.5], [[0.9, 0.3]], horizon, 0.4 * horizon)
-    trials, failures, worst, planned_in_all, allowed_in_all = effort.pick(40, 1_000), 0, np.inf, 0.0, 0.0
+    trials, worst, planned_in_all, allowed_in_all, needed = effort.pick(40, 1_000), np.inf, 0.0, 0.0, list[float]()
     for trial in range(trials):
         plan = run_plan(case, Adaptive(pacing="remaining"), world, effort.seed + trial)
         n = min(len(plan.pace), horizon - last)
@@ -177,9 +195,9 @@ def remaining_rate(effort: Effort, case: Case) -> Finding:
         error = np.cumsum(weight * (plan.expected[:n, 0] - planned))
         later = plan.pace[1 : n + 1, 0]
         worst = min(worst, float((later - 1.0 + (noise + error)[: later.size]).min()))
-        failures += bool(noise.max() > deviation / 0.4)
+        needed.append(float(noise.max()) * 0.4 / deviation)
         planned_in_all, allowed_in_all = planned_in_all + planned[1:].sum(), allowed_in_all + plan.pace[1:n, 0].sum()
-    finding = judge_failures(failures, trials, DELTA, "trials deviated by more than the bound")
+    finding = judge_failures(np.array(needed), DELTA, "trials deviated by more than the bound", factor)
     if worst < -ROUNDING:
         return finding._replace(verdict=FAILS, margin=worst, note="the pathwise inequality is violated")
     unused = float(planned_in_all / allowed_in_all) - LEAST_SPENT
@@ -188,12 +206,12 @@ def remaining_rate(effort: Effort, case: Case) -> Finding:
     return finding
 
 
-def even_pace_regret(effort: Effort, case: Case) -> Finding:
-    """Check the regret of the even pace against the sum of single-round LPs. Planted: a hundredth of the bound.
+def even_pace_regret(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
+    """Check the regret of the even pace against the sum of single-round LPs.
 
     The horizon is long enough for the bound to be below the regret of a policy that earns nothing.
     """
-    share, margins = 0.01 if case is PLANTED else 1.0, list[float]()
+    margins, shares = list[float](), list[float]()
     horizon, trials = effort.pick(600, 1_000), effort.pick(4, 16)
     before_and_after, costs_of_both = [[0.8, 0.5, 0.2], [0.2, 0.5, 0.8]], [[[0.7, 0.4, 0.3], [0.3, 0.6, 0.4]]] * 2
     halves = [horizon // 2, horizon - horizon // 2]
@@ -212,16 +230,33 @@ def even_pace_regret(effort: Effort, case: Case) -> Finding:
             regret.append(best - plan.reward[: len(plan.pace) - stopped].sum())
             dear = np.maximum(plan.expected - plan.planned, 0.0).max(axis=1)
             bound.append(known + (np.maximum(plan.overrated, 0.0) + dear + plan.pessimism)[1:].sum())
-        margins.append(share - float(np.mean(regret) / np.mean(bound)))
-        margins.append(1.0 - float(np.mean(bound)) / best)
-    return judge_margins(margins, "1 - mean regret / mean bound, and 1 - mean bound / sum of the single-round LPs")
+        shares.append(float(np.mean(regret) / np.mean(bound)))
+        margins += [factor - shares[-1], 1.0 - float(np.mean(bound)) / best]
+    note = "1 - mean regret / mean bound, and 1 - mean bound / sum of the single-round LPs"
+    return judge_margins(margins, note, power=max(shares))
 
 
 STATEMENTS = (
-    Statement("adaptive-plan", SOURCE, "planned spending is at most θρ in every round", HOLDS, planned_spending, IDLE),
     Statement(
-        "adaptive-account", SOURCE, "an account that pays the plan keeps B Π(1 - θ/r)", HOLDS, planned_account, IDLE
+        "adaptive-plan", SOURCE, "planned spending is at most θρ in every round", HOLDS, planned_spending, IDLE, "θρ"
     ),
-    Statement("adaptive-remaining", SOURCE, "even pace: the remaining rate stays near b", HOLDS, remaining_rate, IDLE),
+    Statement(
+        "adaptive-account",
+        SOURCE,
+        "an account that pays the plan keeps B Π(1 - θ/r)",
+        HOLDS,
+        planned_account,
+        IDLE,
+        "θ",
+    ),
+    Statement(
+        "adaptive-remaining",
+        SOURCE,
+        "even pace: the remaining rate stays near b",
+        HOLDS,
+        remaining_rate,
+        IDLE,
+        "the deviation",
+    ),
     Statement("adaptive-even-pace", SOURCE, "even pace: regret by estimation errors", HOLDS, even_pace_regret, IDLE),
 )

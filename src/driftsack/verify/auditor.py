@@ -1,6 +1,7 @@
 r"""The auditor: a policy that runs SW-UCB in the compiled loop and compares its bounds with the true means.
 
-Before round t it checks, for all arms and resources, whether the bounds cover the means (Lemma 2),
+Before round t it computes, for all arms and resources, the factor on the radii that the bounds would need to cover the
+means (Lemma 2 says that 1 is enough),
 
 .. math:: \mathrm{UCB}_{t,i} + \sum_{s=1 \vee (t-w_1)}^{t-1} \|\mu_s - \mu_{s+1}\|_\infty \ge \mu_{t,i}, \qquad
           \mathrm{LCB}_{t,j,i} - \sum_{s=1 \vee (t-w_2)}^{t-1} \|C_{s,j} - C_{s+1,j}\|_\infty \le C_{t,j,i},
@@ -38,7 +39,7 @@ class State(NamedTuple):
     costs: Floats  # (K, d, m)
     phase: Phase  # (T,)
     drift: Floats  # (T, 1 + d) total change of rewards and of each resource's costs within the window before round t
-    missed: Floats  # (1,) rounds in which some bound did not cover
+    needed: Floats  # (1,) the largest factor on a radius that a bound needed to cover so far
     sums: Floats  # (1 + d,) of r - UCB x, and of c - LCB x
     farthest: Floats  # (1 + d,) their largest absolute values so far
     forgotten: float  # 1 for the trivial competitor, whose estimates are all 0; otherwise 0
@@ -47,7 +48,7 @@ class State(NamedTuple):
 
 @kernel
 def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floats) -> int:
-    """Choose as SW-UCB does, and check whether its bounds cover the means."""
+    """Choose as SW-UCB does, and compare its bounds with the means."""
     t = round.t
     for i in range(mix.size):
         state.estimates[i, 0] = ucb.estimated_reward(state.base, i)
@@ -57,18 +58,28 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     if arm == STUCK:
         return STUCK
     row = state.phase[t]
-    covered = True
     for i in range(mix.size):
-        bound = ucb.planned_reward(state.base, i) - state.forgotten * state.estimates[i, 0]
-        covered &= bound + state.drift[t, 0] >= state.rewards[row, i]
+        estimate = state.estimates[i, 0]
+        radius = ucb.planned_reward(state.base, i) - estimate
+        estimate *= 1.0 - state.forgotten
+        need_factor(state, state.rewards[row, i] - state.drift[t, 0] - estimate, radius)
+        bound = estimate + radius
         state.sums[0] -= bound * mix[i]
         for j in range(prices.size):
-            bound = ucb.planned_cost(state.base, j, i) - state.forgotten * state.estimates[i, 1 + j]
-            covered &= bound - state.drift[t, 1 + j] <= state.costs[row, j, i]
+            estimate = state.estimates[i, 1 + j]
+            radius = estimate - ucb.planned_cost(state.base, j, i)
+            estimate *= 1.0 - state.forgotten
+            need_factor(state, estimate - state.drift[t, 1 + j] - state.costs[row, j, i], radius)
+            bound = estimate - radius
             state.sums[1 + j] -= bound * mix[i]
-    if not covered:
-        state.missed[0] += 1.0
     return arm
+
+
+@kernel
+def need_factor(state: State, distance: float, radius: float) -> None:
+    """Record the factor on a radius that a distance needs."""
+    if distance > 0.0:
+        state.needed[0] = max(state.needed[0], distance / radius if radius > 0.0 else np.inf)
 
 
 @kernel
@@ -85,7 +96,7 @@ def learn(state: State, outcome: Outcome) -> None:
 class TrialAudit(NamedTuple):
     """The result of one trial."""
 
-    missed: int  # rounds in which some bound did not cover
+    needed: float  # the least factor on the radii with which all bounds of all rounds would have covered
     farthest: Floats  # (1 + d,)
     stopping_time: int
 
@@ -113,7 +124,7 @@ def audit(
         state = copy_state(fresh)
         tally = new_tally(problem, np.array([problem.horizon]), np.zeros(1))
         run_trial(state, open_ledger(problem), terms, world, tally, Randomness(nature, learner))
-        audits.append(TrialAudit(int(state.missed[0]), state.farthest, int(tally.stopping_time[0])))
+        audits.append(TrialAudit(float(state.needed[0]), state.farthest, int(tally.stopping_time[0])))
     return audits
 
 

@@ -1,16 +1,20 @@
 """Define the checks of ``driftsack verify``: statements, cases, findings and verdicts.
 
-A check is a function of an :class:`Effort` and a :class:`Case`. It must also reject a *planted* false variant of the
-statement and a *trivial* competitor: a policy that never plays, plays at random or does not pace, or an estimator or a
-solver that returns 0. If the trivial competitor passes, the verdict is *vacuous at this horizon*: the check could not
-have failed.
+A check is a function of an :class:`Effort`, a :class:`Case` and a factor. It must also reject *trivial* competitors: a
+policy that never plays, plays uniformly at random, always plays one arm or does not pace, or an estimator or a solver
+that returns 0. If one of them passes, the verdict is *vacuous at this horizon*: the check could not have failed.
+
+The factor makes the statement false in a measured way: it multiplies the bound, the radius, the measure or the exponent
+that the statement names (``Statement.scaled``). The **power** of a check is the largest factor below 1 with which the
+check rejects: 0.97 means that a bound that is too small by 3% is noticed, 0.02 that only one that is too small by a
+factor of 50 is. A check with a power below ``LEAST_POWER`` is *weak*.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,11 +25,14 @@ FALSE_AS_PRINTED: Final = Verdict.FALSE_AS_PRINTED
 PROOF_VOID: Final = Verdict.PROOF_VOID
 CONSISTENT: Final = Verdict.CONSISTENT
 UNDECIDED: Final = Verdict.UNDECIDED
+WEAK: Final = Verdict.WEAK
 VACUOUS: Final = Verdict.VACUOUS
 FAILS: Final = Verdict.FAILS
 ROUNDING: Final = 1e-7  # tolerance for solver errors in the LP values of a few rounds
 SLACK: Final = 0.08  # tolerance of a fitted exponent for terms of lower order
 LEAST_REACHED: Final = 0.1  # share of the large side that the small side must reach on some instance
+LEAST_POWER: Final = 0.1  # a check that notices only larger faults is weak
+LEAST_SIDE: Final = 1e-4  # smaller sides of an inequality are too near to the solvers' errors for a ratio
 QUANTILES: Final = (0.0, 0.01, 0.25, 0.5)
 
 
@@ -34,12 +41,10 @@ class Case(Enum):
 
     Attributes:
         STATEMENT: The statement.
-        PLANTED: A false variant of it, described in the docstring of the check.
-        TRIVIAL: The statement, for a trivial competitor.
+        TRIVIAL: The statement, for the trivial competitors; the check reports the one that comes nearest to passing.
     """
 
     STATEMENT = "statement"
-    PLANTED = "planted"
     TRIVIAL = "trivial"
 
 
@@ -137,6 +142,7 @@ class Finding(NamedTuple):
         note: The meaning of the margin, and details.
         margins: The ``QUANTILES`` of all margins.
         rates: Fitted exponents.
+        power: The largest factor on what the statement scales with which the check rejects.
     """
 
     verdict: Verdict
@@ -145,6 +151,14 @@ class Finding(NamedTuple):
     note: str
     margins: tuple[float, ...] = ()
     rates: tuple[Rate, ...] = ()
+    power: float = 0.0
+
+
+class Check(Protocol):
+    """A check of a statement."""
+
+    def __call__(self, effort: Effort, case: Case, factor: float = 1.0) -> Finding:
+        """Check the statement with ``factor`` on what it scales, or put the trivial competitors through it."""
 
 
 class Statement(NamedTuple):
@@ -155,39 +169,82 @@ class Statement(NamedTuple):
         source: Its place in the paper.
         says: The statement in short.
         expected: The verdict that docs/theory.md states.
-        check: The check, a function of the effort and of the case.
-        competitor: The trivial competitor that the check must reject.
+        check: The check.
+        competitor: The trivial competitors that the check must reject.
+        scaled: What the factor of the check multiplies.
     """
 
     name: str
     source: str
     says: str
     expected: Verdict
-    check: Callable[[Effort, Case], Finding]
+    check: Check
     competitor: str
+    scaled: str = "the bound"
 
 
 def judge_margins(
-    margins: Iterable[float], note: str, verdict: Verdict = HOLDS, tolerance: float = ROUNDING
+    margins: Iterable[float],
+    note: str,
+    verdict: Verdict = HOLDS,
+    tolerance: float = ROUNDING,
+    power: float = 0.0,
 ) -> Finding:
     """Return ``verdict`` if no margin is below ``-tolerance``, else ``FAILS``."""
     values = np.fromiter(margins, dtype=np.float64)
     worst = float(values.min())
     quantiles = tuple(np.quantile(values, QUANTILES).tolist())
-    return Finding(verdict if worst >= -tolerance else FAILS, values.size, worst, note, quantiles)
+    return Finding(verdict if worst >= -tolerance else FAILS, values.size, worst, note, quantiles, power=power)
 
 
-def judge_sides(found: Iterable[Sides], note: str, verdict: Verdict = HOLDS) -> Finding:
-    """Return ``verdict`` if every inequality holds and one of them reaches ``LEAST_REACHED`` of its large side.
+def critical_factor(rejects: Callable[[float], bool], steps: int = 14) -> float:
+    """Bisect for the largest factor in [0, 1] with which a check rejects; 0 if it never does.
 
-    Without the second condition a solver that returns 0 would pass.
+    >>> round(critical_factor(lambda factor: factor < 0.3), 3)
+    0.3
+    """
+    low, high = 0.0, 1.0
+    for _ in range(steps):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if rejects(middle) else (low, middle)
+    return low
+
+
+def judge_sides(found: Iterable[Sides], note: str, verdict: Verdict = HOLDS, factor: float = 1.0) -> Finding:
+    """Return ``verdict`` if every inequality holds with ``factor`` on its large side, and one comes near to equality.
+
+    Without the second condition a solver that returns 0 would pass. The power is the largest ratio of the sides.
     """
     pairs = list(found)
-    reached = max((pair.small / pair.large for pair in pairs if pair.large > ROUNDING), default=0.0)
-    finding = judge_margins((pair.margin for pair in pairs), f"{note}; at most {reached:.2f} of the bound is reached")
+    reached = max((pair.small / pair.large for pair in pairs if pair.large > LEAST_SIDE), default=0.0)
+    finding = judge_margins(
+        (factor * pair.large - pair.small for pair in pairs), note, verdict, power=min(max(reached, 0.0), 1.0)
+    )
     if finding.verdict is FAILS:
         return finding
     return finding._replace(verdict=verdict if reached >= LEAST_REACHED else FAILS)
+
+
+def judge_closed_form(
+    values: Iterable[tuple[float, float]],
+    note: str,
+    tolerance: float = ROUNDING,
+    factor: float = 1.0,
+    verdict: Verdict = HOLDS,
+) -> Finding:
+    """Return ``verdict`` if every value equals ``factor`` times its closed form, of which at least one is not 0.
+
+    Args:
+        values: Pairs of a value and its closed form.
+        note: What the margin is.
+        tolerance: The largest difference that counts as equality.
+        factor: The factor on the closed form.
+        verdict: The verdict if all are equal.
+    """
+    pairs = list(values)
+    noticed = max(((value - tolerance) / form for value, form in pairs if form > tolerance), default=0.0)
+    differences = (-abs(value - factor * form) for value, form in pairs)
+    return judge_margins(differences, note, verdict, tolerance, power=min(max(noticed, 0.0), 1.0))
 
 
 def judge_correction(

@@ -1,0 +1,25 @@
+"""``python -m lab mutants``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lab.commands.pages import exit_unless
+
+LEAST_CAUGHT: Final = 0.95
+
+
+def mutants() -> None:
+    """Plant faults in measures, benchmarks, radii, windows and bounds, and see whether `driftsack verify` notices.
+
+    Fails if less than 95% of the faults are noticed by a row of a quick run. A short form is in
+    tests/lab/test_mutants.py.
+
+    Example: python -m lab mutants
+    """
+    from lab.mutants import MUTANTS, catch_all
+
+    survivors = catch_all(lambda name, row: print(f"{name}: {'SURVIVES' if row is None else f'caught by {row}'}"))
+    caught = len(MUTANTS) - len(survivors)
+    print(f"{caught} of {len(MUTANTS)} caught; survivors: {', '.join(survivors) or 'none'}")
+    exit_unless(caught >= LEAST_CAUGHT * len(MUTANTS))
