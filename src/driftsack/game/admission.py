@@ -25,6 +25,7 @@ from driftsack.game.amounts import MOST_UNITS
 from driftsack.game.ledger import Ledger
 from driftsack.game.records import Terms
 from driftsack.numerics.compiled import kernel
+from driftsack.numerics.sampling import clip_to_distribution
 
 
 @kernel
@@ -112,6 +113,8 @@ def holds(ledger: Ledger, terms: Terms, arm: int) -> bool:
 def serve(terms: Terms, arm: int, mix: Floats) -> int:
     """Skip instead of a closed arm, and give the probability of skipping to the fallback arm, if there is one.
 
+    The mix is a distribution afterwards, whatever the policy's rounding errors.
+
     Args:
         terms: The terms.
         arm: The arm that was drawn, or ``SKIP``.
@@ -120,6 +123,7 @@ def serve(terms: Terms, arm: int, mix: Floats) -> int:
     Returns:
         The arm, or the fallback in place of ``SKIP``.
     """
+    clip_to_distribution(mix)
     fallback = terms.fallback[0]
     if fallback == SKIP and (arm == SKIP or terms.open[arm]):
         return arm
@@ -129,7 +133,7 @@ def serve(terms: Terms, arm: int, mix: Floats) -> int:
         arm = SKIP
     if fallback == SKIP or not terms.open[fallback]:
         return arm
-    mix[fallback] += max(skip_probability(mix), 0.0)
+    mix[fallback] = min(mix[fallback] + max(skip_probability(mix), 0.0), 1.0)
     return fallback if arm == SKIP else arm
 
 
