@@ -186,6 +186,8 @@ class Learner(LearnerCore):
             AlreadyToldError: The decision was settled before, with another outcome.
             UnknownDecisionError: This learner did not make the decision.
             OutcomeError: A skipped round is given a reward or a cost.
+            AbsurdCostError: A cost is above the problem's ``cost_limit``. Nothing was changed, and the decision may be
+                told again.
             OutOfRangeError: A cost is negative.
             ShapeError: The costs are not one number per resource.
             NamesError: The costs have other names than the resources.
@@ -214,6 +216,7 @@ class Learner(LearnerCore):
             ShapeError: The arrays do not have one row for each decision.
             NamesError: The costs have other names than the resources.
             OutOfRangeError: A cost is negative.
+            AbsurdCostError: A cost is above the problem's ``cost_limit``.
         """
         gains, uses = batches.checked_batch(self.problem, decisions, rewards, costs)
         decisions, gains, uses = batches.without_skips(decisions, gains, uses)
@@ -238,6 +241,7 @@ class Learner(LearnerCore):
             UnknownDecisionError: This learner did not make the decision.
             OutcomeError: A skipped round is given a cost.
             OutOfRangeError: A cost is negative.
+            AbsurdCostError: A cost is above the problem's ``cost_limit``.
         """
         known = np.zeros(self.problem.resources) if costs is None else costs
         _, uses = checked_outcome(self.problem, 0.0, known)
