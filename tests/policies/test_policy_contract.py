@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import math
 import sys
 import tracemalloc
 from pathlib import Path
@@ -15,12 +16,14 @@ import pytest
 
 import driftsack as ds
 from driftsack.game.ledger import open_ledger
+from driftsack.numerics.sampling import ROUNDING
 from driftsack.policies import from_spec
 from driftsack.policies.oracles import Oracle
 from driftsack.policies.policy import recipes
 from tests.support.constant_contexts import asked, with_contexts, with_features
 from tests.support.in_turn import InTurn
 from tests.support.paths import ROOT
+from tests.support.rounding_policy import Rounding
 
 Recipe = type[ds.Policy]
 
@@ -114,8 +117,7 @@ def test_handles_hard_problems_with_valid_mixes(recipe: Recipe, problem: ds.Prob
         assert decision.round == rounds
         assert decision.mix.shape == (problem.arms,)
         assert decision.prices.shape == (problem.resources,)
-        assert (decision.mix >= 0).all()
-        assert decision.mix.sum() <= 1 + 1e-9
+        assert_distribution(decision.mix)
         assert (decision.prices >= 0).all()
         assert decision.skipped or decision.mix[decision.arm] > 0
         if not decision.skipped:
@@ -125,6 +127,50 @@ def test_handles_hard_problems_with_valid_mixes(recipe: Recipe, problem: ds.Prob
     broken = (spent > np.asarray(problem.budget) * (1 + 1e-9)).any()
     assert rounds == problem.horizon or broken, "it ended although rounds and budgets were left"
     np.testing.assert_allclose(learner.remaining, np.asarray(problem.budget) - spent, atol=1e-9)
+
+
+def assert_distribution(mix: Any) -> None:
+    """Probabilities in [0, 1] whose sum exceeds 1 by no more than rounding explains."""
+    assert mix.min() >= 0
+    assert mix.max() <= 1
+    assert math.fsum(mix) <= 1 + ROUNDING
+
+
+def play_on_two_resources(recipe: Recipe) -> tuple[Any, ...]:
+    """The mixes of 400 rounds with two resources that both limit the plan, and random outcomes."""
+    problem = ds.Problem(horizon=400, arms=3, budget=[60.0, 90.0])
+    learner, rng = started(recipe, problem, seed=3), np.random.default_rng(0)
+    means = np.array([[0.8, 0.9, 0.3], [0.5, 0.2, 0.6], [0.4, 0.1, 0.1]])
+    mixes = []
+    while not learner.done:
+        decision = asked(learner)
+        mixes.append(decision.mix)
+        if not decision.skipped:
+            reward, *costs = rng.random(3) < means[decision.arm]
+            learner.tell(decision, float(reward), np.asarray(costs, dtype=float)[: learner.problem.resources])
+    return tuple(mixes)
+
+
+@LEARNERS
+def test_mixes_are_distributions_on_two_resources(recipe: Recipe) -> None:
+    for mix in play_on_two_resources(recipe):
+        assert_distribution(mix)
+
+
+def test_rounding_errors_of_a_policy_do_not_leave_it() -> None:
+    """The planted fault is in the policy: 1.0000000000000007, -1e-17, and a sum of 1.00000001."""
+    problem = ds.Problem(horizon=50, arms=2, budget=[50.0, 50.0])
+    learner = Rounding().start(problem, seed=0)
+    for t in range(20):
+        decision = learner.ask()
+        assert_distribution(decision.mix)
+        assert t % 2 == 1 or decision.mix.tolist() == [1.0, 0.0]
+        learner.tell(decision, 1.0, [0.5, 0.5])
+    assert learner.state.rounds[0] == 0
+    world = ds.Instance.stationary([0.5, 0.5], [[0.1, 0.1]] * 2, 40, [40.0, 40.0])
+    log = ds.gather(world, Rounding(), seed=0)
+    assert log.propensity is not None
+    assert log.propensity.max() <= 1.0
 
 
 @LEARNERS
@@ -193,8 +239,7 @@ def test_late_and_shuffled_feedback(recipe: Recipe) -> None:
     problem = learner.problem
     while not learner.done:
         decision = asked(learner)
-        assert decision.mix.min() >= 0
-        assert decision.mix.sum() <= 1 + 1e-9
+        assert_distribution(decision.mix)
         pending = list(learner.pending)
         while pending and (rng.random() < 0.6 or len(pending) > 10):
             late = pending.pop(int(rng.integers(len(pending))))

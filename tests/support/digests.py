@@ -5,6 +5,9 @@ again when amounts became exact: rewards, pulls and stopping times stayed the sa
 remaining budgets the last digits changed. The paper's table is that of the held-out seed, the default since then.
 ``python -m tests.support.digests`` prints the current digests; update the file only if results are meant to change.
 
+The transcripts of Thompson sampling were recorded again when mixes became distributions: every arm and price stayed the
+same, and two probabilities of 1.0000000000000009 became 1.
+
 The worlds and entries are those of the league when the digests were recorded. They are kept here, so that the league
 may change.
 """

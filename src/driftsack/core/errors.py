@@ -39,6 +39,10 @@ class OutcomeError(DriftsackError, ValueError):
     """``tell`` was given an outcome that is impossible for the decision."""
 
 
+class AbsurdCostError(OutcomeError):
+    """An outcome costs more than the problem's ``cost_limit``; nothing was changed, and a corrected one may be told."""
+
+
 class AlreadyToldError(DriftsackError):
     """``tell`` or ``cancel`` was called again for a decision, with different content."""
 

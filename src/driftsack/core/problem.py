@@ -25,6 +25,7 @@ from driftsack.core.names import (
     position,
 )
 
+ABSURD: Final = 1_000.0  # times the maximum cost: outcomes above it are refused unless ``refuse_above`` is given
 FIRST_GUESS: Final = 10_000  # initial estimate of the rounds of a period
 MOST_ARMS: Final = 10**6  # prevents a file from exhausting the memory
 
@@ -66,12 +67,15 @@ class Problem:
         encoder: Encodes features that have names; None if they have no names.
         guessed: Whether ``period`` was given without a horizon, so that the number of rounds is unknown.
         fallbacks: The numbers of all fallback arms, in order of preference.
+        refuse_above: The cost of a round in each resource, in the order of ``budget`` or by name, above which an
+            outcome is refused as absurd, such as a bill in the wrong unit; at least ``cost_max``. None for 1,000 times
+            ``cost_max``; :attr:`cost_limit` has the limits in force.
 
     Raises:
         NamesError: Names are repeated or empty, or the names in ``cost_max`` and ``budget`` differ.
         NegativeBudgetError: A budget is below 0.
         OutOfRangeError: The horizon, the number of arms, ``reward_max`` or the largest ``cost_max`` of a resource is
-            not positive.
+            not positive, or ``refuse_above`` is below ``cost_max``.
         SettingError: Neither a horizon nor a period is given.
         ShapeError: ``cost_max`` and ``budget`` have different lengths.
 
@@ -99,6 +103,7 @@ class Problem:
     encoder: Encoder | None
     guessed: bool
     fallbacks: tuple[int, ...]
+    refuse_above: tuple[float, ...] | None
 
     def __init__(
         self,
@@ -118,6 +123,7 @@ class Problem:
         encoder: Encoder | None = None,
         guessed: bool = False,
         fallbacks: tuple[int, ...] = (),
+        refuse_above: Amounts | None = None,
     ) -> None:
         # Arms and budgets, by name or in order.
         count, arm_labels = _count_and_names(arms, arm_names)
@@ -163,6 +169,7 @@ class Problem:
             "encoder": coding,
             "guessed": horizon is None or (bool(guessed) and period is not None and horizon == FIRST_GUESS),
             "fallbacks": serving,
+            "refuse_above": _limits(refuse_above, resource_labels, most if known else None),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -178,6 +185,8 @@ class Problem:
         shown |= {"arms": arms, "budget": self._labelled(self.budget), "reward_max": self.reward_max}
         if self.bounded:
             shown["cost_max"] = self._labelled(self.cost_max if self.arm_cost_max is None else self.arm_cost_max)
+        if self.refuse_above is not None:
+            shown["refuse_above"] = self._labelled(self.refuse_above)
         if self.fallback is not None:
             names = [self.arm_names[arm] if self.named_arms else arm for arm in self.fallbacks]
             shown["fallback"] = names if len(names) > 1 else names[0]
@@ -222,6 +231,13 @@ class Problem:
         most = np.asarray(self.cost_max)[:, None] if self.arm_cost_max is None else np.asarray(self.arm_cost_max)
         return np.broadcast_to(most, (self.resources, self.arms)).copy()
 
+    @property
+    def cost_limit(self) -> Floats:
+        """(d,) the cost of a round above which an outcome is refused; infinite if no maximum is known."""
+        if self.refuse_above is not None:
+            return np.asarray(self.refuse_above)
+        return ABSURD * np.asarray(self.cost_max) if self.bounded else np.full(self.resources, np.inf)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the problem as plain data, from which :meth:`from_dict` builds an equal problem.
 
@@ -246,6 +262,7 @@ class Problem:
         if self.period is not None and self.horizon == FIRST_GUESS and not self.guessed:
             found["guessed"] = False
         found |= {"slots": self.slots} if self.slots > self.arms else {}
+        found |= {"refuse_above": list(self.refuse_above)} if self.refuse_above is not None else {}
         if self.features:
             found["features"] = self.features if self.encoder is None else self.encoder.to_dict()
         return found
@@ -329,6 +346,19 @@ def _maxima(
     if (values < 0).any():
         raise OutOfRangeError(f"cost_max of an arm must be 0 or more, got {values.min():g}.")
     return tuple(largest.tolist()), tuple(tuple(row) for row in values.tolist())
+
+
+def _limits(
+    given: Amounts | None, resources: tuple[str, ...], most: tuple[float, ...] | None
+) -> tuple[float, ...] | None:
+    """Return the costs above which outcomes are refused; ``most`` are the maximum costs, None if they are not known."""
+    if given is None:
+        return None
+    limits = vector(by_name(given, resources, "refuse_above"), "refuse_above", len(resources)).tolist()
+    for name, limit, least in zip(resources, limits, most or [0.0] * len(limits), strict=True):
+        if limit < least or limit <= 0.0:
+            raise OutOfRangeError(f"refuse_above of {name!r} must be at least its cost_max, {least:g}, got {limit:g}.")
+    return tuple(limits)
 
 
 def _arms(fallback: Any, names: tuple[str, ...]) -> tuple[int, ...]:

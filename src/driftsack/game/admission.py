@@ -34,7 +34,7 @@ from driftsack.game.expected_costs import set_reserve
 from driftsack.game.ledger import Ledger
 from driftsack.game.records import Terms
 from driftsack.numerics.compiled import kernel
-from driftsack.numerics.sampling import draw
+from driftsack.numerics.sampling import clip_to_distribution, draw
 
 
 @kernel
@@ -187,6 +187,8 @@ def holds(ledger: Ledger, terms: Terms, arm: int) -> bool:
 def serve(terms: Terms, arm: int, mix: Floats) -> int:
     """Skip instead of a closed arm, and give the probability of skipping to the fallback arm, if there is one.
 
+    The mix is a distribution afterwards, whatever the policy's rounding errors.
+
     Args:
         terms: The terms.
         arm: The arm that was drawn, or ``SKIP``.
@@ -195,6 +197,7 @@ def serve(terms: Terms, arm: int, mix: Floats) -> int:
     Returns:
         The arm, or the fallback in place of ``SKIP``.
     """
+    clip_to_distribution(mix)
     if terms.fallback[0] == SKIP and (arm == SKIP or terms.open[arm]):
         return arm
     fallback = first_open(terms)
@@ -204,7 +207,7 @@ def serve(terms: Terms, arm: int, mix: Floats) -> int:
         arm = SKIP
     if fallback == SKIP:
         return arm
-    mix[fallback] += max(skip_probability(mix), 0.0)
+    mix[fallback] = min(mix[fallback] + max(skip_probability(mix), 0.0), 1.0)
     return fallback if arm == SKIP else arm
 
 

@@ -9,6 +9,7 @@ from driftsack.core.decision import SKIP
 from driftsack.numerics.compiled import kernel
 
 WORD: Final = 2**32 - 1
+ROUNDING: Final = 1e-12  # of a sum of probabilities
 
 
 @kernel
@@ -30,6 +31,33 @@ def draw(mix: Floats, uniform: float) -> int:
             if uniform < cumulative:
                 return arm
     return SKIP
+
+
+@kernel
+def clip_to_distribution(mix: Floats) -> None:
+    """Clip probabilities to [0, 1], and normalise them if their sum exceeds 1 by more than rounding explains.
+
+    A linear program solved in floating point may give ``1.0000000000000007``. A mix without such errors is not changed.
+
+    Args:
+        mix: (m,) changed in place.
+
+    >>> import numpy as np
+    >>> mix = np.array([1.0000000000000007, -1e-17])
+    >>> clip_to_distribution(mix)
+    >>> mix.tolist()
+    [1.0, 0.0]
+    """
+    total = 0.0
+    for arm in range(mix.size):
+        if mix[arm] != 0.0:
+            mix[arm] = max(mix[arm], 0.0)
+            total += mix[arm]
+    if total > 1.0:
+        scale = total if total > 1.0 + ROUNDING else 1.0
+        for arm in range(mix.size):
+            if mix[arm] != 0.0:
+                mix[arm] = min(mix[arm] / scale, 1.0)
 
 
 @kernel

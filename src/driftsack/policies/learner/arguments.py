@@ -13,7 +13,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.checks import LARGEST_SETTING, above_zero, at_least_zero, flag, floats, number, vector, whole
 from driftsack.core.encoder import Context, checked_context
-from driftsack.core.errors import NamesError, OutcomeError, OutOfRangeError, SettingError, ShapeError
+from driftsack.core.errors import AbsurdCostError, NamesError, OutcomeError, OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import Amounts, by_name, by_resource_and_arm, position
 from driftsack.core.problem import Problem
 from driftsack.game.admission import admit
@@ -317,6 +317,16 @@ def refuse_outcome(problem: Problem, reward: Any, costs: Any) -> None:
     checked_outcome(problem, reward, costs)
     raise OutOfRangeError(
         f"costs must be amounts that the ledger can hold, got {costs}; are they in other units than the budget?"
+    )
+
+
+def refuse_absurd(problem: Problem, costs: Any) -> None:
+    """Raise the error of an outcome that costs more than the problem's limit."""
+    named = dict(zip(problem.resource_names, np.asarray(costs, dtype=np.float64).tolist(), strict=True))
+    limits = dict(zip(problem.resource_names, problem.cost_limit.tolist(), strict=True))
+    raise AbsurdCostError(
+        f"costs above {limits} are refused as absurd, got {named}; tell the corrected costs, or set "
+        "Problem(refuse_above=...) if they are right. Nothing was changed."
     )
 
 

@@ -72,6 +72,7 @@ class LearnerCore:
         self._lock = thread_lock()  # kernels release the GIL, and two threads must not use one state at once
         self._busy = False  # whether the thread that holds the lock is changing the learner
         self._file: HeldFile | None = None  # the lock of the file that the learner was loaded from or first saved to
+        self._limits_costs = True
         self._kept: bytes | None = None  # the learner before a change of several steps
         self._warnings = RangeWarnings()
         self._register = Register(engine, lineage)
@@ -115,6 +116,8 @@ class LearnerCore:
             given, gain = engine.desk.given, float(reward)
             for j, cost in enumerate(costs):  # faster than an assignment of a short list
                 given[j] = cost
+                if cost > engine.cost_limit[j] and self._limits_costs:
+                    arguments.refuse_absurd(engine.problem, costs)
             if engine.past and engine.any_in_past(slot):
                 with self._all_or_nothing():
                     status = engine.settle(slot, gain, told)
@@ -152,6 +155,8 @@ class LearnerCore:
         if reward is not None:
             engine.earn(slot, reward)
             return steps.SETTLED
+        if self._limits_costs and bool((np.asarray(costs) > engine.cost_limit).any()):
+            arguments.refuse_absurd(engine.problem, costs)
         engine.desk.given[:] = costs
         with self._all_or_nothing() if engine.any_in_past(slot) else nullcontext():
             status = engine.pay(slot)
@@ -177,6 +182,9 @@ class LearnerCore:
         engine = self._engine
         slots = batches.slots_of(self._register, decisions, rewards, costs)
         new, before = slots >= 0, out_of_range.total(engine)
+        absurd = new & (costs > engine.cost_limit).any(axis=1)
+        if absurd.any() and self._limits_costs:
+            arguments.refuse_absurd(engine.problem, costs[np.flatnonzero(absurd)[0]])
         with self._all_or_nothing() if engine.any_in_past(slots[new]) else nullcontext():
             engine.settle_many(slots[new], rewards[new], costs[new])
         self._register.forget(decisions.rounds.tolist())
@@ -194,6 +202,10 @@ class LearnerCore:
     def problem(self) -> Problem:
         """The problem that the policy was started on, with the arms that were added since."""
         return self._engine.problem
+
+    def accept_all_costs(self) -> None:
+        """Accept costs above the problem's ``cost_limit``, for callers that check costs; this is not saved."""
+        self._limits_costs = False
 
     @property
     def round(self) -> int:

@@ -103,6 +103,7 @@ class LearnerEngine:
         self.offered: Bools = np.arange(inner.arms) < problem.arms
         self.worst: Ints = np.full_like(self.terms.worst, -1)
         self._set_worst(range(problem.arms))
+        self.cost_limit: list[float] = problem.cost_limit.tolist()
         self.past: dict[int, PastSeason] = {}
         self.lp_rescues = 0
         self.altered = False  # whether the terms are those of a single request
@@ -501,7 +502,7 @@ class LearnerEngine:
             )
         if problem.arms > self.offered.size:
             self._grow(problem)
-        self.problem = problem
+        self.problem, self.cost_limit = problem, problem.cost_limit.tolist()
         self._set_worst([arm])
         self.offer(arm, offered=True)
 

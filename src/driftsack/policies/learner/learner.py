@@ -209,6 +209,8 @@ class Learner(LearnerCore):
                 before, with another value.
             UnknownDecisionError: This learner did not make the decision.
             OutcomeError: A skipped round is given a reward or a cost; or neither reward nor costs are given.
+            AbsurdCostError: A cost is above the problem's ``cost_limit``. Nothing was changed, and the decision may be
+                told again.
             OutOfRangeError: A cost is negative.
             ShapeError: The costs are not one number per resource.
             NamesError: The costs have other names than the resources.
@@ -257,6 +259,7 @@ class Learner(LearnerCore):
             NamesError: The costs have other names than the resources.
             OutOfRangeError: A cost is negative.
             OutcomeError: Neither rewards nor costs are given.
+            AbsurdCostError: A cost is above the problem's ``cost_limit``.
         """
         if rewards is None or costs is None:
             decisions, given, paid = batches.checked_parts(self.problem, decisions, rewards, costs)
@@ -288,6 +291,7 @@ class Learner(LearnerCore):
             UnknownDecisionError: This learner did not make the decision.
             OutcomeError: A skipped round is given a cost.
             OutOfRangeError: A cost is negative.
+            AbsurdCostError: A cost is above the problem's ``cost_limit``.
         """
         known = np.zeros(self.problem.resources) if costs is None else costs
         _, uses = checked_outcome(self.problem, 0.0, known)

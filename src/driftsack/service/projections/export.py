@@ -26,6 +26,8 @@ def find_row(store: Store, name: str) -> CampaignRow:
 def as_csv(store: Store, name: str) -> str:
     """Return the observations, told decisions and skipped requests of a campaign as CSV.
 
+    Earlier releases wrote probabilities that exceed 1 by rounding; they are clipped.
+
     Rows are in the order in which they were observed or asked, with time, arm, reward, propensity and costs. The column
     of propensities is omitted if one of them is not known.
     """
@@ -49,7 +51,7 @@ def as_csv(store: Store, name: str) -> str:
             elif isinstance(event, journal.Told):
                 choice = asked.pop(event.number)
                 arm = arms[choice.arm or 0]
-                rows[event.number] = (choice.at / 1000, arm, event.reward, choice.probability, *event.costs)
+                rows[event.number] = (choice.at / 1000, arm, event.reward, min(choice.probability, 1.0), *event.costs)
     # Write observations first, since a campaign watches before it decides.
     text = io.StringIO()
     writer = csv.writer(text)
