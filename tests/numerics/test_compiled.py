@@ -93,8 +93,8 @@ def package(tmp_path: Path) -> Path:
 
 
 def run_copy(package: Path, code: str, **environment: str) -> Any:
-    """Run a program on the copy, with a kernel cache of its own and without optimisation, which would take longer."""
-    cache = {"NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(package.parent / "cache")}
+    """Run a program on the copy, with a kernel cache of its own."""
+    cache = {"NUMBA_CACHE_DIR": str(package.parent / "cache")}
     return run_python(code, PYTHONPATH=str(package.parent), **cache | environment)
 
 

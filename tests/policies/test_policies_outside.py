@@ -44,15 +44,11 @@ def modules(tmp_path: Path) -> Path:
 
 
 def run(modules: Path, code: str, **environment: str) -> Any:
-    """Run a program that can import both modules, and return the JSON that it prints.
-
-    Kernels are not optimised, which halves the time and does not matter for which of them are called.
-    """
+    """Run a program that can import both modules, and return the JSON that it prints."""
     path = os.pathsep.join([str(modules), *sys.path])
-    cache = {"NUMBA_OPT": "0", "NUMBA_CACHE_DIR": str(modules.parent / "kernels")}
     done = subprocess.run(
         [sys.executable, "-c", PULLS + code],
-        env={**os.environ, "PYTHONPATH": path, **cache, **environment},
+        env={**os.environ, "PYTHONPATH": path, **environment},
         capture_output=True,
         text=True,
         check=False,
