@@ -73,7 +73,9 @@ class AsyncClient:
         with suppress(CancelledError, ServiceError):
             self._client.cancel(call.result())
 
-    async def tell(self, decision: RemoteDecision, reward: float, costs: Mapping[str, Amount]) -> None:
+    async def tell(
+        self, decision: RemoteDecision, reward: float | None = None, costs: Mapping[str, Amount] | None = None
+    ) -> None:
         """Tell the outcome of a decision; see :meth:`Client.tell`.
 
         Args:
@@ -82,6 +84,14 @@ class AsyncClient:
             costs: The cost in each resource.
         """
         await self._call(self._client.tell, decision, reward, costs)
+
+    async def charge(self, amounts: Mapping[str, Amount]) -> None:
+        """Add spending outside the campaign; see :meth:`Client.charge`.
+
+        Args:
+            amounts: The amount that was spent of each resource.
+        """
+        await self._call(self._client.charge, amounts)
 
     async def observe(
         self, arm: str, reward: float, costs: Mapping[str, Amount], probability: float | None = None

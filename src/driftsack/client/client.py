@@ -146,13 +146,17 @@ class Client:
             raise ServiceUnavailableError(503, "unavailable", what)
         return held
 
-    def tell(self, decision: RemoteDecision, reward: float, costs: Mapping[str, Amount]) -> None:
+    def tell(
+        self, decision: RemoteDecision, reward: float | None = None, costs: Mapping[str, Amount] | None = None
+    ) -> None:
         """Tell the outcome of a decision. Repeating the call changes nothing.
+
+        The costs may be told before the reward, or after it; they are charged at once.
 
         Args:
             decision: The result of ``ask``.
-            reward: The reward.
-            costs: The cost in each resource.
+            reward: The reward; None if it is not known yet.
+            costs: The cost in each resource; None if they are not known yet.
 
         Raises:
             ServiceUnavailableError: The service cannot be reached. With ``offline="stock"`` the outcome is kept and
@@ -162,11 +166,14 @@ class Client:
         """
         if decision.skipped or decision.number is None:
             return
-        body = {"reward": float(reward), "costs": amounts_text(costs, "costs")}
+        body: dict[str, Any] = {} if reward is None else {"reward": float(reward)}
+        if costs is not None:
+            body["costs"] = amounts_text(costs, "costs")
         try:
             self._flush()
-            self._transport.post(f"/decisions/{decision.number}/tell", body)
-            self._settled(decision.number)
+            answer = self._transport.post(f"/decisions/{decision.number}/tell", body)
+            if answer["state"] != "pending":  # a part of the outcome leaves the decision open
+                self._settled(decision.number)
         except ServiceUnavailableError:
             if self._offline != "stock":
                 raise
@@ -209,6 +216,14 @@ class Client:
     def _settled(self, number: int) -> None:
         with self._lock:
             self._open.discard(number)
+
+    def charge(self, amounts: Mapping[str, Amount]) -> None:
+        """Add spending outside the campaign to that of the season, once; the key needs the scope ``operate``.
+
+        Args:
+            amounts: The amount that was spent of each resource; others are charged nothing.
+        """
+        self._transport.post("/charges", {"amounts": amounts_text(amounts, "amounts")})
 
     def observe(self, arm: str, reward: float, costs: Mapping[str, Amount], probability: float | None = None) -> None:
         """Record what the caller's own rule did, for a campaign that watches.

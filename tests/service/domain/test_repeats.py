@@ -76,7 +76,12 @@ def test_terms_are_refused_before_outcomes_are_told(settings: dict[str, Any], te
         number = desk.ask().decision
         desk.campaign.take()
         with pytest.raises(Refusal):
-            carry_out(desk.campaign, ms.Exchange([ms.TellOne(1.0, {"usd": "0"}, number)], 1, terms), desk.now, Caller())
+            carry_out(
+                desk.campaign,
+                ms.Exchange([ms.TellOne(1.0, {"usd": "0"}, decision=number)], 1, terms),
+                desk.now,
+                Caller(),
+            )
         assert bool(desk.campaign.events) is changed
 
 
@@ -84,8 +89,8 @@ def test_outcomes_of_an_exchange_make_room_for_its_requests(monkeypatch: pytest.
     desk = Desk(small(budget={"usd": "100"}))
     numbers = [desk.ask().decision for _ in range(4)]
     monkeypatch.setattr(plans, "MOST_PENDING", 4)
-    tells = [ms.TellOne(1.0, {"usd": "0"}, number) for number in numbers[:2]]
-    bad = ms.TellOne(1.0, {"eur": "0"}, numbers[2])
+    tells = [ms.TellOne(1.0, {"usd": "0"}, decision=number) for number in numbers[:2]]
+    bad = ms.TellOne(1.0, {"eur": "0"}, decision=numbers[2])
     for many in (ms.Exchange([], 1), ms.Exchange(tells, 3), ms.Exchange([*tells[:1], *tells[:1], bad], 2)):
         count = len(desk.campaign.events)
         with pytest.raises(Refusal, match="4 decisions wait"):
@@ -97,7 +102,7 @@ def test_outcomes_of_an_exchange_make_room_for_its_requests(monkeypatch: pytest.
 def test_a_repeated_exchange_decides_nothing_more() -> None:
     """Its first time the budget was enough for one of three decisions; later there is more, and then it is closed."""
     desk = Desk(small(budget={"usd": "0.2"}))
-    many = ms.Exchange([ms.TellOne(1.0, {"usd": "0.1"}, desk.ask().decision)], 3)
+    many = ms.Exchange([ms.TellOne(1.0, {"usd": "0.1"}, decision=desk.ask().decision)], 3)
     caller = Caller("exchange", b"1")
     first = exchanges.exchange(desk.campaign, many, desk.now, caller)
     assert [each.reason for each in first.decisions] == [None, "budget", "budget"]

@@ -29,7 +29,8 @@ def disagreement(campaign: Campaign) -> str:
             learnt = (ledger.granted.tolist(), ledger.reserved.tolist(), ledger.charged.tolist())
             if learnt != (account.granted, account.reserved, account.spent):
                 return f"season {season}: {account} and {learnt}"
-        waiting = [r.reserved for r in book.open.values() if r.season == season and r.kind == "pending"]
+        pending = [r for r in book.open.values() if r.season == season and r.kind == "pending"]
+        waiting = [r.reserved for r in pending if not r.billed]
         if account.reserved != [sum(column) for column in zip([0, 0], *waiting, strict=True)]:
             return f"season {season}: {account} and {waiting}"
     return ""
@@ -80,7 +81,7 @@ def command(rng: random.Random, desk: Desk) -> tuple[Any, int]:
         return {"usd": amount(rng, 0.3), "sec": amount(rng, 3)}
 
     asks = ms.Ask(rng.choice((None, [rng.choice(arms)])), rng.choice((None, {"usd": amount(rng, 0.2)})))
-    tells = [ms.TellOne(0.5, costs(), rng.choice([*book.open, 1])) for _ in range(2)]
+    tells = [ms.TellOne(0.5, costs(), decision=rng.choice([*book.open, 1])) for _ in range(2)]
     return rng.choice(
         (
             (asks, 0),
@@ -88,6 +89,11 @@ def command(rng: random.Random, desk: Desk) -> tuple[Any, int]:
             (asks, 0),
             (ms.Tell(rng.random(), costs()), number),
             (ms.Tell(rng.random(), {"usd": "0", "sec": "0"}), next(iter(book.open), 1)),
+            (ms.Tell(costs=costs()), number),
+            (ms.Tell(costs=costs()), next(iter(book.open), 1)),
+            (ms.Tell(reward=rng.random()), number),
+            (ms.Tell(reward=rng.random()), rng.choice([*(n for n, one in book.open.items() if one.billed), 1])),
+            (ms.Charge({rng.choice(("usd", "sec")): amount(rng, 0.5)}), 0),
             (ms.Cancel(rng.choice((None, costs()))), number),
             (ms.Extend(rng.choice((1, 50))), number),
             (ms.Extend(50), number),

@@ -64,8 +64,19 @@ class Followed(Desk):
         waiting += [found.decision] if found.decision and not found.skipped else []
 
     def outcome(self, rng: random.Random, waiting: list[int]) -> None:
-        if waiting:
-            self.tell(waiting.pop(rng.randrange(len(waiting))), f"0.{rng.randint(1, 12):02d}", rng.random())
+        if not waiting:
+            return
+        cost, reward = f"0.{rng.randint(1, 12):02d}", rng.random()
+        number = waiting[rng.randrange(len(waiting))]
+        if rng.random() < 0.3:  # its costs, and the reward later or never
+            self.do(ms.Tell(costs={"usd": cost}), number)
+            return
+        waiting.remove(number)
+        record = self.campaign.book.open.get(number)
+        if record is not None and record.billed:
+            self.do(ms.Tell(reward=reward), number)
+        else:
+            self.tell(number, cost, reward)
 
     def give_up(self, _: random.Random, waiting: list[int]) -> None:
         if waiting:
@@ -76,6 +87,7 @@ class Followed(Desk):
 
     def operate(self, rng: random.Random, _: list[int]) -> None:
         self.do(ms.Grant({"usd": "0.5"}))
+        self.do(ms.Charge({"usd": "0.01"}))
         self.do(ms.Patch(state=rng.choice(["active", "active", "paused"])))
         self.do(ms.OfferArm(rng.random() < 0.8), rng.randrange(2))
 

@@ -582,7 +582,9 @@ def test_a_campaign_that_failed_halfway_is_rebuilt(
                         keeper.carry_out("chat", ms.Tell(1.0, {"usd": "0.02"}), number=number)
                 else:
                     with pytest.raises(RuntimeError):
-                        await keeper.exchange("chat", ms.Exchange([ms.TellOne(1.0, {"usd": "0.02"}, number)], 1))
+                        await keeper.exchange(
+                            "chat", ms.Exchange([ms.TellOne(1.0, {"usd": "0.02"}, decision=number)], 1)
+                        )
                 if not trusting:
                     await until(lambda: "chat" in keeper.owned and keeper.owned["chat"] is not owned)
                 with suppress(RuntimeError):

@@ -58,6 +58,7 @@ class Record(msgspec.Struct, array_like=True):
         late: Whether the outcome arrived after the lease had ended.
         reward: The reward, if it was told.
         costs: (d,) the costs, if they are known.
+        billed: Whether the costs were told, and charged, before the reward.
     """
 
     arm: int
@@ -72,6 +73,7 @@ class Record(msgspec.Struct, array_like=True):
     late: bool = False
     reward: float | None = None
     costs: list[float] = []
+    billed: bool = False
 
 
 class Write(msgspec.Struct, array_like=True):
@@ -217,11 +219,18 @@ class Book(msgspec.Struct, eq=False):
             self.account.granted[j] += moved
 
     def forfeit(self, record: Record) -> None:
-        """Charge the reservation of a pending decision."""
+        """Charge the reservation of a pending decision, unless its costs were charged."""
         account = self.accounts[record.season]
-        for j, kept in enumerate(record.reserved):
+        for j, kept in enumerate([] if record.billed else record.reserved):
             account.reserved[j] -= kept
             account.spent[j] += kept
+
+    def spend(self, units: list[int]) -> None:
+        """Charge amounts to the current season; what exceeds its free budget is an overrun."""
+        account = self.account
+        for j, amount in enumerate(units):
+            account.overrun[j] += max(amount - max(account.free(j), 0), 0)
+            account.spent[j] += amount
 
     def begin_season(self, budget: list[int], rollover: float) -> None:
         """Open the budgets of a new season, with a share of what is free in the current one."""

@@ -23,7 +23,7 @@ from driftsack.service.domain.book import Account, Book, Write
 from driftsack.service.domain.calendar import next_refill, seconds_between
 from driftsack.service.domain.config import Config, Refill
 from driftsack.service.domain.effects import EFFECTS
-from driftsack.service.domain.plans import PLANS
+from driftsack.service.domain.plans import PLANS, is_blocked
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.rules import change_after
 from driftsack.service.domain.state import CampaignState
@@ -99,6 +99,12 @@ class Campaign(CampaignState):
         Raises:
             Refusal: The settings are not valid.
         """
+        if config.safe is not True:
+            raise Refusal.invalid(
+                f"safe must be true, got {config.safe!r:.40}: a campaign reserves the maximum cost of each decision. "
+                'safe="statistical" is for learners in your own process; in a campaign, pass caps and tell the costs '
+                "as soon as they are known."
+            )
         # Check what a problem and a policy cannot check by themselves.
         problem = config.problem()
         policy = config.recipe(problem)
@@ -149,7 +155,11 @@ class Campaign(CampaignState):
         if seen is not None:
             return self._original_answer(seen, command)
         planned = PLANS[type(command)](self, command, common(now, caller), number)
-        return self.happen(planned) if isinstance(planned, journal.Event) else planned
+        if isinstance(planned, journal.Event):
+            return self.happen(planned)
+        if isinstance(planned, ms.Decided) and planned.reason == "budget":
+            self.blocked += is_blocked(self, command)
+        return planned
 
     def seen(self, caller: Caller) -> Write | None:
         """Return the entry of a caller's key in the idempotency cache; None if the key is new.
@@ -261,7 +271,7 @@ class Campaign(CampaignState):
         if type(event) in (journal.Told, journal.Cancelled):
             self.book.remember(event.key, Write(event.digest, number=event.number, told=True))
         else:
-            frequent = isinstance(event, (journal.Extended, journal.Expired, journal.Observed))
+            frequent = isinstance(event, FREQUENT)
             self.book.remember(event.key, Write(event.digest, msgspec.msgpack.encode(answer)), frequent)
 
 
@@ -270,7 +280,12 @@ def common(now: Now, caller: Caller) -> dict[str, Any]:
     return {"at": now.at, "tick": now.tick, "key": caller.key, "digest": caller.digest, "who": caller.who}
 
 
+FREQUENT: Final = (journal.Extended, journal.Expired, journal.Observed, journal.Billed, journal.Earned)
+"""Writes, other than decisions and outcomes, that do not evict rare ones from the idempotency cache."""
 ANSWERS: Final[dict[type, Any]] = {
+    ms.Tell: ms.Settled,
+    ms.TellOne: ms.Settled,
+    ms.Charge: ms.Budgets,
     ms.Observe: ms.Noted,
     ms.Grant: ms.Budgets,
     ms.AddArm: ms.Arms,

@@ -59,6 +59,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         pause_on_overrun: Whether a cost above its reservation pauses the campaign.
         refill: When the budgets are refilled; None for never.
         watch: Whether the campaign first watches the user's own rule, until it is switched on.
+        safe: True, since a campaign reserves the maximum cost of each decision; other modes of learners are refused.
     """
 
     arms: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ARMS)]
@@ -76,6 +77,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     pause_on_overrun: bool = False
     refill: Refill | None = None
     watch: bool = False
+    safe: bool | str = True
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Config:

@@ -116,20 +116,39 @@ def _told(state: CampaignState, event: journal.Told) -> ms.Settled:
     return _settle(state, event, record, "told", units)
 
 
+def _billed(state: CampaignState, event: journal.Billed) -> ms.Settled:
+    record = state.book.open[event.number]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OverrunWarning)
+        state.learner.tell(state.decisions[record.round], costs=event.costs)
+    state.book.overruns += state.book.charge(record, state.units(event.costs))
+    record.costs, record.billed = event.costs, True
+    return views.settled(state, event.number, record)
+
+
+def _earned(state: CampaignState, event: journal.Earned) -> ms.Settled:
+    record = state.book.open[event.number]
+    state.learner.tell(state.decisions[record.round], reward=event.reward)
+    record.reward = event.reward
+    return views.settled(state, event.number, record)
+
+
 def _cancelled(state: CampaignState, event: journal.Cancelled) -> ms.Settled:
     record = state.book.open[event.number]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverrunWarning)
         state.learner.cancel(state.decisions[record.round], event.costs)
+    record.reward = None
     return _settle(state, event, record, "cancelled", state.units(event.costs))
 
 
 def _settle(
     state: CampaignState, event: journal.Told | journal.Cancelled, record: Record, kind: str, units: list[int]
 ) -> ms.Settled:
-    """Charge a decision with its costs, in grid units, and move it to the settled ones."""
+    """Charge a decision with its costs, in grid units, unless it was, and move it to the settled ones."""
     book = state.book
-    book.overruns += book.charge(record, units)
+    if not record.billed:
+        book.overruns += book.charge(record, units)
     if record.kind == "pending":
         book.pending -= 1
     else:
@@ -183,7 +202,7 @@ def _drop(state: CampaignState, number: int) -> None:
     """Settle an expired decision, which can no longer be told; its charge stays."""
     record = state.book.open[number]
     decision = state.decisions.pop(record.round)
-    state.learner.cancel(decision, decision.reserved)
+    state.learner.cancel(decision, None if record.billed else decision.reserved)
     record.kind = "dropped"
     state.expired -= 1
     state.book.settle(number, record)
@@ -199,6 +218,13 @@ def _granted(state: CampaignState, event: journal.Granted) -> ms.Budgets:
     granted = state.book.account.granted
     for j, (amount, k) in enumerate(zip(event.amounts, state.exponents, strict=True)):
         granted[j] += whole_units(amount, k, up=False)
+    return views.budgets(state)
+
+
+def _charged(state: CampaignState, event: journal.Charged) -> ms.Budgets:
+    state.learner.charge(event.amounts)
+    pairs = zip(event.amounts, state.exponents, strict=True)
+    state.book.spend([whole_units(amount, k, up=True) for amount, k in pairs])
     return views.budgets(state)
 
 
@@ -260,11 +286,14 @@ EFFECTS: Final[dict[type, Any]] = {
     journal.Opened: _opened,
     journal.Asked: _asked,
     journal.Told: _told,
+    journal.Billed: _billed,
+    journal.Earned: _earned,
     journal.Cancelled: _cancelled,
     journal.Extended: _extended,
     journal.Expired: _expired,
     journal.Dropped: _dropped,
     journal.Granted: _granted,
+    journal.Charged: _charged,
     journal.Renewed: _renewed,
     journal.ArmAdded: _arm_added,
     journal.ArmOffered: _arm_offered,

@@ -80,6 +80,20 @@ class Told(Event, tag="told"):
     costs: list[float]
 
 
+class Billed(Event, tag="billed"):
+    """The costs of a decision arrived before its reward; a ``Told`` with both follows when that arrives."""
+
+    number: int
+    costs: list[float]
+
+
+class Earned(Event, tag="earned"):
+    """The reward of a decision arrived before its costs; a ``Told`` with both follows when these arrive."""
+
+    number: int
+    reward: float
+
+
 class Cancelled(Event, tag="cancelled"):
     """A decision was cancelled at known costs."""
 
@@ -113,6 +127,12 @@ class Dropped(Event, tag="dropped"):
 
 class Granted(Event, tag="granted"):
     """Budgets of the current season were increased."""
+
+    amounts: list[float]
+
+
+class Charged(Event, tag="charged"):
+    """Money of the current season was spent outside the campaign."""
 
     amounts: list[float]
 
@@ -187,11 +207,14 @@ AnyEvent = (
     Opened
     | Asked
     | Told
+    | Billed
+    | Earned
     | Cancelled
     | Extended
     | Expired
     | Dropped
     | Granted
+    | Charged
     | Renewed
     | ArmAdded
     | ArmOffered

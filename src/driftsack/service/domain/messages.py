@@ -43,22 +43,22 @@ class Ask(Request):
 
 
 class Tell(Request):
-    """Report the outcome of a decision.
+    """Report the outcome of a decision, or one part of it.
 
     Attributes:
-        reward: The reward.
-        costs: The costs, by resource.
+        reward: The reward; omit it if it is not known yet.
+        costs: The costs, by resource; omit them if they are not known yet.
     """
 
-    reward: Reward
-    costs: AmountsByName
+    reward: Reward | None = None
+    costs: AmountsByName | None = None
 
 
 class Cancel(Request):
     """Cancel a decision whose costs are known; the policy does not learn from it.
 
     Attributes:
-        costs: The costs, by resource; 0 if omitted.
+        costs: The costs, by resource; if omitted, those that were told before, or 0.
     """
 
     costs: AmountsByName | None = None
@@ -78,7 +78,7 @@ class Forfeit(Request):
     """Give up a decision whose costs are not known; its reservation is charged."""
 
 
-class TellOne(Tell):
+class TellOne(Tell, kw_only=True):
     """An outcome in an exchange.
 
     Attributes:
@@ -124,6 +124,16 @@ class Grant(Request):
 
     Attributes:
         amounts: The amounts to add, by resource.
+    """
+
+    amounts: Annotated[dict[Name, Amount], msgspec.Meta(min_length=1, max_length=MOST_RESOURCES)]
+
+
+class Charge(Request):
+    """Add spending outside the campaign to that of the current season.
+
+    Attributes:
+        amounts: The amounts that were spent, by resource.
     """
 
     amounts: Annotated[dict[Name, Amount], msgspec.Meta(min_length=1, max_length=MOST_RESOURCES)]

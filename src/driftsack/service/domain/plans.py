@@ -77,13 +77,41 @@ def _any_fits(state: CampaignState, offered: list[int] | None, caps: list[float 
     return any(arm not in retired and state.fits(arm, caps) for arm in arms)
 
 
+def is_blocked(state: CampaignState, command: ms.Ask) -> bool:
+    """Whether a request that no budget covers would be covered if nothing were reserved for pending decisions."""
+    offered, caps = checked_terms(state, command)
+    arms = range(len(state.worst)) if offered is None else offered
+    return any(arm not in state.book.retired and state.owns(state.most(arm, caps)) for arm in arms)
+
+
 def _tell(state: CampaignState, command: ms.Tell, common: dict[str, Any], number: int) -> Any:
-    costs = _costs(state, command)
+    reward, costs = command.reward, None if command.costs is None else _costs(state, command)
+    if reward is None and costs is None:
+        raise Refusal.invalid("tell needs the reward, the costs, or both; cancel the decision if neither will arrive.")
     record = state.book.open.get(number)
     if record is None:
         return again(state, command, number, state.record(number))
-    _check_size(state, costs, record.reserved, record.season)
-    return journal.Told(number=number, reward=command.reward, costs=costs, **common)
+    if costs is not None and not record.billed:
+        _check_size(state, costs, record.reserved, record.season)
+    # Complete the outcome with the part that was told before, which must not differ.
+    before = (record.reward, record.costs if record.billed else None)
+    for earlier, now in zip(before, (reward, costs), strict=True):
+        if earlier is not None and now not in (None, earlier):
+            raise _told_before(number)
+    reward, costs = before[0] if reward is None else reward, before[1] if costs is None else costs
+    if reward is not None and costs is not None:
+        return journal.Told(number=number, reward=reward, costs=costs, **common)
+    if before != (None, None):  # the same part again
+        return views.settled(state, number, record)
+    if reward is not None:
+        return journal.Earned(number=number, reward=reward, **common)
+    return journal.Billed(number=number, costs=costs or [], **common)
+
+
+def _told_before(number: int) -> Refusal:
+    return Refusal(
+        "already-settled", f"a part of the outcome of decision {number} was told before, with another value."
+    )
 
 
 def _cancel(state: CampaignState, command: ms.Cancel, common: dict[str, Any], number: int) -> Any:
@@ -91,6 +119,10 @@ def _cancel(state: CampaignState, command: ms.Cancel, common: dict[str, Any], nu
     record = state.book.open.get(number)
     if record is None:
         return again(state, command, number, state.record(number))
+    if record.billed:
+        if command.costs is not None and costs != record.costs:
+            raise _told_before(number)
+        return journal.Cancelled(number=number, costs=record.costs, **common)
     _check_size(state, costs, record.reserved, record.season)
     return journal.Cancelled(number=number, costs=costs, **common)
 
@@ -122,6 +154,12 @@ def _observe(state: CampaignState, command: ms.Observe, common: dict[str, Any], 
 def _grant(state: CampaignState, command: ms.Grant, common: dict[str, Any], _: int) -> Any:
     given = _amounts(state, command.amounts, "amounts", partial=True)
     return journal.Granted(amounts=[amount or 0.0 for amount in given], **common)
+
+
+def _charge(state: CampaignState, command: ms.Charge, common: dict[str, Any], _: int) -> Any:
+    given = [amount or 0.0 for amount in _amounts(state, command.amounts, "amounts", partial=True)]
+    _check_size(state, given, [0] * len(given), state.book.season)
+    return journal.Charged(amounts=given, **common)
 
 
 def _arm(state: CampaignState, command: ms.AddArm, common: dict[str, Any], _: int) -> Any:
@@ -159,9 +197,10 @@ def again(state: CampaignState, command: Any, number: int, record: Record) -> ms
         Refusal: The decision was settled in another way.
     """
     told = isinstance(command, ms.Tell)
-    if told or isinstance(command, ms.Cancel):
-        found = (record.kind, record.reward, record.costs)
-        if found == ("told" if told else "cancelled", command.reward if told else None, _costs(state, command)):
+    if (told or isinstance(command, ms.Cancel)) and record.kind == ("told" if told else "cancelled"):
+        any_costs = command.costs is None and (told or record.billed)
+        same = not told or command.reward is None or command.reward == record.reward
+        if same and (any_costs or _costs(state, command) == record.costs):
             return views.settled(state, number, record)
     raise Refusal(
         "already-settled", f"decision {number} is {record.kind} with another content; tell each decision once."
@@ -206,6 +245,7 @@ PLANS: Final[dict[type, Any]] = {
     ms.Forfeit: _forfeit,
     ms.Observe: _observe,
     ms.Grant: _grant,
+    ms.Charge: _charge,
     ms.AddArm: _arm,
     ms.OfferArm: _offer,
     ms.Patch: _patch,

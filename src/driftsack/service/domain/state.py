@@ -34,6 +34,8 @@ class CampaignState:
         leases: The ends of leases and late windows.
         decisions: The learner's open decisions, by its round.
         expired: The number of expired decisions that may still be told.
+        blocked: The number of requests, since the campaign is in memory, that were skipped only because the money was
+            reserved for pending decisions.
         prices: (d,) the shadow price of each budget according to the latest decision; None before the first.
         exponents: (d,) the exponent of the grid of each resource.
         factors: (d,) the factors of the grid of each resource, see ``grid_factors``.
@@ -48,6 +50,7 @@ class CampaignState:
         self.leases = Leases(book, config.late)
         self.decisions: dict[int, Decision] = {d.round: d for d in (*learner.pending, *learner.forfeited)}
         self.expired = sum(record.kind == "expired" for record in book.open.values())
+        self.blocked = 0
         self.prices: list[float] | None = None
         self.exponents = grid_exponents(config.problem())
         self.factors = [grid_factors(k) for k in self.exponents]
@@ -80,6 +83,12 @@ class CampaignState:
             if most > granted - spent - reserved:
                 return False
         return True
+
+    def owns(self, units: list[int]) -> bool:
+        """Whether the budgets would cover amounts in grid units if nothing were reserved."""
+        account = self.book.account
+        rows = zip(account.granted, account.spent, units, strict=True)
+        return all(most <= granted - spent for granted, spent, most in rows)
 
     def most(self, arm: int, caps: list[float | None] | None) -> list[int]:
         """(d,) the maximum cost of an arm in grid units, given the caps of a request."""

@@ -44,7 +44,7 @@ def skipped(reason: Any) -> ms.Decided:
 
 def charged(state: CampaignState, record: Record) -> list[int]:
     """(d,) the charge of a decision in grid units."""
-    if record.kind in ("told", "cancelled"):
+    if record.billed or record.kind in ("told", "cancelled"):
         return state.units(record.costs)
     return record.reserved if record.kind in ("expired", "dropped") else [0] * len(state.exponents)
 
@@ -53,7 +53,7 @@ def settled(state: CampaignState, number: int, record: Record) -> ms.Settled:
     """The answer to an outcome, a cancellation, an extension or a forfeit."""
     units = charged(state, record)
     beyond = [0] * len(units)
-    if record.kind in ("told", "cancelled"):
+    if record.billed or record.kind in ("told", "cancelled"):
         beyond = [max(cost - kept, 0) for cost, kept in zip(units, record.reserved, strict=True)]
     return ms.Settled(number, record.kind, amounts(state, units), amounts(state, beyond), record.late)  # type: ignore[arg-type]
 

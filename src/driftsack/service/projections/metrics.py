@@ -98,6 +98,9 @@ def add_owned(found: Families, name: str, owned: Owned) -> None:
         found.gauge("driftsack_campaign_state", "1 for the current state.", is_now, campaign=name, state=state)
     found.gauge("driftsack_campaign_pending", "Pending decisions.", book.pending, campaign=name)
     found.counter("driftsack_campaign_observed", "Observations of the user's own rule.", book.observed, campaign=name)
+    says = "Requests that were skipped only because the money was reserved for pending decisions."
+    blocked = campaign.blocked + campaign.learner.blocked
+    found.counter("driftsack_campaign_blocked", says, blocked, campaign=name)
     found.gauge("driftsack_campaign_reward", "The sum of rewards.", book.reward, campaign=name)
     behind = book.seq - owned.durable
     found.gauge("driftsack_campaign_lag_events", "Events that are not durable yet.", behind, campaign=name)

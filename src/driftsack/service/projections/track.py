@@ -102,6 +102,7 @@ class Waiting(NamedTuple):
     reserved: list[int]
     at: int
     expired: bool = False
+    billed: bool = False  # whether the costs were told before the reward
 
 
 class Shown(NamedTuple):
@@ -304,9 +305,18 @@ class Track:
         waited = self.waiting.pop(event.number)
         self.pending -= not waited.expired
         self.lost -= waited.expired
-        units = [_units(cost, *factors) for cost, factors in zip(event.costs, self._factors, strict=True)]
-        self.overruns += any(cost > kept for cost, kept in zip(units, waited.reserved, strict=True))
+        if not waited.billed:
+            self._count_overrun(event.costs, waited)
         return waited
+
+    def _count_overrun(self, costs: list[float], waited: Waiting) -> None:
+        units = [_units(cost, *factors) for cost, factors in zip(costs, self._factors, strict=True)]
+        self.overruns += any(cost > kept for cost, kept in zip(units, waited.reserved, strict=True))
+
+    def _billed(self, event: journal.Billed) -> None:
+        waited = self.waiting[event.number]
+        self._count_overrun(event.costs, waited)
+        self.waiting[event.number] = waited._replace(billed=True)
 
     def _show(self, number: int, state: str, reward: float | None = None) -> None:
         if number in self.shown:
@@ -360,18 +370,21 @@ class Track:
         self.rounds_left = (event.rounds_left, self.number)
 
     def _nothing(self, event: Any) -> None:
-        """Ignore an event that changes budgets only, which are in the deltas of the segment."""
+        """Ignore an event that changes budgets only, which are in the deltas of the segment, or nothing yet."""
 
 
 TAKE: Final[dict[type, Any]] = {
     journal.Opened: Track._opened,
     journal.Asked: Track._asked,
     journal.Told: Track._told,
+    journal.Billed: Track._billed,
+    journal.Earned: Track._nothing,
     journal.Cancelled: Track._cancelled,
     journal.Extended: Track._nothing,
     journal.Expired: Track._expire,
     journal.Dropped: Track._dropped,
     journal.Granted: Track._nothing,
+    journal.Charged: Track._nothing,
     journal.Renewed: Track._renewed,
     journal.ArmAdded: Track._arm_added,
     journal.ArmOffered: Track._arm_offered,

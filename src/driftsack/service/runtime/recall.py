@@ -88,6 +88,11 @@ class _Search:
             self._settle(event)
         elif isinstance(event, journal.Extended) and event.number in self.waiting:
             self.waiting[event.number].until = event.until
+        elif isinstance(event, journal.Billed) and event.number in self.waiting:
+            record = self.waiting[event.number]
+            record.costs, record.billed = event.costs, True
+        elif isinstance(event, journal.Earned) and event.number in self.waiting:
+            self.waiting[event.number].reward = event.reward
         if self._first in self.waiting and event.tick >= self.end(self._first):
             self.drop([self._first])
 

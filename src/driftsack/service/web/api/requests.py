@@ -118,7 +118,9 @@ def understand(service: Service, request: AuthenticatedRequest, raw: bytes) -> C
 def check_needed_key(route: Route, key: str) -> None:
     """Raise a refusal if a route needs an idempotency key and there is none."""
     if route.needs_key and not key:
-        raise Refusal.invalid("send a new Idempotency-Key with each grant, and the same key with its retries.")
+        raise Refusal.invalid(
+            "send a new Idempotency-Key with each grant or charge, and the same key with its retries."
+        )
 
 
 def _query(route: Route, raw: bytes) -> dict[str, str]:

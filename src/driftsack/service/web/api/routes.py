@@ -67,6 +67,7 @@ ROUTES: Final = (
     Route("GET", CAMPAIGN + "/apprentice", "read", handlers.read_apprentice, ms.Apprentice),
     Route("GET", CAMPAIGN + "/budgets", "read", handlers.read_budgets, ms.Budgets),
     Route("POST", CAMPAIGN + "/grants", "operate", handlers.change, ms.Budgets, ms.Grant, needs_key=True),
+    Route("POST", CAMPAIGN + "/charges", "operate", handlers.change, ms.Budgets, ms.Charge, needs_key=True),
     Route("GET", CAMPAIGN + "/arms", "read", handlers.read_arms, ms.Arms),
     Route("POST", CAMPAIGN + "/arms", "operate", handlers.change, ms.Arms, ms.AddArm),
     Route("PATCH", CAMPAIGN + "/arms/{arm}", "operate", handlers.offer_arm, ms.Arms, ms.OfferArm),

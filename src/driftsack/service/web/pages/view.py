@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from driftsack.game.amounts import whole_units
 from driftsack.service.domain.amounts import text_of
 from driftsack.service.projections.choice import Choice
 from driftsack.service.projections.plan import Planned, planned
@@ -205,6 +206,7 @@ def details(track: Track, done: bool) -> dict[str, Any]:
         "overruns": f"{track.overruns:,}",
         "skipped": f"{track.skipped:,}",
         "sentences": [price_text(name, price) for name, price in zip(track.resources, prices, strict=False)],
+        "warnings": blocked_texts(track),
         "regret": regret_text(plan),
         "alarm_list": alarms(track),
         "latest": [latest(track, shown) for shown in reversed(track.shown.values())],
@@ -213,6 +215,21 @@ def details(track: Track, done: bool) -> dict[str, Any]:
         "policy": str(track.config.policy.get("policy", "")),
         "apprentice": apprentice.shown(track),
     }
+
+
+def blocked_texts(track: Track) -> list[str]:
+    """Return a warning for each resource of which all that is left is reserved, so that every arm is closed."""
+    account, problem = track.account, track.config.problem()
+    found = []
+    for j, (name, k) in enumerate(zip(track.resources, track.exponents, strict=True)):
+        smallest = whole_units(float(problem.cost_max_by_arm[j].min()), k, up=True)
+        left = account.granted[j] - account.spent[j]
+        if left - account.reserved[j] < smallest <= left:
+            found.append(
+                f"All that is left of {name} is reserved for pending decisions: requests are skipped until outcomes "
+                "arrive. Tell the costs as soon as they are known, or pass caps."
+            )
+    return found
 
 
 def latest(track: Track, shown: Any) -> dict[str, Any]:
