@@ -111,9 +111,7 @@ def _explained(name: str, campaign: Campaign, event: journal.Asked) -> Why:
     }
     # Repeat the decision.
     closed = [_closed(campaign, event, arm) for arm in range(len(names))]
-    caps = campaign.named_caps(event.caps)
-    at = event.at / 1000 if campaign.problem.period is not None else None
-    decision = campaign.learner.ask(open=event.open, caps=caps, at=at)
+    decision = campaign.learner.ask(open=event.open, **campaign.terms(event))
     known = _estimates(campaign)
     return Why(
         campaign=name,
