@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from driftsack.client.client import Client
-from driftsack.client.messages import Amount, RemoteDecision, ServiceError
+from driftsack.client.messages import Amount, ListedAmounts, RemoteDecision, ServiceError
 
 Result = TypeVar("Result")
 MOST_CALLS: Final = 32  # calls at the same time; others wait for a thread
@@ -50,6 +50,8 @@ class AsyncClient:
         open: Sequence[str] | None = None,  # noqa: A002
         caps: Mapping[str, Amount] | None = None,
         lease: int | None = None,
+        must: bool = False,
+        costs: ListedAmounts | None = None,
     ) -> RemoteDecision:
         """Ask which arm to use; see :meth:`Client.ask`. If the call is cancelled, so is its decision.
 
@@ -57,11 +59,13 @@ class AsyncClient:
             open: The arms that this request may use; None for all.
             caps: The request's maximum cost, by resource.
             lease: Seconds within which the outcome will be told.
+            must: Whether the request must be served, as for :meth:`Client.ask`.
+            costs: The price list of this request, as for :meth:`Client.ask`.
 
         Returns:
             The decision.
         """
-        call = self._threads.submit(self._client.ask, open, caps, lease)
+        call = self._threads.submit(self._client.ask, open, caps, lease, must, costs)
         try:
             return await asyncio.wrap_future(call)
         except asyncio.CancelledError:

@@ -12,12 +12,14 @@ from typing import Any, Final, Literal
 
 from driftsack.client.messages import (
     Amount,
+    ListedAmounts,
     OutcomeRefusedWarning,
     RemoteDecision,
     ServiceError,
     ServiceUnavailableError,
     amounts_text,
     decision_of,
+    listed_text,
 )
 from driftsack.client.stock import Stock
 from driftsack.client.transport import Transport, new_once
@@ -82,6 +84,8 @@ class Client:
         open: Sequence[str] | None = None,  # noqa: A002
         caps: Mapping[str, Amount] | None = None,
         lease: int | None = None,
+        must: bool = False,
+        costs: ListedAmounts | None = None,
     ) -> RemoteDecision:
         """Ask which arm to use.
 
@@ -89,6 +93,8 @@ class Client:
             open: The arms that this request may use; None for all.
             caps: The request's maximum cost, by resource.
             lease: Seconds within which the outcome will be told.
+            must: Whether the request must be served, even if that overspends a budget.
+            costs: The price list of this request: costs by resource, for all arms or by arm; some may be left out.
 
         Returns:
             The decision.
@@ -100,6 +106,8 @@ class Client:
         terms: dict[str, Any] = {} if open is None else {"open": list(open)}
         terms |= {} if caps is None else {"caps": amounts_text(caps, "caps")}
         terms |= {} if lease is None else {"lease": lease}
+        terms |= {"must": True} if must else {}
+        terms |= {} if costs is None else {"costs": listed_text(costs)}
         patience, once = None if terms or self._stock.is_empty() else 0.0, new_once()
         try:
             found = decision_of(self._transport.post("/decisions", terms, patience, once), self._clock())
@@ -140,7 +148,7 @@ class Client:
         """Return a decision without the service."""
         if self._offline == "open":
             return RemoteDecision(None, self._default, skipped=False)
-        held = None if terms else self._stock.take()  # decisions in stock were made without terms
+        held = None if terms.keys() - {"must"} else self._stock.take()  # decisions in stock were made without terms
         if held is None:
             what = "the service cannot be reached, and no decision is in stock."
             raise ServiceUnavailableError(503, "unavailable", what)

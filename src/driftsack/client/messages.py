@@ -10,6 +10,7 @@ from typing import Any
 from driftsack.core.errors import DriftsackError, SettingError
 
 Amount = str | int | float | Decimal
+ListedAmounts = Mapping[str, Amount | Mapping[str, Amount]]
 
 
 class ServiceError(DriftsackError):
@@ -83,6 +84,25 @@ def amount_text(amount: Amount) -> str:
     ('0.02', '0.0000001', '3')
     """
     return f"{Decimal(str(amount)):f}"
+
+
+def listed_text(given: Any) -> dict[str, Any]:
+    """Return a price list, amounts by resource for all arms or by arm, as decimal strings.
+
+    Raises:
+        SettingError: It is not a mapping, or one of the amounts is not a number.
+
+    >>> listed_text({"usd": {"small": 0.0004, "large": 0.006}, "seconds": 2})
+    {'usd': {'small': '0.0004', 'large': '0.006'}, 'seconds': '2'}
+    """
+    if not isinstance(given, Mapping):
+        return amounts_text(given, "costs")  # raises
+    return {
+        name: amounts_text(row, f"costs of {name}")
+        if isinstance(row, Mapping)
+        else amounts_text({name: row}, "costs")[name]
+        for name, row in given.items()
+    }
 
 
 def amounts_text(given: Any, name: str) -> dict[str, str]:

@@ -95,13 +95,9 @@ def test_a_late_outcome_counts_at_the_list_of_its_own_request() -> None:
 def test_a_list_may_leave_out_resources_and_arms() -> None:
     two = ds.Problem(100, NAMES, {"usd": 10.0, "seconds": 50.0})
     learner = ds.Adaptive().start(two, seed=0)
-    for costs in (
-        {"usd": {"small": 0.1}},
-        {"seconds": 0.5},
-        {"usd": [0.1, 0.2]},
-        [[0.1, 0.2], [0.5, 0.5]],
-        {"usd": {}},
-    ):
+    both = [[0.1, 0.2], [0.5, 0.5]]
+    given: list[Any] = [{"usd": {"small": 0.1}}, {"seconds": 0.5}, {"usd": [0.1, 0.2]}, both, {"usd": {}}]
+    for costs in given:
         learner.ask(costs=costs)
     prices = learner._engine.terms.prices
     assert prices.lists.tolist() == [[3.0, 2.0], [2.0, 2.0]]

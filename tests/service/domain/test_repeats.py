@@ -68,7 +68,7 @@ def told_first(campaign: Campaign, many: ms.Exchange, now: Any, caller: Caller) 
 
 @pytest.mark.parametrize(
     ("settings", "terms"),
-    [({}, ms.Ask(open=["nobody"])), ({"fallback": "small"}, ms.Ask(open=["large"])), ({}, ms.Ask(caps={"eur": "1"}))],
+    [({}, ms.Ask(open=["nobody"])), ({}, ms.Ask(costs={"usd": "0.1"})), ({}, ms.Ask(caps={"eur": "1"}))],
 )
 def test_terms_are_refused_before_outcomes_are_told(settings: dict[str, Any], terms: ms.Ask) -> None:
     for carry_out, changed in ((exchanges.exchange, False), (told_first, True)):

@@ -274,6 +274,11 @@ class LearnerCore:
         return tuple(name for name, offered in arms if offered)
 
     @property
+    def cost_factors(self) -> Floats:
+        """(d, m) the factors on the estimated costs of the latest request; 1 unless costs were listed or announced."""
+        return self._engine.terms.prices.factors[:, : self.problem.arms].copy()
+
+    @property
     def done(self) -> bool:
         """Whether the horizon is reached or a budget is exceeded; then only ``ask(must=True)`` may succeed."""
         return self._engine.done

@@ -50,7 +50,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         period: The seconds that the budgets are for; the number of requests is then estimated. With a ``refill``, the
             budgets are for the time until the next refill instead.
         reward_max: The maximum reward of a request.
-        fallback: The arm that is used where the policy would skip a request; None if requests may be skipped.
+        fallback: The arm that is used where the policy would skip a request, or several in order of preference; None if
+            requests may be skipped.
         slots: The maximum number of arms, for arms that are added later.
         policy: Name and settings of the policy, such as ``{"policy": "Adaptive"}``.
         seed: The seed of the policy's randomness.
@@ -68,7 +69,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     horizon: Annotated[int, msgspec.Meta(ge=1, le=10**12)] | None = None
     period: Annotated[int, msgspec.Meta(ge=60, le=400 * 86400)] | None = None
     reward_max: Annotated[float, msgspec.Meta(gt=0, le=1e12)] = 1.0
-    fallback: Name | None = None
+    fallback: Name | Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ARMS)] | None = None
     slots: Annotated[int, msgspec.Meta(ge=1, le=MOST_ARMS)] | None = None
     policy: dict[str, Any] = msgspec.field(default_factory=lambda: {"policy": "Adaptive"})
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0

@@ -86,9 +86,8 @@ def _asked(state: CampaignState, event: journal.Asked) -> ms.Decided:
 
 def _choose(state: CampaignState, event: journal.Asked) -> Decision:
     """The learner's decision; the recorded one if a replay comes to another."""
-    caps = state.named_caps(event.caps)
-    at = event.at / SECOND if state.problem.period is not None else None
-    decision = state.learner.ask(open=event.open, caps=caps, at=at)
+    terms = state.terms(event)
+    decision = state.learner.ask(open=event.open, **terms)
     if event.arm is None or decision.arm == event.arm:
         return decision
     state.book.divergences += 1
@@ -96,7 +95,7 @@ def _choose(state: CampaignState, event: journal.Asked) -> Decision:
         state.learner.cancel(decision)
     only = [] if event.arm == SKIP else [event.arm]
     closed = [k in only for k in range(state.problem.arms)]
-    return state.learner.ask(open=closed, caps=caps, at=at)
+    return state.learner.ask(open=closed, **terms)
 
 
 def _told(state: CampaignState, event: journal.Told) -> ms.Settled:

@@ -70,6 +70,8 @@ class Asked(Event, tag="asked"):
     arm: int | None = None
     probability: float = 0.0
     reserved: list[int] = []
+    must: bool = False
+    costs: list[list[float | None] | None] | None = None  # (d, m) by the price list of the request
 
 
 class Told(Event, tag="told"):

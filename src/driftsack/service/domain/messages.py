@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from driftsack.service.domain.amounts import Amount
-from driftsack.service.domain.config import MOST_ARMS, MOST_RESOURCES, CampaignName, Config, Name, Seconds
+from driftsack.service.domain.config import MOST_ARMS, MOST_RESOURCES, CampaignName, Config, MaximaByArm, Name, Seconds
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 Probability = Annotated[float, msgspec.Meta(ge=1e-9, le=1)]
@@ -35,11 +35,15 @@ class Ask(Request):
         open: The arms that this request may use; all arms if omitted.
         caps: The maximum cost of this request, by resource.
         lease: Seconds within which the outcome will be reported.
+        must: Whether the request must be served, even if that overspends a budget.
+        costs: The price list of this request: costs by resource, for all arms or by arm; some may be left out.
     """
 
     open: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ARMS)] | None = None
     caps: AmountsByName | None = None
     lease: Seconds | None = None
+    must: bool = False
+    costs: Annotated[dict[Name, MaximaByArm], msgspec.Meta(max_length=MOST_RESOURCES)] | None = None
 
 
 class Tell(Request):

@@ -26,11 +26,13 @@ def _ask(state: CampaignState, command: ms.Ask, common: dict[str, Any], _: int) 
     if book.state in ("paused", "watching"):
         return skipped(book.state)
     offered, caps = checked_terms(state, command)
-    if not _any_fits(state, offered, caps):
+    if not _any_fits(state, offered, caps) and not (command.must and _any_holds(state, offered, caps)):
         return skipped("budget")
     lease = command.lease or state.config.lease
     until = common["tick"] + lease * SECOND
-    return journal.Asked(number=book.number + 1, until=until, open=offered, caps=caps, **common)
+    costs = None if command.costs is None else listed_costs(state, command.costs)
+    terms = {"open": offered, "caps": caps, "must": command.must, "costs": costs}
+    return journal.Asked(number=book.number + 1, until=until, **terms, **common)
 
 
 def checked_terms(
@@ -55,10 +57,11 @@ def checked_terms(
     if book.pending + more > MOST_PENDING:
         raise Refusal("too-many-pending", f"{MOST_PENDING:,} decisions wait for an outcome; tell them first.", 1)
     offered = None if command.open is None else [state.arm_number(name) for name in command.open]
-    fallback = state.problem.fallback
-    if offered is not None and fallback is not None and fallback not in offered:
-        name = state.problem.arm_names[fallback]
-        raise Refusal.invalid(f"open must include the fallback {name!r}, which answers every request.")
+    left = set(range(state.problem.arms) if offered is None else offered) - set(book.retired)
+    if (command.must or state.problem.fallbacks) and not left:
+        raise Refusal.invalid("a request that must be served needs an arm that may serve it; open lists retired ones.")
+    if command.costs is not None:
+        listed_costs(state, command.costs)
     return offered, None if command.caps is None else _caps(state, command.caps)
 
 
@@ -66,6 +69,42 @@ def _caps(state: CampaignState, given: dict[str, Any]) -> list[float | None]:
     """(d,) the effective caps: one of ``cost_max`` or more limits nothing, and may be too large for the ledger."""
     pairs = zip(_amounts(state, given, "caps", partial=True), state.problem.cost_max, strict=True)
     return [None if cap is None or cap >= most else cap for cap, most in pairs]
+
+
+def listed_costs(state: CampaignState, given: dict[str, Any]) -> list[list[float | None] | None]:
+    """(d, m) the price list of a request; None where a resource or an arm is left out.
+
+    Raises:
+        Refusal: The policy cannot use it, or it is for other resources or arms.
+    """
+    policy = state.learner.policy
+    if not policy.known_costs:
+        raise Refusal.invalid(f"{type(policy).__name__} cannot use listed costs; omit costs, or use Adaptive.")
+    unknown = [name for name in given if name not in state.resources]
+    if unknown:
+        raise Refusal.invalid(f"costs must be for some of {list(state.resources)}, got {list(given)[:16]}.")
+    return [_listed_row(state, name, given[name]) if name in given else None for name in state.resources]
+
+
+def _listed_row(state: CampaignState, name: str, given: Any) -> list[float | None]:
+    """(m,) the listed costs of a resource, which are given for all arms or by arm."""
+    what = f"costs of {name}"
+    if not isinstance(given, dict):
+        return [amount_of(given, what)] * state.problem.arms
+    row: list[float | None] = [None] * state.problem.arms
+    for arm, amount in given.items():
+        row[state.arm_number(arm)] = amount_of(amount, what)
+    return row
+
+
+def _any_holds(state: CampaignState, offered: list[int] | None, caps: list[float | None] | None) -> bool:
+    """Whether the ledger can hold the reservation of an offered arm, whatever the budgets."""
+    account, retired = state.book.account, state.book.retired
+    for arm in range(len(state.worst)) if offered is None else offered:
+        rows = zip(account.spent, account.reserved, account.granted, state.most(arm, caps), strict=True)
+        if arm not in retired and all(s + r + most - g <= MOST_OVERRUN for s, r, g, most in rows):
+            return True
+    return False
 
 
 def _any_fits(state: CampaignState, offered: list[int] | None, caps: list[float | None] | None) -> bool:

@@ -6,7 +6,7 @@ Plans, effects and views are functions of this state. ``Campaign`` adds the comm
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from driftsack.core.decision import Decision
 from driftsack.core.problem import Problem
@@ -14,7 +14,9 @@ from driftsack.game.amounts import cost_units, grid_factors, whole_units
 from driftsack.game.ledger import grid_exponents
 from driftsack.numerics.compiled import source
 from driftsack.policies.learner import Learner
+from driftsack.service.domain import journal
 from driftsack.service.domain.book import Book, Record
+from driftsack.service.domain.calendar import SECOND
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.leases import Leases
 from driftsack.service.domain.refusals import Refusal
@@ -110,6 +112,23 @@ class CampaignState:
         if caps is None:
             return None
         return {name: cap for name, cap in zip(self.resources, caps, strict=True) if cap is not None} or None
+
+    def terms(self, event: journal.Asked) -> dict[str, Any]:
+        """The terms of a request as a learner takes them, but for the arms that it may use."""
+        listed = None
+        if event.costs is not None:
+            rows = zip(self.resources, event.costs, strict=True)
+            listed = {name: self._listed_row(row) for name, row in rows if row is not None}
+        return {
+            "caps": self.named_caps(event.caps),
+            "at": event.at / SECOND if self.problem.period is not None else None,
+            "must": event.must,
+            "costs": listed,
+        }
+
+    def _listed_row(self, row: list[float | None]) -> dict[str, float]:
+        """Listed costs by the name of the arm."""
+        return {name: cost for name, cost in zip(self.arms, row, strict=False) if cost is not None}
 
     def record(self, number: int) -> Record:
         """Return a decision that is in memory.

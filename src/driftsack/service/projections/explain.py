@@ -111,9 +111,7 @@ def _explained(name: str, campaign: Campaign, event: journal.Asked) -> Why:
     }
     # Repeat the decision.
     closed = [_closed(campaign, event, arm) for arm in range(len(names))]
-    caps = campaign.named_caps(event.caps)
-    at = event.at / 1000 if campaign.problem.period is not None else None
-    decision = campaign.learner.ask(open=event.open, caps=caps, at=at)
+    decision = campaign.learner.ask(open=event.open, **campaign.terms(event))
     known = _estimates(campaign)
     return Why(
         campaign=name,
@@ -155,7 +153,11 @@ def _estimates(campaign: Campaign) -> Estimates | None:
                 f"{type(policy).__name__}.estimates must return one row for each arm and {columns} columns, the reward "
                 f"and then each cost, got an array of shape {array.shape}."
             )
-    return known
+    if known is None:
+        return None
+    means = known.means.copy()
+    means[: campaign.problem.arms, 1:] *= campaign.learner.cost_factors.T  # at the prices of this request
+    return known._replace(means=means)
 
 
 def _arms(campaign: Campaign, closed: list[str | None], mix: list[float], known: Estimates | None) -> list[ArmWhy]:
