@@ -25,6 +25,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "endurance": service.endurance,
         "state-machine": trials.state_machine,
         "requests": trials.requests,
+        "orphans": trials.orphans,
         "page": trials.page,
         "alarm-level": trials.alarm_level,
     },

@@ -148,8 +148,12 @@ class Campaign(CampaignState):
         seen = self.seen(caller)
         if seen is not None:
             return self._original_answer(seen, command)
-        planned = PLANS[type(command)](self, command, common(now, caller), number)
-        return self.happen(planned) if isinstance(planned, journal.Event) else planned
+        answer = PLANS[type(command)](self, command, common(now, caller), number)
+        if isinstance(answer, journal.Event):
+            answer = self.happen(answer)
+        if isinstance(answer, Refusal):  # that is an event
+            raise answer
+        return answer
 
     def seen(self, caller: Caller) -> Write | None:
         """Return the entry of a caller's key in the idempotency cache; None if the key is new.

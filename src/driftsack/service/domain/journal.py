@@ -61,7 +61,10 @@ class Opened(Event, tag="opened"):
 
 
 class Asked(Event, tag="asked"):
-    """A decision was made; ``arm`` is None only while it is being made."""
+    """A decision was made; ``arm`` is None only while it is being made.
+
+    ``token`` is needed to settle the decision; journals of releases that did not write one do not have it.
+    """
 
     number: int
     until: int  # the tick at which its lease ends
@@ -70,6 +73,7 @@ class Asked(Event, tag="asked"):
     arm: int | None = None
     probability: float = 0.0
     reserved: list[int] = []
+    token: str = ""
 
 
 class Told(Event, tag="told"):
@@ -82,6 +86,16 @@ class Told(Event, tag="told"):
 
 class Cancelled(Event, tag="cancelled"):
     """A decision was cancelled at known costs."""
+
+    number: int
+    costs: list[float]
+
+
+class Refused(Event, tag="refused"):
+    """The outcome of a decision was refused, because it cost more than the campaign accepts; nothing was charged.
+
+    Only the first such outcome of a decision is an event.
+    """
 
     number: int
     costs: list[float]
@@ -188,6 +202,7 @@ AnyEvent = (
     | Asked
     | Told
     | Cancelled
+    | Refused
     | Extended
     | Expired
     | Dropped

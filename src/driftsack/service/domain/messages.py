@@ -14,6 +14,7 @@ Probability = Annotated[float, msgspec.Meta(ge=1e-9, le=1)]
 Reward = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 AmountsByName = Annotated[dict[Name, Amount], msgspec.Meta(max_length=MOST_RESOURCES)]
 Texts = dict[str, str]
+Token = Annotated[str, msgspec.Meta(max_length=64)]
 State = Literal["watching", "active", "paused", "draining", "closed"]
 Reason = Literal["policy", "budget", "horizon", "paused", "watching"]
 Kind = Literal["pending", "expired", "told", "cancelled", "dropped", "skipped"]
@@ -42,7 +43,17 @@ class Ask(Request):
     lease: Seconds | None = None
 
 
-class Tell(Request):
+class Settlement(Request, kw_only=True):
+    """A request about one decision.
+
+    Attributes:
+        token: The token in the answer to the request for the decision. Keys with the scope ``operate`` may omit it.
+    """
+
+    token: Token | None = None
+
+
+class Tell(Settlement):
     """Report the outcome of a decision.
 
     Attributes:
@@ -54,7 +65,7 @@ class Tell(Request):
     costs: AmountsByName
 
 
-class Cancel(Request):
+class Cancel(Settlement):
     """Cancel a decision whose costs are known; the policy does not learn from it.
 
     Attributes:
@@ -64,7 +75,7 @@ class Cancel(Request):
     costs: AmountsByName | None = None
 
 
-class Extend(Request):
+class Extend(Settlement):
     """Extend the lease of a decision.
 
     Attributes:
@@ -74,7 +85,7 @@ class Extend(Request):
     lease: Seconds
 
 
-class Forfeit(Request):
+class Forfeit(Settlement):
     """Give up a decision whose costs are not known; its reservation is charged."""
 
 
@@ -203,6 +214,7 @@ class Decided(ResponseBody):
         probability: The probability with which the arm was drawn.
         reserved: The reservation, by resource.
         lease: Seconds within which the outcome is expected.
+        token: A secret of the decision, to be sent with its outcome; empty for a skipped request.
     """
 
     decision: int | None
@@ -212,6 +224,7 @@ class Decided(ResponseBody):
     probability: float
     reserved: Texts
     lease: int
+    token: str = ""
 
 
 class Settled(ResponseBody):
@@ -369,6 +382,7 @@ class CampaignView(ResponseBody):
         told: The number of outcomes.
         expired: The number of decisions whose outcome did not arrive in time.
         overruns: The number of decisions that cost more than was reserved.
+        refused: The number of decisions with an outcome that was refused because its cost is absurd.
         reward: The sum of rewards.
         divergences: The number of decisions that a recovery would have made differently; 0 unless the library or the
             machine changed.
@@ -385,6 +399,7 @@ class CampaignView(ResponseBody):
     told: int
     expired: int
     overruns: int
+    refused: int
     reward: float
     divergences: int
     observed: int
