@@ -31,6 +31,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "backup": service.backup,
         "state-machine": trials.state_machine,
         "requests": trials.requests,
+        "orphans": trials.orphans,
         "page": trials.page,
         "alarm-level": trials.alarm_level,
     },

@@ -38,6 +38,28 @@ def requests(
     send_many(cases)
 
 
+def orphans(
+    clients: Annotated[int, typer.Option(min=8, help="Number of clients.")] = 64,
+    asks: Annotated[int, typer.Argument(min=64, help="Number of requests of all clients.")] = 10_000,
+) -> None:
+    """Cancel and freeze clients at random, and freeze the service; no reservation may be left without an owner.
+
+    The long form of tests/client/test_orphans.py.
+
+    Example: python -m lab orphans 1000
+    """
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from driftsack.cli.console import columns_of, print_table
+    from lab.service.orphans import run_orphans
+
+    with TemporaryDirectory(dir=Path.cwd(), prefix="driftsack-lab-") as directory:
+        found = run_orphans(clients, asks, Path(directory))
+    print_table([found], columns_of([found]), "Reservations after all clients were closed.")
+    exit_unless(not found["pending"] and found["reserved"] == "0" and not found["failed clients"])
+
+
 def page(
     events: Annotated[int, typer.Argument(min=1, help="Number of server-sent events.")] = 100_000,
     updates: Annotated[int, typer.Option(min=1, help="How often the page must fetch its parts again.")] = 3_600,

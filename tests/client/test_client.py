@@ -150,7 +150,7 @@ def test_a_decision_whose_answer_was_lost_is_cancelled(
 ) -> None:
     """By the next call that gets through, or on closing. The planted fault is to forget the key of the request."""
     if planted:
-        monkeypatch.setattr(Client, "_cancel_lost", lambda self: None)
+        monkeypatch.setattr(Client, "cancel_lost", lambda self, patience=0.0: None)
     with serving(str(tmp_path / "s.db")) as live:
         live.open(fallback="small", horizon=10)
         client = client_of(live, patience=0.0)

@@ -70,12 +70,14 @@ class AsyncClient:
             return await asyncio.wrap_future(call)
         except asyncio.CancelledError:
             self._abandoned.append(self._threads.submit(self._cancel_abandoned, call))
+            self._abandoned = [each for each in self._abandoned if not each.done()]
             raise
 
     def _cancel_abandoned(self, call: Future[RemoteDecision]) -> None:
-        """Cancel the decision of a call for which nobody waits any more; if that fails, closing forfeits it."""
+        """Cancel the decision of a call for which nobody waits any more; if that fails, later calls or closing do."""
         with suppress(CancelledError, ServiceError):
-            self._client.cancel(call.result())
+            self._client.abandon(call.result())
+        self._client.cancel_lost()
 
     async def tell(
         self, decision: RemoteDecision, reward: float | None = None, costs: Mapping[str, Amount] | None = None

@@ -7,8 +7,9 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from driftsack.client.messages import (
     Amount,
@@ -28,6 +29,19 @@ from driftsack.core.errors import SettingError
 Offline = Literal["closed", "open", "stock"]
 MOST_KEPT: Final = 10_000  # outcomes kept while the service is away
 WRONG_KEY: Final = (401, 403)  # statuses that refuse the key, not the request
+FAILED: Final = 500  # from this status on, it is not known whether a request was carried out
+
+
+class Lost(NamedTuple):
+    """A request for a decision that no caller waits for any more.
+
+    Attributes:
+        once: Its idempotency key.
+        terms: Its terms.
+    """
+
+    once: str
+    terms: dict[str, Any]
 
 
 class Client:
@@ -70,8 +84,9 @@ class Client:
         self._lock = threading.Lock()
         self._kept: deque[tuple[int, dict[str, Any]]] = deque(maxlen=MOST_KEPT)
         self._refused: deque[str] = deque()  # messages about kept outcomes, to be reported once
-        self._open: set[int] = set()
-        self._lost: deque[tuple[str, dict[str, Any]]] = deque(maxlen=MOST_KEPT)  # keys and terms without an answer
+        self._open: dict[int, str] = {}  # tokens of the decisions that were not told, by number
+        self._lost: deque[Lost] = deque()
+        self._abandoned: deque[RemoteDecision] = deque()  # to be cancelled
 
     def __enter__(self) -> Client:
         return self
@@ -108,40 +123,80 @@ class Client:
         terms |= {} if lease is None else {"lease": lease}
         terms |= {"must": True} if must else {}
         terms |= {} if costs is None else {"costs": listed_text(costs)}
-        patience, once = None if terms or self._stock.is_empty() else 0.0, new_once()
         try:
-            found = decision_of(self._transport.post("/decisions", terms, patience, once), self._clock())
+            found = self._asked(terms)
         except ServiceUnavailableError:
-            self._lost.append((once, terms))
             return self._noted(self._decide_offline(terms))
-        self._noted(found)
-        self._cancel_lost()
-        if self._offline == "stock":
-            self._stock.tend(fill=not terms)
+        try:
+            self._noted(found)
+            self.cancel_lost()
+            if self._offline == "stock":
+                self._stock.tend(fill=not terms)
+        except BaseException:  # such as KeyboardInterrupt: the caller does not get the decision
+            self.abandon(found)
+            raise
         return found
 
-    def _cancel_lost(self) -> None:
-        """Cancel the decisions whose answers were lost: the same request with the same key returns them again."""
-        while self._lost:
-            try:
-                once, terms = self._lost.popleft()
-            except IndexError:
-                return  # another thread has taken it
-            try:
-                lost = self._transport.post("/decisions", terms, 0.0, once)
-                if not lost["skipped"]:
-                    self._transport.post(f"/decisions/{lost['decision']}/cancel", {}, 0.0)
-            except ServiceUnavailableError:
-                self._lost.append((once, terms))
-                return
-            except ServiceError:
-                pass  # the campaign was closed, or the decision is settled
+    def _asked(self, terms: dict[str, Any]) -> RemoteDecision:
+        """Ask the service; if it is not known whether it has decided, keep the key of the request."""
+        patience, lost = None if terms or self._stock.is_empty() else 0.0, Lost(new_once(), terms)
+        try:
+            return decision_of(self._transport.post("/decisions", terms, patience, lost.once), self._clock())
+        except BaseException as error:
+            if not isinstance(error, ServiceError) or error.status >= FAILED:
+                self._lost.append(lost)
+            raise
+
+    def abandon(self, decision: RemoteDecision) -> None:
+        """Give up a decision that was never used: it is cancelled, by the next ``ask`` or ``close`` at the latest.
+
+        Unlike :meth:`cancel` this never raises and sends nothing.
+
+        Args:
+            decision: The result of ``ask``.
+        """
+        if decision.number is not None and not decision.skipped:
+            self._abandoned.append(decision)
+            self._settled(decision.number)
+
+    def cancel_lost(self, patience: float | None = 0.0) -> None:
+        """Cancel abandoned decisions and those whose answers were lost, as far as the service can be reached.
+
+        The same request with the same key returns a lost decision again. An entry is removed once it is settled, so
+        that none is forgotten if this is interrupted; two threads may send the same request, which changes nothing.
+        ``ask`` and ``close`` call this.
+
+        Args:
+            patience: Seconds for which each request is retried; None for the setting of the client.
+        """
+        try:
+            while lost := next(iter(self._lost.copy()), None):
+                answer = self._once("/decisions", lost.terms, patience, lost.once)
+                if answer is not None:
+                    self.abandon(decision_of(answer, self._clock()))
+                _remove(self._lost, lost)
+            while found := next(iter(self._abandoned.copy()), None):
+                self._once(f"/decisions/{found.number}/cancel", {"token": found.token}, patience)
+                _remove(self._abandoned, found)
+        except ServiceError:
+            pass  # the service is away or refuses the key; the next call tries again
+
+    def _once(self, path: str, body: dict[str, Any], patience: float | None, once: str = "") -> Any:
+        """Send a request, and return its answer; None if it is refused. Raise if the service is away."""
+        try:
+            return self._transport.post(path, body, patience, once)
+        except ServiceUnavailableError:
+            raise
+        except ServiceError as error:
+            if error.status in WRONG_KEY or error.status >= FAILED:
+                raise
+            return None  # the campaign was closed, or the decision is settled
 
     def _noted(self, decision: RemoteDecision) -> RemoteDecision:
         """Register a decision to be forfeited on closing unless it is told."""
         if decision.number is not None and not decision.skipped:
             with self._lock:
-                self._open.add(decision.number)
+                self._open[decision.number] = decision.token
         return decision
 
     def _decide_offline(self, terms: Mapping[str, Any]) -> RemoteDecision:
@@ -174,9 +229,9 @@ class Client:
         """
         if decision.skipped or decision.number is None:
             return
-        body: dict[str, Any] = {} if reward is None else {"reward": float(reward)}
-        if costs is not None:
-            body["costs"] = amounts_text(costs, "costs")
+        body: dict[str, Any] = {"token": decision.token}
+        body |= {} if reward is None else {"reward": float(reward)}
+        body |= {} if costs is None else {"costs": amounts_text(costs, "costs")}
         try:
             self._flush()
             answer = self._transport.post(f"/decisions/{decision.number}/tell", body)
@@ -223,7 +278,7 @@ class Client:
 
     def _settled(self, number: int) -> None:
         with self._lock:
-            self._open.discard(number)
+            self._open.pop(number, None)
 
     def charge(self, amounts: Mapping[str, Amount]) -> None:
         """Add spending outside the campaign to that of the season, once; the key needs the scope ``operate``.
@@ -278,31 +333,38 @@ class Client:
             lease: Seconds from now within which the outcome will be told.
         """
         if decision.number is not None:
-            self._transport.post(f"/decisions/{decision.number}/extend", {"lease": lease})
+            body = {"lease": lease, "token": decision.token}
+            self._transport.post(f"/decisions/{decision.number}/extend", body)
 
     def _settle(self, decision: RemoteDecision, how: str, body: dict[str, Any]) -> None:
         if decision.number is not None and not decision.skipped:
-            self._transport.post(f"/decisions/{decision.number}/{how}", body)
+            self._transport.post(f"/decisions/{decision.number}/{how}", {**body, "token": decision.token})
             self._settled(decision.number)
 
     def close(self) -> None:
         """Tell kept outcomes, cancel decisions in stock, forfeit all others that were not told, and disconnect.
 
-        If the service refuses to settle a decision, the remaining ones are still settled.
+        If the service refuses to settle a decision, the remaining ones are still settled. If it cannot be reached
+        within ``patience``, closing again settles the rest; otherwise their leases end, and the worst case is charged.
         """
         try:
             self._flush()
-            self._cancel_lost()
+            self.cancel_lost(None)
             self._stock.close()
-            for number in sorted(self._open):
-                self._refusal(f"/decisions/{number}/forfeit", {})
+            for number, token in sorted(self._open.items()):
+                self._refusal(f"/decisions/{number}/forfeit", {"token": token})
+                self._settled(number)
         except ServiceError:
-            pass  # the leases will end, and the worst case is charged
-        with self._lock:
-            self._open.clear()
+            pass  # unless the client is used again, the leases end, and the worst case is charged
         self.disconnect()
         self._report()
 
     def disconnect(self) -> None:
         """Close the connections; decisions are not changed, and the next call reconnects."""
         self._transport.disconnect()
+
+
+def _remove(queue: deque[Any], entry: Any) -> None:
+    """Remove an entry from a queue unless another thread has removed it."""
+    with suppress(ValueError):
+        queue.remove(entry)

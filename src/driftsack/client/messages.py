@@ -47,6 +47,7 @@ class RemoteDecision:
         probability: Probability of the arm when it was drawn.
         reserved: Reserved amounts, by resource.
         until: End of the lease, on this process's monotonic clock.
+        token: The secret of the decision, which is sent with its outcome.
     """
 
     number: int | None
@@ -56,6 +57,7 @@ class RemoteDecision:
     probability: float = 0.0
     reserved: Mapping[str, str] = field(default_factory=dict)
     until: float = float("inf")
+    token: str = field(default="", repr=False)
 
 
 def decision_of(answer: Mapping[str, Any], now: float) -> RemoteDecision:
@@ -68,6 +70,7 @@ def decision_of(answer: Mapping[str, Any], now: float) -> RemoteDecision:
         probability=answer["probability"],
         reserved=answer["reserved"],
         until=now + answer["lease"],
+        token=answer["token"],
     )
 
 

@@ -6,7 +6,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -95,12 +94,11 @@ class Stock:
         """
         with self._tending:
             if self._unanswered is not None:
-                with suppress(ServiceError):
-                    self._fill()
-        with self._lock:
-            self._ended.extend(held.decision for held in self._held)
-            self._held.clear()
-        self._cancel_ended(None)
+                self._repeat(None)
+            with self._lock:
+                self._ended.extend(held.decision for held in self._held)
+                self._held.clear()
+            self._cancel_ended(None)
 
     def _set_aside(self) -> None:
         """Mark the decisions whose lease has ended for cancellation."""
@@ -109,39 +107,38 @@ class Stock:
         self._held = deque(held for held in self._held if held.decision.until > now)
 
     def _ageing(self) -> list[Held]:
-        """Remove and return the decisions with less than half of their lease left."""
+        """Return the decisions with less than half of their lease left."""
         with self._lock:
             self._set_aside()
             now = self._clock()
-            found = [held for held in self._held if held.decision.until - now < held.lease / 2]
-            self._held = deque(held for held in self._held if held not in found)
-        return found
+            return [held for held in self._held if held.decision.until - now < held.lease / 2]
 
     def _extend(self, held: Held) -> None:
-        """Extend a decision and put it back; if the service refuses, mark it for cancellation."""
-        until = self._clock() + held.lease
+        """Extend a decision; if the service refuses, mark it for cancellation. Another thread may use it meanwhile."""
+        until, body = self._clock() + held.lease, {"lease": held.lease, "token": held.decision.token}
+        longer: Held | None = Held(replace(held.decision, until=until), held.lease)
         try:
-            self._transport.post(f"/decisions/{held.decision.number}/extend", {"lease": held.lease}, 0.0)
+            self._transport.post(f"/decisions/{held.decision.number}/extend", body, 0.0)
         except ServiceUnavailableError:
-            until = held.decision.until
-        except ServiceError:
-            with self._lock:
-                self._ended.append(held.decision)
             return
+        except ServiceError:
+            longer = None
         with self._lock:
-            self._held.append(Held(replace(held.decision, until=until), held.lease))
+            if held in self._held:
+                self._held.remove(held)
+                self._held.append(longer) if longer else self._ended.append(held.decision)
 
     def _cancel_ended(self, patience: float | None = 0.0) -> None:
         """Cancel the marked decisions, except those that the service has settled already."""
         while self._ended:
-            decision = self._ended.popleft()
+            decision = self._ended[0]
             try:
-                self._transport.post(f"/decisions/{decision.number}/cancel", {}, patience)
+                self._transport.post(f"/decisions/{decision.number}/cancel", {"token": decision.token}, patience)
             except ServiceUnavailableError:
-                self._ended.append(decision)
                 raise
             except ServiceError:
                 pass
+            self._ended.popleft()  # only the thread that tends the stock removes entries
 
     def _fill(self) -> None:
         """Ask for the missing decisions; a request whose answer was lost is repeated first, with the same key."""
@@ -150,9 +147,15 @@ class Stock:
             if missing <= 0:
                 return
             self._unanswered = SentRequest(new_once(), missing, self._clock())
+        self._repeat(0.0)
+
+    def _repeat(self, patience: float | None) -> None:
+        """Send the request for decisions, for the first time or again."""
+        if self._unanswered is None:
+            return
         once, missing, at = self._unanswered
         try:
-            answer = self._transport.post("/exchange", {"ask": missing}, 0.0, once)
+            answer = self._transport.post("/exchange", {"ask": missing}, patience, once)
         except ServiceUnavailableError:
             raise
         except ServiceError:

@@ -30,6 +30,11 @@ CASES: dict[str, Case] = {
         7,
         {f"driftsack_campaign_overruns_total{CHAT}": "3x10"},
     ),
+    "DriftsackAbsurdCost": (
+        {f"driftsack_campaign_refused_total{CHAT}": "0x5 1x5"},
+        7,
+        {f"driftsack_campaign_refused_total{CHAT}": "3x10"},
+    ),
     "DriftsackBudgetUsedUp": (
         {
             f"driftsack_budget_granted{USD}": "100x20",

@@ -34,6 +34,7 @@ from tests.support.paths import DATA
 
 EXPECTED = json.loads((DATA / "service-journal-0.json").read_text())
 NAMES = sorted(EXPECTED["recovered"])
+OLD_FIELDS = 12  # of a record in that release
 
 
 @pytest.fixture
@@ -49,9 +50,15 @@ def row_of(store: SQLiteStore, name: str) -> CampaignRow:
 
 
 def content(campaign: Campaign) -> dict[str, Any]:
-    """Everything that decides how a campaign continues; the format of its journal does not."""
+    """Everything that decides how a campaign continues; the format of its journal does not.
+
+    That release counted no refused outcomes, and its records ended with the costs.
+    """
     book = msgspec.to_builtins(campaign.book, str_keys=True)
     del book["format"]
+    assert book.pop("refused") == 0
+    for records in (book["open"], book["settled"]):
+        records.update({number: record[:OLD_FIELDS] for number, record in records.items()})
     return {"book": json.loads(json.dumps(book)), "state_hash": old_hash(campaign)}
 
 
@@ -117,6 +124,7 @@ def continued(store: SQLiteStore, name: str) -> Campaign:
             answer = msgspec.to_builtins(owned.campaign.handle(command, Now(*step["at"]), number=step["number"]))
         except Refusal as refusal:
             answer = {"refusal": refusal.kind}
+        answer.pop("token", None)  # which that release did not have
         assert (answer, owned.campaign.book.state) == (step["answer"], step["state"])
         if owned.campaign.events:
             store.append([owned.collect(10**9)[0]])

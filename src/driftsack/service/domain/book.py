@@ -59,6 +59,8 @@ class Record(msgspec.Struct, array_like=True):
         reward: The reward, if it was told.
         costs: (d,) the costs, if they are known.
         billed: Whether the costs were told, and charged, before the reward.
+        token: The secret that settles the decision; empty if it was made by a release without tokens.
+        refused: Whether an outcome was refused as absurd.
     """
 
     arm: int
@@ -74,6 +76,8 @@ class Record(msgspec.Struct, array_like=True):
     reward: float | None = None
     costs: list[float] = []
     billed: bool = False
+    token: str = ""
+    refused: bool = False
 
 
 class Write(msgspec.Struct, array_like=True):
@@ -136,6 +140,7 @@ class Book(msgspec.Struct, eq=False):
         told: The number of outcomes.
         expired: The number of decisions that have expired, including those that were told later.
         overruns: The number of decisions that cost more than was reserved.
+        refused: The number of decisions with an outcome that was refused as absurd.
         divergences: The number of decisions that came out differently in a replay.
         reward: The sum of rewards.
         observed: The number of observations.
@@ -167,6 +172,7 @@ class Book(msgspec.Struct, eq=False):
     tellers: dict[int, str] = {}
     changes: list[str] = []
     format: int = 0
+    refused: int = 0
 
     def __eq__(self, other: object) -> bool:
         """Whether another book has the same decisions and budgets."""

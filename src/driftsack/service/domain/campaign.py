@@ -154,12 +154,14 @@ class Campaign(CampaignState):
         seen = self.seen(caller)
         if seen is not None:
             return self._original_answer(seen, command)
-        planned = PLANS[type(command)](self, command, common(now, caller), number)
-        if isinstance(planned, journal.Event):
-            return self.happen(planned)
-        if isinstance(planned, ms.Decided) and planned.reason == "budget":
+        answer = PLANS[type(command)](self, command, common(now, caller), number)
+        if isinstance(answer, journal.Event):
+            answer = self.happen(answer)
+        elif isinstance(answer, ms.Decided) and answer.reason == "budget":
             self.blocked += is_blocked(self, command)
-        return planned
+        if isinstance(answer, Refusal):  # that is an event
+            raise answer
+        return answer
 
     def seen(self, caller: Caller) -> Write | None:
         """Return the entry of a caller's key in the idempotency cache; None if the key is new.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from driftsack.core.errors import DriftsackError
-from driftsack.core.problem import Problem
+from driftsack.core.problem import ABSURD, Problem
 from driftsack.policies.policy import Policy, from_spec
 from driftsack.service.domain.amounts import Amount, amount_of, decimal_text
 from driftsack.service.domain.refusals import Refusal
@@ -58,6 +58,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         lease: Seconds within which an outcome must arrive, unless the request says otherwise.
         late: Seconds after the end of the lease during which an outcome is still accepted and refunds.
         pause_on_overrun: Whether a cost above its reservation pauses the campaign.
+        refuse_above: The cost of a request by resource above which an outcome is refused as absurd; 1,000 times the
+            largest maximum cost for resources that are left out.
         refill: When the budgets are refilled; None for never.
         watch: Whether the campaign first watches the user's own rule, until it is switched on.
         safe: True, since a campaign reserves the maximum cost of each decision; other modes of learners are refused.
@@ -76,6 +78,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     lease: Seconds = 600
     late: Seconds = 86400
     pause_on_overrun: bool = False
+    refuse_above: Annotated[dict[Name, Amount], msgspec.Meta(max_length=MOST_RESOURCES)] = {}
     refill: Refill | None = None
     watch: bool = False
     safe: bool | str = True
@@ -94,7 +97,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             for name, given in self.cost_max.items()
         }
         budget: dict[str, Amount] = {name: decimal_text(amount, micros) for name, amount in self.budget.items()}
-        return msgspec.structs.replace(self, budget=budget, cost_max=maxima)
+        limits: dict[str, Amount] = {name: decimal_text(amount, micros) for name, amount in self.refuse_above.items()}
+        return msgspec.structs.replace(self, budget=budget, cost_max=maxima, refuse_above=limits)
 
     def problem(self) -> Problem:
         """Build the problem of the learner.
@@ -117,6 +121,22 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             raise
         except DriftsackError as error:
             raise Refusal.invalid(str(error)) from error
+
+    def cost_limit(self, problem: Problem) -> list[float]:
+        """(d,) the costs above which outcomes are refused; a limit below a maximum cost is raised to it.
+
+        Args:
+            problem: The problem with the arms that were added.
+
+        Raises:
+            Refusal: A limit is for no resource.
+        """
+        unknown = [name for name in self.refuse_above if name not in self.budget]
+        if unknown:
+            raise Refusal.invalid(f"refuse_above must be for some of {list(self.budget)}, got {unknown[0]!r:.60}.")
+        most = problem.cost_max_by_arm.max(axis=1).tolist()
+        limits = {name: amount_of(limit, f"refuse_above of {name}") for name, limit in self.refuse_above.items()}
+        return [max(limits.get(name, ABSURD * worst), worst) for name, worst in zip(self.budget, most, strict=True)]
 
     def recipe(self, problem: Problem) -> Policy:
         """Build the policy.

@@ -5,6 +5,7 @@ The same functions apply an event when it happens and when a campaign is rebuilt
 
 from __future__ import annotations
 
+import secrets
 import warnings
 from datetime import timedelta
 from typing import Any, Final
@@ -16,9 +17,11 @@ from driftsack.service.domain import apprentice, journal, views
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.book import Observation, Record, Write
 from driftsack.service.domain.calendar import SECOND, next_refill
+from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.state import CampaignState
 
 MOST_EXPIRED: Final = 5_000  # a learner keeps 10,000 forfeited decisions
+TOKEN_BYTES: Final = 12
 
 
 def _opened(state: CampaignState, event: journal.Opened) -> ms.Done:
@@ -51,6 +54,7 @@ def _asked(state: CampaignState, event: journal.Asked) -> ms.Decided:
     if event.arm is None:
         event.arm = decision.arm
         event.reserved = [] if decision.skipped else state.most(decision.arm, event.caps)
+        event.token = "" if decision.skipped else secrets.token_hex(TOKEN_BYTES)
         event.probability = (
             float(max(0.0, 1.0 - decision.mix.sum())) if decision.skipped else float(decision.mix[decision.arm])
         )
@@ -67,6 +71,7 @@ def _asked(state: CampaignState, event: journal.Asked) -> ms.Decided:
         season=book.season,
         round=decision.round,
         key=event.key,
+        token=event.token,
     )
     if event.key:
         book.remember(event.key, Write(event.digest, number=event.number))
@@ -139,6 +144,12 @@ def _cancelled(state: CampaignState, event: journal.Cancelled) -> ms.Settled:
         state.learner.cancel(state.decisions[record.round], event.costs)
     record.reward = None
     return _settle(state, event, record, "cancelled", state.units(event.costs))
+
+
+def _refused(state: CampaignState, event: journal.Refused) -> Refusal:
+    state.book.open[event.number].refused = True
+    state.book.refused += 1
+    return views.absurd(state, event.number, event.costs)
 
 
 def _settle(
@@ -288,6 +299,7 @@ EFFECTS: Final[dict[type, Any]] = {
     journal.Billed: _billed,
     journal.Earned: _earned,
     journal.Cancelled: _cancelled,
+    journal.Refused: _refused,
     journal.Extended: _extended,
     journal.Expired: _expired,
     journal.Dropped: _dropped,

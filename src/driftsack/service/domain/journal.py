@@ -61,7 +61,10 @@ class Opened(Event, tag="opened"):
 
 
 class Asked(Event, tag="asked"):
-    """A decision was made; ``arm`` is None only while it is being made."""
+    """A decision was made; ``arm`` is None only while it is being made.
+
+    ``token`` is needed to settle the decision; journals of releases that did not write one do not have it.
+    """
 
     number: int
     until: int  # the tick at which its lease ends
@@ -72,6 +75,7 @@ class Asked(Event, tag="asked"):
     reserved: list[int] = []
     must: bool = False
     costs: list[list[float | None] | None] | None = None  # (d, m) by the price list of the request
+    token: str = ""
 
 
 class Told(Event, tag="told"):
@@ -98,6 +102,16 @@ class Earned(Event, tag="earned"):
 
 class Cancelled(Event, tag="cancelled"):
     """A decision was cancelled at known costs."""
+
+    number: int
+    costs: list[float]
+
+
+class Refused(Event, tag="refused"):
+    """The outcome of a decision was refused, because it cost more than the campaign accepts; nothing was charged.
+
+    Only the first such outcome of a decision is an event.
+    """
 
     number: int
     costs: list[float]
@@ -212,6 +226,7 @@ AnyEvent = (
     | Billed
     | Earned
     | Cancelled
+    | Refused
     | Extended
     | Expired
     | Dropped

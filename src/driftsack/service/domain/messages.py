@@ -14,6 +14,7 @@ Probability = Annotated[float, msgspec.Meta(ge=1e-9, le=1)]
 Reward = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 AmountsByName = Annotated[dict[Name, Amount], msgspec.Meta(max_length=MOST_RESOURCES)]
 Texts = dict[str, str]
+Token = Annotated[str, msgspec.Meta(max_length=64)]
 State = Literal["watching", "active", "paused", "draining", "closed"]
 Reason = Literal["policy", "budget", "horizon", "paused", "watching"]
 Kind = Literal["pending", "expired", "told", "cancelled", "dropped", "skipped"]
@@ -46,7 +47,17 @@ class Ask(Request):
     costs: Annotated[dict[Name, MaximaByArm], msgspec.Meta(max_length=MOST_RESOURCES)] | None = None
 
 
-class Tell(Request):
+class Settlement(Request, kw_only=True):
+    """A request about one decision.
+
+    Attributes:
+        token: The token in the answer to the request for the decision. Keys with the scope ``operate`` may omit it.
+    """
+
+    token: Token | None = None
+
+
+class Tell(Settlement):
     """Report the outcome of a decision, or one part of it.
 
     Attributes:
@@ -58,7 +69,7 @@ class Tell(Request):
     costs: AmountsByName | None = None
 
 
-class Cancel(Request):
+class Cancel(Settlement):
     """Cancel a decision whose costs are known; the policy does not learn from it.
 
     Attributes:
@@ -68,7 +79,7 @@ class Cancel(Request):
     costs: AmountsByName | None = None
 
 
-class Extend(Request):
+class Extend(Settlement):
     """Extend the lease of a decision.
 
     Attributes:
@@ -78,7 +89,7 @@ class Extend(Request):
     lease: Seconds
 
 
-class Forfeit(Request):
+class Forfeit(Settlement):
     """Give up a decision whose costs are not known; its reservation is charged."""
 
 
@@ -217,6 +228,7 @@ class Decided(ResponseBody):
         probability: The probability with which the arm was drawn.
         reserved: The reservation, by resource.
         lease: Seconds within which the outcome is expected.
+        token: A secret of the decision, to be sent with its outcome; empty for a skipped request.
     """
 
     decision: int | None
@@ -226,6 +238,7 @@ class Decided(ResponseBody):
     probability: float
     reserved: Texts
     lease: int
+    token: str = ""
 
 
 class Settled(ResponseBody):
@@ -383,6 +396,7 @@ class CampaignView(ResponseBody):
         told: The number of outcomes.
         expired: The number of decisions whose outcome did not arrive in time.
         overruns: The number of decisions that cost more than was reserved.
+        refused: The number of decisions with an outcome that was refused because its cost is absurd.
         reward: The sum of rewards.
         divergences: The number of decisions that a recovery would have made differently; 0 unless the library or the
             machine changed.
@@ -399,6 +413,7 @@ class CampaignView(ResponseBody):
     told: int
     expired: int
     overruns: int
+    refused: int
     reward: float
     divergences: int
     observed: int

@@ -5,6 +5,7 @@ A command is checked against the state of the campaign, which stays as it is.
 
 from __future__ import annotations
 
+import hmac
 from typing import Any, Final
 
 from driftsack.game.amounts import MOST_UNITS
@@ -130,7 +131,10 @@ def _tell(state: CampaignState, command: ms.Tell, common: dict[str, Any], number
     record = state.book.open.get(number)
     if record is None:
         return again(state, command, number, state.record(number))
+    check_token(record, command, number)
     if costs is not None and not record.billed:
+        if is_absurd(state, costs):
+            return _refuse(state, number, record, costs, common)
         _check_size(state, costs, record.reserved, record.season)
     # Complete the outcome with the part that was told before, which must not differ.
     before = (record.reward, record.costs if record.billed else None)
@@ -158,24 +162,40 @@ def _cancel(state: CampaignState, command: ms.Cancel, common: dict[str, Any], nu
     record = state.book.open.get(number)
     if record is None:
         return again(state, command, number, state.record(number))
+    check_token(record, command, number)
     if record.billed:
         if command.costs is not None and costs != record.costs:
             raise _told_before(number)
         return journal.Cancelled(number=number, costs=record.costs, **common)
+    if is_absurd(state, costs):
+        return _refuse(state, number, record, costs, common)
     _check_size(state, costs, record.reserved, record.season)
     return journal.Cancelled(number=number, costs=costs, **common)
 
 
+def is_absurd(state: CampaignState, costs: list[float]) -> bool:
+    """Whether an outcome costs more than the campaign accepts."""
+    return any(cost > limit for cost, limit in zip(costs, state.cost_limit, strict=True))
+
+
+def _refuse(state: CampaignState, number: int, record: Record, costs: list[float], common: dict[str, Any]) -> Any:
+    """Refuse an absurd outcome; the first one of a decision is an event, so that it is counted and raises an alarm."""
+    if record.refused:
+        raise views.absurd(state, number, costs)
+    return journal.Refused(number=number, costs=costs, **{**common, "key": "", "digest": b""})
+
+
 def _extend(state: CampaignState, command: ms.Extend, common: dict[str, Any], number: int) -> Any:
-    _pending(state, number)
+    check_token(_pending(state, number), command, number)
     return journal.Extended(number=number, until=common["tick"] + command.lease * SECOND, **common)
 
 
-def _forfeit(state: CampaignState, _: ms.Forfeit, common: dict[str, Any], number: int) -> Any:
+def _forfeit(state: CampaignState, command: ms.Forfeit, common: dict[str, Any], number: int) -> Any:
     record = state.book.open.get(number)
     if record is not None and record.kind == "expired":
+        check_token(record, command, number)
         return views.settled(state, number, record)
-    _pending(state, number)
+    check_token(_pending(state, number), command, number)
     return journal.Expired(numbers=[number], **common)
 
 
@@ -186,6 +206,8 @@ def _observe(state: CampaignState, command: ms.Observe, common: dict[str, Any], 
             f"the campaign is {state.book.state}; observations are for campaigns that watch, ask for decisions.",
         )
     arm, costs = state.arm_number(command.arm), _amounts(state, command.costs, "costs")
+    if is_absurd(state, costs):
+        raise views.absurd(state, state.book.observed + 1, costs)
     _check_size(state, costs, [0] * len(costs), state.book.season)
     return journal.Observed(arm=arm, reward=command.reward, costs=costs, probability=command.probability, **common)
 
@@ -233,8 +255,9 @@ def again(state: CampaignState, command: Any, number: int, record: Record) -> ms
     """Return the original answer to a command about a settled decision.
 
     Raises:
-        Refusal: The decision was settled in another way.
+        Refusal: The decision was settled in another way, or the token is not its token.
     """
+    check_token(record, command, number)
     told = isinstance(command, ms.Tell)
     if (told or isinstance(command, ms.Cancel)) and record.kind == ("told" if told else "cancelled"):
         any_costs = command.costs is None and (told or record.billed)
@@ -244,6 +267,24 @@ def again(state: CampaignState, command: Any, number: int, record: Record) -> ms
     raise Refusal(
         "already-settled", f"decision {number} is {record.kind} with another content; tell each decision once."
     )
+
+
+def check_token(record: Record, command: ms.Settlement, number: int) -> None:
+    """Check that a command has the token of its decision, if it has one; callers decide who may omit it.
+
+    A decision that was made before the store was restored from a backup has another token than the decision that now
+    has its number.
+
+    Raises:
+        Refusal: The token is that of another decision.
+    """
+    given = command.token
+    if given is not None and record.token and not hmac.compare_digest(given.encode(), record.token.encode()):
+        raise Refusal(
+            "wrong-token",
+            f"the token is not that of decision {number}; send the token in the answer to the request for the "
+            "decision. If the store was restored from a backup, the decision that the token belongs to is lost.",
+        )
 
 
 def _costs(state: CampaignState, command: ms.Tell | ms.Cancel) -> list[float]:

@@ -45,10 +45,12 @@ class CampaignState:
         resources: The number of each resource, by name.
         worst: (m, d) the maximum cost of each arm in grid units.
         largest_worst: (d,) the largest of them.
+        cost_limit: (d,) the costs above which outcomes are refused.
     """
 
     def __init__(self, config: Config, book: Book, learner: Learner) -> None:
         self.config, self.book, self.learner = config, book, learner
+        learner.accept_all_costs()  # plans check them; a journal may have costs that this release would refuse
         self.leases = Leases(book, config.late)
         self.decisions: dict[int, Decision] = {d.round: d for d in (*learner.pending, *learner.forfeited)}
         self.expired = sum(record.kind == "expired" for record in book.open.values())
@@ -68,6 +70,7 @@ class CampaignState:
             for column in problem.cost_max_by_arm.T.tolist()
         ]
         self.largest_worst = [max(row) for row in zip(*self.worst, strict=True)]
+        self.cost_limit = self.config.cost_limit(problem)
 
     @property
     def problem(self) -> Problem:

@@ -34,7 +34,7 @@ def decided(state: CampaignState, number: int, record: Record) -> ms.Decided:
     if record.arm == SKIP:
         return ms.Decided(number, None, True, "policy", record.probability, {}, 0)
     arm, reserved = arm_name(state, record.arm), amounts(state, record.reserved)
-    return ms.Decided(number, arm, False, None, record.probability, reserved, record.lease)
+    return ms.Decided(number, arm, False, None, record.probability, reserved, record.lease, record.token)
 
 
 def skipped(reason: Any) -> ms.Decided:
@@ -71,6 +71,17 @@ def decision(state: CampaignState, number: int, record: Record) -> ms.DecisionVi
         reward=record.reward,
         charged=amounts(state, charged(state, record)),
         lease=left,
+    )
+
+
+def absurd(state: CampaignState, number: int, costs: list[float]) -> Refusal:
+    """The answer to an outcome that costs more than the campaign accepts."""
+    rows = zip(state.resources, costs, state.cost_limit, strict=True)
+    beyond = ", ".join(f"{cost:g} {name} (at most {limit:g})" for name, cost, limit in rows if cost > limit)
+    return Refusal(
+        "absurd-cost",
+        f"the outcome of decision {number} costs {beyond}, which is refused as absurd, and an alarm is raised; the "
+        "decision stays open, send the corrected costs. A campaign with such costs needs a larger refuse_above.",
     )
 
 
@@ -119,6 +130,7 @@ def campaign_view(state: CampaignState, name: str) -> ms.CampaignView:
         told=book.told,
         expired=book.expired,
         overruns=book.overruns,
+        refused=book.refused,
         reward=book.reward,
         divergences=book.divergences,
         observed=book.observed,

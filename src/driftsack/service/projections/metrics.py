@@ -32,6 +32,7 @@ TALLIES: Final = {
     "late": "Outcomes that arrived after the end of their lease.",
     "expired": "Decisions whose outcome did not arrive within the lease.",
     "overruns": "Decisions that cost more than their reservation.",
+    "refused": "Decisions with an outcome that was refused because its cost is absurd.",
     "skipped": "Requests that the policy skipped.",
 }
 STATES: Final = ("watching", "active", "paused", "draining", "closed")

@@ -25,6 +25,7 @@ from driftsack.service.projections.shadow import Shadow
 MOST_BUCKETS: Final = 240
 LATEST: Final = 200  # outcomes of each arm from which its means are estimated
 KEPT_ALARMS: Final = 50
+KEPT_REFUSALS: Final = 20
 LISTED: Final = 50  # latest decisions that are listed
 _units = source(cost_units)
 
@@ -125,6 +126,20 @@ class Shown(NamedTuple):
     reward: float | None
 
 
+class RefusedOutcome(NamedTuple):
+    """An outcome that was refused because its cost is absurd.
+
+    Attributes:
+        number: The number of the decision.
+        at: The time of the outcome, in milliseconds since 1970.
+        costs: (d,) its costs.
+    """
+
+    number: int
+    at: int
+    costs: list[float]
+
+
 class Estimate(NamedTuple):
     """Means over the latest outcomes of an arm.
 
@@ -160,6 +175,7 @@ class Track:
         self.state, self.retired = "watching" if config.watch else "active", set[int]()
         self.format = self.seq = self.first = self.at = self.opened_at = self.number = 0
         self.pending = self.told = self.expired = self.late = self.overruns = self.skipped = self.lost = 0
+        self.refused = 0  # decisions with an outcome that was refused as absurd
         self.reward = 0.0
         self.season = self.season_at = self.season_number = 0
         self.following: int | None = None  # the time at which the next season begins
@@ -169,6 +185,7 @@ class Track:
         self.waiting: dict[int, Waiting] = {}
         self.alarms: deque[Alarm] = deque(maxlen=KEPT_ALARMS)
         self.alarm_count = 0
+        self.refusals: deque[RefusedOutcome] = deque(maxlen=KEPT_REFUSALS)
         self.chosen = [0] * len(self.arms)  # decisions by arm
         self.shown: dict[int, Shown] = {}
         self.rounds_left: tuple[int, int] | None = None  # as revised, and the decision after which it was
@@ -326,6 +343,10 @@ class Track:
         self._settled(event)
         self._show(event.number, "cancelled")
 
+    def _refused(self, event: journal.Refused) -> None:
+        self.refused += 1
+        self.refusals.append(RefusedOutcome(event.number, event.at, event.costs))
+
     def _expire(self, event: journal.Expired) -> None:
         for number in event.numbers:
             self.waiting[number] = self.waiting[number]._replace(expired=True)
@@ -380,6 +401,7 @@ TAKE: Final[dict[type, Any]] = {
     journal.Billed: Track._billed,
     journal.Earned: Track._nothing,
     journal.Cancelled: Track._cancelled,
+    journal.Refused: Track._refused,
     journal.Extended: Track._nothing,
     journal.Expired: Track._expire,
     journal.Dropped: Track._dropped,

@@ -106,6 +106,7 @@ class _Search:
             season=0,
             round=0,
             key=event.key,
+            token=event.token,
         )
         if record.arm == SKIP:
             record.kind = "skipped"

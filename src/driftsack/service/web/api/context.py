@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from driftsack.service.domain import messages as ms
 from driftsack.service.domain.campaign import Caller
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections.watcher import Watcher
@@ -65,7 +66,8 @@ class Context(NamedTuple):
         """Return the sender of the request with the digest of its content."""
         if not self.key:
             return Caller("", b"", self.principal.prefix)
-        digest = hashlib.blake2b(self.action.encode() + b"\n" + self.raw, digest_size=16).digest()
+        said = f"{self.action}\n{self.principal.prefix}\n".encode() + self.raw  # keys may be guessed by other callers
+        digest = hashlib.blake2b(said, digest_size=16).digest()
         key = hashlib.blake2b(self.key.encode(), digest_size=16).hexdigest()  # keys may hold personal data
         return Caller(key, digest, self.principal.prefix)
 
@@ -74,6 +76,14 @@ class Context(NamedTuple):
         if not (self.item.isascii() and self.item.isdigit() and len(self.item) <= 15):
             raise Refusal("unknown-decision", f"a decision must be an integer, got {self.item!r:.40}.")
         return int(self.item)
+
+    def check_has_token(self, command: ms.Settlement, field: str) -> None:
+        """Raise a refusal if a command about a decision has no token, which only operators may omit."""
+        if command.token is None and "operate" not in self.principal.allows:
+            raise Refusal.invalid(
+                f"{field} is missing; send the token in the answer to the request for the decision, so that no other "
+                "worker can settle it."
+            )
 
     async def owned(self) -> Owned:
         """Return the campaign, once all its changes are durable."""

@@ -74,11 +74,14 @@ def ask(context: Context) -> tuple[Owned, ms.Decided]:
 
 def settle(context: Context) -> tuple[Owned, ms.Settled]:
     """Tell, cancel, extend or forfeit a decision."""
+    context.check_has_token(context.body, "token")
     return context.carry_out(context.number())
 
 
 async def exchange(context: Context) -> ms.Exchanged:
     """Tell many outcomes and ask for many decisions."""
+    for k, outcome in enumerate(context.body.tells):
+        context.check_has_token(outcome, f"tells[{k}].token")
     return await context.keeper.exchange(context.campaign, context.body, context.caller())
 
 

@@ -166,6 +166,14 @@ def alarms(track: Track) -> list[dict[str, Any]]:
     return found
 
 
+def refusals(track: Track) -> list[dict[str, Any]]:
+    """Return the latest outcomes that were refused because their cost is absurd, newest first."""
+    return [
+        {"when": when(each.at), "decision": each.number, "costs": named_costs(each.costs, track.resources)}
+        for each in reversed(track.refusals)
+    ]
+
+
 def regret_text(plan: Planned) -> str:
     """Format the regret with its 95% interval."""
     if not plan.regret:
@@ -187,6 +195,7 @@ def card(track: Track, done: bool) -> dict[str, Any]:
         "reward": number(track.reward),
         "alarms": len(track.alarms),
         "overruns": track.overruns,
+        "refused": track.refused,
         "lost": track.lost,
     }
 
@@ -209,6 +218,7 @@ def details(track: Track, done: bool) -> dict[str, Any]:
         "warnings": blocked_texts(track),
         "regret": regret_text(plan),
         "alarm_list": alarms(track),
+        "refusals": refusals(track),
         "latest": [latest(track, shown) for shown in reversed(track.shown.values())],
         "updated": when(track.at),
         "seq": track.seq,
