@@ -18,7 +18,7 @@ app = CommandLine(
 PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Speed": {"speed": speed.speed, "versions": speed.versions},
     "Policies": {"contexts": comparisons.contexts, "routing": comparisons.routing, "scenarios": scenarios.scenarios},
-    "Theory": {"mutants": theory.mutants},
+    "Theory": {"mutants": theory.mutants, "powers": theory.powers},
     "Learners": {
         "soak": learners.soak,
         "corrupted-files": learners.corrupted_files,

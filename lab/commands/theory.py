@@ -1,4 +1,4 @@
-"""``python -m lab mutants``."""
+"""``python -m lab mutants`` and ``powers``."""
 
 from __future__ import annotations
 
@@ -23,3 +23,16 @@ def mutants() -> None:
     caught = len(MUTANTS) - len(survivors)
     print(f"{caught} of {len(MUTANTS)} caught; survivors: {', '.join(survivors) or 'none'}")
     exit_unless(caught >= LEAST_CAUGHT * len(MUTANTS))
+
+
+def powers() -> None:
+    """Run the quick checks of `driftsack verify`, and write the power of each into the table of docs/theory.md.
+
+    Example: python -m lab powers
+    """
+    from driftsack.cli.console import progress_bar, single_line
+    from lab.powers import PAGE, write_powers
+
+    with progress_bar() as bar:
+        written = write_powers(single_line(bar))
+    print(f"{len(written)} powers written to {PAGE}")

@@ -91,7 +91,7 @@ def spending_error(rate: float, radius: str, effort: Effort, returns_zero: bool 
 
 def small_budget(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     """Check that the error of planned spending falls as √b with the refined radii, unlike with the printed ones."""
-    places = [0.03, 0.1, 0.3]
+    places = [0.1, 0.2, 0.4]
     radius = "printed" if case is Case.TRIVIAL else "refined"
     rate = exact_exponent("b", 0.5, places, [spending_error(place, radius, effort) for place in places])
     margin = SLACK_OF_SPENDING - abs(rate.value - factor * rate.expected)
