@@ -352,7 +352,7 @@ class Adaptive(Policy):
         )
 
     def estimates(self, state: State) -> Estimates:
-        """Means of the posteriors, and the latest draws at listed costs, in the units of the outcomes."""
+        """Means of the posteriors, and the draws of the latest decision at its listed costs, in outcome units."""
         units = np.concatenate([[1.0], state.belief.unit])
         seen = (state.belief.last >= 0)[:, None]
         drawn = state.planned if state.planned.any() else state.drawn
