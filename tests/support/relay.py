@@ -89,7 +89,11 @@ def relayed(address: str) -> Iterator[tuple[Relay, str]]:
     """Put a relay before a database of :class:`LocalPostgres`; yield it and the address through it."""
     parts = urllib.parse.urlsplit(address)
     query = dict(urllib.parse.parse_qsl(parts.query))
-    target = f"{query['host']}/.s.PGSQL.{parts.port or 5432}" if "host" in query else (parts.hostname or "", parts.port or 5432)
+    target = (
+        f"{query['host']}/.s.PGSQL.{parts.port or 5432}"
+        if "host" in query
+        else (parts.hostname or "", parts.port or 5432)
+    )
     relay = Relay(target)
     user = f"{parts.username}:{parts.password or ''}@" if parts.username else ""
     try:

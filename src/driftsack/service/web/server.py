@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from driftsack.core.errors import MissingExtraError
+from driftsack.service.projections.metrics import Metrics
 from driftsack.service.projections.watcher import Watcher
 from driftsack.service.runtime.keeper import SNAPSHOT_EVERY, Keeper
 from driftsack.service.runtime.owned import ServiceClock
@@ -83,7 +84,8 @@ def application(
     url = settings.url or f"http://{settings.host}:{port}"
     owner = Owner(f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}", url, settings.lease)
     keeper = Keeper(store, owner, clock=clock, snapshot_every=settings.snapshot_every)
-    service = Service(keeper, Keyring(store, settings.rate, failures), Watcher(keeper))
+    watcher = Watcher(keeper)
+    service = Service(keeper, Keyring(store, settings.rate, failures), watcher, Metrics(keeper, watcher))
     return Application(service, Dashboard(service, pulse))
 
 
