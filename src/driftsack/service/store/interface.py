@@ -240,6 +240,10 @@ class Store(abc.ABC):
         """Return the latest audit entries before a number, newest first, with their increasing numbers."""
 
     @abc.abstractmethod
+    def latest_time(self, action: str) -> int | None:
+        """Return the time of the latest event of any campaign or of an audit entry with this action; None if none."""
+
+    @abc.abstractmethod
     def backup(self, path: Path) -> None:
         """Write a copy of the database to a file while it is in use."""
 
@@ -250,6 +254,14 @@ class Store(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Close the database."""
+
+
+LATEST: Final = """
+SELECT max(at) FROM (
+  SELECT (SELECT at FROM segment WHERE segment.campaign = campaign.name ORDER BY first DESC LIMIT 1) AS at FROM campaign
+  UNION ALL SELECT max(at) FROM audit WHERE action = {action}
+) AS times"""
+"""The query of :meth:`Store.latest_time`; the last segment of each journal is found by its key."""
 
 
 def migrations(kind: str) -> list[str]:

@@ -247,6 +247,11 @@ class PostgresStore(Store):
         query = "SELECT id, at, who, action, campaign, detail FROM audit WHERE id < %s ORDER BY id DESC LIMIT %s"
         return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
 
+    def latest_time(self, action: str) -> int | None:
+        """Return the time of the latest event or of an audit entry with this action; None if there is none."""
+        found = self._rows(base.LATEST.format(action="%s"), action)[0][0]
+        return None if found is None else int(found)
+
     def backup(self, path: Path) -> None:
         """Refuse: PostgreSQL has tools for this."""
         raise base.StoreError(f"use PostgreSQL's own tool: pg_dump --format=custom --file={path} DATABASE.")

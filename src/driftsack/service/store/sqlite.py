@@ -238,6 +238,11 @@ class SQLiteStore(Store):
         query = "SELECT id, at, who, action, campaign, detail FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
         return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
 
+    def latest_time(self, action: str) -> int | None:
+        """Return the time of the latest event or of an audit entry with this action; None if there is none."""
+        found = self._rows(base.LATEST.format(action="?"), action)[0][0]
+        return None if found is None else int(found)
+
     def backup(self, path: Path) -> None:
         """Copy the database to a file in one step, in a connection of its own; writers may continue meanwhile.
 

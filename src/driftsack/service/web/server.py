@@ -19,6 +19,7 @@ import uvicorn
 from driftsack.core.errors import MissingExtraError
 from driftsack.service.projections.metrics import Metrics
 from driftsack.service.projections.watcher import Watcher
+from driftsack.service.runtime.clock_check import check_clock
 from driftsack.service.runtime.keeper import SNAPSHOT_EVERY, Keeper
 from driftsack.service.runtime.owned import ServiceClock
 from driftsack.service.store import open_store
@@ -171,6 +172,7 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
     log_as_json(settings.log_level)
     store = open_store(settings.store)
     try:
+        check_clock(store)
         # Create the first key on an empty store.
         key = Keyring(store).first_key()
         if key is not None:
