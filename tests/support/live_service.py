@@ -79,7 +79,7 @@ def serving(
         thread.start()
         try:
             deadline = time.monotonic() + 20
-            while not server.started and time.monotonic() < deadline:
+            while (not server.started or app.service.keeper.unloaded) and time.monotonic() < deadline:
                 time.sleep(0.01)
             yield Live(app, f"http://127.0.0.1:{port}", key)
         finally:

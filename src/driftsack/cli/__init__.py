@@ -8,6 +8,7 @@ import typer
 
 from driftsack.cli.advise import advise
 from driftsack.cli.campaign import campaign
+from driftsack.cli.clock import clock
 from driftsack.cli.console import CommandLine
 from driftsack.cli.demo import demo
 from driftsack.cli.keys import keys
@@ -42,6 +43,7 @@ app.command()(replay)
 app.command()(backup)
 app.command("compile")(compile_kernels)
 app.add_typer(campaign, name="campaign")
+app.add_typer(clock, name="clock")
 app.add_typer(keys, name="keys")
 
 

@@ -62,7 +62,9 @@ def test_the_limit_may_be_set() -> None:
 def test_exchanges_and_observations_are_checked() -> None:
     desk = Desk()
     number = desk.ask().decision
-    answer = exchange(desk.campaign, ms.Exchange([ms.TellOne(1.0, {"usd": "300000"}, decision=number)]), desk.now, NOBODY)
+    answer = exchange(
+        desk.campaign, ms.Exchange([ms.TellOne(1.0, {"usd": "300000"}, decision=number)]), desk.now, NOBODY
+    )
     assert answer.told[0].problem is not None
     assert answer.told[0].problem.type == "urn:driftsack:absurd-cost"
     watching = Desk(small(watch=True))

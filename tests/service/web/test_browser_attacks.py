@@ -43,18 +43,18 @@ def evil(live: Live, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         assert "regex" in problem["detail"]
     assert Visitor(live.url, live.key).get(CHAT).status == 200  # from here on the campaign is followed
     watcher = live.app.service.watcher
-    usual_rows, track = watcher.rows, watcher.tracks["chat"]
+    usual_names, track = watcher.names, watcher.tracks["chat"]
     kept = track.name, track.arms, track.resources
     track.name, track.arms, track.resources = EVIL, [WORSE, EVIL], [WORSE]
 
-    async def rows() -> list[Any]:
-        return [row._replace(name=EVIL) if row.name == "chat" else row for row in await usual_rows()]
+    async def names() -> list[str]:
+        return [EVIL if name == "chat" else name for name in await usual_names()]
 
     def why(store: Any, _: str, number: int) -> explain.Why:
         found = msgspec.convert(renamed(msgspec.to_builtins(explain.why(store, "chat", number))), explain.Why)
         return msgspec.structs.replace(found, planned_with="bounds")  # so that the table of estimates is shown
 
-    monkeypatch.setattr(watcher, "rows", rows)
+    monkeypatch.setattr(watcher, "names", names)
     monkeypatch.setitem(watcher.tracks, EVIL, track)
     monkeypatch.setattr("driftsack.service.web.pages.pages.explain", SimpleNamespace(why=why))
     monkeypatch.setattr(

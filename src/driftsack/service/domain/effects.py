@@ -42,13 +42,17 @@ def _begin_period(state: CampaignState, event: journal.Opened | journal.StateCha
 
 
 def _asked(state: CampaignState, event: journal.Asked) -> ms.Decided:
-    book = state.book
     try:
         decision = _choose(state, event)
-    except HorizonReachedError:
-        return views.skipped("horizon")
-    except BudgetExhaustedError:
-        return views.skipped("budget")
+    except (HorizonReachedError, BudgetExhaustedError) as error:
+        if event.arm is not None:
+            state.book.divergences += 1
+            return _keep_unknown(state, event)
+        return views.skipped("horizon" if isinstance(error, HorizonReachedError) else "budget")
+    if event.arm is not None and decision.arm != event.arm:
+        if not decision.skipped:
+            state.learner.cancel(decision)
+        return _keep_unknown(state, event)
 
     # Write a decision that is made for the first time into its event.
     if event.arm is None:
@@ -59,17 +63,32 @@ def _asked(state: CampaignState, event: journal.Asked) -> ms.Decided:
             float(max(0.0, 1.0 - decision.mix.sum())) if decision.skipped else float(decision.mix[decision.arm])
         )
 
-    # Keep the decision, and its key if the request had one.
     state.prices = decision.prices.tolist()
+    answer = _keep(state, event, event.arm, decision.round)
+    if event.arm != SKIP:
+        state.decisions[decision.round] = decision
+    return answer
+
+
+def _keep_unknown(state: CampaignState, event: journal.Asked) -> ms.Decided:
+    """Keep a recorded decision that the learner of this release would not make at all; it is charged, not learnt."""
+    answer = _keep(state, event, SKIP if event.arm is None else event.arm, -event.number)
+    state.set_learner_account()
+    return answer
+
+
+def _keep(state: CampaignState, event: journal.Asked, arm: int, turn: int) -> ms.Decided:
+    """Keep a decision of a round of the learner, and its key if the request had one."""
+    book = state.book
     book.number = event.number
     record = Record(
-        arm=event.arm,
+        arm=arm,
         probability=event.probability,
         reserved=event.reserved,
         until=event.until,
         lease=(event.until - event.tick) // SECOND,
         season=book.season,
-        round=decision.round,
+        round=turn,
         key=event.key,
         token=event.token,
     )
@@ -77,14 +96,13 @@ def _asked(state: CampaignState, event: journal.Asked) -> ms.Decided:
         book.remember(event.key, Write(event.digest, number=event.number))
 
     # Reserve its maximum cost until it is settled; a skipped request is settled at once.
-    if event.arm == SKIP:
+    if arm == SKIP:
         record.kind = "skipped"
         book.settle(event.number, record)
     else:
         book.open[event.number] = record
         book.pending += 1
         book.reserve(event.reserved)
-        state.decisions[decision.round] = decision
         state.leases.add(event.number, record)
     return views.decided(state, event.number, record)
 
@@ -105,10 +123,12 @@ def _choose(state: CampaignState, event: journal.Asked) -> Decision:
 
 def _told(state: CampaignState, event: journal.Told) -> ms.Settled:
     record = state.book.open[event.number]
-    decision = state.decisions[record.round]
+    decision = state.decisions.get(record.round)
     units = state.units(event.costs)
     overran = any(cost > kept for cost, kept in zip(units, record.reserved, strict=True))
-    if overran or not 0.0 <= event.reward <= state.problem.reward_max:
+    if decision is None:
+        pass  # the learner does not know it
+    elif overran or not 0.0 <= event.reward <= state.problem.reward_max:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverrunWarning)  # counted, answered and shown instead
             state.learner.tell(decision, event.reward, event.costs)
@@ -122,9 +142,11 @@ def _told(state: CampaignState, event: journal.Told) -> ms.Settled:
 
 def _billed(state: CampaignState, event: journal.Billed) -> ms.Settled:
     record = state.book.open[event.number]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OverrunWarning)
-        state.learner.tell(state.decisions[record.round], costs=event.costs)
+    decision = state.decisions.get(record.round)
+    if decision is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OverrunWarning)
+            state.learner.tell(decision, costs=event.costs)
     state.book.overruns += state.book.charge(record, state.units(event.costs))
     record.costs, record.billed = event.costs, True
     return views.settled(state, event.number, record)
@@ -132,16 +154,20 @@ def _billed(state: CampaignState, event: journal.Billed) -> ms.Settled:
 
 def _earned(state: CampaignState, event: journal.Earned) -> ms.Settled:
     record = state.book.open[event.number]
-    state.learner.tell(state.decisions[record.round], reward=event.reward)
+    decision = state.decisions.get(record.round)
+    if decision is not None:
+        state.learner.tell(decision, reward=event.reward)
     record.reward = event.reward
     return views.settled(state, event.number, record)
 
 
 def _cancelled(state: CampaignState, event: journal.Cancelled) -> ms.Settled:
     record = state.book.open[event.number]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OverrunWarning)
-        state.learner.cancel(state.decisions[record.round], event.costs)
+    decision = state.decisions.get(record.round)
+    if decision is not None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OverrunWarning)
+            state.learner.cancel(decision, event.costs)
     record.reward = None
     return _settle(state, event, record, "cancelled", state.units(event.costs))
 
@@ -166,7 +192,8 @@ def _settle(
         record.late = True
     record.kind, record.costs = kind, event.costs
     book.settle(event.number, record)
-    state.decisions.pop(record.round, None)
+    if state.decisions.pop(record.round, None) is None:
+        state.set_learner_account()
     return views.settled(state, event.number, record)
 
 
@@ -183,7 +210,9 @@ def _expired(state: CampaignState, event: journal.Expired) -> ms.Settled | None:
     # Charge the reservations; the decisions may still be told.
     for number in event.numbers:
         record = book.open[number]
-        state.learner.forfeit(state.decisions[record.round])
+        decision = state.decisions.get(record.round)
+        if decision is not None:
+            state.learner.forfeit(decision)
         book.forfeit(record)
         record.kind = "expired"
         record.until = min(record.until, event.tick)
@@ -191,6 +220,8 @@ def _expired(state: CampaignState, event: journal.Expired) -> ms.Settled | None:
         book.expired += 1
         state.expired += 1
         state.leases.add(number, record)
+        if decision is None:
+            state.set_learner_account()
 
     # Drop the oldest if there are more than the learner can keep: those that were dropped when this first happened.
     if event.dropped is None:
@@ -211,8 +242,9 @@ def _oldest_above_limit(state: CampaignState) -> list[int]:
 def _drop(state: CampaignState, number: int) -> None:
     """Settle an expired decision, which can no longer be told; its charge stays."""
     record = state.book.open[number]
-    decision = state.decisions.pop(record.round)
-    state.learner.cancel(decision, None if record.billed else decision.reserved)
+    decision = state.decisions.pop(record.round, None)
+    if decision is not None:
+        state.learner.cancel(decision, None if record.billed else decision.reserved)
     record.kind = "dropped"
     state.expired -= 1
     state.book.settle(number, record)

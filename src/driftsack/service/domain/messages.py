@@ -502,10 +502,12 @@ class Campaigns(ResponseBody):
     """The campaigns that a key may read.
 
     Attributes:
-        campaigns: The names of the campaigns.
+        campaigns: Up to 1,000 names, sorted.
+        after: The last of them if there are more: pass it as ``after`` for the next page.
     """
 
     campaigns: list[str]
+    after: str | None = None
 
 
 class Page(ResponseBody):

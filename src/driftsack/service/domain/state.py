@@ -38,6 +38,7 @@ class CampaignState:
         expired: The number of expired decisions that may still be told.
         blocked: The number of requests, since the campaign is in memory, that were skipped only because the money was
             reserved for pending decisions.
+        corrections: The number of segments whose recorded amounts were not those of this release's rules.
         prices: (d,) the shadow price of each budget according to the latest decision; None before the first.
         exponents: (d,) the exponent of the grid of each resource.
         factors: (d,) the factors of the grid of each resource, see ``grid_factors``.
@@ -55,6 +56,7 @@ class CampaignState:
         self.decisions: dict[int, Decision] = {d.round: d for d in (*learner.pending, *learner.forfeited)}
         self.expired = sum(record.kind == "expired" for record in book.open.values())
         self.blocked = 0
+        self.corrections = 0
         self.prices: list[float] | None = None
         self.exponents = grid_exponents(config.problem())
         self.factors = [grid_factors(k) for k in self.exponents]
@@ -76,6 +78,21 @@ class CampaignState:
     def problem(self) -> Problem:
         """The learner's problem, which includes the arms that were added."""
         return self.learner.problem
+
+    def set_learner_account(self) -> None:
+        """Let the learner have the budgets and the spending of the book, after a journal recorded other amounts.
+
+        Reservations that the learner does not know, because it would not have made the decision, reduce its budgets.
+        """
+        book, ledger = self.book, self.learner._engine.ledger  # noqa: SLF001  (only a replay may set amounts)
+        unknown = [0] * len(self.exponents)
+        for record in book.open.values():
+            if record.kind == "pending" and record.season == book.season and record.round not in self.decisions:
+                unknown = [a + b for a, b in zip(unknown, record.reserved, strict=True)]
+        ledger.granted[:] = [a - b for a, b in zip(book.account.granted, unknown, strict=True)]
+        ledger.charged[:] = book.account.spent
+        ledger.budget[:] = ledger.granted / ledger.per_cost
+        ledger.spent[:] = ledger.charged / ledger.per_cost
 
     def fits(self, arm: int, caps: list[float | None] | None) -> bool:
         """Whether the budgets cover the maximum cost of an arm."""

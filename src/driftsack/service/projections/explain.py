@@ -15,6 +15,7 @@ from driftsack.service.domain import journal, views
 from driftsack.service.domain.campaign import Campaign
 from driftsack.service.domain.journal import JournalError
 from driftsack.service.domain.refusals import Refusal
+from driftsack.service.domain.replay import apply_events
 from driftsack.service.projections.export import find_row
 from driftsack.service.runtime.recovery import from_snapshot, recover
 from driftsack.service.store.interface import CampaignRow, Store
@@ -92,10 +93,13 @@ def why(store: Store, name: str, number: int) -> Why:
     row = find_row(store, name)
     campaign, _ = from_snapshot(store, row, before=number)
     for segment in store.segments(name, after=campaign.book.seq):
-        for event in journal.decode(segment.body):
-            if isinstance(event, journal.Asked) and event.number == number:
-                return _explained(name, campaign, event)
-            campaign.apply(event)
+        events = journal.decode(segment.body)
+        found = next((e for e in events if isinstance(e, journal.Asked) and e.number == number), None)
+        if found is not None:
+            for event in events[: events.index(found)]:
+                campaign.apply(event)
+            return _explained(name, campaign, found)
+        apply_events(campaign, events, segment.deltas)
     raise Refusal("unknown-decision", f"the campaign has made decisions 1 to {campaign.book.number}, got {number}.")
 
 

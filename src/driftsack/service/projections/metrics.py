@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -9,7 +12,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections.track import Track
+from driftsack.service.projections.watcher import Watcher
 from driftsack.service.runtime.keeper import Keeper
 from driftsack.service.runtime.owned import Owned
 
@@ -35,6 +40,9 @@ TALLIES: Final = {
     "refused": "Decisions with an outcome that was refused because its cost is absurd.",
     "skipped": "Requests that the policy skipped.",
 }
+READING: Final = 0.5  # seconds in which the journals are read for one answer
+QUICK: Final = 0.1  # seconds that metrics may take without being kept
+KEPT: Final = 10  # so that they never take more than a tenth of the time of a processor
 STATES: Final = ("watching", "active", "paused", "draining", "closed")
 Family = GaugeMetricFamily | CounterMetricFamily
 
@@ -71,9 +79,12 @@ def exposition(keeper: Keeper, tracks: dict[str, Track]) -> str:
     found = Families()
     for name, says in COUNTS.items():
         found.counter(f"driftsack_{name}", says, keeper.counts[name])
-    found.gauge("driftsack_ready", "Whether every campaign is in memory.", int(keeper.is_ready))
-    found.gauge("driftsack_damaged_campaigns", "Campaigns whose journal is damaged.", len(keeper.damaged))
-    for name, owned in sorted(keeper.owned.items()):
+    found.gauge("driftsack_ready", "Whether requests are answered.", int(keeper.is_ready))
+    found.gauge("driftsack_unloaded_campaigns", "Campaigns that are not in memory yet.", len(keeper.unloaded))
+    found.gauge("driftsack_damaged_campaigns", "Campaigns that cannot be read.", len(keeper.damaged))
+    for name in sorted(keeper.damaged):
+        found.gauge("driftsack_campaign_damaged", "1 for a campaign that cannot be read.", 1, campaign=name)
+    for name, owned in sorted(keeper.owned.copy().items()):
         add_owned(found, name, owned)
     for name, track in sorted(tracks.items()):
         add_track(found, name, track)
@@ -115,3 +126,39 @@ def add_track(found: Families, name: str, track: Track) -> None:
         found.counter(f"driftsack_campaign_{kind}", says, getattr(track, kind), campaign=name)
     says = "Detected changes in the outcomes of an arm."
     found.counter("driftsack_drift_alarms", says, track.alarm_count, campaign=name)
+
+
+class Metrics:
+    """The metrics of a service, kept for a while if they took long.
+
+    Args:
+        keeper: The campaigns of this process.
+        watcher: The projections of their journals.
+    """
+
+    def __init__(self, keeper: Keeper, watcher: Watcher) -> None:
+        self._keeper, self._watcher = keeper, watcher
+        self._lock = asyncio.Lock()
+        self._text, self._until = "", 0.0
+
+    async def text(self) -> str:
+        """Return the metrics in the text format of Prometheus; they are at most ``KEPT`` times as old as they took."""
+        async with self._lock:
+            begin = time.monotonic()
+            if begin >= self._until:
+                tracks = await self._tracks(begin + READING)
+                self._text = await self._keeper.in_thread(exposition, self._keeper, tracks)
+                end = time.monotonic()
+                self._until = end + KEPT * (end - begin) if end - begin > QUICK else 0.0
+            return self._text
+
+    async def _tracks(self, until: float) -> dict[str, Track]:
+        """Bring the tracks of campaigns with new events up to date; after some time, the others stay as they are."""
+        tracks = self._watcher.tracks
+        for name, owned in list(self._keeper.owned.items()):
+            if name not in tracks or tracks[name].seq < owned.durable:
+                with contextlib.suppress(Refusal):
+                    await self._watcher.track(name, goes=2)
+            if time.monotonic() > until:
+                break
+        return {name: tracks[name] for name in list(self._keeper.owned) if name in tracks}

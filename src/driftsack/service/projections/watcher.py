@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import Final
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections.track import Track
 from driftsack.service.runtime.keeper import Keeper
-from driftsack.service.store.interface import CampaignRow, StoreError
+from driftsack.service.store.interface import StoreError
 
+Result = TypeVar("Result")
 AT_ONCE: Final = 400  # segments per step, so that requests do not have to wait
 PATIENCE: Final = 40  # steps per call
 
@@ -30,15 +34,34 @@ class Watcher:
         self._keeper = keeper
         self.tracks: dict[str, Track] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        self._reading = asyncio.Lock()  # of the positions
+        self._positions: dict[str, int] = {}
+        self._positions_at = -math.inf
 
-    async def rows(self) -> list[CampaignRow]:
-        """Return all campaigns.
+    async def positions(self, age: float) -> dict[str, int]:
+        """Return the number of events of every campaign, as it was at most ``age`` seconds ago.
 
         Raises:
             Refusal: The store is unavailable.
         """
+        async with self._reading:
+            if time.monotonic() - self._positions_at >= age:
+                self._positions = await self._asked(self._keeper.store.positions)
+                self._positions_at = time.monotonic()
+            return self._positions
+
+    async def names(self) -> list[str]:
+        """Return the names of all campaigns, sorted.
+
+        Raises:
+            Refusal: The store is unavailable.
+        """
+        return await self._asked(self._keeper.store.names)
+
+    async def _asked(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call the store in a thread."""
         try:
-            return await self._keeper.in_thread(self._keeper.store.campaigns)
+            return await self._keeper.in_thread(function, *arguments)
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
 
@@ -53,25 +76,38 @@ class Watcher:
             The track, and whether it has reached the end of the journal.
 
         Raises:
-            Refusal: There is no such campaign, or the store is unavailable.
+            Refusal: There is no such campaign, it is damaged, or the store is unavailable.
         """
         # Start a track at the first request for it.
         if name not in self.tracks:
-            rows = {row.name: row for row in await self.rows()}
-            if name not in rows:
+            row = await self._asked(self._keeper.store.campaign, name)
+            if row is None:
                 raise Refusal("unknown-campaign", f"there is no campaign {name!r:.60}.")
-            config = Config.from_bytes(rows[name].config)
-            self.tracks.setdefault(name, Track(name, config))
+            try:
+                self.tracks.setdefault(name, Track(name, Config.from_bytes(row.config)))
+            except Exception as error:
+                raise _damaged(name, error) from error
         # Read the journal from where the track ends; one caller at a time.
         track = self.tracks[name]
         async with self._locks.setdefault(name, asyncio.Lock()):
             for _ in range(goes):
                 try:
-                    if not await self._keeper.in_thread(self._read, track):
+                    if not await self._asked(self._read, track):
                         return track, True
-                except StoreError as error:
-                    raise Refusal.unavailable(str(error)) from error
+                except Refusal:
+                    raise
+                except Exception as error:
+                    raise _damaged(name, error) from error
         return track, False
+
+    async def shown(self, name: str, show: Callable[[Track, bool], Result]) -> Result:
+        """Bring the track of a campaign up to date, and call a function with the result of :meth:`track` in a thread.
+
+        The track does not change meanwhile, and requests do not wait.
+        """
+        track, done = await self.track(name)
+        async with self._locks[name]:
+            return await self._keeper.in_thread(show, track, done)
 
     def _read(self, track: Track) -> bool:
         """Read some segments, and return whether there may be more."""
@@ -82,3 +118,7 @@ class Watcher:
         if count:
             track.close_bucket()
         return count == AT_ONCE
+
+
+def _damaged(name: str, error: Exception) -> Refusal:
+    return Refusal("damaged", f"the campaign {name} cannot be shown: {error}")

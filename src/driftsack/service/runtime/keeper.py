@@ -8,6 +8,7 @@ refused and may be retried.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import Counter
@@ -15,13 +16,16 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
+import msgspec
+
+from driftsack.core.errors import DriftsackError
 from driftsack.service.domain import journal
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.book import Record, deltas
 from driftsack.service.domain.campaign import NOBODY, Caller, Campaign, Now
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.exchanges import exchange
-from driftsack.service.domain.journal import START, JournalError, Segment
+from driftsack.service.domain.journal import START, Segment
 from driftsack.service.domain.plans import again
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.views import problem
@@ -44,6 +48,9 @@ Result = TypeVar("Result")
 SNAPSHOT_EVERY: Final = 10_000
 CHECK_DUE: Final = 0.25  # seconds between two checks of leases and seasons
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover a campaign
+POLL: Final = 0.01  # seconds
+LOADING_PAUSE: Final = 1.0  # after loading a campaign in the background, times what it took
+IDLE: Final = 60.0  # seconds without a request after which a closed campaign leaves the memory
 RENEWALS_MISSED: Final = 2  # intervals after which a renewal is overdue
 REQUEST_LIMIT: Final = 8.0  # seconds in which the store must answer a request
 STOP_LIMIT: Final = 3.0  # seconds in which a process that stops saves its campaigns
@@ -61,6 +68,7 @@ class Keeper:
         grace: Milliseconds after a recovery in which no lease runs.
         threads: The thread pools.
         longest_wait: The maximum seconds between two attempts to recover a campaign.
+        idle: Seconds without a request after which a closed campaign leaves the memory.
 
     Attributes:
         store: The store of the journals.
@@ -69,7 +77,8 @@ class Keeper:
         owned: The campaigns that this process owns and has in memory.
         foreign: The addresses of the owners of other campaigns.
         damaged: Campaigns that cannot be rebuilt, and why.
-        arriving: Campaigns that are being opened or taken over, and are not in memory yet.
+        unloaded: Campaigns that this process owns and has not loaded yet.
+        arriving: Campaigns that are being opened.
         counts: Counters for the metrics.
         commits: The group commit.
         tasks: The running background tasks.
@@ -85,6 +94,7 @@ class Keeper:
         grace: int = GRACE,
         threads: Threads | None = None,
         longest_wait: float = LONGEST_WAIT,
+        idle: float = IDLE,
     ) -> None:
         self.store, self.owner, self.clock = store, owner, clock or ServiceClock()
         self.owned: dict[str, Owned] = {}
@@ -92,10 +102,14 @@ class Keeper:
         self.damaged: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
         self.commits = GroupCommit(store, self.owned, self.counts, snapshot_every, self._drop)
+        self.unloaded: dict[str, CampaignRow] = {}
         self.arriving: set[str] = set()
         self.tasks: set[asyncio.Task[Any]] = set()
         self.threads = threads or Threads()
-        self._grace, self._longest_wait = grace, longest_wait
+        self._grace, self._longest_wait, self._idle = grace, longest_wait, idle
+        self._asleep: dict[str, CampaignRow] = {}  # closed campaigns that have left the memory
+        self._loads: dict[str, asyncio.Task[None]] = {}
+        self._rehearsed: set[tuple[Any, ...]] = set()
         self._recovering: set[str] = set()
         self._closing = False
         self._renewal_interval = owner.lease / 5
@@ -104,13 +118,15 @@ class Keeper:
     # Life
 
     async def start(self) -> None:
-        """Take over the campaigns that have no owner, and start the background tasks."""
-        rows = await self._call(self.threads.leases, self.store.campaigns)
-        taken = [await self._take_over(row) for row in rows]
-        for work in (self.commits.run, self._expiry_loop, self._lease_renewal_loop):
+        """Become the owner of the campaigns without one, and start the background tasks, which load them."""
+        await self._renew(again=True)
+        for work in (self.commits.run, self._expiry_loop, self._lease_renewal_loop, self._loading_loop):
             self.spawn(work())
-        await asyncio.gather(*(task for task in taken if task is not None))
-        self._renewed = time.monotonic()
+
+    async def until_loaded(self) -> None:
+        """Wait until no campaign is left to load, except closed ones, which are loaded for requests only."""
+        while self.unloaded:
+            await asyncio.sleep(POLL)
 
     async def stop(self) -> None:
         """Commit pending events, write a snapshot of each campaign, and let other processes take over."""
@@ -121,7 +137,7 @@ class Keeper:
             await asyncio.wait(waiting, timeout=self._longest_wait)
 
         # Stop the background tasks.
-        claimed = [*self.owned, *self.arriving, *self._recovering]
+        claimed = self._mine()
         for task in self.tasks:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
@@ -178,8 +194,11 @@ class Keeper:
 
     @property
     def is_ready(self) -> bool:
-        """Whether no campaign is being recovered, no renewal is overdue, and the service is not stopping."""
-        return not self._closing and not self._recovering and not self.is_overdue
+        """Whether requests are answered.
+
+        They are not while the service stops, a renewal is overdue, or every campaign in use is being recovered.
+        """
+        return not self._closing and not self.is_overdue and (bool(self.owned) or not self._recovering)
 
     @property
     def is_overdue(self) -> bool:
@@ -196,12 +215,34 @@ class Keeper:
         """
         owned = self.owned.get(name)
         if owned is not None and not self._closing:
+            owned.used = True
             return owned
         if name in self.damaged:
             raise Refusal("damaged", self.damaged[name])
-        if name in self._recovering or name in self.foreign or self._closing:
+        if self._closing or name in self._recovering or name in self.foreign or self._row(name) is not None:
             raise Refusal.unavailable(f"the campaign {name} is being taken over; try again in a moment.")
         raise Refusal("unknown-campaign", f"there is no campaign {name!r:.60}.")
+
+    async def prepare(self, name: str) -> None:
+        """Load a campaign that is not in memory yet, or look in the store for one that another replica has opened.
+
+        Afterwards :meth:`find` returns the campaign, or refuses it for the right reason.
+
+        Raises:
+            Refusal: The store is unavailable.
+        """
+        if not name or name in self.owned or name in self.damaged or name in self._recovering or self._closing:
+            return
+        task = self._load(name)
+        if task is not None:
+            await asyncio.wait([task], timeout=REQUEST_LIMIT)
+        elif name not in self.foreign and name not in self.arriving:
+            try:
+                row = await self.in_thread(self.store.campaign, name)
+            except StoreError as error:
+                raise Refusal.unavailable(str(error)) from error
+            if row is not None and row.owner != self.owner.name:
+                self.foreign[name] = row.owner_url
 
     def carry_out(self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0) -> tuple[Owned, Any]:
         """Carry out a command; the answer must be withheld until the campaign is durable.
@@ -307,12 +348,13 @@ class Keeper:
         """
         if self._closing:
             raise Refusal.unavailable("the service is stopping.")
+        await self.prepare(name)
         if name in self.owned and self.owned[name].campaign.config == config:
             return self.owned[name].campaign
 
         # Open it in memory, and load its kernels.
         campaign = await self.in_thread(Campaign.open, config, Now(self.clock.at(), 0), caller)
-        await self.in_thread(rehearse, campaign)
+        await self._rehearse(self.threads.others, campaign)
 
         # Write its first segment.
         body = journal.encode(campaign.take())
@@ -357,7 +399,7 @@ class Keeper:
                     self._recovering.discard(name)
                 else:
                     await self._rebuild(row)
-            except (StoreError, OSError) as error:
+            except (StoreError, OSError, MemoryError) as error:
                 log.warning("campaign %s cannot be rebuilt yet: %s", name, error)
             else:
                 return
@@ -369,65 +411,112 @@ class Keeper:
         return await self._call(self.threads.leases, self.store.claim, name, self.owner)
 
     async def _rebuild(self, row: CampaignRow) -> None:
-        """Rebuild a claimed campaign; note it if it is damaged."""
+        """Rebuild a claimed campaign; set it aside if that fails for any reason but the store's availability."""
         name = row.name
         try:
             campaign, snapshot_at = await self._call(self.threads.rebuilds, rebuild, self.store, row)
-            await self._call(self.threads.rebuilds, rehearse, campaign)
-        except JournalError as error:
-            log.error("campaign %s is damaged: %s", name, error)  # noqa: TRY400  (one line, without a traceback)
-            self.damaged[name] = str(error)
-            self._recovering.discard(name)
+            await self._rehearse(self.threads.rebuilds, campaign)
+            owned = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, snapshot_at)
+        except (StoreError, OSError, MemoryError):
+            raise
+        except Exception as error:
+            await self._set_aside(name, error)
             return
         self.counts["recoveries"] += 1
         self.counts["divergences"] += campaign.book.divergences
-        self.owned[name] = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, snapshot_at)
+        self.owned[name] = owned
         self.foreign.pop(name, None)
         self._recovering.discard(name)
 
-    async def _take_over(self, row: CampaignRow) -> asyncio.Task[None] | None:
-        """Become the owner of a campaign if it has none; otherwise note the address of its owner.
+    async def _set_aside(self, name: str, error: Exception) -> None:
+        """Note a campaign as damaged, and release it, because a replica of another release may be able to read it."""
+        known = isinstance(error, DriftsackError)
+        log.error("campaign %s is damaged: %s", name, error, exc_info=None if known else error)
+        self.damaged[name] = str(error) if known else f"{type(error).__name__}: {error}"
+        self._recovering.discard(name)
+        with contextlib.suppress(StoreError):  # its lease then ends with this process
+            await self._call(self.threads.leases, self.store.release, [name], self.owner)
 
-        Returns:
-            The background task that rebuilds it; None if it has another owner.
-        """
-        self.foreign[row.name] = row.owner_url
-        claimed = await self._claim(row.name)
-        if claimed is None:
-            return None
-        self.arriving.add(row.name)
-        return self.spawn(self._arrive(claimed))
+    async def _rehearse(self, pool: ThreadPoolExecutor, campaign: Campaign) -> None:
+        """Load the kernels of a campaign, once for each policy and kind of campaign."""
+        config = campaign.config
+        kind = (msgspec.json.encode(config.policy), config.period is None, config.watch, config.fallback is None)
+        if kind not in self._rehearsed:
+            await self._call(pool, rehearse, campaign)
+            self._rehearsed.add(kind)
+
+    def _mine(self) -> list[str]:
+        """The campaigns that this process owns, in memory or not."""
+        return [*self.owned, *self.unloaded, *self._asleep, *self.arriving, *self._recovering]
+
+    def _row(self, name: str) -> CampaignRow | None:
+        """The row of an owned campaign that is not in memory; None if there is none."""
+        return self.unloaded.get(name) or self._asleep.get(name)
+
+    def _load(self, name: str) -> asyncio.Task[None] | None:
+        """Begin to load a campaign, and return the task; None if it is not one of those to be loaded."""
+        row = self._row(name)
+        if row is not None and name not in self._loads:
+            self._loads[name] = self.spawn(self._arrive(row))
+        return self._loads.get(name)
 
     async def _arrive(self, row: CampaignRow) -> None:
-        """Rebuild a campaign that was taken over, and retry in the background if the store does not answer."""
+        """Rebuild a claimed campaign, and retry in the background if the store does not answer."""
+        name = row.name
         try:
             await self._rebuild(row)
-        except (StoreError, OSError) as error:
-            log.warning("campaign %s cannot be rebuilt yet: %s", row.name, error)
-            self._recovering.add(row.name)
-            self.spawn(self._recovery_loop(row.name))
+        except (StoreError, OSError, MemoryError) as error:
+            log.warning("campaign %s cannot be rebuilt yet: %s", name, error)
+            self._recovering.add(name)
+            self.spawn(self._recovery_loop(name))
         finally:
-            self.arriving.discard(row.name)
+            for rows in (self.unloaded, self._asleep, self._loads):
+                rows.pop(name, None)
+
+    async def _loading_loop(self) -> None:
+        """Load campaigns one after the other, and pause in between, because requests load theirs at once."""
+        while True:
+            name = next(iter(self.unloaded), None)
+            begin = time.monotonic()
+            task = None if name is None else self._load(name)
+            if task is not None:
+                await asyncio.wait([task])
+            await asyncio.sleep(max(POLL, LOADING_PAUSE * (time.monotonic() - begin)))
+
+    async def _renew(self, again: bool = False) -> None:
+        """Renew the leases of all campaigns, and become the owner of those without one.
+
+        Args:
+            again: Whether the process has just started and owns, by its name, none of those in the store.
+        """
+        begin, here, mine = time.monotonic(), dict(self.owned), self._mine()
+        kept = set(await self._call(self.threads.leases, self.store.extend, mine, self.owner))
+        self._renewed = begin
+        for name in here.keys() - kept:
+            self._drop(here[name], FencedError("another process owns it now."))
+        for name in set(mine) - kept - self._loads.keys():
+            self.unloaded.pop(name, None)
+            self._asleep.pop(name, None)
+        without = [*self.damaged, *self._recovering]
+        free = await self._call(self.threads.leases, self.store.claim_free, self.owner, without, again)
+        self.unloaded.update({row.name: row for row in free})
+        elsewhere = await self._call(self.threads.leases, self.store.elsewhere, self.owner)
+        self.foreign = {name: url for name, url in elsewhere.items() if name not in self.owned}
 
     async def _lease_renewal_loop(self) -> None:
         """Renew the leases of campaigns that are in memory or being rebuilt, and take over those without an owner."""
         while True:
             await asyncio.sleep(self._renewal_interval)
             try:
-                here = dict(self.owned)
-                names = [*here, *self.arriving, *self._recovering]
-                kept = await self._call(self.threads.leases, self.store.extend, names, self.owner)
-                self._renewed = time.monotonic()
-                for name in here.keys() - set(kept):
-                    self._drop(here[name], FencedError("another process owns it now."))
-                for row in await self._call(self.threads.leases, self.store.campaigns):
-                    if row.name not in {*self.owned, *self.damaged, *self.arriving, *self._recovering}:
-                        await self._take_over(row)
+                await self._renew()
             except (StoreError, OSError) as error:
                 log.warning("ownership could not be extended: %s", error)
+            except Exception:  # must not end the renewals
+                log.exception("ownership could not be extended")
 
     async def _expiry_loop(self) -> None:
-        """Let leases and seasons end when there are no requests."""
+        """Let leases and seasons end when there are no requests, and closed campaigns leave the memory."""
+        swept = time.monotonic()
         while True:
             await asyncio.sleep(CHECK_DUE)
             for owned in list(self.owned.values()):
@@ -438,3 +527,27 @@ class Keeper:
                         log.exception("the leases of campaign %s could not end", owned.name)
                         self._doubt(owned, error)
                     self.commits.changed(owned)
+            if time.monotonic() - swept > self._idle:
+                swept = time.monotonic()
+                await self._sweep()
+
+    async def _sweep(self) -> None:
+        """Remove closed campaigns from memory that no request has used since the last sweep."""
+        for owned in [owned for owned in self.owned.values() if owned.is_over]:
+            if owned.used:
+                owned.used = False
+                continue
+            if owned.snapshot_at < owned.durable:
+                snapshot = snapshot_of(owned.campaign, owned.chain)
+                try:
+                    await self._call(self.threads.rebuilds, self.store.save_snapshot, owned.name, snapshot)
+                except StoreError as error:
+                    log.warning("a snapshot of %s was not saved: %s", owned.name, error)
+                    return
+                owned.snapshot_at = snapshot.seq
+            if self.owned.get(owned.name) is owned and owned.is_over and not owned.used:
+                del self.owned[owned.name]
+                config = encode_config(owned.campaign.config)
+                place = (self.owner.name, self.owner.url)
+                row = CampaignRow(owned.name, config, owned.epoch, owned.durable, owned.chain, *place)
+                self._asleep[owned.name] = row

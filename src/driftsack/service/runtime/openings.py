@@ -9,6 +9,7 @@ from typing import Any
 
 from driftsack.service.domain import journal
 from driftsack.service.domain.config import Config
+from driftsack.service.domain.journal import JournalError
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.store.interface import Store
 
@@ -19,19 +20,22 @@ def check_key(store: Store, key: str, digest: bytes) -> None:
     Raises:
         Refusal: A campaign was opened with this key and another body.
     """
-    for row in store.campaigns():
-        event = _first(store, row.name)
+    for name in store.names():
+        try:
+            event = _first(store, name)
+        except JournalError:  # of a damaged campaign
+            continue
         if event is not None and event.key == key and event.digest != digest:
             raise Refusal(
                 "key-reused",
-                f"the campaign {row.name} was opened with this Idempotency-Key and another body; use a new key.",
+                f"the campaign {name} was opened with this Idempotency-Key and another body; use a new key.",
             )
 
 
 def is_same(store: Store, name: str, config: Config) -> bool:
     """Whether a campaign of this name exists that was opened with the same settings."""
-    rows = (row for row in store.campaigns() if row.name == name)
-    return any(Config.from_bytes(row.config) == config for row in rows)
+    row = store.campaign(name)
+    return row is not None and Config.from_bytes(row.config) == config
 
 
 def _first(store: Store, name: str) -> Any:

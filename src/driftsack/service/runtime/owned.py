@@ -64,6 +64,7 @@ class Owned:
         durable: The number of the last durable event.
         waiting: Waiters for events that are not in a batch yet.
         in_flight: Waiters for the batch that is being written.
+        used: Whether a request has used the campaign lately.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Owned:
         self.durable, self.snapshot_at = campaign.book.seq, snapshot_at
         self.waiting: list[Waiter] = []
         self.in_flight: list[Waiter] = []
+        self.used = True
         self._clock = clock
         self._since = clock.elapsed() + grace
         self._tick = campaign.book.tick
@@ -98,6 +100,11 @@ class Owned:
         now, campaign = self.now(), self.campaign
         due, following = campaign.leases.next_end(), campaign.book.following
         return (due is not None and due <= now.tick) or (following is not None and following <= now.at)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the campaign is closed, all its events are in the store, and no outcome can arrive any more."""
+        return self.campaign.book.state == "closed" and not self.campaign.book.open and self.is_durable
 
     @property
     def is_durable(self) -> bool:

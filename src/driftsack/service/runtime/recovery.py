@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import warnings
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -16,9 +17,11 @@ from driftsack.service.domain.book import Observation
 from driftsack.service.domain.campaign import Campaign
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.journal import START, JournalError
+from driftsack.service.domain.replay import apply_events
 from driftsack.service.runtime.snapshots import read_snapshot, write_snapshot
 from driftsack.service.store.interface import Amounts, CampaignRow, SnapshotRow, Store
 
+log = logging.getLogger("driftsack.service")
 Budgets = Mapping[tuple[int, int], Amounts]
 
 
@@ -60,6 +63,8 @@ def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Bud
     Raises:
         JournalError: The journal was changed or truncated, or does not match the budgets.
     """
+    check_beginning(store, row)
+
     # Apply the events after the snapshot.
     campaign, chain = from_snapshot(store, row) if snapshots else _from_nothing(row)
     snapshot_at = campaign.book.seq
@@ -67,8 +72,7 @@ def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Bud
         if budgets is not None and segment.first > row.seq:
             break
         _, chain = journal.verify([segment], chain, campaign.book.seq)
-        for event in journal.decode(segment.body):
-            campaign.apply(event)
+        apply_events(campaign, journal.decode(segment.body), segment.deltas)
 
     # Compare the result with the hash chain and the budgets.
     if (campaign.book.seq, chain) != (row.seq, row.chain):
@@ -76,9 +80,35 @@ def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Bud
             f"the journal of {row.name} ends at event {campaign.book.seq}, but {row.seq} were written; restore it from "
             "a backup."
         )
+    if campaign.corrections:
+        log.warning(
+            "the rules of this release give other amounts than those of %s in %d segments; the recorded ones are kept",
+            row.name,
+            campaign.corrections,
+        )
     campaign.book.forget_seasons()
     check_budgets(store.budgets(row.name) if budgets is None else budgets, row.name, campaign)
     return Rebuilt(campaign, snapshot_at)
+
+
+def check_beginning(store: Store, row: CampaignRow) -> None:
+    """Check what a recovery from a snapshot does not read: the settings, and that no earlier segment is missing.
+
+    Raises:
+        JournalError: The settings are not those of the first event, or segments are missing.
+    """
+    first = next(store.segments(row.name), None)
+    opened = None if first is None else next(iter(journal.decode(first.body)), None)
+    if first is None or journal.chained(START, first.body) != first.chain or not isinstance(opened, journal.Opened):
+        raise JournalError(f"the beginning of the journal of {row.name} is missing; restore it from a backup.")
+    if opened.config != Config.from_bytes(row.config):
+        raise JournalError(f"the settings of {row.name} are not those that it was opened with.")
+    events = store.count_events(row.name, row.seq)
+    if events != row.seq:
+        raise JournalError(
+            f"events are missing from the journal of {row.name}: it has {events} of {row.seq}; restore it "
+            "from a backup."
+        )
 
 
 def _from_nothing(row: CampaignRow) -> tuple[Campaign, bytes]:

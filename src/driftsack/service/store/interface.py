@@ -141,12 +141,41 @@ class Store(abc.ABC):
         """Every campaign."""
 
     @abc.abstractmethod
+    def campaign(self, name: str) -> CampaignRow | None:
+        """Return a campaign; None if there is none of this name."""
+
+    @abc.abstractmethod
+    def names(self) -> list[str]:
+        """Return the names of all campaigns, sorted."""
+
+    @abc.abstractmethod
+    def positions(self) -> dict[str, int]:
+        """Return the number of events of every campaign."""
+
+    @abc.abstractmethod
+    def elsewhere(self, owner: Owner) -> dict[str, str]:
+        """Return the addresses of the owners of all campaigns that other processes own, by campaign."""
+
+    @abc.abstractmethod
+    def claim_free(self, owner: Owner, without: Sequence[str] = (), again: bool = False) -> list[CampaignRow]:
+        """Become the owner of campaigns without an owner.
+
+        Args:
+            owner: The new owner.
+            without: Campaigns that are left out.
+            again: Claim the campaigns of this owner, too, under a new epoch.
+
+        Returns:
+            The claimed campaigns.
+        """
+
+    @abc.abstractmethod
     def claim(self, name: str, owner: Owner) -> CampaignRow | None:
         """Become the owner of a campaign without an owner; return None if it has one or does not exist."""
 
     @abc.abstractmethod
     def extend(self, names: Sequence[str], owner: Owner) -> list[str]:
-        """Renew the leases of campaigns; return the names of those that are still owned."""
+        """Renew the lease of a process; return those of the names that it still owns."""
 
     @abc.abstractmethod
     def release(self, names: Sequence[str], owner: Owner) -> None:
@@ -165,6 +194,10 @@ class Store(abc.ABC):
     @abc.abstractmethod
     def segments(self, name: str, after: int = 0) -> Iterator[Segment]:
         """Iterate over the segments that begin after an event, oldest first."""
+
+    @abc.abstractmethod
+    def count_events(self, name: str, last: int) -> int:
+        """Return the number of events in the segments up to an event, from their first and last numbers."""
 
     @abc.abstractmethod
     def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
@@ -207,6 +240,10 @@ class Store(abc.ABC):
         """Return the latest audit entries before a number, newest first, with their increasing numbers."""
 
     @abc.abstractmethod
+    def latest_time(self, action: str) -> int | None:
+        """Return the time of the latest event of any campaign or of an audit entry with this action; None if none."""
+
+    @abc.abstractmethod
     def backup(self, path: Path) -> None:
         """Write a copy of the database to a file while it is in use."""
 
@@ -217,6 +254,14 @@ class Store(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Close the database."""
+
+
+LATEST: Final = """
+SELECT max(at) FROM (
+  SELECT (SELECT at FROM segment WHERE segment.campaign = campaign.name ORDER BY first DESC LIMIT 1) AS at FROM campaign
+  UNION ALL SELECT max(at) FROM audit WHERE action = {action}
+) AS times"""
+"""The query of :meth:`Store.latest_time`; the last segment of each journal is found by its key."""
 
 
 def migrations(kind: str) -> list[str]:

@@ -33,6 +33,10 @@ Result = TypeVar("Result")
 MIGRATION_LOCK: Final = 7_301_405  # key of pg_advisory_xact_lock, so that one replica at a time changes the schema
 MIGRATION_LIMIT: Final = 60.0  # seconds until bringing the schema up to date fails
 ROW: Final = "name, config, epoch, seq, chain, owner, owner_url"
+ALIVE: Final = """EXISTS (SELECT 1 FROM owner AS known WHERE known.name = campaign.owner
+  AND known.lease_until >= extract(epoch FROM clock_timestamp()))"""
+RENEW: Final = """INSERT INTO owner VALUES (%s, extract(epoch FROM clock_timestamp()) + %s)
+  ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"""
 APPEND: Final = """
 WITH owned AS (
   UPDATE campaign SET seq = %(last)s, chain = %(chain)s
@@ -111,9 +115,9 @@ class PostgresStore(Store):
 
         def work(connection: psycopg.Connection[Any]) -> None:
             with connection.transaction():
-                row = (segment.campaign, config, segment.epoch, 0, START, owner.name, owner.url, owner.lease)
-                clock = "extract(epoch FROM clock_timestamp())"
-                connection.execute(f"INSERT INTO campaign VALUES (%s, %s, %s, %s, %s, %s, %s, {clock} + %s)", row)
+                connection.execute(RENEW, (owner.name, owner.lease))
+                row = (segment.campaign, config, segment.epoch, 0, START, owner.name, owner.url)
+                connection.execute(f"INSERT INTO campaign ({ROW}) VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
                 _append(connection, segment)
 
         self._do(work)
@@ -122,28 +126,53 @@ class PostgresStore(Store):
         """Every campaign."""
         return [base.campaign_of(row) for row in self._rows(f"SELECT {ROW} FROM campaign ORDER BY name")]
 
+    def campaign(self, name: str) -> CampaignRow | None:
+        """Return a campaign; None if there is none of this name."""
+        rows = self._rows(f"SELECT {ROW} FROM campaign WHERE name = %s", name)
+        return base.campaign_of(rows[0]) if rows else None
+
+    def names(self) -> list[str]:
+        """Return the names of all campaigns, sorted."""
+        return [row[0] for row in self._rows('SELECT name FROM campaign ORDER BY name COLLATE "C"')]
+
+    def positions(self) -> dict[str, int]:
+        """Return the number of events of every campaign."""
+        return dict(self._rows("SELECT name, seq FROM campaign"))
+
+    def elsewhere(self, owner: Owner) -> dict[str, str]:
+        """Return the addresses of the owners of all campaigns that other processes own, by campaign."""
+        return dict(self._rows("SELECT name, owner_url FROM campaign WHERE owner <> %s", owner.name))
+
+    def claim_free(self, owner: Owner, without: Sequence[str] = (), again: bool = False) -> list[CampaignRow]:
+        """Become the owner of all campaigns of processes whose lease has ended on the database's clock."""
+        free = f"(CASE WHEN owner = %s THEN %s ELSE NOT {ALIVE} END) AND name <> ALL(%s)"
+        values = (owner.name, again, list(without))
+        if not self._rows(f"SELECT 1 FROM campaign WHERE {free} LIMIT 1", *values):
+            return []
+        self._run(RENEW, owner.name, owner.lease)
+        query = f"UPDATE campaign SET epoch = epoch + 1, owner = %s, owner_url = %s WHERE {free} RETURNING {ROW}"
+        rows = self._rows(query, owner.name, owner.url, *values)
+        return sorted(base.campaign_of(row) for row in rows)
+
     def claim(self, name: str, owner: Owner) -> CampaignRow | None:
-        """Become the owner of a campaign whose lease has ended on the database's clock."""
-        rows = self._do(
-            lambda connection: connection.execute(
-                f"""UPDATE campaign SET epoch = epoch + 1, owner = %s, owner_url = %s,
-                      lease_until = extract(epoch FROM clock_timestamp()) + %s
-                    WHERE name = %s AND (lease_until < extract(epoch FROM clock_timestamp()) OR owner = %s)
-                    RETURNING {ROW}""",
-                (owner.name, owner.url, owner.lease, name, owner.name),
-            ).fetchall()
-        )
+        """Become the owner of a campaign if the lease of its owner has ended on the database's clock."""
+        self._run(RENEW, owner.name, owner.lease)
+        query = f"""UPDATE campaign SET epoch = epoch + 1, owner = %s, owner_url = %s
+                    WHERE name = %s AND (owner = %s OR NOT {ALIVE}) RETURNING {ROW}"""
+        rows = self._rows(query, owner.name, owner.url, name, owner.name)
         return base.campaign_of(rows[0]) if rows else None
 
     def extend(self, names: Sequence[str], owner: Owner) -> list[str]:
-        """Renew the leases of campaigns; return the names of those that are still owned."""
-        query = """UPDATE campaign SET lease_until = extract(epoch FROM clock_timestamp()) + %s
-                   WHERE owner = %s AND name = ANY(%s) RETURNING name"""
-        return [row[0] for row in self._rows(query, owner.lease, owner.name, list(names))]
+        """Renew the lease of a process; return those of the names that it still owns."""
+        self._run(RENEW, owner.name, owner.lease)
+        query = "SELECT name FROM campaign WHERE owner = %s AND name = ANY(%s)"
+        return [row[0] for row in self._rows(query, owner.name, list(names))]
 
     def release(self, names: Sequence[str], owner: Owner) -> None:
         """Stop owning campaigns."""
-        self._run("UPDATE campaign SET lease_until = 0 WHERE owner = %s AND name = ANY(%s)", owner.name, list(names))
+        query = "UPDATE campaign SET owner = '', owner_url = '' WHERE owner = %s AND name = ANY(%s)"
+        self._run(query, owner.name, list(names))
+        self._run("DELETE FROM owner WHERE lease_until < extract(epoch FROM clock_timestamp()) - 86400")
 
     def append(self, segments: Sequence[Segment]) -> None:
         """Append segments durably; see :meth:`Store.append`."""
@@ -162,6 +191,11 @@ class PostgresStore(Store):
         """Iterate over the segments that begin after an event, oldest first."""
         query = "SELECT * FROM segment WHERE campaign = %s AND first > %s ORDER BY first LIMIT 100"
         return base.paged_segments(lambda last: self._rows(query, name, last), after)
+
+    def count_events(self, name: str, last: int) -> int:
+        """Return the number of events in the segments up to an event."""
+        query = "SELECT coalesce(sum(last - first + 1), 0) FROM segment WHERE campaign = %s AND first <= %s"
+        return int(self._rows(query, name, last)[0][0])
 
     def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
         """Return (granted, reserved, spent, overrun) by season and resource."""
@@ -212,6 +246,11 @@ class PostgresStore(Store):
         """Return the latest audit entries before a number, newest first, with their numbers."""
         query = "SELECT id, at, who, action, campaign, detail FROM audit WHERE id < %s ORDER BY id DESC LIMIT %s"
         return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
+
+    def latest_time(self, action: str) -> int | None:
+        """Return the time of the latest event or of an audit entry with this action; None if there is none."""
+        found = self._rows(base.LATEST.format(action="%s"), action)[0][0]
+        return None if found is None else int(found)
 
     def backup(self, path: Path) -> None:
         """Refuse: PostgreSQL has tools for this."""

@@ -6,6 +6,7 @@ process out. A trigger checks the epoch and number of each segment and updates t
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -30,7 +31,8 @@ from driftsack.service.store.interface import (
 )
 
 APPEND: Final = "INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-ROW: Final = "SELECT name, config, epoch, seq, chain, owner, owner_url FROM campaign"
+COLUMNS: Final = "name, config, epoch, seq, chain, owner, owner_url"
+ROW: Final = f"SELECT {COLUMNS} FROM campaign"
 
 AT_ONCE: Final = """
 SELECT name, config, epoch, seq, chain, owner, owner_url, season, resource, granted, reserved, spent, overrun
@@ -127,6 +129,34 @@ class SQLiteStore(Store):
         """Every campaign."""
         return [CampaignRow(*row) for row in self._rows(f"{ROW} ORDER BY name")]
 
+    def campaign(self, name: str) -> CampaignRow | None:
+        """Return a campaign; None if there is none of this name."""
+        rows = self._rows(f"{ROW} WHERE name = ?", name)
+        return CampaignRow(*rows[0]) if rows else None
+
+    def names(self) -> list[str]:
+        """Return the names of all campaigns, sorted."""
+        return [row[0] for row in self._rows("SELECT name FROM campaign ORDER BY name")]
+
+    def positions(self) -> dict[str, int]:
+        """Return the number of events of every campaign."""
+        return dict(self._rows("SELECT name, seq FROM campaign"))
+
+    def elsewhere(self, owner: Owner) -> dict[str, str]:
+        """Return nothing, because only one process uses the file."""
+        return {}
+
+    def claim_free(self, owner: Owner, without: Sequence[str] = (), again: bool = False) -> list[CampaignRow]:
+        """Become the owner of all campaigns of other processes, which are gone."""
+        free = "owner <> ? AND name NOT IN (SELECT value FROM json_each(?))"
+        values = ("" if again else owner.name, json.dumps(list(without)))
+        if not self._rows(f"SELECT 1 FROM campaign WHERE {free} LIMIT 1", *values):
+            return []
+        query = f"UPDATE campaign SET epoch = epoch + 1, owner = ?, owner_url = ? WHERE {free} RETURNING {COLUMNS}"
+        with self._changing() as run:
+            rows = run(query, (owner.name, owner.url, *values)).fetchall()
+        return sorted(CampaignRow(*row) for row in rows)
+
     def claim(self, name: str, owner: Owner) -> CampaignRow | None:
         """Become the owner; the lock of the file shows that the previous one is gone."""
         with self._changing() as run:
@@ -137,7 +167,7 @@ class SQLiteStore(Store):
 
     def extend(self, names: Sequence[str], owner: Owner) -> list[str]:
         """Return the owned campaigns; all are owned as long as the file is locked."""
-        owned = {row.name for row in self.campaigns() if row.owner == owner.name}
+        owned = {row[0] for row in self._rows("SELECT name FROM campaign WHERE owner = ?", owner.name)}
         return [name for name in names if name in owned]
 
     def release(self, names: Sequence[str], owner: Owner) -> None:
@@ -156,6 +186,11 @@ class SQLiteStore(Store):
         """Iterate over the segments that begin after an event, oldest first."""
         query = "SELECT * FROM segment WHERE campaign = ? AND first > ? ORDER BY first LIMIT 100"
         return base.paged_segments(lambda last: self._rows(query, name, last), after)
+
+    def count_events(self, name: str, last: int) -> int:
+        """Return the number of events in the segments up to an event."""
+        query = "SELECT coalesce(sum(last - first + 1), 0) FROM segment WHERE campaign = ? AND first <= ?"
+        return int(self._rows(query, name, last)[0][0])
 
     def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
         """Return (granted, reserved, spent, overrun) by season and resource."""
@@ -202,6 +237,11 @@ class SQLiteStore(Store):
         """Return the latest audit entries before a number, newest first, with their numbers."""
         query = "SELECT id, at, who, action, campaign, detail FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
         return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
+
+    def latest_time(self, action: str) -> int | None:
+        """Return the time of the latest event or of an audit entry with this action; None if there is none."""
+        found = self._rows(base.LATEST.format(action="?"), action)[0][0]
+        return None if found is None else int(found)
 
     def backup(self, path: Path) -> None:
         """Copy the database to a file in one step, in a connection of its own; writers may continue meanwhile.

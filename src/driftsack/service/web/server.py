@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from driftsack.core.errors import MissingExtraError
+from driftsack.service.projections.metrics import Metrics
 from driftsack.service.projections.watcher import Watcher
+from driftsack.service.runtime.clock_check import check_clock
 from driftsack.service.runtime.keeper import SNAPSHOT_EVERY, Keeper
 from driftsack.service.runtime.owned import ServiceClock
 from driftsack.service.store import open_store
@@ -83,7 +85,8 @@ def application(
     url = settings.url or f"http://{settings.host}:{port}"
     owner = Owner(f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}", url, settings.lease)
     keeper = Keeper(store, owner, clock=clock, snapshot_every=settings.snapshot_every)
-    service = Service(keeper, Keyring(store, settings.rate, failures), Watcher(keeper))
+    watcher = Watcher(keeper)
+    service = Service(keeper, Keyring(store, settings.rate, failures), watcher, Metrics(keeper, watcher))
     return Application(service, Dashboard(service, pulse))
 
 
@@ -169,6 +172,7 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
     log_as_json(settings.log_level)
     store = open_store(settings.store)
     try:
+        check_clock(store)
         # Create the first key on an empty store.
         key = Keyring(store).first_key()
         if key is not None:

@@ -16,8 +16,10 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from driftsack.service.domain.refusals import Refusal
+from driftsack.service.store.interface import StoreError
 from driftsack.service.web.api.context import Context, Service
 from driftsack.service.web.api.forwarding import forward, must_forward
+from driftsack.service.web.api.keyring import TokenBucket
 from driftsack.service.web.api.openapi import document
 from driftsack.service.web.api.requests import (
     AuthenticatedRequest,
@@ -33,6 +35,8 @@ from driftsack.service.web.api.routes import TABLE, Route, shape_of
 from driftsack.service.web.asgi import AsgiApplication, Receive, Send
 
 KEYS_AGAIN: Final = 5.0  # seconds after which keys that another replica created or removed are loaded
+LOOKUPS: Final = 2.0  # requests per second with an unknown key for which the keys are read again
+MOST_NAMED: Final = 20  # damaged campaigns in the answer of /readyz
 OPEN: Final = ("/healthz", "/readyz", "/openapi.json")
 """Paths that need no key."""
 Reply = Callable[[Response], None]
@@ -63,6 +67,7 @@ class Application(AsgiApplication):
     def __init__(self, service: Service, pages: PageApplication | None = None) -> None:
         self.service, self.pages = service, pages
         self._keys: asyncio.Task[None] | None = None
+        self._lookups = TokenBucket(LOOKUPS)
 
     async def respond(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -82,9 +87,10 @@ class Application(AsgiApplication):
         if target is None:
             return self._answer_without_key(scope["method"], scope["path"])
         # The key is checked before the body is read.
-        request = authenticate(self.service.keyring, target, scope)
+        request = await self._authenticated(target, scope)
         raw = await read_body(request, receive)
-        # If another replica owns the campaign, let it answer.
+        # Load the campaign if it is not in memory. If another replica owns it, let that answer.
+        await self.service.keeper.prepare(target.campaign)
         if must_forward(self.service.keeper, request):
             forwarded = await forward(self.service.keeper, request, raw)
             if forwarded is not None:
@@ -96,10 +102,23 @@ class Application(AsgiApplication):
             return await response
         return encoded(target.route, await target.route.handler(understand(self.service, request, raw)))
 
+    async def _authenticated(self, target: Target, scope: dict[str, Any]) -> AuthenticatedRequest:
+        """Check the key of a request; an unknown one may be new in the store, where another replica added it."""
+        try:
+            return authenticate(self.service.keyring, target, scope)
+        except Refusal as refusal:
+            if refusal.kind != "unauthenticated" or not self._lookups.take():
+                raise
+        try:
+            await self.service.keeper.in_thread(self.service.keyring.load)
+        except StoreError as error:
+            raise Refusal.unavailable(str(error)) from error
+        return authenticate(self.service.keyring, target, scope)
+
     def direct_target(self, scope: dict[str, Any]) -> Target | None:
         """Return the target of a request that :meth:`answer_directly` can answer; None for all other requests."""
         target = find_target(scope["method"], scope["path"])
-        if target is None or not target.route.direct or target.campaign in self.service.keeper.foreign:
+        if target is None or not target.route.direct or target.campaign not in self.service.keeper.owned:
             return None
         return target
 
@@ -114,6 +133,19 @@ class Application(AsgiApplication):
         """
         try:
             request = authenticate(self.service.keyring, target, scope)
+            check_body(request, len(raw))
+        except Exception as error:
+            if isinstance(error, Refusal) and error.kind == "unauthenticated":
+                self.service.keeper.spawn(self._answer_again(target, scope, raw, reply))
+            else:
+                reply(refuse(error))
+        else:
+            self._carry_out(request, raw, reply)
+
+    async def _answer_again(self, target: Target, scope: dict[str, Any], raw: bytes, reply: Reply) -> None:
+        """Answer a request with an unknown key after a look in the store."""
+        try:
+            request = await self._authenticated(target, scope)
             check_body(request, len(raw))
         except Exception as error:
             reply(refuse(error))
@@ -151,8 +183,11 @@ class Application(AsgiApplication):
         if method == "GET" and path == "/healthz":
             return respond(200, JSON, b'{"ok":true}')
         if method == "GET" and path == "/readyz":
-            ready = self.service.keeper.is_ready
-            return respond(200 if ready else 503, JSON, encode({"ready": ready}))
+            keeper = self.service.keeper
+            damaged = sorted(keeper.damaged)[:MOST_NAMED]
+            return respond(
+                200 if keeper.is_ready else 503, JSON, encode({"ready": keeper.is_ready, "damaged": damaged})
+            )
         if method == "GET" and path == "/openapi.json":
             return respond(200, JSON, encode(document()))
         allowed = ["GET"] if path in OPEN else []

@@ -11,6 +11,7 @@ import msgspec
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.campaign import Caller
 from driftsack.service.domain.refusals import Refusal
+from driftsack.service.projections.metrics import Metrics
 from driftsack.service.projections.watcher import Watcher
 from driftsack.service.runtime.keeper import Keeper
 from driftsack.service.runtime.owned import Owned
@@ -25,11 +26,13 @@ class Service(NamedTuple):
         keeper: The campaigns of this process.
         keyring: The API keys.
         watcher: The projections of the journals.
+        metrics: The metrics.
     """
 
     keeper: Keeper
     keyring: Keyring
     watcher: Watcher
+    metrics: Metrics
 
 
 class Context(NamedTuple):

@@ -12,7 +12,6 @@ from driftsack.service.domain.campaign import Campaign, Now
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections import explain, export
 from driftsack.service.projections.apprentice_report import apprentice
-from driftsack.service.projections.metrics import exposition
 from driftsack.service.runtime import openings
 from driftsack.service.runtime.owned import Owned
 from driftsack.service.store.interface import LAST_ENTRY, KeyRow
@@ -20,15 +19,16 @@ from driftsack.service.web.api.context import Context
 from driftsack.service.web.api.keyring import is_last_admin, key_for
 
 PAGE: Final = 100
-MOST_ENTRIES: Final = 1000  # of the audit
+MOST_ENTRIES: Final = 1000  # of the audit, or campaigns in a page
 LONGEST_NUMBER: Final = 15  # digits
 
 
 async def list_campaigns(context: Context) -> ms.Campaigns:
-    """List the campaigns that the key may read."""
-    names = {row.name for row in await context.store(context.keeper.store.campaigns)}
-    limited = context.principal.campaigns
-    return ms.Campaigns(sorted(names if limited is None else names & set(limited)))
+    """List the campaigns that the key may read, a page at a time."""
+    limited, after = context.principal.campaigns, context.query.get("after", "")
+    found = await context.store(context.keeper.store.names)
+    names = [name for name in found if name > after and (limited is None or name in limited)]
+    return ms.Campaigns(names[:MOST_ENTRIES], names[MOST_ENTRIES - 1] if len(names) > MOST_ENTRIES else None)
 
 
 async def create_campaign(context: Context) -> ms.CampaignView:
@@ -227,6 +227,4 @@ async def read_audit(context: Context) -> ms.AuditPage:
 
 async def metrics(context: Context) -> str:
     """Export the metrics in the text format of Prometheus."""
-    keeper, watcher = context.keeper, context.service.watcher
-    tracks = {name: (await watcher.track(name, goes=2))[0] for name in list(keeper.owned)}
-    return exposition(keeper, tracks)
+    return await context.service.metrics.text()

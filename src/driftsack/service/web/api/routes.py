@@ -50,7 +50,7 @@ class Route(NamedTuple):
 
 
 ROUTES: Final = (
-    Route("GET", "/v1/campaigns", "read", handlers.list_campaigns, ms.Campaigns, limited_ok=True),
+    Route("GET", "/v1/campaigns", "read", handlers.list_campaigns, ms.Campaigns, limited_ok=True, query=("after",)),
     Route("POST", "/v1/campaigns", "admin", handlers.create_campaign, ms.CampaignView, ms.NewCampaign, 201),
     Route("GET", CAMPAIGN, "read", handlers.read_campaign, ms.CampaignView),
     Route("PATCH", CAMPAIGN, "operate", handlers.patch_campaign, ms.CampaignView, ms.Patch),

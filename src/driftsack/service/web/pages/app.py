@@ -115,12 +115,12 @@ class Dashboard:
     async def _latest(self, principal: Principal, name: str) -> str:
         """Return a string that changes with the latest events of a campaign, or of all that the key may see."""
         try:
-            rows = await self._watcher.rows()
+            positions = await self._watcher.positions(self._pulse)
         except Refusal:
             return "unavailable"
         limited = principal.campaigns
-        shown = (row for row in rows if limited is None or row.name in limited)
-        return " ".join(str(row.seq) for row in shown if name in ("", row.name))
+        shown = [seq for each, seq in positions.items() if name in ("", each) and (limited is None or each in limited)]
+        return f"{len(shown)} {sum(shown)}"
 
 
 def refused(visit: Visit, refusal: Refusal) -> PageResponse:

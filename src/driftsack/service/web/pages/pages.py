@@ -27,6 +27,8 @@ from driftsack.service.web.pages.responses import PageResponse, page, redirect
 from driftsack.service.web.pages.sessions import Sessions
 from driftsack.service.web.pages.visit import Visit
 
+CARDS: Final = 20  # campaigns on a page
+LONGEST_PAGE: Final = 6  # digits of the number of a page
 JSON: Final = b"application/json"
 LINK_DAYS: Final = 30
 
@@ -79,13 +81,28 @@ class Pages:
     # Read
 
     async def campaigns(self, visit: Visit) -> PageResponse:
-        """Show all campaigns."""
+        """Show the campaigns, a page at a time; damaged ones come first."""
         visit.principal.check("read", None, limited_ok=True)
-        limited = visit.principal.campaigns
-        names = [row.name for row in await self._watcher.rows() if limited is None or row.name in limited]
-        cards = [view.card(*await self._watcher.track(name)) for name in names]
+        limited, damaged = visit.principal.campaigns, self._service.keeper.damaged
+        names = [name for name in await self._watcher.names() if limited is None or name in limited]
+        names.sort(key=lambda name: (name not in damaged, name))
+        start = min(page_number(visit.query.get("page", "")), max(len(names) - 1, 0) // CARDS) * CARDS
+        cards = [await self._card(name) for name in names[start : start + CARDS]]
         template = "_campaigns.html" if visit.is_part else "campaigns.html"
-        return page(template, cards=cards, **visit.common())
+        pages = {"now": start // CARDS, "last": max(len(names) - 1, 0) // CARDS, "campaigns": len(names)}
+        return page(template, cards=cards, pages=pages, **visit.common())
+
+    async def _card(self, name: str) -> dict[str, Any]:
+        """Return the values of a campaign in the list."""
+        damaged = self._service.keeper.damaged
+        if name not in damaged:
+            try:
+                return await self._watcher.shown(name, view.card)
+            except Refusal as refusal:
+                if refusal.kind != "damaged":
+                    raise
+                return {"name": name, "damaged": refusal.detail}
+        return {"name": name, "damaged": damaged[name]}
 
     async def campaign(self, visit: Visit, name: str) -> PageResponse:
         """Show one campaign."""
@@ -173,7 +190,7 @@ class Pages:
     async def key_form(self, visit: Visit, act: str) -> PageResponse:
         """Show the consequences of an action on keys, and ask for confirmation."""
         self._context(visit, "/v1/keys", "POST", None)
-        names = [row.name for row in await self._watcher.rows()]
+        names = await self._watcher.names()
         prefix = visit.query.get("key", "")
         old = self._key(prefix)
         once = secrets.token_hex(16)
@@ -208,6 +225,7 @@ class Pages:
     async def _call(self, visit: Visit, path: str, method: str, body: Any) -> Any:
         """Carry out a request of the API."""
         context = self._context(visit, path, method, body)
+        await self._service.keeper.prepare(context.campaign)
         if context.campaign in self._service.keeper.foreign:
             where = self._service.keeper.foreign[context.campaign]
             raise Refusal.unavailable(
@@ -244,6 +262,11 @@ def requested_key(act: str, form: dict[str, str], old: KeyRow | None) -> ms.NewK
         return ms.NewKey(["read"], campaigns, _days(form) or LINK_DAYS, "read-only link")
     scopes = form.get("scopes", "").split(",")
     return ms.NewKey(scopes, campaigns, _days(form), form.get("note", ""))  # type: ignore[arg-type]
+
+
+def page_number(text: str) -> int:
+    """Return the number of a page in a query; 0 if it is missing or not a number."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_PAGE else 0
 
 
 def _act(name: str) -> Act:

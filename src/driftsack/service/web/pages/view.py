@@ -185,6 +185,7 @@ def card(track: Track, done: bool) -> dict[str, Any]:
     """Return the values of a campaign in the list."""
     return {
         "name": track.name,
+        "damaged": "",
         "state": track.state,
         "done": done,
         "bars": bars(track),
