@@ -1,7 +1,8 @@
 """How often and by how much ``safe="statistical"`` exceeds a budget, and what it earns beside hard reservations.
 
 Each season is a problem with three arms, one budget that pays for 60% of the requests, and late outcomes. Costs are
-coins, or lognormal, and may drift: rise slowly to twice their level, jump to it at a random time, or go up and down.
+coins, or lognormal, and may drift: rise slowly to twice their level, jump to it at a random or at the worst time, or go
+up and down.
 Rewards are coins as well, and dearer arms earn more. A policy that paces its spending rarely needs its reservations;
 one that does not, ``UniformRandom``, spends until they stop it, so that each of its seasons is a test.
 """
@@ -80,6 +81,12 @@ def jump(time: Floats, rng: np.random.Generator) -> Floats:
     return level
 
 
+def late_jump(time: Floats, rng: np.random.Generator) -> Floats:
+    """A level that doubles when an unpaced budget is nearly spent, while the last outcomes are on their way."""
+    level: Floats = np.where(time > 0.6 + 0.15 * rng.random(), 2.0, 1.0)
+    return level
+
+
 def waves(time: Floats, rng: np.random.Generator) -> Floats:
     """A level that goes up and down by half, eight times."""
     angles = 2 * math.pi * (8 * time + rng.random())
@@ -92,6 +99,7 @@ WORLDS: Final[dict[str, World]] = {
     "lognormal, sd 2": World(still, lognormal(2.0)),
     "slow rise": World(rise, lognormal(0.5)),
     "jump": World(jump, lognormal(0.5)),
+    "late jump": World(late_jump, lognormal(0.5)),
     "waves": World(waves, lognormal(0.5)),
 }
 

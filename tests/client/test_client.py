@@ -47,6 +47,34 @@ def test_ask_tell_and_forfeit_what_was_not_told(tmp_path: Path) -> None:
         assert (budget(live)["reserved"], budget(live)["spent"]) == ("0", "0.12")
 
 
+def test_the_parts_of_an_outcome_and_charges(tmp_path: Path) -> None:
+    """A decision that was only billed is forfeited at the end, at no further charge; one that is complete is not."""
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open()
+        with client_of(live) as client:
+            decision, billed = decide(client), decide(client)
+            client.tell(decision, costs={"usd": 0.02})
+            client.tell(billed, costs={"usd": 0.03})
+            assert (budget(live)["reserved"], budget(live)["spent"]) == ("0", "0.05")
+            client.tell(decision, reward=1.0)
+            client.tell(decision, costs={"usd": 0.02})
+            with pytest.raises(ServiceError, match="told before, with another value"):
+                client.tell(billed, costs={"usd": 0.02})
+            with pytest.raises(ServiceError, match="tell needs the reward, the costs, or both"):
+                client.tell(billed)
+            client.charge({"usd": "0.1"})
+        numbers = {number: live.call("GET", f"/v1/campaigns/chat/decisions/{number}")[1] for number in (1, 2, 3)}
+        states = [one["state"] for one in numbers.values() if one.get("arm")]
+        assert states.count("told") == states.count("expired") == 1
+        assert (budget(live)["reserved"], budget(live)["spent"]) == ("0", "0.15")
+        status, answer = live.call("POST", "/v1/campaigns/chat/charges", {"amounts": {"usd": "0.1"}})
+        assert (status, "Idempotency-Key" in answer["detail"]) == (422, True)
+        exchanged = live.call(
+            "POST", "/v1/campaigns/chat/exchange", {"tells": [{"decision": billed.number, "reward": 1}]}
+        )
+        assert exchanged[1]["told"][0]["settled"]["state"] == "told"
+
+
 def test_async(tmp_path: Path) -> None:
     async def play(live: Live) -> None:
         async with AsyncClient(live.url, live.key, "chat") as client:
