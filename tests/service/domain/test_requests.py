@@ -24,6 +24,11 @@ def rebuilt(desk: Desk) -> Campaign:
     return campaign
 
 
+def over_units(desk: Desk) -> list[int]:
+    """The maximum cost of a request in grid units, which is what the eleventh of ten reserves beyond the budget."""
+    return desk.campaign.worst[0]
+
+
 def test_a_must_is_served_when_the_budget_is_gone_and_a_replay_comes_to_the_same() -> None:
     desk = Desk(small(**ADAPTIVE))
     for _ in range(10):
@@ -32,6 +37,8 @@ def test_a_must_is_served_when_the_budget_is_gone_and_a_replay_comes_to_the_same
     over = desk.do(ms.Ask(must=True))
     assert over.arm is not None
     assert desk.campaign.learner.overruns.forced == 1
+    account = desk.campaign.book.account
+    assert [-account.free(0)] == account.overrun == over_units(desk)
     desk.tell(over.decision, cost="0.1")
     for number in range(1, 11):
         desk.tell(number, cost="0.1")

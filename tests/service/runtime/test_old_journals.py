@@ -63,11 +63,13 @@ def content(campaign: Campaign) -> dict[str, Any]:
 
 
 def old_hash(campaign: Campaign) -> str:
-    """The hash of the learner's state in that release, which did not keep the running mean of the delays.
+    """The hash of the learner's state in that release, which had no mean of the delays and no musts.
 
-    No policy of these campaigns uses it; all other arrays are hashed.
+    No policy and no request of these campaigns uses them; all other arrays are hashed.
     """
     header, arrays = opened(campaign.learner.to_bytes())
+    later = [arrays.pop(name) for name in ("terms.must_share", "overruns.forced", "pending.must")]
+    assert not any(each.any() for each in later)
     del header["lineage"], arrays["terms.delay"]
     return file_format.digest(header, {name: each for name, each in arrays.items() if not name.endswith(".epoch")})
 

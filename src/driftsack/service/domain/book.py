@@ -23,7 +23,8 @@ class Account(msgspec.Struct, array_like=True):
         granted: (d,) the budgets.
         reserved: (d,) the reservations of pending decisions.
         spent: (d,) the spending.
-        overrun: (d,) the spending above reservations.
+        overrun: (d,) the spending above reservations, and what was reserved beyond the budget for requests that must be
+            served; the database refuses everything above it.
         rollover: The share of the free budget that was moved to the next season.
     """
 
@@ -188,10 +189,11 @@ class Book(msgspec.Struct, eq=False):
         return self.accounts[self.season]
 
     def reserve(self, units: list[int]) -> None:
-        """Reserve amounts in the current season."""
-        reserved = self.account.reserved
+        """Reserve amounts in the current season; what a must needs beyond a budget counts as overrun."""
+        account = self.account
         for j, amount in enumerate(units):
-            reserved[j] += amount
+            account.reserved[j] += amount
+            account.overrun[j] += max(-account.free(j) - account.overrun[j], 0)
 
     def charge(self, record: Record, units: list[int]) -> bool:
         """Replace the reservation of a decision, or its charge if it expired, by its costs in grid units.
