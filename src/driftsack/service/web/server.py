@@ -27,6 +27,7 @@ from driftsack.service.web.api.context import Service
 from driftsack.service.web.api.direct import direct_protocol
 from driftsack.service.web.api.keyring import FAILURES, Keyring
 from driftsack.service.web.api.limits import LimitedProtocol
+from driftsack.service.web.api.work import SHARE
 from driftsack.service.web.json_logs import log_as_json
 from driftsack.service.web.pages.app import PULSE, Dashboard
 
@@ -44,6 +45,8 @@ class Settings(NamedTuple):
         url: The address at which other replicas reach this one; None for host and port.
         lease: Seconds after which a replica loses its campaigns unless it renews the lease.
         rate: Requests per second that each key may send; 0 for no limit.
+        work: Seconds of work per second that each key may cause by explanations, exports and exchanges while other keys
+            are active; 0 for no limit.
         proxies: Addresses whose ``X-Forwarded-*`` headers are trusted.
         snapshot_every: Events between two snapshots.
         log_level: ``debug``, ``info``, ``warning`` or ``error``.
@@ -56,6 +59,7 @@ class Settings(NamedTuple):
     url: str | None = None
     lease: float = 10.0
     rate: float = 0.0
+    work: float = SHARE
     proxies: str = ""
     snapshot_every: int = SNAPSHOT_EVERY
     log_level: str = "info"
@@ -83,7 +87,7 @@ def application(
     url = settings.url or f"http://{settings.host}:{port}"
     owner = Owner(f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}", url, settings.lease)
     keeper = Keeper(store, owner, clock=clock, snapshot_every=settings.snapshot_every)
-    service = Service(keeper, Keyring(store, settings.rate, failures), Watcher(keeper))
+    service = Service(keeper, Keyring(store, settings.rate, failures, settings.work), Watcher(keeper))
     return Application(service, Dashboard(service, pulse))
 
 
