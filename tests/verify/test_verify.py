@@ -75,10 +75,10 @@ def test_trivial_competitors_are_rejected(statement: Statement) -> None:
 
 
 def test_a_row_that_a_trivial_competitor_passes_is_vacuous_and_one_without_power_is_weak() -> None:
-    def passes(_effort: Effort, _case: Case, _factor: float = 1.0) -> Finding:
+    def passes(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
         return Finding(HOLDS, 1, 1.0, "a bound above everything")
 
-    def rejects(_effort: Effort, case: Case, _factor: float = 1.0) -> Finding:
+    def rejects(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
         return Finding(HOLDS if case is Case.STATEMENT else FAILS, 1, 1.0, "a bound that can fail", power=0.5)
 
     def blunt(effort: Effort, case: Case, factor: float = 1.0) -> Finding:

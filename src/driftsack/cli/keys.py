@@ -25,7 +25,7 @@ from driftsack.cli.serve import StoreOption, store_address
 from driftsack.core.errors import SettingError
 
 if TYPE_CHECKING:
-    from driftsack.service.store.interface import KeyRow, Store
+    from driftsack.service.store.interface import AuditRow, KeyRow, Store
 
 COLUMNS: Final = ("prefix", "scopes", "campaigns", "expires", "note")
 keys = Commands(no_args_is_help=True, help="Manage the API keys of the service in its store.")
@@ -46,11 +46,11 @@ def opened(address: str | None, read_only: bool = False) -> Iterator[Store]:
             yield store
 
 
-def audit(store: Store, action: str, detail: str) -> None:
-    """Record a change in the audit log."""
+def entry_of(action: str, detail: str) -> AuditRow:
+    """Return the entry of a change in the audit log."""
     from driftsack.service.store.interface import AuditRow
 
-    store.add_audit(AuditRow(int(1000 * time.time()), "shell", action, None, detail))
+    return AuditRow(int(1000 * time.time()), "shell", action, None, detail)
 
 
 @keys.command("list")
@@ -106,8 +106,7 @@ def create(
         except msgspec.ValidationError as error:
             raise SettingError(f"a key needs scopes among decide, read, operate and admin: {error}.") from error
         key, row = key_for(body)
-        found.add_key(row)
-        audit(found, f"keys create {row.prefix}", msgspec.json.encode(body).decode())
+        found.add_key(row, entry_of(f"keys create {row.prefix}", msgspec.json.encode(body).decode()))
     typer.echo(key)
     note("this key is shown once and not kept; store it in a safe place.")
 
@@ -122,7 +121,6 @@ def revoke(
     Example: driftsack keys revoke 0123456789ab
     """
     with opened(store) as found:
-        if not found.remove_key(prefix):
+        if not found.remove_key(prefix, entry_of(f"keys revoke {prefix}", "")):
             raise SettingError(f"there is no key {prefix!r:.40}; see driftsack keys list.")
-        audit(found, f"keys revoke {prefix}", "")
     results.print(f"removed {prefix}")

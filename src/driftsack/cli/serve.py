@@ -47,6 +47,14 @@ def serve(
     rate: Annotated[
         float | None, typer.Option(min=0, help="Maximum requests per second of each key; 0 for no limit.")
     ] = None,
+    work: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Seconds of work per second that each key may cause by explanations, exports and exchanges while "
+            "other keys are active; 0 for no limit. Default: 0.1.",
+        ),
+    ] = None,
     proxies: Annotated[
         str | None, typer.Option(help="Comma-separated proxies whose X-Forwarded-* headers are trusted.")
     ] = None,
@@ -64,7 +72,7 @@ def serve(
         from driftsack.service.web.server import Settings
         from driftsack.service.web.server import serve as run
 
-        given = {"store": store, "host": host, "port": port, "url": url, "rate": rate, "proxies": proxies}
+        given = {"store": store, "host": host, "port": port, "url": url, "rate": rate, "work": work, "proxies": proxies}
         settings = Settings(**merged(given, config, Settings._fields))
         run(settings, show_key, lambda address: messages.print(f"listening on {address}, store {settings.store}"))
 

@@ -102,6 +102,7 @@ RULES: Final = {
     "port": Rule("an integer from 0 to 65535", _whole(0, 65535)),
     "lease": Rule("a number of seconds above 0", _real(lambda seconds: seconds > 0)),
     "rate": Rule("a number of requests a second, or 0 for no limit", _real(lambda rate: rate >= 0)),
+    "work": Rule("a number of seconds of work a second, or 0 for no limit", _real(lambda share: share >= 0)),
     "snapshot_every": Rule("an integer of at least 1", _whole(1)),
     "log_level": Rule(f"one of {', '.join(LEVELS)}", _level),
 }

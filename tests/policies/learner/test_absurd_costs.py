@@ -11,7 +11,7 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import AbsurdCostError, OutOfRangeError, OverrunWarning
-from driftsack.policies.learner import core
+from driftsack.policies.learner import arguments
 
 PROBLEM = ds.Problem(horizon=100, arms=["small", "large"], budget={"usd": 50, "seconds": 80}, cost_max=[0.1, 2.0])
 
@@ -75,7 +75,7 @@ def test_costs_up_to_the_limit_are_charged() -> None:
 
 def test_the_check_is_what_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: the limit is not compared, so $300,000 are booked."""
-    monkeypatch.setattr(core.arguments, "refuse_absurd", lambda *_: None)
+    monkeypatch.setattr(arguments, "refuse_absurd", lambda *_: None)
     learner = learner_of()
     with pytest.warns(OverrunWarning):
         learner.tell(made(learner), 1.0, [300_000.0, 1.0])

@@ -162,11 +162,12 @@ class TestContract:
 
     def test_the_audit_is_read_from_its_end_and_on_from_any_entry(self, store: Store) -> None:
         entries = [AuditRow(at, "abc", "grant", None, "{}") for at in (7, 5, 5, 5, 9)]  # times need not grow
-        for entry in entries:
-            store.add_audit(entry)
+        for k, entry in enumerate(entries):
+            store.add_key(KeyRow(f"k{k}", b"\1" * 32, ("read",), None, None, ""), entry)
         latest = store.audit(2)
         assert [entry for _, entry in latest] == [entries[4], entries[3]]
-        store.add_audit(AuditRow(11, "abc", "grant", "chat", "{}"))
+        assert store.remove_key("k0", AuditRow(11, "abc", "grant", "chat", "{}"))
+        assert not store.remove_key("k0", AuditRow(12, "abc", "grant", "chat", "{}"))  # nothing changed
         rest = store.audit(9, before=latest[-1][0])
         assert [entry for _, entry in rest] == [entries[2], entries[1], entries[0]]
         numbers = [number for number, _ in (*latest, *rest)]

@@ -2,27 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
+from typing import Final
+
 from driftsack.service.domain import journal, plans, views
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.campaign import Caller, Campaign, Now, common
 from driftsack.service.domain.refusals import Refusal
 
+MADE_IMPOSSIBLE: Final = ("campaign-closed", "too-many-pending")
+"""Refusals of decisions that other requests may cause while an exchange is being carried out."""
+
 
 def exchange(campaign: Campaign, many: ms.Exchange, now: Now, caller: Caller) -> ms.Exchanged:
-    """Tell many outcomes and ask for many decisions.
+    """Tell many outcomes and ask for many decisions at once; see :func:`exchange_in_steps`."""
+    steps = exchange_in_steps(campaign, many, lambda: now, caller)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+
+def exchange_in_steps(
+    campaign: Campaign, many: ms.Exchange, clock: Callable[[], Now], caller: Caller
+) -> Generator[None, None, ms.Exchanged]:
+    """Tell many outcomes and ask for many decisions, in steps between which other commands may be carried out.
 
     Args:
         campaign: The campaign.
         many: The outcomes, and the number of decisions to make.
-        now: The time.
+        clock: Returns the time.
         caller: The sender.
 
     Returns:
-        The answers; an outcome that is refused has its own problem.
+        The answers; an outcome that is refused has its own problem. Decisions that became impossible between two steps
+        are skipped.
 
     Raises:
         Refusal: The decisions cannot be made, or the key was used with another body. Nothing was changed.
     """
+    now = clock()
     # Recognise a repeated exchange by its key: each decision has a key of its own, derived from it.
     campaign.pass_time(now)
     again = campaign.seen(caller) is not None
@@ -39,12 +59,26 @@ def exchange(campaign: Campaign, many: ms.Exchange, now: Now, caller: Caller) ->
     told = []
     for outcome in many.tells:
         fresh = not again and caller.key not in campaign.book.keys  # the first one that happens keeps the key
-        told.append(tell_one(campaign, outcome, now, caller if fresh else Caller(who=caller.who)))
-    decisions = [
-        campaign.handle(terms, now, each) if found or not again else views.skipped("budget")  # the reason is not kept
-        for each, found in zip(askers, known, strict=True)
-    ]
+        told.append(tell_one(campaign, outcome, clock(), caller if fresh else Caller(who=caller.who)))
+        yield
+    decisions = []
+    for each, found in zip(askers, known, strict=True):
+        # A repeated exchange does not know why it skipped a request.
+        made = ask_one(campaign, terms, clock(), each) if found or not again else views.skipped("budget")
+        decisions.append(made)
+        yield
     return ms.Exchanged(told, decisions)
+
+
+def ask_one(campaign: Campaign, terms: ms.Ask, now: Now, caller: Caller) -> ms.Decided:
+    """Ask for one decision; it is skipped if another request has made decisions impossible meanwhile."""
+    try:
+        decided: ms.Decided = campaign.handle(terms, now, caller)
+    except Refusal as refusal:
+        if refusal.kind not in MADE_IMPOSSIBLE:
+            raise
+        return views.skipped("paused")
+    return decided
 
 
 def tell_one(campaign: Campaign, outcome: ms.TellOne, now: Now, caller: Caller) -> ms.ToldOne:

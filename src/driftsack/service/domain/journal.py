@@ -279,6 +279,7 @@ class Segment(NamedTuple):
         deltas: The changes of the budgets.
         body: The encoded events.
         chain: The hash of the previous segment's hash and the body.
+        entries: Entries of the audit that are written in the same transaction: when, who, action, campaign and detail.
     """
 
     campaign: str
@@ -289,6 +290,7 @@ class Segment(NamedTuple):
     deltas: tuple[Delta, ...]
     body: bytes
     chain: bytes
+    entries: tuple[tuple[int, str, str, str | None, str], ...] = ()
 
 
 def encode(events: list[Any]) -> bytes:

@@ -64,8 +64,8 @@ class GroupCommit:
         self._thread = ThreadPoolExecutor(1, "commit")
 
     def changed(self, owned: Owned) -> None:
-        """Schedule a campaign for the next batch if it has events."""
-        if owned.campaign.events:
+        """Schedule a campaign for the next batch if it has events, unless it is held."""
+        if owned.campaign.events and not owned.is_held:
             self._changed[owned.name] = owned
             self._some.set()
 
@@ -101,7 +101,8 @@ class GroupCommit:
         """Return the campaigns that are scheduled and still in memory, and clear the schedule."""
         changed, self._changed = self._changed, {}
         self._some.clear()
-        return [owned for name, owned in changed.items() if self._owned.get(name) is owned and owned.campaign.events]
+        owned_here = [owned for name, owned in changed.items() if self._owned.get(name) is owned]
+        return [owned for owned in owned_here if owned.campaign.events and not owned.is_held]
 
     def _collect(self) -> Batch:
         """Take the events of changed campaigns."""

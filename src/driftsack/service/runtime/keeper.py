@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -24,7 +24,7 @@ from driftsack.service.domain import messages as ms
 from driftsack.service.domain.book import Record, deltas
 from driftsack.service.domain.campaign import NOBODY, Caller, Campaign, Now
 from driftsack.service.domain.config import Config
-from driftsack.service.domain.exchanges import exchange
+from driftsack.service.domain.exchanges import exchange_in_steps
 from driftsack.service.domain.journal import START, Segment
 from driftsack.service.domain.plans import again
 from driftsack.service.domain.refusals import Refusal
@@ -35,6 +35,7 @@ from driftsack.service.runtime.recall import recall_some
 from driftsack.service.runtime.recovery import encode_config, rebuild, rehearse, snapshot_of
 from driftsack.service.runtime.threads import Threads
 from driftsack.service.store.interface import (
+    AuditRow,
     CampaignRow,
     FencedError,
     NameTakenError,
@@ -46,6 +47,7 @@ from driftsack.service.store.interface import (
 
 Result = TypeVar("Result")
 SNAPSHOT_EVERY: Final = 10_000
+SLICE: Final = 0.003  # seconds for which an exchange keeps the event loop busy
 CHECK_DUE: Final = 0.25  # seconds between two checks of leases and seasons
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover a campaign
 POLL: Final = 0.01  # seconds
@@ -273,9 +275,17 @@ class Keeper:
         if not isinstance(error, Refusal):
             self._drop(owned, error)
 
-    async def submit(self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0) -> Any:
-        """Carry out a command, and return its answer once its changes are durable; see :meth:`carry_out`."""
+    async def submit(
+        self, name: str, command: Any, caller: Caller = NOBODY, number: int = 0, entry: AuditRow | None = None
+    ) -> Any:
+        """Carry out a command, and return its answer once its changes are durable; see :meth:`carry_out`.
+
+        The audit entry is written in the same commit. A repeated command, which changes nothing, has none.
+        """
+        is_new = self.find(name).campaign.seen(caller) is None
         owned, answer = self.carry_out(name, command, caller, number)
+        if is_new and entry is not None:
+            owned.entries.append(entry)
         await self.wait_until_durable(owned)
         return answer
 
@@ -309,25 +319,65 @@ class Keeper:
         found = await self.recall(name, [number])
         return again(self.find(name).campaign, command, number, found[number])
 
-    async def exchange(self, name: str, many: ms.Exchange, caller: Caller = NOBODY) -> ms.Exchanged:
+    async def exchange(
+        self,
+        name: str,
+        many: ms.Exchange,
+        caller: Caller = NOBODY,
+        charge: Callable[[float], None] = lambda _: None,
+    ) -> ms.Exchanged:
         """Tell many outcomes and ask for many decisions in one commit.
+
+        A long exchange lets other requests run every few milliseconds. Until it is done, the campaign is not committed.
+
+        Args:
+            name: The name of the campaign.
+            many: The outcomes, and the number of decisions to make.
+            caller: The sender.
+            charge: Called with the seconds that it kept the event loop busy.
 
         Raises:
             Refusal: The exchange was not carried out.
         """
         owned = self.find(name)
-        try:
-            answer = exchange(owned.campaign, many, owned.now(), caller)
-        except Exception as error:
-            self._doubt(owned, error)
-            raise
-        finally:
-            self.commits.changed(owned)
+        async with owned.exchanging:
+            owned.is_held = True
+            steps = exchange_in_steps(owned.campaign, many, owned.now, caller)
+            try:
+                answer = await self._in_slices(owned, steps, charge)
+            except Exception as error:
+                self._doubt(owned, error)
+                raise
+            except asyncio.CancelledError:  # it must not be committed in part
+                self._drop(owned, StoreError("an exchange was interrupted."))
+                raise
+            finally:
+                owned.is_held = False
+                self.commits.changed(owned)
         await self.wait_until_durable(owned)
         for k, one in enumerate(answer.told):
             if one.problem is not None and one.problem.type.endswith(":forgotten"):
                 answer.told[k] = await self._recalled(name, many.tells[k])
         return answer
+
+    async def _in_slices(
+        self, owned: Owned, steps: Generator[None, None, Result], charge: Callable[[float], None]
+    ) -> Result:
+        """Return the result of a generator, which is interrupted for other requests after each slice of time."""
+        begin = time.perf_counter()
+        try:
+            while True:
+                next(steps)
+                now = time.perf_counter()
+                if now - begin > SLICE:
+                    charge(now - begin)
+                    await asyncio.sleep(0)
+                    begin = time.perf_counter()
+                    if self.owned.get(owned.name) is not owned:
+                        raise Refusal.unavailable(f"the campaign {owned.name} is being rebuilt; try again in a moment.")
+        except StopIteration as done:
+            charge(time.perf_counter() - begin)
+            return done.value  # type: ignore[no-any-return]
 
     async def _recalled(self, name: str, outcome: ms.TellOne) -> ms.ToldOne:
         try:
@@ -340,8 +390,10 @@ class Keeper:
         if not owned.is_durable:
             await owned.until_durable()
 
-    async def create(self, name: str, config: Config, caller: Caller = NOBODY) -> Campaign:
-        """Open a campaign; return the existing one if it has the same settings.
+    async def create(
+        self, name: str, config: Config, caller: Caller = NOBODY, entry: AuditRow | None = None
+    ) -> Campaign:
+        """Open a campaign, with its audit entry; return the existing one if it has the same settings.
 
         Raises:
             Refusal: The settings are not valid, or the name is taken.
@@ -360,6 +412,7 @@ class Keeper:
         body = journal.encode(campaign.take())
         chain = journal.chained(START, body)
         segment = Segment(name, 1, 1, campaign.book.at, 1, deltas({}, campaign.book.accounts), body, chain)
+        segment = segment._replace(entries=() if entry is None else (entry,))
         new = name not in self.arriving  # otherwise a campaign of this name is being taken over, which continues
         self.arriving.add(name)
         try:

@@ -13,7 +13,7 @@ from driftsack.service.domain.campaign import Campaign, Now
 from driftsack.service.domain.journal import Segment
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.runtime.recovery import snapshot_of
-from driftsack.service.store.interface import SnapshotRow
+from driftsack.service.store.interface import AuditRow, SnapshotRow
 
 Waiter = Callable[[Refusal | None], None]
 """Called once: with None when the events are durable, with a refusal if that is not known. It must not raise."""
@@ -65,6 +65,9 @@ class Owned:
         waiting: Waiters for events that are not in a batch yet.
         in_flight: Waiters for the batch that is being written.
         used: Whether a request has used the campaign lately.
+        entries: Entries of the audit that are written with the next batch.
+        is_held: Whether its events wait until an exchange is done, which is one commit.
+        exchanging: Lets one exchange wait for another.
     """
 
     def __init__(
@@ -82,6 +85,9 @@ class Owned:
         self.waiting: list[Waiter] = []
         self.in_flight: list[Waiter] = []
         self.used = True
+        self.entries: list[AuditRow] = []
+        self.is_held = False
+        self.exchanging = asyncio.Lock()
         self._clock = clock
         self._since = clock.elapsed() + grace
         self._tick = campaign.book.tick
@@ -147,7 +153,8 @@ class Owned:
         book = self.campaign.book
         first = book.seq - len(events) + 1
         moved = deltas(self._accounts, book.accounts)
-        segment = Segment(self.name, first, book.seq, book.at, self.epoch, moved, body, self.chain)
+        entries, self.entries = tuple(self.entries), []
+        segment = Segment(self.name, first, book.seq, book.at, self.epoch, moved, body, self.chain, entries)
         self.in_flight, self.waiting = self.waiting, []
 
         # Take a snapshot before anything else happens to the campaign.

@@ -183,7 +183,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def append(self, segments: Sequence[Segment]) -> None:
-        """Append segments of different campaigns durably and update their budgets, all of them or none.
+        """Append segments of different campaigns durably, with their audit entries, and update their budgets; or none.
 
         Raises:
             FencedError: A segment has another epoch, or does not follow the last one.
@@ -220,20 +220,20 @@ class Store(abc.ABC):
         """Iterate over the snapshots, newest first."""
 
     @abc.abstractmethod
-    def add_key(self, key: KeyRow) -> None:
-        """Add an API key."""
+    def add_key(self, key: KeyRow, entry: AuditRow | None = None) -> None:
+        """Add an API key, and the audit entry of this in the same transaction."""
 
     @abc.abstractmethod
     def keys(self) -> list[KeyRow]:
         """Every API key."""
 
     @abc.abstractmethod
-    def remove_key(self, prefix: str) -> bool:
-        """Remove an API key; return whether it existed."""
+    def remove_key(self, prefix: str, entry: AuditRow | None = None) -> bool:
+        """Remove an API key, and add the audit entry of this in the same transaction; return whether it existed."""
 
     @abc.abstractmethod
     def add_audit(self, entry: AuditRow) -> None:
-        """Add an audit entry."""
+        """Add an entry to the audit that belongs to no other change."""
 
     @abc.abstractmethod
     def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:

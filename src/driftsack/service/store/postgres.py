@@ -59,6 +59,7 @@ WITH owned AS (
 )
 SELECT (SELECT count(*) FROM appended)
 """
+AUDIT: Final = "INSERT INTO audit (at, who, action, campaign, detail) VALUES (%s, %s, %s, %s, %s)"
 
 
 class PostgresStore(Store):
@@ -178,7 +179,7 @@ class PostgresStore(Store):
         """Append segments durably; see :meth:`Store.append`."""
 
         def work(connection: psycopg.Connection[Any]) -> None:
-            if len(segments) == 1:
+            if len(segments) == 1 and not segments[0].entries:
                 _append(connection, segments[0])
                 return
             with connection.transaction():
@@ -226,21 +227,41 @@ class PostgresStore(Store):
             for row in self._rows(query, name, seq):
                 yield SnapshotRow(row[0], bytes(row[1]), bytes(row[2]))
 
-    def add_key(self, key: KeyRow) -> None:
-        """Add an API key."""
-        self._run("INSERT INTO api_key VALUES (%s, %s, %s, %s, %s, %s)", *base.key_columns(key))
+    def add_key(self, key: KeyRow, entry: AuditRow | None = None) -> None:
+        """Add an API key, and the audit entry of this in the same transaction."""
+
+        def work(connection: psycopg.Connection[Any]) -> None:
+            with connection.transaction():
+                connection.execute("INSERT INTO api_key VALUES (%s, %s, %s, %s, %s, %s)", base.key_columns(key))
+                if entry is not None:
+                    connection.execute(AUDIT, entry)
+
+        self._do(work)
 
     def keys(self) -> list[KeyRow]:
         """Every API key."""
         return [base.key_of(row) for row in self._rows("SELECT * FROM api_key ORDER BY prefix")]
 
-    def remove_key(self, prefix: str) -> bool:
-        """Remove an API key."""
-        return bool(self._run("DELETE FROM api_key WHERE prefix = %s", prefix))
+    def remove_key(self, prefix: str, entry: AuditRow | None = None) -> bool:
+        """Remove an API key, and add the audit entry of this in the same transaction."""
+
+        def work(connection: psycopg.Connection[Any]) -> bool:
+            with connection.transaction():
+                found = bool(connection.execute("DELETE FROM api_key WHERE prefix = %s", (prefix,)).rowcount)
+                if found and entry is not None:
+                    connection.execute(AUDIT, entry)
+                return found
+
+        return self._do(work)
 
     def add_audit(self, entry: AuditRow) -> None:
-        """Add an audit entry."""
-        self._run("INSERT INTO audit (at, who, action, campaign, detail) VALUES (%s, %s, %s, %s, %s)", *entry)
+        """Add an entry to the audit that belongs to no other change."""
+
+        def work(connection: psycopg.Connection[Any]) -> None:
+            with connection.transaction():
+                connection.execute(AUDIT, entry)
+
+        self._do(work)
 
     def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
         """Return the latest audit entries before a number, newest first, with their numbers."""
@@ -279,3 +300,5 @@ def _append(connection: psycopg.Connection[Any], segment: Segment) -> None:
     row = connection.execute(APPEND, values).fetchone()
     if row is None or row[0] != 1:
         raise base.FencedError("another process owns the journal or has appended to it.")
+    for entry in segment.entries:
+        connection.execute(AUDIT, entry)

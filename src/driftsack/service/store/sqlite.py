@@ -31,6 +31,7 @@ from driftsack.service.store.interface import (
 )
 
 APPEND: Final = "INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+AUDIT: Final = "INSERT INTO audit (at, who, action, campaign, detail) VALUES (?, ?, ?, ?, ?)"
 COLUMNS: Final = "name, config, epoch, seq, chain, owner, owner_url"
 ROW: Final = f"SELECT {COLUMNS} FROM campaign"
 
@@ -123,7 +124,7 @@ class SQLiteStore(Store):
         with self._changing() as run:
             row = (segment.campaign, config, segment.epoch, 0, START, owner.name, owner.url, 0.0)
             run("INSERT INTO campaign VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
-            run(APPEND, _columns(segment))
+            _append(run, segment)
 
     def campaigns(self) -> list[CampaignRow]:
         """Every campaign."""
@@ -175,12 +176,12 @@ class SQLiteStore(Store):
 
     def append(self, segments: Sequence[Segment]) -> None:
         """Append segments durably; see :meth:`Store.append`. A single segment needs one statement."""
-        if len(segments) == 1:
+        if len(segments) == 1 and not segments[0].entries:
             self._rows(APPEND, *_columns(segments[0]))
             return
         with self._changing() as run:
             for segment in segments:
-                run(APPEND, _columns(segment))
+                _append(run, segment)
 
     def segments(self, name: str, after: int = 0) -> Iterator[Segment]:
         """Iterate over the segments that begin after an event, oldest first."""
@@ -214,24 +215,29 @@ class SQLiteStore(Store):
             query = "SELECT seq, chain, body FROM snapshot WHERE campaign = ? AND seq = ?"
             yield from (SnapshotRow(*row) for row in self._rows(query, name, seq))
 
-    def add_key(self, key: KeyRow) -> None:
-        """Add an API key."""
+    def add_key(self, key: KeyRow, entry: AuditRow | None = None) -> None:
+        """Add an API key, and the audit entry of this in the same transaction."""
         with self._changing() as run:
             run("INSERT INTO api_key VALUES (?, ?, ?, ?, ?, ?)", base.key_columns(key))
+            if entry is not None:
+                run(AUDIT, entry)
 
     def keys(self) -> list[KeyRow]:
         """Every API key."""
         return [base.key_of(row) for row in self._rows("SELECT * FROM api_key ORDER BY prefix")]
 
-    def remove_key(self, prefix: str) -> bool:
-        """Remove an API key."""
+    def remove_key(self, prefix: str, entry: AuditRow | None = None) -> bool:
+        """Remove an API key, and add the audit entry of this in the same transaction."""
         with self._changing() as run:
-            return bool(run("DELETE FROM api_key WHERE prefix = ?", (prefix,)).rowcount)
+            found = bool(run("DELETE FROM api_key WHERE prefix = ?", (prefix,)).rowcount)
+            if found and entry is not None:
+                run(AUDIT, entry)
+            return found
 
     def add_audit(self, entry: AuditRow) -> None:
-        """Add an audit entry."""
+        """Add an entry to the audit that belongs to no other change."""
         with self._changing() as run:
-            run("INSERT INTO audit (at, who, action, campaign, detail) VALUES (?, ?, ?, ?, ?)", entry)
+            run(AUDIT, entry)
 
     def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
         """Return the latest audit entries before a number, newest first, with their numbers."""
@@ -280,6 +286,13 @@ class SQLiteStore(Store):
 
 def _columns(segment: Segment) -> tuple[Any, ...]:
     return (*segment[:5], base.encode_deltas(segment.deltas), segment.body, segment.chain)
+
+
+def _append(run: Any, segment: Segment) -> None:
+    """Append a segment and its audit entries in the present transaction."""
+    run(APPEND, _columns(segment))
+    for entry in segment.entries:
+        run(AUDIT, entry)
 
 
 def _translated(error: sqlite3.Error) -> base.StoreError:

@@ -29,6 +29,7 @@ from driftsack.service.web.api.context import Service
 from driftsack.service.web.api.direct import direct_protocol
 from driftsack.service.web.api.keyring import FAILURES, Keyring
 from driftsack.service.web.api.limits import LimitedProtocol
+from driftsack.service.web.api.work import SHARE
 from driftsack.service.web.json_logs import log_as_json
 from driftsack.service.web.pages.app import PULSE, Dashboard
 
@@ -46,6 +47,8 @@ class Settings(NamedTuple):
         url: The address at which other replicas reach this one; None for host and port.
         lease: Seconds after which a replica loses its campaigns unless it renews the lease.
         rate: Requests per second that each key may send; 0 for no limit.
+        work: Seconds of work per second that each key may cause by explanations, exports and exchanges while other keys
+            are active; 0 for no limit.
         proxies: Addresses whose ``X-Forwarded-*`` headers are trusted.
         snapshot_every: Events between two snapshots.
         log_level: ``debug``, ``info``, ``warning`` or ``error``.
@@ -58,6 +61,7 @@ class Settings(NamedTuple):
     url: str | None = None
     lease: float = 10.0
     rate: float = 0.0
+    work: float = SHARE
     proxies: str = ""
     snapshot_every: int = SNAPSHOT_EVERY
     log_level: str = "info"
@@ -86,7 +90,8 @@ def application(
     owner = Owner(f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}", url, settings.lease)
     keeper = Keeper(store, owner, clock=clock, snapshot_every=settings.snapshot_every)
     watcher = Watcher(keeper)
-    service = Service(keeper, Keyring(store, settings.rate, failures), watcher, Metrics(keeper, watcher))
+    keyring = Keyring(store, settings.rate, failures, settings.work)
+    service = Service(keeper, keyring, watcher, Metrics(keeper, watcher))
     return Application(service, Dashboard(service, pulse))
 
 

@@ -17,6 +17,7 @@ from driftsack.service.runtime.keeper import Keeper
 from driftsack.service.runtime.owned import Owned
 from driftsack.service.store.interface import AuditRow, StoreError
 from driftsack.service.web.api.keyring import Keyring, Principal
+from driftsack.service.web.api.work import Timed
 
 
 class Service(NamedTuple):
@@ -98,24 +99,38 @@ class Context(NamedTuple):
         """Carry out the body; the answer may be sent once the changes are durable."""
         return self.keeper.carry_out(self.campaign, self.body, self.caller(), number)
 
-    async def submit(self, number: int = 0) -> Any:
-        """Carry out the body, and return the answer once the changes are durable."""
-        return await self.keeper.submit(self.campaign, self.body, self.caller(), number)
+    async def change(self, number: int = 0) -> Any:
+        """Carry out the body and add it to the audit in the same commit; return the answer once this is durable."""
+        return await self.keeper.submit(self.campaign, self.body, self.caller(), number, self.entry())
 
-    async def audit(self) -> None:
-        """Add the request to the audit."""
+    def entry(self) -> AuditRow:
+        """Return the entry of the request in the audit."""
         at = self.keeper.clock.at()
         shown = msgspec.json.encode(self.body).decode()[:2000] if self.body is not None else ""
-        entry = AuditRow(at, self.principal.prefix, self.action, self.campaign or None, shown)
-        await self.store(self.keeper.store.add_audit, entry)
+        return AuditRow(at, self.principal.prefix, self.action, self.campaign or None, shown)
 
     async def store(self, function: Any, *arguments: Any) -> Any:
         """Call a function of the store in a thread."""
         return await _available(self.keeper.in_thread(function, *arguments))
 
     async def read_journal(self, function: Any, *arguments: Any) -> Any:
-        """Call a function that may read a whole journal, in the threads for long reads."""
-        return await _available(self.keeper.read_journal(function, self.keeper.store, *arguments))
+        """Call a function that may read a whole journal, in the threads for long reads; the key is charged for it."""
+        work, prefix, timed = self.service.keyring.work, self.principal.prefix, Timed(function)
+        async with work.turn(prefix):
+            work.check(prefix)
+            try:
+                return await _available(self.keeper.read_journal(timed, self.keeper.store, *arguments))
+            finally:
+                work.charge(prefix, timed.seconds)
+
+    async def exchange(self) -> ms.Exchanged:
+        """Carry out an exchange, whose parts count as requests; the key is charged for the work."""
+        work, prefix, many = self.service.keyring.work, self.principal.prefix, self.body
+        work.check(prefix)
+        self.service.keyring.count(prefix, max(len(many.tells) + many.ask - 1, 0))
+        return await self.keeper.exchange(
+            self.campaign, many, self.caller(), lambda seconds: work.charge(prefix, seconds)
+        )
 
 
 async def _available(call: Awaitable[Any]) -> Any:

@@ -31,10 +31,12 @@ async def forward(keeper: Keeper, request: AuthenticatedRequest, raw: bytes) -> 
         return None
 
     def send() -> Response:
-        connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=TIMEOUT)
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        connection = kind(url.hostname or "", url.port, timeout=TIMEOUT)
         scope = request.scope
         headers = {name.decode(): value.decode("latin-1") for name, value in request.headers.items() if name in SENT}
-        path = scope["path"] + ("?" + scope["query_string"].decode() if scope["query_string"] else "")
+        path = urllib.parse.quote(scope["path"], safe="/:@")  # ASGI decodes it
+        path += "?" + urllib.parse.quote(scope["query_string"], safe="%&=+/:@") if scope["query_string"] else ""
         try:
             connection.request(scope["method"], path, raw, {**headers, FORWARDED.decode(): "1"})
             found = connection.getresponse()

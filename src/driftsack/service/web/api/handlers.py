@@ -39,13 +39,12 @@ async def create_campaign(context: Context) -> ms.CampaignView:
     if caller.key:
         await context.store(openings.check_key, store, caller.key, caller.digest)
     try:
-        campaign = await context.keeper.create(body.name, config, caller)
+        campaign = await context.keeper.create(body.name, config, caller, context.entry())
     except Refusal as refusal:
         if refusal.kind != "name-taken" or not await context.store(openings.is_same, store, body.name, config):
             raise
         now = Now(context.keeper.clock.at(), 0)  # another replica owns it, so show it as it was opened
         return views.campaign_view(await context.store(Campaign.open, config, now), body.name)
-    await context.audit()
     return views.campaign_view(campaign, body.name)
 
 
@@ -56,9 +55,7 @@ async def read_campaign(context: Context) -> ms.CampaignView:
 
 async def change(context: Context) -> Any:
     """Carry out a change, and add it to the audit."""
-    answer = await context.submit()
-    await context.audit()
-    return answer
+    return await context.change()
 
 
 async def patch_campaign(context: Context) -> ms.CampaignView:
@@ -82,7 +79,7 @@ async def exchange(context: Context) -> ms.Exchanged:
     """Tell many outcomes and ask for many decisions."""
     for k, outcome in enumerate(context.body.tells):
         context.check_has_token(outcome, f"tells[{k}].token")
-    return await context.keeper.exchange(context.campaign, context.body, context.caller())
+    return await context.exchange()
 
 
 def observe(context: Context) -> tuple[Owned, ms.Noted]:
@@ -167,9 +164,7 @@ async def read_arms(context: Context) -> ms.Arms:
 async def offer_arm(context: Context) -> Any:
     """Retire an arm or offer it again."""
     arm = context.keeper.find(context.campaign).campaign.arm_number(context.item)
-    answer = await context.submit(arm)
-    await context.audit()
-    return answer
+    return await context.change(arm)
 
 
 async def export_log(context: Context) -> str:
@@ -192,9 +187,8 @@ async def list_keys(context: Context) -> ms.Keys:
 async def create_key(context: Context) -> ms.CreatedKey:
     """Create a key; it is shown only once."""
     key, row = key_for(context.body)
-    await context.store(context.keeper.store.add_key, row)
+    await context.store(context.keeper.store.add_key, row, context.entry())
     await context.store(context.service.keyring.load)
-    await context.audit()
     view = key_view(row)
     return ms.CreatedKey(view.prefix, view.scopes, view.campaigns, view.expires, view.note, key)
 
@@ -206,10 +200,9 @@ async def remove_key(context: Context) -> ms.Done:
             "last-admin-key",
             "no other key could create keys; create another administrator's key first, or use driftsack keys revoke.",
         )
-    if not await context.store(context.keeper.store.remove_key, context.item):
+    if not await context.store(context.keeper.store.remove_key, context.item, context.entry()):
         raise Refusal("not-found", f"there is no key {context.item!r:.40}.")
     await context.store(context.service.keyring.load)
-    await context.audit()
     return ms.Done()
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.store.interface import KeyRow, Store
+from driftsack.service.web.api import work as work_budgets
 
 MARK: Final = "ds"
 PREFIX_BYTES: Final = 6
@@ -116,6 +117,10 @@ class TokenBucket:
         self._tokens -= count
         return True
 
+    def owe(self, count: float) -> None:
+        """Take tokens even if there are not enough, so that there are fewer later."""
+        self._tokens -= count
+
 
 class Keyring:
     """The keys of a service.
@@ -124,10 +129,17 @@ class Keyring:
         store: The store of the keys.
         rate: Requests per second that each key may send; 0 for no limit.
         failures: Requests per second without a valid key that are answered with 401; the others get 429.
+        work: Seconds of work per second that each key may cause while others are active; 0 for no limit.
+
+    Attributes:
+        work: The budgets of work.
     """
 
-    def __init__(self, store: Store, rate: float = 0.0, failures: float = FAILURES) -> None:
+    def __init__(
+        self, store: Store, rate: float = 0.0, failures: float = FAILURES, work: float = work_budgets.SHARE
+    ) -> None:
         self._store, self._rate = store, rate
+        self.work = work_budgets.WorkBudgets(work)
         self._keys: dict[str, KeyRow] = {}
         self._principals: dict[str, Principal] = {}
         self._buckets: dict[str, TokenBucket] = {}
@@ -169,7 +181,13 @@ class Keyring:
             raise Refusal("unauthenticated", "send a valid key in the header 'Authorization: Bearer KEY'.")
         if self._rate and not self._buckets.setdefault(row.prefix, TokenBucket(self._rate)).take():
             raise Refusal("rate-limited", f"the key may send {self._rate:g} requests a second.", 1)
+        self.work.note(row.prefix)
         return self._principals[row.prefix]
+
+    def count(self, prefix: str, requests: int) -> None:
+        """Count the parts of a request as requests of a key, whose next ones may have to wait for this."""
+        if self._rate:
+            self._buckets.setdefault(prefix, TokenBucket(self._rate)).owe(requests)
 
     def valid(self, prefix: str) -> Principal | None:
         """Return the owner of a prefix; None if the key was removed or has expired."""

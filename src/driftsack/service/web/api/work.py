@@ -1,0 +1,86 @@
+"""``WorkBudgets``: how much work each key may cause, besides the number of its requests.
+
+Explaining a decision, an export or a large exchange takes seconds, an ordinary request 0.1 milliseconds. Each key may
+use a share of a processor for such requests. Once it has used more, these requests of the key are refused until the
+debt is paid off, but only while other keys are active, so that a key alone may use the whole service.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from driftsack.service.domain.refusals import Refusal
+
+SHARE: Final = 0.1  # seconds of work per second
+AT_ONCE: Final = 1.0  # seconds of work that a key may save up
+ACTIVE: Final = 2.0  # seconds after its latest request during which a key counts as active
+
+
+class WorkBudgets:
+    """The budgets of work of the keys of a process.
+
+    Args:
+        share: Seconds of work per second that each key may cause while others are active; 0 for no limit.
+        clock: Monotonic clock in seconds.
+    """
+
+    def __init__(self, share: float = SHARE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._share, self._clock = share, clock
+        self._active: dict[str, float] = {}  # the time of the latest request, by key
+        self._saved: dict[str, tuple[float, float]] = {}  # seconds of work that are left, and when, by key
+        self._turns: dict[str, asyncio.Lock] = {}
+
+    def note(self, prefix: str) -> None:
+        """Note a request of a key."""
+        self._active[prefix] = self._clock()
+
+    def check(self, prefix: str) -> None:
+        """Raise a refusal if a key has used up its budget while other keys are active."""
+        left = self._left(prefix)
+        if not self._share or left >= 0.0 or not self._others_active(prefix):
+            return
+        raise Refusal(
+            "rate-limited",
+            f"the key has used more than {self._share:g} seconds of work a second for explanations, exports and "
+            "exchanges; other keys are waiting.",
+            math.ceil(-left / self._share),
+        )
+
+    def charge(self, prefix: str, seconds: float) -> None:
+        """Charge a key for work that was done for it."""
+        self._saved[prefix] = (self._left(prefix) - seconds, self._clock())
+
+    def turn(self, prefix: str) -> asyncio.Lock:
+        """Return the lock with which long requests of a key wait for each other."""
+        return self._turns.setdefault(prefix, asyncio.Lock())
+
+    def _left(self, prefix: str) -> float:
+        left, at = self._saved.get(prefix, (AT_ONCE, 0.0))
+        return min(AT_ONCE, left + (self._clock() - at) * self._share)
+
+    def _others_active(self, prefix: str) -> bool:
+        since = self._clock() - ACTIVE
+        return any(at >= since for other, at in self._active.items() if other != prefix)
+
+
+class Timed:
+    """A function that is called in a thread and whose processor time is measured.
+
+    Attributes:
+        seconds: The processor time of the call.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function, self.seconds = function, 0.0
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        begin = time.thread_time()
+        try:
+            return self._function(*arguments)
+        finally:
+            self.seconds = time.thread_time() - begin

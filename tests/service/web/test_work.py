@@ -1,0 +1,130 @@
+"""Budgets of work: a key that hammers explanations, exports and exchanges does not hold up the others."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftsack.service.domain import exchanges
+from driftsack.service.domain.campaign import Campaign
+from driftsack.service.domain.refusals import Refusal
+from driftsack.service.web.api.work import AT_ONCE, WorkBudgets
+from tests.service.web.test_tokens import worker
+from tests.support.live_service import Live, serving
+
+EXCHANGE = "/v1/campaigns/chat/exchange"
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def read(self) -> float:
+        return self.now
+
+
+def test_a_key_in_debt_is_refused_while_others_are_active() -> None:
+    clock = Clock()
+    budgets = WorkBudgets(0.1, clock.read)
+    budgets.note("a")
+    budgets.charge("a", AT_ONCE + 0.5)
+    budgets.check("a")  # it is alone
+    budgets.note("b")
+    with pytest.raises(Refusal, match="seconds of work") as found:
+        budgets.check("a")
+    assert (found.value.status, found.value.retry_after) == (429, 5)
+    budgets.check("b")
+    clock.now += 5.01
+    budgets.note("b")
+    budgets.check("a")
+    budgets.charge("a", 1.0)
+    clock.now += 3.0
+    budgets.check("a")  # the others have gone
+    WorkBudgets(0.0, clock.read).check("a")
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[Live]:
+    with serving(str(tmp_path / "s.db"), rate=50.0) as found:
+        found.open(fallback="small", horizon=10_000, budget={"usd": "1000"})
+        found.open("other", fallback="small", horizon=10_000, budget={"usd": "1000"})
+        yield found
+
+
+def slow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let each decision of an exchange take some time."""
+    handle = Campaign.handle
+
+    def handled(*arguments: Any, **named: Any) -> Any:
+        time.sleep(seconds)
+        return handle(*arguments, **named)
+
+    ask_one = exchanges.ask_one
+
+    def asked(*arguments: Any) -> Any:
+        monkeypatch.setattr(Campaign, "handle", handled)
+        try:
+            return ask_one(*arguments)
+        finally:
+            monkeypatch.setattr(Campaign, "handle", handle)
+
+    monkeypatch.setattr(exchanges, "ask_one", asked)
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_long_exchange_lets_others_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: bool) -> None:
+    """An exchange of 2 seconds; the planted fault is one slice for all of it."""
+    slow(monkeypatch, 0.02)
+    if planted:
+        monkeypatch.setattr("driftsack.service.runtime.keeper.SLICE", 100.0)
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open(fallback="small", horizon=10_000, budget={"usd": "1000"})
+        live.open("other", fallback="small", horizon=10_000, budget={"usd": "1000"})
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.append(live.call("POST", EXCHANGE, {"ask": 100})))
+        thread.start()
+        time.sleep(0.3)
+        begin = time.monotonic()
+        live.ask("other")
+        took = time.monotonic() - begin
+        thread.join()
+        assert (took > 1.0) == planted
+        status, answer = found[0]
+        assert status == 200
+        assert [each["decision"] for each in answer["decisions"]] == list(range(1, 101))
+
+
+def test_a_repeated_exchange_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that gave up waiting sends the same request again, and gets the same decisions."""
+    slow(monkeypatch, 0.01)
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open(fallback="small", horizon=10_000, budget={"usd": "1000"})
+        found: list[Any] = []
+        threads = [
+            threading.Thread(
+                target=lambda: found.append(live.call("POST", EXCHANGE, {"ask": 30}, idempotency_key="same"))
+            )
+            for _ in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found[0] == found[1] == found[2]
+        assert live.call("GET", "/v1/campaigns/chat")[1]["decisions"] == 30
+
+
+def test_the_parts_of_an_exchange_count_as_requests(live: Live) -> None:
+    """With --rate 50, an exchange of 300 uses up six seconds."""
+    key = worker(live)
+    assert live.call("POST", EXCHANGE, {"ask": 300}, key)[0] == 200
+    status, problem = live.call("POST", "/v1/campaigns/chat/decisions", {}, key)
+    assert (status, problem["type"]) == (429, "urn:driftsack:rate-limited")
+    assert live.call("POST", "/v1/campaigns/chat/decisions", {})[0] == 200  # another key
