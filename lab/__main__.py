@@ -17,7 +17,12 @@ app = CommandLine(
 )
 PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Speed": {"speed": speed.speed, "versions": speed.versions},
-    "Policies": {"contexts": comparisons.contexts, "routing": comparisons.routing, "scenarios": scenarios.scenarios},
+    "Policies": {
+        "contexts": comparisons.contexts,
+        "context-problems": comparisons.context_problems,
+        "routing": comparisons.routing,
+        "scenarios": scenarios.scenarios,
+    },
     "Theory": {"mutants": theory.mutants, "powers": theory.powers},
     "Learners": {
         "soak": learners.soak,
