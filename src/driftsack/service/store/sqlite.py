@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +55,9 @@ class SQLiteStore(Store):
     def __init__(self, path: str | Path, read_only: bool = False, shared: bool = False) -> None:
         self.path = Path(path)
         self._held = None if read_only or shared else hold(self.path)
+        if not (read_only or shared):
+            with suppress(OSError):  # of which the next lines say more
+                self.path.touch(mode=0o600)  # it holds secrets, so other users must not read it
         mode = "ro" if read_only else "rw" if shared else "rwc"
         address = f"{self.path.resolve().as_uri()}?mode={mode}"
         try:
