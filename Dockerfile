@@ -5,7 +5,7 @@ COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY src ./src
 RUN pip install --no-cache-dir --constraint constraints.txt '.[service]' \
     && useradd --create-home driftsack && mkdir /data /kernels && chown driftsack /data /kernels
-ENV NUMBA_CACHE_DIR=/kernels DRIFTSACK_STORE=/data/driftsack.db DRIFTSACK_HOST=0.0.0.0
+ENV NUMBA_CACHE_DIR=/kernels DRIFTSACK_STORE=/data/driftsack.db DRIFTSACK_HOST=0.0.0.0 DRIFTSACK_KEY_FILE=/data/admin.key
 USER driftsack
 RUN driftsack compile Adaptive SlidingWindowUCB
 VOLUME /data

@@ -291,12 +291,16 @@ class ProblemDetails(ResponseBody):
         title: A summary of the type of problem.
         status: The status code.
         detail: What was expected, what was received and what to do.
+        instance: The path of the request.
+        pointer: A JSON pointer to the field of the body that is not valid, if there is one.
     """
 
     type: str
     title: str
     status: int
     detail: str
+    instance: str | None = None
+    pointer: str | None = None
 
 
 class ToldOne(ResponseBody):

@@ -52,6 +52,7 @@ class Refusal(DriftsackError):  # noqa: N818  (it is an answer)
         super().__init__(detail)
         self.kind, self.detail, self.retry_after, self.allow = kind, detail, retry_after, allow
         self.status, self.title = TITLES[kind]
+        self.pointer: str | None = None  # a JSON pointer to the invalid field of the body
 
     @classmethod
     def invalid(cls, detail: str) -> Refusal:

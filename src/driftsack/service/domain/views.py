@@ -15,7 +15,8 @@ from driftsack.service.domain.state import CampaignState
 
 def problem(refusal: Refusal) -> ms.ProblemDetails:
     """A refusal as problem details (RFC 9457)."""
-    return ms.ProblemDetails(f"urn:driftsack:{refusal.kind}", refusal.title, refusal.status, refusal.detail)
+    kind = f"urn:driftsack:{refusal.kind}"
+    return ms.ProblemDetails(kind, refusal.title, refusal.status, refusal.detail, None, refusal.pointer)
 
 
 def amounts(state: CampaignState, units: list[int]) -> ms.Texts:

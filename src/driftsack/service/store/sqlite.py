@@ -11,7 +11,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -58,6 +58,9 @@ class SQLiteStore(Store):
     def __init__(self, path: str | Path, read_only: bool = False, shared: bool = False) -> None:
         self.path = Path(path)
         self._held = None if read_only or shared else hold(self.path)
+        if not (read_only or shared):
+            with suppress(OSError):  # of which the next lines say more
+                self.path.touch(mode=0o600)  # it holds secrets, so other users must not read it
         try:
             self._connection = self._connected("ro" if read_only else "rw" if shared else "rwc")
         except sqlite3.OperationalError as error:

@@ -10,13 +10,13 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import uvicorn
 
-from driftsack.core.errors import MissingExtraError
+from driftsack.core.errors import MissingExtraError, SettingError
 from driftsack.service.projections.metrics import Metrics
 from driftsack.service.projections.watcher import Watcher
 from driftsack.service.runtime.clock_check import check_clock
@@ -52,6 +52,7 @@ class Settings(NamedTuple):
         proxies: Addresses whose ``X-Forwarded-*`` headers are trusted.
         snapshot_every: Events between two snapshots.
         log_level: ``debug``, ``info``, ``warning`` or ``error``.
+        key_file: The file to which the first administrator's key is written instead of the output; empty for none.
         traces: The OpenTelemetry collector, such as ``http://localhost:4318/v1/traces``; empty for none.
     """
 
@@ -66,6 +67,7 @@ class Settings(NamedTuple):
     snapshot_every: int = SNAPSHOT_EVERY
     log_level: str = "info"
     traces: str = ""
+    key_file: str = ""
 
 
 def application(
@@ -92,7 +94,7 @@ def application(
     watcher = Watcher(keeper)
     keyring = Keyring(store, settings.rate, failures, settings.work)
     service = Service(keeper, keyring, watcher, Metrics(keeper, watcher))
-    return Application(service, Dashboard(service, pulse))
+    return Application(service, Dashboard(service, pulse, is_encrypted=url.startswith("https:")))
 
 
 def with_traces(app: Application, address: str) -> Any:
@@ -135,6 +137,7 @@ def server_config(app: Any, settings: Settings) -> uvicorn.Config:
         app,
         http=direct_protocol(app) if isinstance(app, Application) else LimitedProtocol,  # spans need ASGI
         access_log=False,
+        ws="none",  # requests for an upgrade are answered as if they did not ask for one
         log_config=None,
         log_level=settings.log_level,
         proxy_headers=bool(settings.proxies),
@@ -172,27 +175,35 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
         first_key: Called with the first administrator's key if the store is empty.
         ready: Called with the address when the service listens.
     """
-    if not settings.store.startswith("postgres"):
-        Path(settings.store).resolve().parent.mkdir(parents=True, exist_ok=True)
+    directory = Path(settings.store).resolve().parent
+    if not settings.store.startswith("postgres") and not directory.is_dir():
+        raise SettingError(f"the directory {directory} of the store does not exist; create it first.")
     log_as_json(settings.log_level)
-    store = open_store(settings.store)
-    try:
+    # Listen first: if the port is busy, no store is made and no key is shown. The application must know its port, too.
+    with (
+        socket.create_server((settings.host, settings.port), backlog=2048) as listener,
+        closing(open_store(settings.store)) as store,
+    ):
         check_clock(store)
         # Create the first key on an empty store.
         key = Keyring(store).first_key()
-        if key is not None:
+        if key is not None and settings.key_file:
+            write_secret(Path(settings.key_file), key)
+        elif key is not None:
             first_key(key)
-        # Listen first, since the application must know its port.
-        with socket.create_server((settings.host, settings.port), backlog=2048) as listener:
-            port = listener.getsockname()[1]
-            app = application(store, settings, port)
-            config = server_config(with_traces(app, settings.traces), settings)
-            # Tune the interpreter for many short requests, then serve.
-            sys.setswitchinterval(SWITCH)
-            gc.freeze()  # imported modules are never collected
-            gc.set_threshold(*RARELY)
-            ready(f"http://{settings.host}:{port}")
-            with drained_exit():
-                Server(config, app).run(sockets=[listener])
-    finally:
-        store.close()
+        port = listener.getsockname()[1]
+        app = application(store, settings, port)
+        config = server_config(with_traces(app, settings.traces), settings)
+        # Tune the interpreter for many short requests, then serve.
+        sys.setswitchinterval(SWITCH)
+        gc.freeze()  # imported modules are never collected
+        gc.set_threshold(*RARELY)
+        ready(f"http://{settings.host}:{port}")
+        with drained_exit():
+            Server(config, app).run(sockets=[listener])
+
+
+def write_secret(path: Path, key: str) -> None:
+    """Write a key to a file that only its owner may read."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(f"{key}\n")

@@ -77,7 +77,7 @@ class Application(AsgiApplication):
         try:
             response = await self._answer(scope, receive)
         except Exception as error:
-            response = refuse(error)
+            response = refuse(error, scope["path"])
         await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
         await send({"type": "http.response.body", "body": response.body})
 
@@ -138,7 +138,7 @@ class Application(AsgiApplication):
             if isinstance(error, Refusal) and error.kind == "unauthenticated":
                 self.service.keeper.spawn(self._answer_again(target, scope, raw, reply))
             else:
-                reply(refuse(error))
+                reply(refuse(error, scope["path"]))
         else:
             self._carry_out(request, raw, reply)
 
@@ -148,7 +148,7 @@ class Application(AsgiApplication):
             request = await self._authenticated(target, scope)
             check_body(request, len(raw))
         except Exception as error:
-            reply(refuse(error))
+            reply(refuse(error, scope["path"]))
         else:
             self._carry_out(request, raw, reply)
 
@@ -162,11 +162,11 @@ class Application(AsgiApplication):
             if isinstance(error, Refusal) and error.kind == "forgotten":  # only the handler raises this kind
                 self.service.keeper.spawn(self._settle_again(route, context, reply))
             else:
-                reply(refuse(error))
+                reply(refuse(error, request.scope["path"]))
             return
 
         def finish(refusal: Refusal | None) -> None:
-            reply(encoded(route, answer) if refusal is None else refuse(refusal))
+            reply(encoded(route, answer) if refusal is None else refuse(refusal, request.scope["path"]))
 
         owned.when_durable(finish)
 

@@ -19,7 +19,8 @@ PARAMETERS = {
     "arm": {"type": "string", "pattern": NAME},
     "key": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
 }
-PROBLEMS = ("400", "401", "403", "404", "408", "409", "413", "415", "422", "429", "431", "503")
+TAGS = ("campaigns", "decisions", "budgets", "arms", "keys", "audit", "metrics")
+PROBLEMS = ("400", "401", "403", "404", "408", "409", "413", "415", "422", "429", "431", "500", "503")
 
 
 @cache
@@ -37,6 +38,8 @@ def document() -> dict[str, Any]:
         paths[path] = {"get": {"summary": what, "security": [], "responses": status}}
     return {
         "openapi": "3.1.0",
+        "servers": [{"url": "/"}],
+        "tags": [{"name": name} for name in TAGS],
         "info": {"title": "driftsack", "version": __version__, "description": "Decisions under hard budgets."},
         "paths": paths,
         "components": {
@@ -71,6 +74,7 @@ def operation(route: Route) -> dict[str, Any]:
         done["links"] = {name_of(other): link_to(other, {"campaign": "$response.body#/name"}) for other in next_ones}
     found: dict[str, Any] = {
         "operationId": name_of(route),
+        "tags": [tag_of(route)],
         "summary": (route.handler.__doc__ or "").strip().splitlines()[0],
         "x-scope": route.scope,
         "x-limited-keys": route.limited_ok,
@@ -84,6 +88,13 @@ def operation(route: Route) -> dict[str, Any]:
         content = {"application/json": {"schema": reference(route.body)}}
         found["requestBody"] = {"required": True, "content": content}
     return found
+
+
+def tag_of(route: Route) -> str:
+    """Return the group of a route."""
+    if route.path.startswith(DECISION.removesuffix("/{decision}")) or route.path.endswith("/exchange"):
+        return "decisions"
+    return next((name for name in TAGS if f"/{name}" in route.path and name != "campaigns"), "campaigns")
 
 
 def name_of(route: Route) -> str:

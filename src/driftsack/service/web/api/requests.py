@@ -5,6 +5,7 @@ Every request takes these steps, whether it arrives through ASGI, on the direct 
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,7 @@ from driftsack.service.web.api.routes import TABLE, Route, shape_of
 from driftsack.service.web.asgi import Receive, whole_body
 
 LONGEST_KEY: Final = 200
+PLACE: Final = re.compile(r" - at `\$([^`]+)`$")
 _decoders: Final[dict[Any, Any]] = {}
 
 
@@ -110,7 +112,7 @@ def understand(service: Service, request: AuthenticatedRequest, raw: bytes) -> C
         raise Refusal.invalid(f"Idempotency-Key must be a string of at most {LONGEST_KEY} characters.")
     check_needed_key(target.route, key)
     body = decode(target.route, raw)
-    query = _query(target.route, scope["query_string"]) if target.route.query else {}
+    query = _query(target.route, scope["query_string"]) if scope["query_string"] else {}
     action = f"{scope['method']} {scope['path']}"
     return Context(service, request.principal, target.campaign, target.item, body, raw, action, key, query)
 
@@ -127,8 +129,19 @@ def _query(route: Route, raw: bytes) -> dict[str, str]:
     query = dict(urllib.parse.parse_qsl(raw.decode("latin-1")))
     unknown = [name for name in query if name not in route.query]
     if unknown:
-        raise Refusal.invalid(f"the query may have {', '.join(route.query)}, got {unknown[0]!r:.40}.")
+        known = ", ".join(route.query) or "no parameters"
+        raise Refusal.invalid(f"the query may have {known}, got {unknown[0]!r:.40}.")
     return query
+
+
+def pointer_in(message: str) -> str | None:
+    """Return the JSON pointer (RFC 6901) to the field that a validation error names; None if it names none.
+
+    >>> pointer_in("Expected `str`, got `int` - at `$.config.arms[0]`")
+    '/config/arms/0'
+    """
+    found = PLACE.search(message)
+    return None if found is None else re.sub(r"[.\[]", "/", found[1].replace("]", ""))
 
 
 def decode(route: Route, raw: bytes) -> Any:
@@ -141,6 +154,8 @@ def decode(route: Route, raw: bytes) -> Any:
     try:
         return decoder(raw or b"{}")
     except msgspec.ValidationError as error:
-        raise Refusal.invalid(f"{error}.") from error
+        refusal = Refusal.invalid(f"{error}.")
+        refusal.pointer = pointer_in(str(error))
+        raise refusal from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refusal("malformed", f"the body must be JSON: {error}.") from error

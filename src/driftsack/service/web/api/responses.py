@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import urllib.parse
 from typing import Final, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ PROBLEM: Final = b"application/problem+json"
 SAFE: Final = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 CLOSE: Final = (b"connection", b"close")
 UNAUTHENTICATED: Final = 401
+LONGEST_PATH: Final = 300
 LAST: Final = ("too-slow", "too-large", "head-too-large")
 """Kinds of refusal after which the connection is closed."""
 log = logging.getLogger("driftsack.service.web.api")
@@ -36,12 +38,19 @@ def respond(status: int, kind: bytes, body: bytes) -> Response:
     return Response(status, [*SAFE, (b"content-type", kind), (b"content-length", b"%d" % len(body))], body)
 
 
-def refuse(error: Exception) -> Response:
-    """Return the problem document for an error; anything but a refusal is logged and hidden from the caller."""
+def refuse(error: Exception, path: str | None = None) -> Response:
+    """Return the problem document for an error; anything but a refusal is logged and hidden from the caller.
+
+    Args:
+        error: The error.
+        path: The path of the request, if it is known.
+    """
     if not isinstance(error, Refusal):
         log.error("a request failed", exc_info=error)
-        return refuse(Refusal("internal", "internal error; see the log of the service."))
-    response = respond(error.status, PROBLEM, encode(problem(error)))
+        return refuse(Refusal("internal", "internal error; see the log of the service."), path)
+    said = problem(error)
+    said.instance = None if path is None else urllib.parse.quote(path[:LONGEST_PATH], safe="/:@")
+    response = respond(error.status, PROBLEM, encode(said))
     if error.retry_after is not None:
         response.headers.append((b"retry-after", b"%d" % error.retry_after))
     if error.allow:

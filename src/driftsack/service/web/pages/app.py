@@ -32,10 +32,11 @@ class Dashboard:
     Args:
         service: Campaigns, keys and projections.
         pulse: Seconds between two reads of the journals for an event stream.
+        is_encrypted: Whether browsers reach the service by TLS, so that cookies are restricted to it.
     """
 
-    def __init__(self, service: Service, pulse: float = PULSE) -> None:
-        self._service, self._pulse = service, pulse
+    def __init__(self, service: Service, pulse: float = PULSE, is_encrypted: bool = False) -> None:
+        self._service, self._pulse, self._is_encrypted = service, pulse, is_encrypted
         self._sessions = Sessions(service.keyring)
         self._watcher = service.watcher
         self._pages = Pages(service, self._sessions)
@@ -52,7 +53,7 @@ class Dashboard:
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request."""
         headers = dict(scope["headers"])
-        session, secure = self._sessions.find(headers), scope.get("scheme") == "https"
+        session, secure = self._sessions.find(headers), self._is_encrypted or scope.get("scheme") == "https"
         visit = Visit(scope["method"], scope["path"], {}, headers, {}, session, secure)
         try:
             visit = visit._replace(query=fields(scope["query_string"], MOST_PARAMETERS))

@@ -57,12 +57,14 @@ class Visit(NamedTuple):
 
     def common(self) -> dict[str, Any]:
         """Return the values that every template uses."""
+        host = self.headers.get(b"host", b"localhost").decode("latin-1")
         allows = self.session.principal.allows if self.session else frozenset()
         return {
             "session": self.session,
             "may_operate": "operate" in allows,
             "may_admin": "admin" in allows and self.session is not None and self.session.principal.campaigns is None,
             "part": self.is_part,
+            "address": f"http{'s' if self.secure else ''}://{host}",
         }
 
 
