@@ -17,7 +17,12 @@ app = CommandLine(
 )
 PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Speed": {"speed": speed.speed, "versions": speed.versions},
-    "Policies": {"contexts": comparisons.contexts, "routing": comparisons.routing, "scenarios": scenarios.scenarios},
+    "Policies": {
+        "adaptive": comparisons.adaptive,
+        "contexts": comparisons.contexts,
+        "routing": comparisons.routing,
+        "scenarios": scenarios.scenarios,
+    },
     "Learners": {"soak": learners.soak, "corrupted-files": learners.corrupted_files},
     "Service": {
         "serve": service.serve,
