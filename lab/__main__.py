@@ -18,6 +18,7 @@ app = CommandLine(
 PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Speed": {"speed": speed.speed, "versions": speed.versions},
     "Policies": {
+        "adaptive": comparisons.adaptive,
         "contexts": comparisons.contexts,
         "context-problems": comparisons.context_problems,
         "routing": comparisons.routing,

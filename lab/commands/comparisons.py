@@ -1,6 +1,11 @@
-"""``python -m lab contexts``, ``context-problems`` and ``routing``."""
+"""``python -m lab adaptive``, ``contexts``, ``context-problems`` and ``routing``."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from driftsack.cli.console import JsonOption, SeedOption, plain_errors, print_json, status_line
 from lab.commands.pages import (
@@ -12,6 +17,36 @@ from lab.commands.pages import (
     print_tables,
     write_page,
 )
+
+
+def adaptive(
+    other: Annotated[Path, typer.Argument(metavar="SRC", help="The directory src of another checkout.")],
+    quick: QuickOption = False,
+    seed: SeedOption = 0,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the rewards of Adaptive with those of another checkout, before a change lands.
+
+    Fresh environments of all families with prompt, late and lost outcomes, AR(1) noise, real flights in blocks, changes
+    for good, and one absurd bill. Each section has a planted competitor that must fail. Takes about half an hour.
+
+    Example: python -m lab adaptive ../main/src --quick
+    Example: python -m lab adaptive ../main/src --seed 3 --json
+    """
+    from lab.adaptive.bars import TITLE, adaptive_rows
+    from lab.speed.tables import MeasuredTables, machine
+
+    check_directory(markdown)
+    with plain_errors(), status_line("starting") as show:
+        rows = adaptive_rows(other, "quick" if quick else "whole", seed, show)
+    page = MeasuredTables({TITLE: rows}, machine(), f"python -m lab adaptive {other} --seed {seed}")
+    write_page(markdown, page.to_markdown)
+    if as_json:
+        print_json({"machine": page.machine, "rows": rows})
+    else:
+        print_tables(page.tables)
+    exit_unless(all_hold(rows))
 
 
 def contexts(

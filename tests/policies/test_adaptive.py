@@ -29,6 +29,19 @@ def outcome_of(t: int, arm: int, rng: np.random.Generator) -> tuple[float, Float
     return level * rng.random(), np.array([float(rng.random() < level), 0.3 * level + 0.01 * rng.random()])
 
 
+def sale_of(t: int, arm: int, rng: np.random.Generator) -> tuple[float, Floats]:
+    """A sale is a reward and the first cost at once; the price of an arm is known."""
+    sold = float(rng.random() < (0.2, 0.5, 0.7)[arm])
+    return sold * (1.0, 0.7, 0.5)[arm], np.array([sold, 0.1 * rng.random()])
+
+
+class Unrelated(SlowBelief):
+    """A planted fault: rewards and costs are drawn independently."""
+
+    def correlation(self) -> Floats:
+        return np.zeros(self.kinds)
+
+
 class Largest(SlowBelief):
     """A planted fault: the scale is the largest outcome."""
 
@@ -52,7 +65,7 @@ def observed(kind: str, late: int, *twins: SlowBelief) -> RunLengths:
         waiting.append((t, (t // 20 % 3 if kind == "persistent" else int(rng.integers(3))) if t > 30 else t % 2))
         while len(waiting) > late:
             told, arm = waiting.pop(int(rng.integers(len(waiting))))
-            reward, costs = outcome_of(told, arm, rng)
+            reward, costs = (sale_of if kind == "sales" else outcome_of)(told, arm, rng)
             if kind == "persistent":
                 reward, costs[1] = (
                     np.clip(0.5 + 0.15 * waves[told, 0], 0, 1),
@@ -67,9 +80,9 @@ def observed(kind: str, late: int, *twins: SlowBelief) -> RunLengths:
 
 
 @pytest.mark.parametrize("late", [0, 6])
-@pytest.mark.parametrize("kind", ["plain", "persistent", "absurd"])
+@pytest.mark.parametrize("kind", ["plain", "persistent", "absurd", "sales"])
 def test_the_belief_equals_its_twin(kind: str, late: int) -> None:
-    """Weights, estimates, counted changes, scale and persistence; feedback may be late and out of order."""
+    """Weights, estimates, counted changes, scale, persistence and correlation; feedback may be late, in any order."""
     twin, wrong = SlowBelief(PROBLEM), SlowBelief(PROBLEM, hazard_rounds=200.0)
     belief = observed(kind, late, twin, wrong)
     for arm in range(3):
@@ -81,10 +94,14 @@ def test_the_belief_equals_its_twin(kind: str, late: int) -> None:
     np.testing.assert_allclose(belief.sd, twin.sd, rtol=1e-6)
     np.testing.assert_allclose(belief.largest, twin.largest, rtol=1e-12)
     np.testing.assert_allclose(belief.persistence, twin.persistence(), atol=1e-9)
+    np.testing.assert_allclose(belief.correlation, twin.correlation(), atol=1e-9)
     assert belief.changes[0] == twin.changes
     assert not np.allclose(wrong.mean, twin.mean, rtol=1e-6)  # the planted fault: another hazard
     if kind == "plain":
         assert twin.changes >= 4
+    if kind == "sales":
+        assert belief.correlation[1] > 0.9
+        assert belief.correlation[2] == 0.0
     if kind == "persistent" and late == 0:
         assert (twin.persistence()[[0, 2]] > 0.2).all()
 
@@ -102,9 +119,15 @@ class Never(SlowWaiting):
         return np.zeros(self.arms)
 
 
-def disagreement(largest_step: float = 0.4, late: int = 0, waiting: SlowWaiting | None = None) -> tuple[float, int]:
+def disagreement(
+    largest_step: float = 0.4,
+    late: int = 0,
+    waiting: SlowWaiting | None = None,
+    twin_of: type[SlowBelief] = SlowBelief,
+    sales: bool = False,
+) -> tuple[float, int]:
     """The worst difference between the learner's LP value and that of a twin that repeats its draws, and the skips."""
-    learner, twin = Adaptive().start(PROBLEM, seed=3), SlowBelief(PROBLEM)
+    learner, twin = Adaptive().start(PROBLEM, seed=3), twin_of(PROBLEM)
     replay, rng, waiting = generator(3), np.random.default_rng(7), waiting or SlowWaiting(3)
     pacer, worst, skips, spent = SlowTwoSpeed(PROBLEM.horizon, 2, largest_step), 0.0, 0, np.zeros(2)
     drawn, due, turn, asked, pending = np.zeros((3, 3)), {0, 1, 2}, 0, [-1] * 3, list[ds.Decision]()
@@ -137,7 +160,7 @@ def disagreement(largest_step: float = 0.4, late: int = 0, waiting: SlowWaiting 
             if cancelled:
                 learner.cancel(told)
                 continue
-            reward, costs = outcome_of(row, told.arm, rng)
+            reward, costs = (sale_of if sales else outcome_of)(row, told.arm, rng)
             learner.tell(told, 2.0 * reward, costs * [1.0, 4.0])
             twin.observe(row, told.arm, reward, costs)
             due, spent = due | {told.arm}, spent + costs
@@ -155,6 +178,12 @@ def test_decisions_equal_those_of_the_twin(late: int) -> None:
 
 def test_the_twin_notices_that_pending_decisions_count() -> None:
     assert disagreement(late=12, waiting=Never(3))[0] > 1e-4
+
+
+def test_rewards_and_costs_are_drawn_together() -> None:
+    """If a sale is a reward and a cost at once; a twin that draws them independently is noticed."""
+    assert disagreement(sales=True)[0] < 1e-7
+    assert disagreement(sales=True, twin_of=Unrelated)[0] > 1e-4
 
 
 def test_snapshots_remember_which_arms_were_open() -> None:

@@ -41,6 +41,7 @@ class SlowBelief:
         self.seen: list[Floats] = []  # limited to M
         self.errors: list[tuple[Floats, Floats]] = []  # squared errors, and q (1 - q/M) at that time
         self.pairs: list[Pair] = []
+        self.together: list[Floats] = []  # the errors of all outcomes but the first of each arm
         self.error = [np.zeros(self.kinds) for _ in range(self.arms)]  # of the outcome that arrived last
         self.last, self.trust, self.changes = [-1] * self.arms, [1.0] * self.arms, 0
         self.mean, self.sd = np.zeros((self.arms, self.kinds)), np.zeros((self.arms, self.kinds))
@@ -79,6 +80,18 @@ class SlowBelief:
         power = 0.5 * (before**2 + after**2).sum(axis=0) + 20
         doubt = 2 / math.sqrt(len(self.pairs)) + self.tolerated
         return np.asarray(np.maximum((before * after).sum(axis=0) / power - doubt, 0.0))
+
+    def correlation(self) -> Floats:
+        """(p,) between the reward and each cost, if it is more than three standard errors; 0 for the reward."""
+        if not self.together:
+            return np.zeros(self.kinds)
+        errors = np.array(self.together)
+        power = (errors**2).sum(axis=0)
+        found = (errors[:, :1] * errors).sum(axis=0) / (np.sqrt(power[0] * power) + 5)
+        # The outcome that was observed last counts after its correlation has been computed.
+        found[np.abs(found) <= 3 / math.sqrt(len(self.seen) - 1)] = 0.0
+        found[0] = 0.0
+        return np.asarray(found)
 
     def expected(self, arm: int, t: int) -> Floats:
         """(p,) the mean and what is left in round ``t`` of the latest deviation."""
@@ -122,6 +135,7 @@ class SlowBelief:
         if t == self.last[arm] + 1:
             self.pairs.append(Pair(self.error[arm], error))
         self.error[arm] = error
+        self.together.append(error)
 
     def limited(self, bill: Floats) -> Floats:
         """Update the scale with an outcome; return what is learnt of it."""
@@ -207,6 +221,6 @@ class SlowBelief:
             mean, sd, age = self.expected(arm, t), 0.7 * self.sd[arm], self.age(arm)
         weight = age + self.prior + 1
         sd = sd * np.sqrt(weight / (weight + to_come))
-        return np.array(
-            [np.clip(mean[k] + sd[k] * rng.standard_normal(), 0, self.largest[k]) for k in range(mean.size)]
-        )
+        normal, r = np.array([rng.standard_normal() for _ in range(mean.size)]), self.correlation()
+        normal[1:] = r[1:] * normal[0] + np.sqrt(1 - r[1:] ** 2) * normal[1:]
+        return np.asarray(np.clip(mean + sd * normal, 0, self.largest))

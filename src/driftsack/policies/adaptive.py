@@ -11,10 +11,10 @@ drawn from the prior of a new run, otherwise from the belief,
           \mathcal N\Bigl(q^0_{ik},\; \frac{\varphi_k q^0_{ik} (1 - q^0_{ik}/M_k)}{\kappa_k + 1}\Bigr)
           \qquad \text{or} \qquad \mathcal N(\text{mean}_{ik},\, (z\, \mathrm{sd}_{ik})^2),
 
-clipped to :math:`[0, M_k]`. With persistent outcomes the mean is the outcome that is expected now. While outcomes
-of an arm are pending, :math:`s_i` counts from its last pull, and n pending pulls that are expected to be answered
-narrow the draws by :math:`\sqrt{w/(w + n)}` for an estimate of the weight w. An arm that is not pulled is therefore
-revisited about every :math:`\sqrt{1/h}` rounds.
+clipped to :math:`[0, M_k]`. If rewards and costs are correlated, so are their draws. With persistent outcomes the mean
+is the outcome that is expected now. While outcomes of an arm are pending, :math:`s_i` counts from its last pull, and n
+pending pulls that are expected to be answered narrow the draws by :math:`\sqrt{w/(w + n)}` for an estimate of the
+weight w. An arm that is not pulled is therefore revisited about every :math:`\sqrt{1/h}` rounds.
 
 *Held draws.* Each round draws new means only for the arms chosen or observed since the last round and for two others in
 turn. The other draws are kept, so that few columns of the LP change and its last basis is a good start.
@@ -72,6 +72,7 @@ from driftsack.policies.parts.pacing import FIXED, REMAINING, TWO_SPEED
 from driftsack.policies.parts.run_length import (
     RunLengths,
     changed_since,
+    correlated,
     expected_now,
     mean_age,
     new_run_lengths,
@@ -221,6 +222,7 @@ def draw_means(state: State, round: Round, rng: Generator) -> None:
         last = max(belief.last[i], state.asked[i]) if pending > 0.0 else belief.last[i]
         stale = rng.random() < changed_since(belief, i, t, last)
         age = mean_age(belief, i) if pending > 0.0 and not stale else 0.0
+        reward = 0.0  # the standard normal number that was drawn for the reward
         for k in range(state.drawn.shape[1]):
             if stale:
                 mean = prior_mean(belief, i, k)
@@ -230,7 +232,12 @@ def draw_means(state: State, round: Round, rng: Generator) -> None:
             if pending > 0.0:
                 weight = age + belief.prior[k] + 1.0
                 sd *= math.sqrt(weight / (weight + pending))
-            state.drawn[i, k] = min(max(mean + sd * rng.standard_normal(), 0.0), belief.largest[k])
+            normal = rng.standard_normal()
+            if k == 0:
+                reward = normal
+            else:
+                normal = correlated(belief, k, reward, normal)
+            state.drawn[i, k] = min(max(mean + sd * normal, 0.0), belief.largest[k])
 
 
 @kernel

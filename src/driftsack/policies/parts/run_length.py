@@ -38,6 +38,13 @@ of outcomes of one arm in successive rounds give for each kind of outcome the au
 In an AR(1) process the evidence of an outcome about the level is that of :math:`(1 - a)/(1 + a)` independent ones, so
 log-likelihoods are multiplied by this factor. What is expected of an arm that was last observed g rounds ago is its
 level and what is left of its last deviation: :math:`\text{mean} + a^g (y - \text{mean})`.
+
+*Correlation.* A sale is a reward and a cost at once. With :math:`z_0` and :math:`z_k` the errors of the reward and of
+cost k of one outcome, n outcomes of all arms give the correlation
+
+.. math:: r_k = \frac{\sum z_0 z_k}{\sqrt{\sum z_0^2 \sum z_k^2} + 5},
+
+which counts only if it exceeds :math:`3/\sqrt n` in absolute value. Policies that draw means draw them with it.
 """
 
 from __future__ import annotations
@@ -58,6 +65,8 @@ RUNS: Final = 6
 LARGEST_ERROR: Final = 5.0  # standard deviations
 PRIOR_POWER: Final = 20.0  # of errors without correlation
 TOLERATED: Final = 0.1  # autocorrelation that is ignored
+PRIOR_JOINT: Final = 5.0  # power of errors without correlation between reward and costs
+SIGNIFICANT: Final = 3.0  # standard errors from which a correlation between reward and costs counts
 TOP: Final = 4  # largest outcomes that decide the scale
 ENVELOPE: Final = 4.0  # the largest outcome counts for at most this multiple of the second largest, and so on
 PRIOR_ROUNDS: Final = 2000.0  # rounds in the prior of the hazard
@@ -100,6 +109,9 @@ class RunLengths(NamedTuple):
     powers: NonNegative  # (p,) sum of (z^2 + z'^2) / 2
     pairs: FloatCounts  # (1,) their number
     persistence: Annotated[Floats, within(0.0, 1.0)]  # (p,) a
+    joint: Floats  # (p,) sum of z_0 z_k
+    power: NonNegative  # (p,) sum of z_k^2
+    correlation: Annotated[Floats, within(-1.0, 1.0)]  # (p,) r between reward and cost k; 0 for the reward
     outcome: Scratch  # (p,) scratch: the present outcome
     start: Scratch  # (p,) scratch: q0
     likelihood: Scratch  # (K,) scratch
@@ -148,6 +160,9 @@ def new_run_lengths(problem: Problem) -> RunLengths:
         powers=np.zeros(kinds),
         pairs=np.zeros(1),
         persistence=np.zeros(kinds),
+        joint=np.zeros(kinds),
+        power=np.zeros(kinds),
+        correlation=np.zeros(kinds),
         outcome=np.zeros(kinds),
         start=np.zeros(kinds),
         likelihood=np.zeros(RUNS),
@@ -207,9 +222,10 @@ def observe_outcome(belief: RunLengths, outcome: Outcome) -> None:
             belief.prior[k] = 2.0
         belief.dispersion[k] = max(belief.dispersion[k], SMALLEST_DISPERSION * belief.largest[k])
         belief.start[k] = prior_mean(belief, arm, k)
-    # Compare the outcome with the one of the round before.
+    # Compare the outcome with the one of the round before, and its reward with its costs.
     if not first:
         note_residuals(belief, arm, t - belief.last[arm] == 1)
+        note_correlations(belief, arm)
     # Bayesian update of the runs.
     add_run(belief, arm)
     age = mean_age(belief, arm)
@@ -246,6 +262,27 @@ def note_residuals(belief: RunLengths, arm: int, successive: bool) -> None:
             doubt = 2.0 / math.sqrt(belief.pairs[0]) + TOLERATED
             belief.persistence[k] = max(correlation - doubt, 0.0)
         belief.residual[arm, k] = error
+
+
+@kernel
+def note_correlations(belief: RunLengths, arm: int) -> None:
+    """Update the correlation between reward and costs with the errors of the present outcome."""
+    errors, least = belief.residual[arm], SIGNIFICANT / math.sqrt(belief.observed[0])
+    for k in range(errors.size):
+        belief.joint[k] += errors[0] * errors[k]
+        belief.power[k] += errors[k] * errors[k]
+        if k > 0:
+            found = belief.joint[k] / (math.sqrt(belief.power[0] * belief.power[k]) + PRIOR_JOINT)
+            belief.correlation[k] = found if abs(found) > least else 0.0
+
+
+@kernel
+def correlated(belief: RunLengths, k: int, reward: float, own: float) -> float:
+    """A standard normal number for cost k, from one of its own and the one that was drawn for the reward."""
+    shared = belief.correlation[k]
+    if shared == 0.0:
+        return own
+    return float(shared * reward + math.sqrt(max(1.0 - shared * shared, 0.0)) * own)
 
 
 @kernel

@@ -1,0 +1,1 @@
+"""What ``Adaptive`` earns beside another checkout, under drift, delays, losses, persistent noise and absurd bills."""
