@@ -138,7 +138,8 @@ def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> De
     terms.pending[:] = np.bincount(awaited.arm[present], minlength=arms)
     unpaid = present & ~_parts(awaited)[1]
     terms.unpaid[:] = np.bincount(awaited.arm[unpaid], minlength=arms)
-    np.add.at(terms.costs.owed.T, awaited.arm[unpaid], np.maximum(awaited.reserved[unpaid], 0))
+    if terms.costs.on[0]:
+        np.add.at(terms.costs.owed.T, awaited.arm[unpaid], np.maximum(awaited.reserved[unpaid], 0))
     return desk._replace(awaited=awaited)
 
 

@@ -44,7 +44,7 @@ class CostRecord(NamedTuple):
     """The costs of each arm so far, and what its pending decisions reserve."""
 
     on: Bools  # (1,) whether the mode is statistical; otherwise nothing is kept
-    owed: Ints  # (d, m) maximum costs of the decisions without costs, in grid units
+    owed: Ints  # (d, m) maximum costs of the decisions without costs, in grid units; in statistical mode
     seen: Floats  # (m,) number of costs
     top: Floats  # (m, d, 4) the largest costs, in descending order
     means: Floats  # (2, m, d) the short and the long average

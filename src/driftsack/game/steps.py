@@ -254,7 +254,7 @@ def count_unpaid(terms: Terms, awaited: AwaitedTable, slot: int, change: int) ->
     """Count a decision of the present season whose costs have not arrived, or no longer."""
     arm = awaited.arm[slot]
     terms.unpaid[arm] += change
-    for j in range(awaited.reserved.shape[1]):
+    for j in range(awaited.reserved.shape[1] if terms.costs.on[0] else 0):
         terms.costs.owed[j, arm] += change * max(awaited.reserved[slot, j], 0)
 
 
