@@ -31,7 +31,7 @@ def _ask(state: CampaignState, command: ms.Ask, common: dict[str, Any], _: int) 
     lease = command.lease or state.config.lease
     until = common["tick"] + lease * SECOND
     costs = None if command.costs is None else listed_costs(state, command.costs)
-    terms = {"open": offered, "caps": caps, "must": command.must, "costs": costs}
+    terms: dict[str, Any] = {"open": offered, "caps": caps, "must": command.must, "costs": costs}
     return journal.Asked(number=book.number + 1, until=until, **terms, **common)
 
 
