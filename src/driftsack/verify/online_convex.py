@@ -259,9 +259,7 @@ STATEMENTS = (
         STAYS,
         "the exponent",
     ),
-    Statement(
-        "theorem-3-regret", "Theorem 3", "Reg1 ≤ O(√T) + q̄W", WEAK, theorem_3_regret, STAYS, "the exponent"
-    ),
+    Statement("theorem-3-regret", "Theorem 3", "Reg1 ≤ O(√T) + q̄W", WEAK, theorem_3_regret, STAYS, "the exponent"),
     Statement(
         "theorem-3-stochastic",
         "Appendix F, stochastic",
