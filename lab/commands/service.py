@@ -1,4 +1,4 @@
-"""``python -m lab serve``, ``faults``, ``endurance`` and ``backup``: services in processes of their own."""
+"""``python -m lab serve``, ``faults``, ``endurance`` and others: services in processes of their own."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ def faults(
 ) -> None:
     """Kill, freeze and starve the service under load, and audit its journal.
 
-    The other faults (a race for the last reservation, a full disk, corrupted files, restarts of PostgreSQL, a frozen
-    owner) are repeated in proportion to the kills. Fails if anything acknowledged is lost, settled twice or overspent,
-    or if a journal does not replay bit for bit.
+    The other faults (a race for the last reservation, a full disk, corrupted files, damaged campaigns, upgrades,
+    backups, restarts of PostgreSQL, a frozen owner, a network that swallows bytes) are repeated in proportion to the
+    kills. Fails if anything acknowledged is lost, settled twice or overspent, or if a journal does not replay bit for
+    bit.
 
     Example: python -m lab faults 3
     Example: python -m lab faults --markdown docs/service-faults.md
@@ -92,6 +93,24 @@ def backup(
         from lab.service.tables import backup_table
 
         return backup_table(megabytes, directory, show)
+
+    run_trial(measure, markdown, as_json)
+
+
+def many_campaigns(
+    campaigns: Annotated[int, typer.Argument(min=2, help="Number of campaigns.")] = 2000,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how soon a service with many campaigns answers, and whether a viewer of the dashboard delays requests.
+
+    Example: python -m lab many-campaigns 100
+    """
+
+    def measure(directory: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import many_table
+
+        return many_table(campaigns, directory, show)
 
     run_trial(measure, markdown, as_json)
 

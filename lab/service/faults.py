@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import resource
+import shutil
 import signal
 import sqlite3
 import tempfile
@@ -19,15 +20,24 @@ from pathlib import Path
 from typing import Any
 
 from driftsack.client import Client
+from driftsack.service.runtime.clock_check import accept_clock
+from driftsack.service.store import open_store
+from driftsack.service.web.api.keyring import new_key
 from lab.service.backups import checked_backup
 from lab.service.processes import Process, TrialError, call, free_port, open_campaign
 from lab.service.witness import Findings, Witness
 from tests.support.local_postgres import LocalPostgres
+from tests.support.paths import DATA
+from tests.support.relay import relayed
 
 Progress = Callable[[str], None]
 CHAT = "/v1/campaigns/chat"
 WAIT_LIMIT = 60.0
 CLIENTS = 24
+LEASE = 5.0  # seconds, where the network before the database fails
+MOST_REFUSED = 12.0  # seconds until a request is refused when the database does not answer
+MOST_STOPPED = 15.0  # seconds
+OK = 200
 
 
 def row(what: str, times: int, findings: Findings, extra: str = "") -> dict[str, Any]:
@@ -229,6 +239,107 @@ def backups_under_load(directory: Path, times: int, clients: int, progress: Prog
     return row(f"backups, {clients} clients", times, whole.plus(witness.audit(store)), f"slowest {slowest:.1f} s")
 
 
+def swallow_bytes(directory: Path, times: int, clients: int, progress: Progress) -> dict[str, Any]:
+    """Let the network before PostgreSQL hold or swallow bytes without closing a connection, and then relay again."""
+    server = LocalPostgres(Path(tempfile.mkdtemp(dir=directory)))
+    try:
+        store = server.new_database()
+        with relayed(store) as (relay, address):
+            service = Process(directory, address, lease=LEASE)
+            key = service.key
+            open_campaign(service.url, key)
+            witness = Witness(service.url, key, "chat", clients)
+            slowest = refused = 0.0
+            for k in range(times):
+                progress(f"PostgreSQL swallows bytes, {k + 1} of {times}")
+                time.sleep(0.5)
+                relay.swallow() if k % 2 else relay.hold()
+                begin = time.monotonic()
+                status = call(service.url, key, "POST", CHAT + "/decisions", {}, timeout=WAIT_LIMIT)[0]
+                refused = max(refused, time.monotonic() - begin)
+                time.sleep(max(0.0, begin + LEASE - time.monotonic()))
+                ready = call(service.url, key, "GET", "/readyz")[0]
+                relay.go_on()
+                if (status, ready) != (503, 503):
+                    raise TrialError(f"without a database, a request got {status} and /readyz {ready}.")
+                slowest = max(slowest, until_answered(service.url, key))
+            witness.stop()
+            relay.swallow()
+            begin = time.monotonic()
+            service.stop()
+            stopped = time.monotonic() - begin
+            relay.go_on()
+        if refused > MOST_REFUSED or stopped > MOST_STOPPED:
+            raise TrialError(f"a request waited {refused:.1f} s, and a stop {stopped:.1f} s.")
+        extra = f"503 in {refused:.1f} s, back in {slowest:.1f} s, stopped in {stopped:.1f} s"
+        return row(f"PostgreSQL swallows bytes, {clients} clients", times, witness.audit(store), extra)
+    finally:
+        server.remove()
+
+
+def once_loaded(url: str, key: str, name: str) -> tuple[int, Any]:
+    """Ask until the campaign is loaded, and return the status and the answer."""
+    begin = time.monotonic()
+    status, answer = call(url, key, "POST", f"/v1/campaigns/{name}/decisions", {}, timeout=WAIT_LIMIT)
+    unavailable = "urn:driftsack:unavailable"
+    while answer.get("type", unavailable) == unavailable and status != OK and time.monotonic() - begin < WAIT_LIMIT:
+        time.sleep(0.1)
+        status, answer = call(url, key, "POST", f"/v1/campaigns/{name}/decisions", {}, timeout=WAIT_LIMIT)
+    return status, answer
+
+
+def upgrade_fixtures(directory: Path, progress: Progress) -> dict[str, Any]:
+    """Serve the journals of every earlier release, continue them, and replay them."""
+    whole, files = Findings(0, 0, 0, 0, 0, ""), sorted(DATA.glob("service-*.db"))
+    for file in files:
+        progress(f"upgrade from {file.name}")
+        store = str(directory / file.name)
+        shutil.copy(file, store)
+        with closing(open_store(store)) as opened:
+            accept_clock(opened)
+            names, (key, key_row) = opened.names(), new_key(("admin",))
+            opened.add_key(key_row)
+        service = Process(directory, store)
+        answers = {name: once_loaded(service.url, key, name)[0] for name in names}
+        damaged = call(service.url, key, "GET", "/readyz")[1]["damaged"]
+        service.stop()
+        if damaged or not set(answers.values()) <= {200, 409}:  # a closed campaign decides nothing
+            raise TrialError(f"{file.name} was not read: its campaigns answered {answers}.")
+        for name in names:
+            whole = whole.plus(Witness("http://localhost", "", name, 0).audit(store))
+    return row("upgrades, every campaign of every fixture", len(files), whole)
+
+
+def damage_campaigns(directory: Path, times: int, clients: int, progress: Progress) -> dict[str, Any]:
+    """Change a byte of the settings of one campaign; it is named, and the other serves."""
+    store, port = str(directory / f"damaged-{free_port()}.db"), free_port()
+    service = Process(directory, store, port)
+    key = service.key
+    for name in ("chat", "bad"):
+        open_campaign(service.url, key, name)
+    service.stop()
+    rng, whole = random.Random(7), Findings(0, 0, 0, 0, 0, "")  # noqa: S311
+    with closing(sqlite3.connect(store)) as file:
+        (config,) = file.execute("SELECT config FROM campaign WHERE name = 'bad'").fetchone()
+    for k in range(times):
+        progress(f"damaged campaigns, {k + 1} of {times}")
+        place = rng.randrange(len(config))
+        flipped = config[:place] + bytes([config[place] ^ (1 << rng.randrange(8))]) + config[place + 1 :]
+        with closing(sqlite3.connect(store)) as file, file:
+            file.execute("UPDATE campaign SET config = ? WHERE name = 'bad'", (flipped,))
+        service = Process(directory, store, port)
+        witness = Witness(service.url, key, "chat", clients)
+        problem = once_loaded(service.url, key, "bad")[1]
+        named = call(service.url, key, "GET", "/readyz")[1]["damaged"]
+        time.sleep(0.5)
+        witness.stop()
+        service.stop()
+        if problem.get("type") != "urn:driftsack:damaged" or named != ["bad"]:
+            raise TrialError(f"byte {place} of the settings was changed, and the campaign answered {problem}.")
+        whole = whole.plus(witness.audit(store))
+    return row(f"a damaged campaign beside another, {clients} clients", times, whole)
+
+
 def change(store: str, *statements: str) -> None:
     """Change a SQLite store while no service uses it."""
     with closing(sqlite3.connect(store)) as file, file:
@@ -253,8 +364,11 @@ def run_faults(kills: int, directory: Path, progress: Progress, postgres: bool =
         fill_disk(directory, few, CLIENTS, progress),
         *damage_files(directory, CLIENTS, progress),
         backups_under_load(directory, -(-kills // 15), CLIENTS, progress),
+        upgrade_fixtures(directory, progress),
+        damage_campaigns(directory, few, 4, progress),
     ]
     if postgres:
         rows.append(restart_database(directory, few, CLIENTS, progress))
         rows.append(freeze_owner(directory, few, CLIENTS, 10.0, progress))
+        rows.append(swallow_bytes(directory, few, CLIENTS, progress))
     return rows

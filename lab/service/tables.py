@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 from lab.service.backups import back_up_under_load
 from lab.service.endurance import endure
 from lab.service.faults import run_faults
+from lab.service.many_campaigns import measure_many
 from lab.service.speed import QUICK, Plan, measure
 
 DECISIONS = 500  # a second during a backup
+LOOKED = 10.0  # seconds of each load beside a viewer
 PRECISE = 100  # numbers below it have three digits, others none after the point
 
 
@@ -58,6 +60,12 @@ def backup_table(megabytes: int, directory: Path, progress: Callable[[str], None
     """Back up a store of a size under load."""
     title, command = "A backup under load.", f"python -m lab backup {megabytes}"
     return _tried(title, command, lambda: back_up_under_load(2**20 * megabytes, DECISIONS, directory, progress))
+
+
+def many_table(campaigns: int, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Measure a service with many campaigns."""
+    title, command = "A service with many campaigns.", f"python -m lab many-campaigns {campaigns}"
+    return _tried(title, command, lambda: measure_many(campaigns, LOOKED, directory, progress))
 
 
 def endurance_table(events: int, directory: Path, progress: Callable[[str], None]) -> Table:

@@ -84,6 +84,19 @@ def test_a_backup_from_before_the_answers_is_noticed(killed: Path, tmp_path: Pat
     assert checked_backup(str(killed), tmp_path / "late.db", witness)[1].lost == 1
 
 
+def test_every_fixture_is_served_and_a_damaged_campaign_is_named(tmp_path: Path) -> None:
+    assert faults.upgrade_fixtures(tmp_path, quiet)["clean"] == "yes"
+    found = faults.damage_campaigns(tmp_path, 2, 2, quiet)
+    assert found["clean"] == "yes", found
+
+
+@pytest.mark.postgres
+def test_a_database_that_swallows_bytes_loses_nothing(tmp_path: Path) -> None:
+    found = faults.swallow_bytes(tmp_path, 2, 4, quiet)
+    assert found["clean"] == "yes", found
+    assert found["acknowledged"] > 0
+
+
 def test_speed_is_measured_with_answers_that_are_right(tmp_path: Path) -> None:
     service = Process(tmp_path, str(tmp_path / "s.db"))
     try:

@@ -125,7 +125,7 @@ def test_any_exception_sets_a_campaign_aside(tmp_path: Path, monkeypatch: pytest
     async def play() -> None:
         nonlocal failing
         with closing(SQLiteStore(path)) as store:
-            async with keeping(store) as keeper:
+            async with keeping(store, Owner("me", "http://me", 30.0)) as keeper:
                 if during == "recovery":
                     failing = True
                     keeper._drop(keeper.owned["bad"], RuntimeError("half changed"))

@@ -281,7 +281,7 @@ def test_bodies_are_limited_in_size_type_and_time(live: Live, monkeypatch: pytes
 
 def test_health_needs_no_key_and_shows_nothing(live: Live) -> None:
     assert live.call("GET", "/healthz", key="")[1] == {"ok": True}
-    assert live.call("GET", "/readyz", key="") == (200, {"ready": True})
+    assert live.call("GET", "/readyz", key="") == (200, {"ready": True, "damaged": []})
     assert live.call("GET", "/metrics", key="")[0] == 401
     assert 'driftsack_campaign_pending{campaign="chat"}' in live.call("GET", "/metrics")[1]
 
@@ -455,5 +455,5 @@ def test_long_reads_leave_threads_for_short_ones(tmp_path: Path, monkeypatch: py
         blocked = not wait([short], timeout=1.0 if shared else 20.0).done
         done.set()
         assert blocked is shared
-        assert short.result() == (200, {"campaigns": ["chat"]})
+        assert short.result() == (200, {"campaigns": ["chat"], "after": None})
         assert [each.result()[0] for each in long] == [503] * len(paths)

@@ -59,9 +59,9 @@ class Watcher:
         return await self._asked(self._keeper.store.names)
 
     async def _asked(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call the store in a thread."""
+        """Call a short function of the store in a thread."""
         try:
-            return await self._keeper.in_thread(function, *arguments)
+            return await self._keeper.ask_store(function, *arguments)
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
 
@@ -92,10 +92,10 @@ class Watcher:
         async with self._locks.setdefault(name, asyncio.Lock()):
             for _ in range(goes):
                 try:
-                    if not await self._asked(self._read, track):
+                    if not await self._keeper.in_thread(self._read, track):
                         return track, True
-                except Refusal:
-                    raise
+                except StoreError as error:
+                    raise Refusal.unavailable(str(error)) from error
                 except Exception as error:
                     raise _damaged(name, error) from error
         return track, False

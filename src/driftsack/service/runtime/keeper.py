@@ -173,13 +173,17 @@ class Keeper:
         return task
 
     async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call the store for a request, without blocking the loop.
+        """Call a function for a request, without blocking the loop."""
+        return await self._call(self.threads.others, function, *arguments)
+
+    async def ask_store(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Call a short function of the store for a request.
 
         Raises:
             UnavailableError: The store did not answer in time.
         """
         try:
-            return await asyncio.wait_for(self._call(self.threads.others, function, *arguments), REQUEST_LIMIT)
+            return await asyncio.wait_for(self.in_thread(function, *arguments), REQUEST_LIMIT)
         except TimeoutError as error:
             raise UnavailableError(f"the store did not answer within {REQUEST_LIMIT:g} seconds.") from error
 
@@ -240,7 +244,7 @@ class Keeper:
             await asyncio.wait([task], timeout=REQUEST_LIMIT)
         elif name not in self.foreign and name not in self.arriving:
             try:
-                row = await self.in_thread(self.store.campaign, name)
+                row = await self.ask_store(self.store.campaign, name)
             except StoreError as error:
                 raise Refusal.unavailable(str(error)) from error
             if row is not None and row.owner != self.owner.name:

@@ -109,10 +109,13 @@ class Application(AsgiApplication):
         except Refusal as refusal:
             if refusal.kind != "unauthenticated" or not self._lookups.take():
                 raise
+            unknown = refusal
         try:
-            await self.service.keeper.in_thread(self.service.keyring.load)
+            await self.service.keeper.ask_store(self.service.keyring.load)
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
+        if not self.service.keyring.knows(dict(scope["headers"])):
+            raise unknown  # and not another one, which would count twice
         return authenticate(self.service.keyring, target, scope)
 
     def direct_target(self, scope: dict[str, Any]) -> Target | None:

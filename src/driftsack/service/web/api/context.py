@@ -111,7 +111,7 @@ class Context(NamedTuple):
 
     async def store(self, function: Any, *arguments: Any) -> Any:
         """Call a function of the store in a thread."""
-        return await _available(self.keeper.in_thread(function, *arguments))
+        return await _available(self.keeper.ask_store(function, *arguments))
 
     async def read_journal(self, function: Any, *arguments: Any) -> Any:
         """Call a function that may read a whole journal, in the threads for long reads; the key is charged for it."""

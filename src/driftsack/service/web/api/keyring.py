@@ -171,9 +171,8 @@ class Keyring:
         Raises:
             Refusal: The key is missing, invalid or rate-limited.
         """
-        scheme, _, sent = headers.get(b"authorization", b"").partition(b" ")
-        given = sent.decode("latin-1") if scheme.lower() == b"bearer" else ""
-        row = self._keys.get(given[3 : 3 + 2 * PREFIX_BYTES], NOBODY)
+        given = _sent(headers)
+        row = self._keys.get(_prefix(given), NOBODY)
         same = hmac.compare_digest(digest_of(given), row.hash)
         if not same or row is NOBODY or (row.expires is not None and row.expires < 1000 * time.time()):
             if not self._failures.take():
@@ -189,6 +188,10 @@ class Keyring:
         if self._rate:
             self._buckets.setdefault(prefix, TokenBucket(self._rate)).owe(requests)
 
+    def knows(self, headers: dict[bytes, bytes]) -> bool:
+        """Return whether there is a key with the prefix of the one in the headers of a request."""
+        return _prefix(_sent(headers)) in self._keys
+
     def valid(self, prefix: str) -> Principal | None:
         """Return the owner of a prefix; None if the key was removed or has expired."""
         row = self._keys.get(prefix)
@@ -199,6 +202,16 @@ class Keyring:
     def rows(self) -> list[KeyRow]:
         """Return all keys."""
         return list(self._keys.values())
+
+
+def _sent(headers: dict[bytes, bytes]) -> str:
+    """The key in the headers of a request; empty without one."""
+    scheme, _, sent = headers.get(b"authorization", b"").partition(b" ")
+    return sent.decode("latin-1") if scheme.lower() == b"bearer" else ""
+
+
+def _prefix(key: str) -> str:
+    return key[len(MARK) + 1 : len(MARK) + 1 + 2 * PREFIX_BYTES]
 
 
 def _principal(row: KeyRow) -> Principal:
