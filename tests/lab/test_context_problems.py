@@ -14,6 +14,8 @@ from driftsack.policies import Adaptive
 from lab import context_problems
 from lab.__main__ import app
 from lab.context_problems import KINDS, Size, hand_share, kind_row
+from lab.contexts import Row
+from lab.speed.timing import Progress
 
 SHORT = Size(worlds=2, horizon=4_000)
 
@@ -60,7 +62,7 @@ def test_the_command_writes_its_page_and_fails_if_a_bar_is_missed(
 ) -> None:
     asked = Asked()
 
-    def measure(quick: bool, seed: int, progress: context_problems.Progress) -> list[context_problems.Row]:
+    def measure(quick: bool, seed: int, progress: Progress) -> list[Row]:
         progress("measuring")
         asked.quick, asked.seed = quick, seed
         return [{"problem": "linear", "share": 0.95, "holds": holds}]
