@@ -448,7 +448,8 @@ def test_long_reads_leave_threads_for_short_ones(tmp_path: Path, monkeypatch: py
         if shared:
             keeper.threads = replace(keeper.threads, readers=keeper.threads.others)
         paths = [f"{CHAT}/export", f"{CHAT}/decisions/{number}/why"] * 3
-        long = [pool.submit(live.call, "GET", path) for path in paths]
+        keys = [new_test_key(live, "read", None) for _ in paths]  # the reads of one key wait for each other
+        long = [pool.submit(live.call, "GET", path, None, key) for path, key in zip(paths, keys, strict=True)]
         for _ in range(2 if shared else 4):  # every thread of the pool is busy
             assert begun.acquire(timeout=20)
         short = pool.submit(live.call, "GET", "/v1/campaigns")
