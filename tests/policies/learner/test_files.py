@@ -26,8 +26,8 @@ from driftsack.core.errors import DriftsackError, FileFormatError, FileInUseErro
 from driftsack.game.amounts import MOST_UNITS
 from driftsack.game.ledger import open_ledger, set_budget
 from driftsack.policies.learner.file import LAYOUT
+from tests.support.kept_files import DIRECTORY, continued
 from tests.support.learner_files import file_of_started
-from tests.support.paths import DATA
 
 PROBLEM = ds.Problem(horizon=60, arms=3, budget=[20.0, 25.0], cost_max=1.0)
 POLICY = ds.SlidingWindowUCB(windows=(7, 11), scale=0.2)
@@ -181,28 +181,18 @@ def test_sizes_are_limited_before_anything_is_allocated(tmp_path: Path) -> None:
     assert peak < 5_000_000
 
 
-EXPECTED = json.loads((DATA / "learner-layout-7" / "expected.json").read_text())
+EXPECTED = json.loads((DIRECTORY / "expected.json").read_text())
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_files_of_this_layout_are_read(name: str) -> None:
     """Files of this layout, with the decisions that were made next when they were written."""
     expected = EXPECTED[name]
-    learner = ds.Learner.load(DATA / "learner-layout-7" / f"{name}.npz", read_only=True)
+    learner = ds.Learner.load(DIRECTORY / f"{name}.npz", read_only=True)
     assert (learner.round, learner.safe) == (expected["round"], True)
     assert (len(learner.pending), len(learner.forfeited)) == (expected["pending"], expected["forfeited"])
     assert learner.state_hash() == expected["state_hash"]
-    for decision in (*learner.pending, *learner.forfeited):
-        learner.tell(decision, 0.5, [0.25, 0.25])
-    rng, arms = np.random.default_rng(1), []
-    for k in range(len(expected["arms"])):
-        context = rng.standard_normal(learner.problem.features) if learner.problem.features else None
-        at = None if learner.problem.period is None else expected["at"] + 60.0 * k
-        decision = learner.ask(context=context, at=at)
-        arms.append(decision.arm)
-        if decision.arm != ds.SKIP:
-            learner.tell(decision, float(rng.random()), 0.6 * rng.random(2))
-    assert (arms, learner.remaining.tolist()) == (expected["arms"], expected["remaining"])
+    assert continued(learner) == {name: expected[name] for name in ("arms", "remaining")}
 
 
 def test_files_of_another_layout_are_refused(tmp_path: Path) -> None:
