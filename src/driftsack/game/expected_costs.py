@@ -11,6 +11,9 @@ where :math:`W_i` are their maximum costs, and :math:`\hat c_i`, :math:`\hat v_i
 reserves its maximum cost. So the budgets hold unless the pending costs exceed their mean by more than four standard
 deviations, or rise while they are on their way.
 
+A decision that is forfeited is charged the mean cost of its arm, the larger of the two averages below, instead of its
+maximum cost; if its costs arrive after all, the difference is settled.
+
 *Estimates.* There are two averages, over about 50 and over about 1,000 costs, and the larger mean and the larger
 variance count: a rise is followed quickly, and a rare expensive outcome is remembered. The long average includes one
 imagined cost, of four times the largest cost so far but at most the maximum: without observations it is the maximum.
@@ -131,17 +134,43 @@ def expected_costs(record: CostRecord, ledger: Ledger, unpaid: Floats, j: int) -
         n = unpaid[i]
         if n > 0.0:
             worst = record.owed[j, i] / ledger.per_cost[j]
-            # The long average, with one imagined cost.
-            known, most = min(record.seen[i], LONG), scale(record.top[i, j])
-            imagined = min(ENVELOPE * most, worst / n) if most > 0.0 else worst / n
-            mean = (known * record.means[1, i, j] + imagined) / (known + 1.0)
-            square = (known * record.squares[1, i, j] + imagined * imagined) / (known + 1.0)
-            long = max(square - mean * mean, 0.0)
+            mean, long = long_average(record, i, j, worst / n)
             # The larger of both averages.
             recent = max(record.squares[0, i, j] - record.means[0, i, j] * record.means[0, i, j], 0.0)
             total += min(n * max(mean, record.means[0, i, j]), worst)
+            known = min(record.seen[i], LONG)
             variance += n * max(long, recent) + n * n * long / (known + 1.0)
     return total, LEVEL * math.sqrt(variance)
+
+
+@kernel
+def long_average(record: CostRecord, arm: int, j: int, worst: float) -> tuple[float, float]:
+    """The mean and the variance of an arm's costs in the long average, with one imagined cost of at most ``worst``."""
+    known, most = min(record.seen[arm], LONG), scale(record.top[arm, j])
+    imagined = min(ENVELOPE * most, worst) if most > 0.0 else worst
+    mean = (known * record.means[1, arm, j] + imagined) / (known + 1.0)
+    square = (known * record.squares[1, arm, j] + imagined * imagined) / (known + 1.0)
+    return mean, max(square - mean * mean, 0.0)
+
+
+@kernel
+def lost_units(record: CostRecord, ledger: Ledger, arm: int, j: int, worst: int) -> int:
+    """What a decision whose outcome is lost is charged, in grid units: its maximum cost.
+
+    In statistical mode the mean cost of its arm, in the larger of the two averages, and at most the maximum.
+
+    Args:
+        record: The record.
+        ledger: The ledger of the season that the decision belongs to.
+        arm: The arm.
+        j: The resource.
+        worst: Its maximum cost, in grid units.
+    """
+    if not record.on[0]:
+        return worst
+    mean, _ = long_average(record, arm, j, worst / ledger.per_cost[j])
+    units = max(mean, record.means[0, arm, j]) * ledger.per_cost[j]
+    return worst if units >= worst else math.ceil(units)
 
 
 @kernel

@@ -34,7 +34,7 @@ def pay(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> int:
     status, awaited = read_costs(ledger, desk, slot), desk.awaited
     if status != SETTLED:
         return status
-    overran = charge_decision(ledger, desk, slot)
+    overran = charge_decision(ledger, terms, desk, slot)
     note_costs(terms.costs, awaited.arm[slot], desk.given, desk.cost_unit)
     if awaited.status[slot] == PENDING and awaited.season[slot] == desk.season[0]:
         count_unpaid(terms, awaited, slot, -1)

@@ -18,7 +18,7 @@ from driftsack.core.decision import SKIP
 from driftsack.game.admission import admit, is_blocked, open_for_must, serve, serve_must, skip_probability
 from driftsack.game.amounts import MOST_UNITS, cost_units
 from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD, AwaitedTable, DecisionDesk
-from driftsack.game.expected_costs import note_costs
+from driftsack.game.expected_costs import lost_units, note_costs
 from driftsack.game.ledger import Ledger, add_cost, is_broken, set_spending
 from driftsack.game.listed_costs import relative_cost, set_factors
 from driftsack.game.protocol import STUCK, choose, learn
@@ -167,7 +167,7 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: i
         status = read_costs(ledger, desk, slot)
         if status != SETTLED:
             return status
-        overran = charge_decision(ledger, desk, slot)
+        overran = charge_decision(ledger, terms, desk, slot)
         if told or is_anything(desk.given):
             note_costs(terms.costs, awaited.arm[slot], desk.given, desk.cost_unit)
     # Let the policy learn.
@@ -259,9 +259,10 @@ def count_unpaid(terms: Terms, awaited: AwaitedTable, slot: int, change: int) ->
 
 
 @kernel
-def charge_decision(ledger: Ledger, desk: DecisionDesk, slot: int) -> bool:
+def charge_decision(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> bool:
     """Replace what was reserved for a decision, or charged when it was forfeited, by its costs in ``desk.units``."""
     reserved, overran = desk.awaited.reserved, False
+    estimated = desk.awaited.status[slot] == FORFEITED and terms.costs.on[0]  # the charge was no maximum
     for j in range(desk.units.size):
         kept = max(reserved[slot, j], 0)
         if desk.awaited.status[slot] == FORFEITED:
@@ -269,7 +270,7 @@ def charge_decision(ledger: Ledger, desk: DecisionDesk, slot: int) -> bool:
         else:
             ledger.reserved[j] -= kept
         add_cost(ledger, j, desk.units[j], desk.given[j] / ledger.cost_max[j])
-        if 0 <= reserved[slot, j] < desk.units[j]:
+        if 0 <= reserved[slot, j] < desk.units[j] and not estimated:
             overran = True
             desk.overruns.excess[j] += desk.units[j] - kept
     desk.overruns.decisions[0] += overran
@@ -278,7 +279,10 @@ def charge_decision(ledger: Ledger, desk: DecisionDesk, slot: int) -> bool:
 
 @kernel
 def forfeit(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> None:
-    """Charge what was reserved for a pending decision, which may still be told; nothing if its costs were told.
+    """Charge a pending decision whose outcome is lost, which may still be told; nothing if its costs were told.
+
+    The charge is what was reserved, its maximum cost, or in statistical mode what its arm costs on average; it replaces
+    the reservation in the slot.
 
     Args:
         ledger: The ledger of the season that the decision belongs to.
@@ -286,11 +290,13 @@ def forfeit(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> None
         desk: The desk.
         slot: The slot of the decision.
     """
-    for j in range(0 if is_paid(desk.awaited, slot) else desk.units.size):
-        kept = max(desk.awaited.reserved[slot, j], 0)
-        ledger.reserved[j] -= kept
-        set_spending(ledger, j, ledger.charged[j] + kept)
     stop_waiting(terms, desk, slot)
+    reserved, arm = desk.awaited.reserved, desk.awaited.arm[slot]
+    for j in range(0 if is_paid(desk.awaited, slot) else desk.units.size):
+        kept = max(reserved[slot, j], 0)
+        ledger.reserved[j] -= kept
+        reserved[slot, j] = lost_units(terms.costs, ledger, arm, j, kept)
+        set_spending(ledger, j, ledger.charged[j] + reserved[slot, j])
     desk.awaited.status[slot] = FORFEITED
 
 

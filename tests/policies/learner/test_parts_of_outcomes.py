@@ -11,6 +11,7 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import (
+    AbsurdCostError,
     AlreadyToldError,
     FileFormatError,
     NotFiniteError,
@@ -109,7 +110,7 @@ def test_misuse_changes_nothing() -> None:
         (NotFiniteError, decision, {"reward": math.nan}),
         (NotFiniteError, decision, {"costs": [math.nan, 0.0]}),
         (OutOfRangeError, decision, {"costs": [-1.0, 0.0]}),
-        (OutOfRangeError, decision, {"costs": [1e30, 0.0]}),
+        (AbsurdCostError, decision, {"costs": [1e30, 0.0]}),
         (UnknownDecisionError, foreign, {"costs": COSTS}),
         (OutcomeError, skipped, {"costs": COSTS}),
         (OutcomeError, skipped, {"reward": 1.0}),

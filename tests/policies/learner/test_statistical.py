@@ -66,6 +66,29 @@ def test_pending_decisions_reserve_their_expected_costs_and_a_margin() -> None:
     assert learner._engine.terms.unpaid.tolist() == [17.0, 0.0]
 
 
+def test_a_lost_decision_is_charged_the_mean_cost_of_its_arm() -> None:
+    """The first one, of an arm without outcomes, its maximum; bills that arrive after all are no overruns."""
+    learner, hard = started(), started(safe=True)
+    lost = waiting(learner, 1)
+    learner.forfeit(lost[0])
+    assert learner.remaining.tolist() == [100.0 - 1.0, learner.budget[1] - 10.0]
+    learner.tell(lost[0], 1.0, [0.01, 0.5])
+    for one in (learner, hard):
+        told(one, 400)
+        before, decision = one.remaining, waiting(one, 1)[0]
+        one.forfeit(decision)
+        charged = before - one.remaining
+        if one is hard:
+            np.testing.assert_allclose(charged, [1.0, 10.0])
+        else:
+            assert 0.01 <= charged[0] <= 0.011
+            assert 0.5 <= charged[1] <= 0.55
+        one.tell(decision, 1.0, [0.02, 0.7])
+        np.testing.assert_allclose(before - one.remaining, [0.02, 0.7])
+        assert one.overruns.decisions == 0
+        check_sums(one)
+
+
 def test_without_observations_the_maximum_costs_are_reserved() -> None:
     learner = started()
     learner.ask(open=["a"])
