@@ -382,7 +382,7 @@ def test_the_interrupter_finds_what_is_settled_in_two_steps(monkeypatch: pytest.
         outcome = new_outcome(self.terms, int(awaited.t[slot]), int(awaited.arm[slot]), chance, reward, desk.given)
         callable_kernel(self.state, "learn")(self.state, outcome)
         desk.units[:] = self.units(desk.given)
-        charge_decision(self.ledger, desk, slot)
+        charge_decision(self.ledger, self.terms, desk, slot)
         release_slot(awaited, slot)
         return SETTLED
 

@@ -83,7 +83,7 @@ def test_a_long_exchange_lets_others_through(tmp_path: Path, monkeypatch: pytest
     """An exchange of 2 seconds; the planted fault is one slice for all of it."""
     slow(monkeypatch, 0.02)
     if planted:
-        monkeypatch.setattr("driftsack.service.runtime.keeper.SLICE", 100.0)
+        monkeypatch.setattr("driftsack.service.runtime.slices.SLICE", 100.0)
     with serving(str(tmp_path / "s.db")) as live:
         live.open(fallback="small", horizon=10_000, budget={"usd": "1000"})
         live.open("other", fallback="small", horizon=10_000, budget={"usd": "1000"})

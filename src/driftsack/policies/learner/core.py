@@ -1,4 +1,4 @@
-"""``LearnerCore``: the parts of a learner, the lock around their changes, and the properties that read them.
+"""``LearnerCore``: the parts of a learner, the lock around their changes, its properties, and changes of its budgets.
 
 A call that changes a learner takes its lock (:func:`guarded`). A signal handler runs in the thread that it interrupts,
 and the lock is re-entrant, so the handler would find the learner in the middle of a change. It may save the learner,
@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import Safe
+from driftsack.core.checks import Safe, share, whole
 from driftsack.core.decision import Decision, Decisions
-from driftsack.core.errors import ReentrantCallError
+from driftsack.core.errors import ReentrantCallError, SettingError
 from driftsack.core.locks import HeldFile, has_taken, thread_lock
+from driftsack.core.names import Amounts
 from driftsack.core.problem import Problem
 from driftsack.game import steps
 from driftsack.game.desk import CANCELLED, FORFEITED, PENDING, TOLD
@@ -301,3 +303,111 @@ class LearnerCore:
         waiting = self._engine.count(PENDING)
         pending = f", {waiting} pending" if waiting else ""
         return f"Learner({self.policy}, round {self.round} {horizon}, remaining [{left}]{pending})"
+
+    # Budgets and the horizon
+
+    @guarded
+    def grant(self, amounts: Amounts | None = None, /, **by_resource: float) -> None:
+        """Add to the budgets of this season: ``learner.grant(usd=200)``.
+
+        Args:
+            amounts: The amounts in order or by name; one number for a single resource.
+            **by_resource: The amounts by name; resources that are left out get nothing.
+
+        Raises:
+            NamesError: A resource does not exist.
+            OutOfRangeError: An amount is negative.
+        """
+        added = arguments.amounts_to_add(self.problem, amounts, by_resource)
+        with self._all_or_nothing() as engine:
+            engine.grant(added)
+
+    @guarded
+    def charge(self, amounts: Amounts | None = None, /, **by_resource: float) -> None:
+        """Add spending outside the learner to that of this season: ``learner.charge(usd=3.5)``.
+
+        It is charged exactly and in full, even if a budget is then exceeded. What exceeds the part of a budget that is
+        neither spent nor reserved is counted in :attr:`overruns`. The policy learns nothing from it.
+
+        Args:
+            amounts: The amounts in order or by name; one number for a single resource.
+            **by_resource: The amounts by name; resources that are left out are charged nothing.
+
+        Raises:
+            NamesError: A resource does not exist.
+            OutOfRangeError: An amount is negative.
+
+        >>> from driftsack.core import Problem
+        >>> from driftsack.policies import NaiveUCB
+        >>> learner = NaiveUCB().start(Problem(horizon=100, arms=3, budget={"usd": 20}), seed=0)
+        >>> learner.charge(usd=3.5)
+        >>> learner.remaining
+        array([16.5])
+        """
+        spent = arguments.amounts_to_add(self.problem, amounts, by_resource, "charge")
+        with self._all_or_nothing() as engine:
+            engine.charge(spent)
+
+    @guarded
+    def renew(
+        self,
+        budget: Amounts | None = None,
+        rollover: float = 0.0,
+        rounds: int | None = None,
+        at: float | datetime | None = None,
+        period: timedelta | None = None,
+    ) -> None:
+        """Begin a new season with new budgets and what was learnt.
+
+        Decisions that are still pending are charged to the budgets of the season in which they were made.
+
+        Args:
+            budget: The new budgets; None for those of the problem.
+            rollover: The share of the remaining budgets that is added to the new ones, from 0 to 1.
+            rounds: The number of rounds of the season; None for the problem's horizon.
+            at: The time at which the season begins, if the problem has a ``period``; None for the end of the last one.
+            period: The length of the season, and of those after it, if the problem has a ``period``; None for that of
+                the last one.
+
+        Raises:
+            SettingError: The policy follows a plan for one horizon, or there is a ``period`` but none in the problem.
+            InfeasibleError: The budgets cannot pay for the fallback arm in every round.
+            OutOfRangeError: The season would begin before the latest request, or a budget is too large.
+        """
+        arguments.check_open_ended(self.policy, "renew")
+        kept = share(rollover, "rollover")
+        amounts = arguments.new_budget(self.problem, budget)
+        count = self.problem.horizon if rounds is None else whole(rounds, "rounds", at_least=1)
+        if period is not None and (self.problem.period is None or at is None):
+            raise SettingError("a season has a period of its own if the problem has one; pass its beginning as at=....")
+        with self._all_or_nothing() as engine:
+            engine.check_fallback(count, engine.units(amounts))
+            start = self._clock.next_start(at)
+            engine.renew(amounts, kept)
+            if self.problem.period is None:
+                engine.expect(count)
+            elif (left := self._clock.renew(start, period, at)) is not None:
+                engine.set_rounds_left(left)
+            engine.set_rate()
+
+    @guarded
+    def revise(self, rounds_left: int) -> None:
+        """Change the number of remaining rounds.
+
+        Args:
+            rounds_left: The number of rounds that are still to begin.
+
+        Raises:
+            SettingError: The problem has a period, so that this number is estimated, or the policy follows a plan for
+                one horizon.
+            InfeasibleError: The budgets cannot pay for the fallback arm in so many rounds.
+        """
+        arguments.check_open_ended(self.policy, "revise")
+        if self.problem.period is not None:
+            raise SettingError("the rounds left in a period are estimated from the requests so far; ask with at=...")
+        count = whole(rounds_left, "rounds_left", at_least=0)
+        with self._all_or_nothing() as engine:
+            ledger = engine.ledger
+            engine.check_fallback(count, ledger.granted - ledger.charged - ledger.reserved)
+            engine.expect(count)
+            engine.set_rate()

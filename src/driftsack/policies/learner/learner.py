@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Bools
-from driftsack.core.checks import Safe, flag, safety, share, whole
+from driftsack.core.checks import Safe, flag, safety, whole
 from driftsack.core.decision import SKIP, Decision, Decisions
 from driftsack.core.encoder import Context
 from driftsack.core.errors import FileFormatError, SettingError
@@ -338,112 +338,6 @@ class Learner(LearnerCore):
         if self._engine.forfeit(slots):
             self._register.find_slots()
         return found
-
-    @guarded
-    def grant(self, amounts: Amounts | None = None, /, **by_resource: float) -> None:
-        """Add to the budgets of this season: ``learner.grant(usd=200)``.
-
-        Args:
-            amounts: The amounts in order or by name; one number for a single resource.
-            **by_resource: The amounts by name; resources that are left out get nothing.
-
-        Raises:
-            NamesError: A resource does not exist.
-            OutOfRangeError: An amount is negative.
-        """
-        added = arguments.amounts_to_add(self.problem, amounts, by_resource)
-        with self._all_or_nothing() as engine:
-            engine.grant(added)
-
-    @guarded
-    def charge(self, amounts: Amounts | None = None, /, **by_resource: float) -> None:
-        """Add spending outside the learner to that of this season: ``learner.charge(usd=3.5)``.
-
-        It is charged exactly and in full, even if a budget is then exceeded. What exceeds the part of a budget that is
-        neither spent nor reserved is counted in :attr:`overruns`. The policy learns nothing from it.
-
-        Args:
-            amounts: The amounts in order or by name; one number for a single resource.
-            **by_resource: The amounts by name; resources that are left out are charged nothing.
-
-        Raises:
-            NamesError: A resource does not exist.
-            OutOfRangeError: An amount is negative.
-
-        >>> from driftsack.core import Problem
-        >>> from driftsack.policies import NaiveUCB
-        >>> learner = NaiveUCB().start(Problem(horizon=100, arms=3, budget={"usd": 20}), seed=0)
-        >>> learner.charge(usd=3.5)
-        >>> learner.remaining
-        array([16.5])
-        """
-        spent = arguments.amounts_to_add(self.problem, amounts, by_resource, "charge")
-        with self._all_or_nothing() as engine:
-            engine.charge(spent)
-
-    @guarded
-    def renew(
-        self,
-        budget: Amounts | None = None,
-        rollover: float = 0.0,
-        rounds: int | None = None,
-        at: float | datetime | None = None,
-        period: timedelta | None = None,
-    ) -> None:
-        """Begin a new season with new budgets and what was learnt.
-
-        Decisions that are still pending are charged to the budgets of the season in which they were made.
-
-        Args:
-            budget: The new budgets; None for those of the problem.
-            rollover: The share of the remaining budgets that is added to the new ones, from 0 to 1.
-            rounds: The number of rounds of the season; None for the problem's horizon.
-            at: The time at which the season begins, if the problem has a ``period``; None for the end of the last one.
-            period: The length of the season, and of those after it, if the problem has a ``period``; None for that of
-                the last one.
-
-        Raises:
-            SettingError: The policy follows a plan for one horizon, or there is a ``period`` but none in the problem.
-            InfeasibleError: The budgets cannot pay for the fallback arm in every round.
-            OutOfRangeError: The season would begin before the latest request, or a budget is too large.
-        """
-        arguments.check_open_ended(self.policy, "renew")
-        kept = share(rollover, "rollover")
-        amounts = arguments.new_budget(self.problem, budget)
-        count = self.problem.horizon if rounds is None else whole(rounds, "rounds", at_least=1)
-        if period is not None and (self.problem.period is None or at is None):
-            raise SettingError("a season has a period of its own if the problem has one; pass its beginning as at=....")
-        with self._all_or_nothing() as engine:
-            engine.check_fallback(count, engine.units(amounts))
-            start = self._clock.next_start(at)
-            engine.renew(amounts, kept)
-            if self.problem.period is None:
-                engine.expect(count)
-            elif (left := self._clock.renew(start, period, at)) is not None:
-                engine.set_rounds_left(left)
-            engine.set_rate()
-
-    @guarded
-    def revise(self, rounds_left: int) -> None:
-        """Change the number of remaining rounds.
-
-        Args:
-            rounds_left: The number of rounds that are still to begin.
-
-        Raises:
-            SettingError: The problem has a period, so that this number is estimated, or the policy follows a plan for
-                one horizon.
-            InfeasibleError: The budgets cannot pay for the fallback arm in so many rounds.
-        """
-        arguments.check_open_ended(self.policy, "revise")
-        if self.problem.period is not None:
-            raise SettingError("the rounds left in a period are estimated from the requests so far; ask with at=...")
-        count = whole(rounds_left, "rounds_left", at_least=0)
-        with self._all_or_nothing() as engine:
-            ledger = engine.ledger
-            engine.check_fallback(count, ledger.granted - ledger.charged - ledger.reserved)
-            engine.expect(count)
-            engine.set_rate()
 
     @guarded
     def add_arm(self, name: str, cost_max: Amounts | None = None) -> int:

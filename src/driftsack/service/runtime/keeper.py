@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
@@ -33,7 +33,8 @@ from driftsack.service.runtime.commits import GroupCommit
 from driftsack.service.runtime.owned import GRACE, Owned, ServiceClock
 from driftsack.service.runtime.recall import recall_some
 from driftsack.service.runtime.recovery import encode_config, rebuild, rehearse, snapshot_of
-from driftsack.service.runtime.threads import Threads
+from driftsack.service.runtime.slices import in_slices
+from driftsack.service.runtime.threads import REQUEST_LIMIT, ThreadedCalls, Threads
 from driftsack.service.store.interface import (
     AuditRow,
     CampaignRow,
@@ -42,24 +43,21 @@ from driftsack.service.store.interface import (
     Owner,
     Store,
     StoreError,
-    UnavailableError,
 )
 
 Result = TypeVar("Result")
 SNAPSHOT_EVERY: Final = 10_000
-SLICE: Final = 0.003  # seconds for which an exchange keeps the event loop busy
 CHECK_DUE: Final = 0.25  # seconds between two checks of leases and seasons
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover a campaign
 POLL: Final = 0.01  # seconds
 LOADING_PAUSE: Final = 1.0  # after loading a campaign in the background, times what it took
 IDLE: Final = 60.0  # seconds without a request after which a closed campaign leaves the memory
 RENEWALS_MISSED: Final = 2  # intervals after which a renewal is overdue
-REQUEST_LIMIT: Final = 8.0  # seconds in which the store must answer a request
 STOP_LIMIT: Final = 3.0  # seconds in which a process that stops saves its campaigns
 log = logging.getLogger("driftsack.service")
 
 
-class Keeper:
+class Keeper(ThreadedCalls):
     """The campaigns of a process.
 
     Args:
@@ -83,8 +81,6 @@ class Keeper:
         arriving: Campaigns that are being opened.
         counts: Counters for the metrics.
         commits: The group commit.
-        tasks: The running background tasks.
-        threads: The thread pools.
     """
 
     def __init__(
@@ -98,6 +94,7 @@ class Keeper:
         longest_wait: float = LONGEST_WAIT,
         idle: float = IDLE,
     ) -> None:
+        super().__init__(threads)
         self.store, self.owner, self.clock = store, owner, clock or ServiceClock()
         self.owned: dict[str, Owned] = {}
         self.foreign: dict[str, str] = {}
@@ -106,8 +103,6 @@ class Keeper:
         self.commits = GroupCommit(store, self.owned, self.counts, snapshot_every, self._drop)
         self.unloaded: dict[str, CampaignRow] = {}
         self.arriving: set[str] = set()
-        self.tasks: set[asyncio.Task[Any]] = set()
-        self.threads = threads or Threads()
         self._grace, self._longest_wait, self._idle = grace, longest_wait, idle
         self._asleep: dict[str, CampaignRow] = {}  # closed campaigns that have left the memory
         self._loads: dict[str, asyncio.Task[None]] = {}
@@ -162,41 +157,8 @@ class Keeper:
         for owned in self.owned.values():
             if owned.is_durable and owned.snapshot_at < owned.durable:
                 row = snapshot_of(owned.campaign, owned.chain)
-                await self._call(self.threads.leases, self.store.save_snapshot, owned.name, row)
-        await self._call(self.threads.leases, self.store.release, claimed, self.owner)
-
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a task until it is done or the service stops."""
-        task = asyncio.ensure_future(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        return task
-
-    async def in_thread(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a function for a request, without blocking the loop."""
-        return await self._call(self.threads.others, function, *arguments)
-
-    async def ask_store(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a short function of the store for a request.
-
-        Raises:
-            UnavailableError: The store did not answer in time.
-        """
-        try:
-            return await asyncio.wait_for(self.in_thread(function, *arguments), REQUEST_LIMIT)
-        except TimeoutError as error:
-            raise UnavailableError(f"the store did not answer within {REQUEST_LIMIT:g} seconds.") from error
-
-    async def read_journal(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call a function that may read a whole journal, such as ``why`` or an export, in threads for this purpose."""
-        return await self._call(self.threads.readers, function, *arguments)
-
-    async def _call(self, pool: ThreadPoolExecutor, function: Callable[..., Result], *arguments: Any) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
-
-    async def forwarded(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """Call another replica in threads for this purpose, so that one that does not answer cannot block the store."""
-        return await self._call(self.threads.forwards, function, *arguments)
+                await self.call_in(self.threads.leases, self.store.save_snapshot, owned.name, row)
+        await self.call_in(self.threads.leases, self.store.release, claimed, self.owner)
 
     @property
     def is_ready(self) -> bool:
@@ -348,7 +310,7 @@ class Keeper:
             owned.is_held = True
             steps = exchange_in_steps(owned.campaign, many, owned.now, caller)
             try:
-                answer = await self._in_slices(owned, steps, charge)
+                answer = await in_slices(steps, charge, lambda: self.check_present(owned))
             except Exception as error:
                 self._doubt(owned, error)
                 raise
@@ -364,24 +326,10 @@ class Keeper:
                 answer.told[k] = await self._recalled(name, many.tells[k])
         return answer
 
-    async def _in_slices(
-        self, owned: Owned, steps: Generator[None, None, Result], charge: Callable[[float], None]
-    ) -> Result:
-        """Return the result of a generator, which is interrupted for other requests after each slice of time."""
-        begin = time.perf_counter()
-        try:
-            while True:
-                next(steps)
-                now = time.perf_counter()
-                if now - begin > SLICE:
-                    charge(now - begin)
-                    await asyncio.sleep(0)
-                    begin = time.perf_counter()
-                    if self.owned.get(owned.name) is not owned:
-                        raise Refusal.unavailable(f"the campaign {owned.name} is being rebuilt; try again in a moment.")
-        except StopIteration as done:
-            charge(time.perf_counter() - begin)
-            return done.value  # type: ignore[no-any-return]
+    def check_present(self, owned: Owned) -> None:
+        """Raise a refusal if a campaign has left the memory meanwhile."""
+        if self.owned.get(owned.name) is not owned:
+            raise Refusal.unavailable(f"the campaign {owned.name} is being rebuilt; try again in a moment.")
 
     async def _recalled(self, name: str, outcome: ms.TellOne) -> ms.ToldOne:
         try:
@@ -465,13 +413,13 @@ class Keeper:
 
     async def _claim(self, name: str) -> CampaignRow | None:
         """Become the owner of a campaign; None if it has another one."""
-        return await self._call(self.threads.leases, self.store.claim, name, self.owner)
+        return await self.call_in(self.threads.leases, self.store.claim, name, self.owner)
 
     async def _rebuild(self, row: CampaignRow) -> None:
         """Rebuild a claimed campaign; set it aside if that fails for any reason but the store's availability."""
         name = row.name
         try:
-            campaign, snapshot_at = await self._call(self.threads.rebuilds, rebuild, self.store, row)
+            campaign, snapshot_at = await self.call_in(self.threads.rebuilds, rebuild, self.store, row)
             await self._rehearse(self.threads.rebuilds, campaign)
             owned = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, snapshot_at)
         except (StoreError, OSError, MemoryError):
@@ -492,14 +440,14 @@ class Keeper:
         self.damaged[name] = str(error) if known else f"{type(error).__name__}: {error}"
         self._recovering.discard(name)
         with contextlib.suppress(StoreError):  # its lease then ends with this process
-            await self._call(self.threads.leases, self.store.release, [name], self.owner)
+            await self.call_in(self.threads.leases, self.store.release, [name], self.owner)
 
     async def _rehearse(self, pool: ThreadPoolExecutor, campaign: Campaign) -> None:
         """Load the kernels of a campaign, once for each policy and kind of campaign."""
         config = campaign.config
         kind = (msgspec.json.encode(config.policy), config.period is None, config.watch, config.fallback is None)
         if kind not in self._rehearsed:
-            await self._call(pool, rehearse, campaign)
+            await self.call_in(pool, rehearse, campaign)
             self._rehearsed.add(kind)
 
     def _mine(self) -> list[str]:
@@ -547,7 +495,7 @@ class Keeper:
             again: Whether the process has just started and owns, by its name, none of those in the store.
         """
         begin, here, mine = time.monotonic(), dict(self.owned), self._mine()
-        kept = set(await self._call(self.threads.leases, self.store.extend, mine, self.owner))
+        kept = set(await self.call_in(self.threads.leases, self.store.extend, mine, self.owner))
         self._renewed = begin
         for name in here.keys() - kept:
             self._drop(here[name], FencedError("another process owns it now."))
@@ -555,9 +503,9 @@ class Keeper:
             self.unloaded.pop(name, None)
             self._asleep.pop(name, None)
         without = [*self.damaged, *self._recovering]
-        free = await self._call(self.threads.leases, self.store.claim_free, self.owner, without, again)
+        free = await self.call_in(self.threads.leases, self.store.claim_free, self.owner, without, again)
         self.unloaded.update({row.name: row for row in free})
-        elsewhere = await self._call(self.threads.leases, self.store.elsewhere, self.owner)
+        elsewhere = await self.call_in(self.threads.leases, self.store.elsewhere, self.owner)
         self.foreign = {name: url for name, url in elsewhere.items() if name not in self.owned}
 
     async def _lease_renewal_loop(self) -> None:
@@ -597,7 +545,7 @@ class Keeper:
             if owned.snapshot_at < owned.durable:
                 snapshot = snapshot_of(owned.campaign, owned.chain)
                 try:
-                    await self._call(self.threads.rebuilds, self.store.save_snapshot, owned.name, snapshot)
+                    await self.call_in(self.threads.rebuilds, self.store.save_snapshot, owned.name, snapshot)
                 except StoreError as error:
                     log.warning("a snapshot of %s was not saved: %s", owned.name, error)
                     return
