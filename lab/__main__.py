@@ -20,7 +20,6 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Policies": {
         "adaptive": comparisons.adaptive,
         "contexts": comparisons.contexts,
-        "context-problems": comparisons.context_problems,
         "routing": comparisons.routing,
         "scenarios": scenarios.scenarios,
     },

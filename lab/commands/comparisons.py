@@ -1,4 +1,4 @@
-"""``python -m lab adaptive``, ``contexts``, ``context-problems`` and ``routing``."""
+"""``python -m lab adaptive``, ``contexts`` and ``routing``."""
 
 from __future__ import annotations
 
@@ -70,30 +70,6 @@ def contexts(
     write_page(markdown, page.to_markdown)
     if as_json:
         print_json({"machine": page.machine, "rows": rows})
-    else:
-        print_tables(page.tables)
-    exit_unless(all_hold(rows))
-
-
-def context_problems(
-    quick: QuickOption = False, seed: SeedOption = 0, markdown: MarkdownOption = None, as_json: JsonOption = False
-) -> None:
-    """Play problems with contexts of eighteen kinds, beside a rule by hand and a weak policy that must miss the bar.
-
-    The seed is that of the first problem of each kind. Shares are of the fluid optimum. Fails if a bar is missed.
-
-    Example: python -m lab context-problems --quick
-    """
-    from lab import context_problems as measured
-    from lab.speed.tables import MeasuredTables, machine
-
-    check_directory(markdown)
-    with plain_errors(), status_line("starting") as show:
-        rows = measured.problem_rows(quick, seed, show)
-    page = MeasuredTables({"Problems with contexts": rows}, machine(), f"python -m lab context-problems --seed {seed}")
-    write_page(markdown, page.to_markdown)
-    if as_json:
-        print_json({"rows": rows})
     else:
         print_tables(page.tables)
     exit_unless(all_hold(rows))

@@ -27,9 +27,6 @@ from driftsack.policies.parts.linear_bank import (
 )
 from driftsack.policies.parts.linear_choice import draw_outcomes, new_choice
 from driftsack.policies.parts.replayed_price import (
-    KEPT,
-    LATEST,
-    PAST,
     actual_share,
     committed,
     keep_round,
@@ -243,13 +240,12 @@ def test_the_price_rises_when_spending_is_too_high_and_settles() -> None:
         new_replayed_price(problem, 2, problem.rate),
         open_round(0, open_ledger(problem), new_terms(problem)),
     )
-    price.held[0] = price.kept[0] = 1
-    for which in (PAST, LATEST):
-        for _ in range(60):
-            value = price.prices[which, 0]
-            price.used[0] = 0.0 if value > 0.4 else 10.0  # an arm that is alone: all or nothing
-            move_price(price, new_bank(problem, 2, None), round_, 0.5, which)
-        assert price.prices[which, 0] == pytest.approx(0.4, rel=0.01)
+    price.held[0] = 1
+    for _ in range(60):
+        value = price.price[0]
+        price.used[0] = 0.0 if value > 0.4 else 10.0  # an arm that is alone: all or nothing
+        move_price(price, new_bank(problem, 2, None), round_, 0.5)
+    assert price.price[0] == pytest.approx(0.4, rel=0.01)
 
 
 def test_the_price_counts_what_was_spent() -> None:
@@ -269,8 +265,8 @@ def test_a_large_cost_corrects_the_price_at_once() -> None:
     """Not only at the next of the usual rounds: two more such costs could exhaust the budget before it."""
     problem = ds.Problem(horizon=1_000, arms=1, budget=[100.0])
     price, ledger, values = new_replayed_price(problem, 2, problem.rate), open_ledger(problem), np.ones((1, 2))
-    price.held[0], price.kept[0], bank = 100, 100, new_bank(problem, 2, None)
-    move_price(price, bank, open_round(100, ledger, new_terms(problem)), 0.5, PAST)
+    price.held[0], bank = 100, new_bank(problem, 2, None)
+    move_price(price, bank, open_round(100, ledger, new_terms(problem)), 0.5)
     ledger.spent[0] = 5.0
     assert keep_round(price, bank, open_round(101, ledger, new_terms(problem)), np.ones(2), values, values) == 0
     ledger.spent[0] = 25.0
@@ -309,57 +305,6 @@ def test_prices_replay_each_round_with_the_arms_that_were_open_in_it() -> None:
     assert price.used[0] == pytest.approx(1.01 + 3.01)
 
 
-def kept_in_order(horizon: int, played: int) -> list[list[int]]:
-    """The rounds of the past that are kept, oldest first, by the rule in words."""
-    due, kept = 0, []
-    for t in range(played):
-        if t >= due:
-            kept.append(t)
-            due = t + 1 + int(min(t, horizon - t) / KEPT)
-    return [kept[-KEPT:], list(range(played))[-KEPT:]]
-
-
-@pytest.mark.parametrize("played", [50, 700, 2_500, 3_990])
-def test_the_rounds_of_the_past_resemble_those_to_come(played: int) -> None:
-    """All of them at first, then spread over what was seen, and towards the end over as many as are left."""
-    problem = ds.Problem(horizon=4_000, arms=1, budget=[100.0])
-    bank, price = new_bank(problem, 2, None), new_replayed_price(problem, 2, problem.rate)
-    values, terms, ledger = np.ones((1, 2)), new_terms(problem), open_ledger(problem)
-    for t in range(played):
-        keep_round(price, bank, open_round(t, ledger, terms), np.array([t / 4_000, 1.0]), values, values)
-    past, latest = kept_in_order(4_000, played)
-    for which, expected in ((PAST, past), (LATEST, latest)):
-        found = np.sort(price.contexts[which, : len(expected), 0] * 4_000)
-        assert found.tolist() == pytest.approx(expected)
-    if played == 3_990:
-        assert past[0] > 3_700  # the planted fault would be a past that covers all rounds alike
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (0.0, 1.0, 0.75),  # like the past: a quarter of the requests is bought
-        (0.0, 0.2, 0.75),  # poor: nothing is bought, although the even pace could be spent
-        (0.9, 1.0, 0.95),  # rich: half of the requests, which is twice the even pace, but not all
-    ],
-)
-def test_the_price_saves_in_poor_times_and_spends_at_most_twice_the_pace_in_rich_ones(
-    low: float, high: float, expected: float
-) -> None:
-    """A pull costs four rounds' budgets, and a request is worth what its feature says."""
-    problem = ds.Problem(horizon=100_000, arms=1, budget=[25_000.0], features=1)
-    bank, price = new_bank(problem, 2, 1.0), new_replayed_price(problem, 2, problem.rate)
-    bank.usefulness[:], bank.coefficients[:] = 1.0, [[1.0, 0.0], [0.0, 4.0]]
-    terms, ledger, values, rng = new_terms(problem), open_ledger(problem), np.ones((1, 2)), np.random.default_rng(0)
-    for t in range(20_000):
-        worth = rng.random() if t < 20_000 - KEPT else rng.uniform(low, high)
-        keep_round(price, bank, open_round(t, ledger, terms), np.array([worth, 1.0]), values, values)
-    ledger.spent[0] = 5_000.0
-    replay(price, bank)
-    solve_price(price, bank, open_round(20_000, ledger, terms), 0.5, 300)
-    assert price.price[0] * 4.0 == pytest.approx(expected, abs=0.06)
-
-
 def test_pending_pulls_narrow_the_draws() -> None:
     """The spread of the draws is the one that the arm will have when its pending outcomes have arrived."""
     problem = ds.Problem(horizon=1_000, arms=1, budget=[100.0], features=1)
@@ -384,7 +329,7 @@ def test_probabilities_fall_with_the_gap() -> None:
     state.choice.bank.overall[:] = [1.0, 1.0, 1.0]
     round_, mix = open_round(3, open_ledger(PROBLEM), new_terms(PROBLEM)), np.zeros(3)
     values = np.array([[0.9, 0, 0], [0.5, 0, 0], [0.1, 0, 0]], dtype=np.float64)
-    weigh_by_gap(state.choice, round_, values, np.zeros(2), False, mix)
+    weigh_by_gap(state.choice, round_, values, False, mix)
     others = [1 / (4 + 8 * 0.4), 1 / (4 + 8 * 0.8)]
     skip = 1 / (4 + 8 * 0.9)
     assert mix.tolist() == pytest.approx([1 - sum(others) - skip, *others])

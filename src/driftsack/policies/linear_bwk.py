@@ -5,8 +5,7 @@ followed when they shift (:mod:`driftsack.policies.parts.standardiser`). A bank 
 forgetting, weighted by how well they predict, adapts to an unknown amount of drift
 (:mod:`driftsack.policies.parts.linear_bank`). Thompson sampling explores
 (:mod:`driftsack.policies.parts.linear_choice`), and spending is paced by prices at which the randomised policy would
-have spent the remaining budget on rounds of the past; less is spent while requests are worth little, and at most twice
-the even pace while they are worth much (:mod:`driftsack.policies.parts.replayed_price`).
+have spent the remaining budget, corrected by actual spending (:mod:`driftsack.policies.parts.replayed_price`).
 
 Agrawal and Devanur (2016) study this setting without drift; their algorithm has regret :math:`\tilde O(n \sqrt T)`.
 *Guarantee*: none is known for this policy; docs/contexts.md has measurements. A round costs :math:`O(m n^2)`, and so

@@ -7,7 +7,7 @@ other action has the probability
 .. math:: p_i = \frac{1}{m + 1 + \gamma \sqrt t\, (v^* - v_i)/g},
 
 where g is the mean reward, and the best action has the remaining probability. At the chosen prices this randomised
-policy would have spent the remaining rate on rounds of the past (:mod:`driftsack.policies.parts.replayed_price`). Its
+policy would have spent the remaining rate on its latest rounds (:mod:`driftsack.policies.parts.replayed_price`). Its
 probabilities are known, as off-policy evaluation requires.
 
 *Guarantee* (theirs, for a dual step in place of the replayed prices): regret :math:`O(\sqrt{m T\, \mathrm{Reg}_{sq}})`
@@ -44,10 +44,7 @@ from driftsack.policies.parts.linear_bank import (
 from driftsack.policies.parts.linear_choice import untried
 from driftsack.policies.parts.open_arms import uniform_over_open
 from driftsack.policies.parts.replayed_price import (
-    LATEST,
-    PAST,
     ReplayedPrice,
-    combine_prices,
     keep_round,
     kept_rounds,
     move_price,
@@ -100,7 +97,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
             replay(choice.price, bank)
             price_musts(choice.price, round)
             solve_spending(choice, round, steps)
-        weigh_by_gap(choice, round, bank.mean, choice.price.price, False, mix)
+        weigh_by_gap(choice, round, bank.mean, False, mix)
         arm = draw(mix, rng.random())
     show_prices(choice.price, prices)
     if arm != SKIP:
@@ -109,11 +106,11 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 
 @kernel
-def weigh_by_gap(choice: Weighting, round: Round, values: Floats, price: Floats, any_arm: bool, mix: Floats) -> None:
+def weigh_by_gap(choice: Weighting, round: Round, values: Floats, any_arm: bool, mix: Floats) -> None:
     """Write the probabilities of the open arms, or of all, at estimates (m, 1 + d)."""
     # Values of the arms, and the best action.
     skip_cost = usual_skip_cost(round) if any_arm else round.skip_cost
-    best, top = SKIP, -skip_cost
+    best, top, price = SKIP, -skip_cost, choice.price.price
     for i in range(mix.size):
         value = values[i, 0]
         for j in range(price.size):
@@ -135,18 +132,15 @@ def weigh_by_gap(choice: Weighting, round: Round, values: Floats, price: Floats,
 def solve_spending(choice: Weighting, round: Round, steps: int) -> None:
     """Correct the prices by the spending of the randomised policy on the kept rounds."""
     replayed = choice.price
-    for which in (PAST, LATEST):
-        for _ in range(steps):
-            for j in range(replayed.used.size):
-                replayed.used[j] = 0.0
-            for s in range(kept_rounds(replayed, which)):
-                values = replayed.rounds[which, s]
-                weigh_by_gap(choice, round, values, replayed.prices[which], True, choice.chances)
-                for i in range(choice.chances.size):
-                    for j in range(replayed.used.size):
-                        replayed.used[j] += choice.chances[i] * max(values[i, 1 + j], 0.0)
-            move_price(replayed, choice.bank, round, mean_reward(choice.bank), which)
-    combine_prices(replayed)
+    for _ in range(steps):
+        for j in range(replayed.used.size):
+            replayed.used[j] = 0.0
+        for s in range(kept_rounds(replayed)):
+            weigh_by_gap(choice, round, replayed.rounds[s], True, choice.chances)
+            for i in range(choice.chances.size):
+                for j in range(replayed.used.size):
+                    replayed.used[j] += choice.chances[i] * max(replayed.rounds[s, i, 1 + j], 0.0)
+        move_price(replayed, choice.bank, round, mean_reward(choice.bank))
 
 
 @kernel

@@ -1,20 +1,11 @@
-r"""Prices at which the *randomised* policy would spend the remaining budget: a long-run price, and a least price.
+r"""Prices at which the *randomised* policy would spend the remaining rate on the latest contexts.
 
-The contexts of 128 rounds of the past, of the latest 128 rounds, and the noise that was drawn in the latter are kept.
-Every few rounds, and at once after a cost that lowers the remaining rate by a tenth, the current estimates at these
-contexts are computed, the noise is added, and prices take a few steps of
+The last 128 contexts are kept with the noise that was drawn for them. Every few rounds, and at once after a cost that
+lowers the remaining rate by a tenth, the current estimates at these contexts are computed, the noise is added, and the
+prices take a few steps of
 
-.. math:: q_j \leftarrow q_j \exp\Bigl(\eta_j \log \frac{\kappa_j\, \text{spending}_j(q)}{\theta \rho_j}\Bigr), \qquad
-          \rho_j = \frac{\text{remaining budget } j - \text{pending}_j}{\text{remaining rounds}}.
-
-The *long-run price* spends the remaining rate on the past (:math:`\theta = 1`), the *least price* spends twice that
-rate on the latest rounds (:math:`\theta = 2`), and the price of each resource is the larger one. So budget is saved in
-hours in which requests are worth little, and more is spent in hours in which they are worth much, but never at more
-than twice the rate that is left (cf. :mod:`driftsack.game.two_speed`).
-
-*The past* should resemble the rounds to come. After :math:`t` rounds with :math:`R` left, the next one is kept after
-:math:`\min(t, R)/128` rounds, so that in the second half of the season the past covers about the last 1.7 R rounds:
-what the last day will be like is learnt from the days before it, and not from the first months.
+.. math:: q_j \leftarrow q_j \exp\Bigl(\eta_j \log \frac{\kappa_j\, \text{spending}_j(q)}{\rho_j}\Bigr), \qquad
+          \rho_j = \frac{\text{remaining budget } j - \text{pending}_j}{\text{remaining rounds}},
 
 where :math:`\text{pending}_j = f \sum_i n_i \hat c_{ij}` is the expected cost of the :math:`n_i` decisions of each arm
 that have not been charged, from its recent mean cost and the share f of them that are expected to be
@@ -43,7 +34,7 @@ from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.arrays import Bools, Floats, Ints
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.bounds import Constants, Counts, Scratch, within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
@@ -55,10 +46,7 @@ from driftsack.policies.parts.linear_bank import LARGEST_ESTIMATE, LATELY, Linea
 from driftsack.policies.parts.ridge import combine_rows
 from driftsack.policies.parts.standardiser import LARGEST
 
-KEPT: Final = 128  # rounds of the past, and latest rounds, that are replayed
-PAST: Final = 0  # positions among the kept rounds and among the prices
-LATEST: Final = 1
-SPEED: Final = 2.0  # maximum spending on the latest rounds, in even paces
+KEPT: Final = 128  # rounds that are replayed
 EARLY: Final = 64  # prices are corrected in each of the first and of the last rounds
 SOON: Final = 2048  # first rounds in which corrections are frequent
 OFTEN: Final = 25  # rounds between two corrections at first
@@ -80,21 +68,15 @@ LARGEST_DRAW: Final = 1e90  # of an estimate plus its noise
 class ReplayedPrice(NamedTuple):
     """The latest rounds and the prices."""
 
-    contexts: Annotated[Floats, within(-LARGEST, LARGEST)]  # (2, KEPT, p) vectors of the past, and the latest ones
-    closed: Bools  # (2, KEPT, m) the arms that were closed in these rounds
-    factors: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (2, KEPT, m, d) of the price lists of these rounds
-    noise: Annotated[Floats, within(-LARGEST_DRAW, LARGEST_DRAW)]  # (KEPT, m, 1 + d) added to the latest estimates
-    rounds: Scratch  # (2, KEPT, m, 1 + d) written: rewards and costs, in units of the budget rate
+    contexts: Annotated[Floats, within(-LARGEST, LARGEST)]  # (KEPT, p) the latest vectors
+    noise: Annotated[Floats, within(-LARGEST_DRAW, LARGEST_DRAW)]  # (KEPT, m, 1 + d) what was added to the estimates
+    factors: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (KEPT, m, d) of the price lists of these rounds; 1 without
+    rounds: Scratch  # (KEPT, m, 1 + d) written: rewards and costs, in units of the budget rate
     held: Counts  # (1,) rounds so far
-    kept: Counts  # (1,) rounds of the past that were kept so far
-    due: Counts  # (1,) the number of rounds so far when the next one is kept
-    price: Annotated[Floats, within(0.0, RANGE * LARGEST_ESTIMATE)]  # (d,) the larger of the two prices
-    prices: Annotated[
-        Floats, within(0.0, RANGE * LARGEST_ESTIMATE)
-    ]  # (2, d) long-run and least, reward per budget rate; 0 before the first
+    price: Annotated[Floats, within(0.0, RANGE * LARGEST_ESTIMATE)]  # (d,) reward per budget rate; 0 before the first
     step: Annotated[
         Floats, within(-LARGEST_STEP, LARGEST_STEP)
-    ]  # (2, d) the size of the next step; negative if the last one lowered the price
+    ]  # (d,) the size of the next step; negative if the last one lowered the price
     announced: Annotated[
         Ints, within(0, ANNOUNCED)
     ]  # (1,) rounds left in which the prices are solved again, after costs were announced
@@ -111,17 +93,13 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
     """Create the state without rounds and prices."""
     resources = problem.resources
     return ReplayedPrice(
-        contexts=np.zeros((2, KEPT, size)),
-        closed=np.zeros((2, KEPT, problem.arms), dtype=np.bool_),
+        contexts=np.zeros((KEPT, size)),
         noise=np.zeros((KEPT, problem.arms, 1 + resources)),
-        factors=np.ones((2, KEPT, problem.arms, resources)),
-        rounds=np.zeros((2, KEPT, problem.arms, 1 + resources)),
+        factors=np.ones((KEPT, problem.arms, resources)),
+        rounds=np.zeros((KEPT, problem.arms, 1 + resources)),
         held=np.zeros(1, dtype=np.int64),
-        kept=np.zeros(1, dtype=np.int64),
-        due=np.zeros(1, dtype=np.int64),
         price=np.zeros(resources),
-        prices=np.zeros((2, resources)),
-        step=np.full((2, resources), LARGEST_STEP),
+        step=np.full(resources, LARGEST_STEP),
         announced=np.zeros(1, dtype=np.int64),
         rate=np.zeros(resources),
         drawn=np.zeros(resources),
@@ -135,17 +113,20 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
 
 @kernel
 def keep_round(replayed: ReplayedPrice, bank: LinearBank, round: Round, x: Floats, means: Floats, drawn: Floats) -> int:
-    """Keep the context and the noise (m, 1 + d) of a round; return the number of price steps that are due."""
-    row = replayed.held[0] % KEPT
+    """Keep the context and the noise (m, 1 + d) of a round; return the number of price steps that are due.
+
+    An arm that is closed in the round is no best response in its replay, whatever is open later.
+    """
+    row = replayed.held[0] % replayed.rounds.shape[0]
+    for f in range(x.size):
+        replayed.contexts[row, f] = x[f]
     for i in range(means.shape[0]):
         for k in range(means.shape[1]):
             replayed.noise[row, i, k] = drawn[i, k] - means[i, k]
-    keep_context(replayed, round, x, LATEST, row)
-    if replayed.held[0] >= replayed.due[0]:
-        keep_context(replayed, round, x, PAST, replayed.kept[0] % KEPT)
-        replayed.kept[0] += 1
-        near = min(float(replayed.held[0]), round.rounds_left)
-        replayed.due[0] = replayed.held[0] + 1 + int(near / KEPT)
+        if not round.open[i]:
+            replayed.noise[row, i, 0] = -LARGEST_DRAW
+        for j in range(round.factors.shape[0]):
+            replayed.factors[row, i, j] = round.factors[j, i]
     replayed.held[0] += 1
     held = replayed.held[0]
     if replayed.announced[0] > 0:
@@ -153,17 +134,6 @@ def keep_round(replayed: ReplayedPrice, bank: LinearBank, round: Round, x: Float
         return MANY_STEPS
     always = held < EARLY or round.rounds_left < EARLY or rate_moved(replayed, bank, round)
     return STEPS if always or held % (OFTEN if held < SOON else LATER) == 0 else 0
-
-
-@kernel
-def keep_context(replayed: ReplayedPrice, round: Round, x: Floats, which: int, row: int) -> None:
-    """Write the context of a round, its price list, and its closed arms, which are no best response in its replay."""
-    for f in range(x.size):
-        replayed.contexts[which, row, f] = x[f]
-    for i in range(round.open.size):
-        replayed.closed[which, row, i] = not round.open[i]
-        for j in range(round.factors.shape[0]):
-            replayed.factors[which, row, i, j] = round.factors[j, i]
 
 
 @kernel
@@ -195,70 +165,51 @@ def rate_moved(replayed: ReplayedPrice, bank: LinearBank, round: Round) -> bool:
 
 
 @kernel
-def kept_rounds(replayed: ReplayedPrice, which: int) -> int:
-    """Return the number of kept rounds of the past, or of the latest ones."""
-    return int(min(replayed.kept[0] if which == PAST else replayed.held[0], KEPT))
+def kept_rounds(replayed: ReplayedPrice) -> int:
+    """Return the number of kept rounds."""
+    return int(min(replayed.held[0], replayed.rounds.shape[0]))
 
 
 @kernel
 def replay(replayed: ReplayedPrice, bank: LinearBank) -> None:
-    """Write the current estimates at the kept contexts, plus the noise of the latest rounds."""
+    """Write the current estimates at the kept contexts, plus the noise of their rounds."""
     mix_coefficients(bank)
-    for which in (PAST, LATEST):
-        for s in range(kept_rounds(replayed, which)):
-            replay_round(replayed, bank, which, s)
-
-
-@kernel
-def replay_round(replayed: ReplayedPrice, bank: LinearBank, which: int, s: int) -> None:
-    """Write the estimates at one kept context, plus the noise of one of the latest rounds."""
-    values, noise = replayed.rounds[which, s].reshape(bank.mixed.shape[1]), replayed.noise[s]
-    factors = replayed.factors[which, s]
-    combine_rows(bank.mixed, replayed.contexts[which, s], 0, values.size, values)
-    for i in range(noise.shape[0]):
-        first = i * noise.shape[1]
-        values[first] += noise[i, 0]
-        for k in range(1, noise.shape[1]):
-            values[first + k] = max(values[first + k] * factors[i, k - 1] + noise[i, k], 0.0)
-        if replayed.closed[which, s, i]:
-            values[first] = -LARGEST_DRAW
+    for s in range(kept_rounds(replayed)):
+        values, noise = replayed.rounds[s].reshape(bank.mixed.shape[1]), replayed.noise[s]
+        combine_rows(bank.mixed, replayed.contexts[s], 0, values.size, values)
+        for i in range(noise.shape[0]):
+            first = i * noise.shape[1]
+            values[first] += noise[i, 0]
+            for k in range(1, noise.shape[1]):
+                values[first + k] = max(values[first + k] * replayed.factors[s, i, k - 1] + noise[i, k], 0.0)
 
 
 @kernel
 def price_musts(replayed: ReplayedPrice, round: Round) -> None:
-    """Estimate the mean cost of requests that must be served, at the present prices in the kept rounds of the past."""
+    """Estimate the mean cost of requests that must be served, at the present prices in the kept rounds."""
     if round.must_share == 0.0:
         return
     replayed.must_cost[:] = 0.0
-    count = kept_rounds(replayed, PAST)
+    count = kept_rounds(replayed)
     for s in range(count):
-        arm = best_above(replayed.rounds[PAST, s], replayed.price, round, True, -0.5 * LARGEST_DRAW)
+        arm = best_above(replayed.rounds[s], replayed.price, round, True, -0.5 * LARGEST_DRAW)
         if arm >= 0:
             for j in range(replayed.used.size):
-                replayed.must_cost[j] += min(replayed.rounds[PAST, s, arm, 1 + j] / count, LARGEST_DRAW / count)
+                replayed.must_cost[j] += min(replayed.rounds[s, arm, 1 + j] / count, LARGEST_DRAW / count)
 
 
 @kernel
 def solve_price(replayed: ReplayedPrice, bank: LinearBank, round: Round, reward: float, steps: int) -> None:
-    """Correct all prices for a policy that chooses the best arm in each kept round; ``reward`` is the mean reward."""
-    for which in (PAST, LATEST):
-        for _ in range(steps):
-            for j in range(replayed.used.size):
-                replayed.used[j] = 0.0
-            for s in range(kept_rounds(replayed, which)):
-                arm = best_response(replayed.rounds[which, s], replayed.prices[which], round, True)
-                if arm >= 0:
-                    for j in range(replayed.used.size):
-                        replayed.used[j] += replayed.rounds[which, s, arm, 1 + j]
-            move_price(replayed, bank, round, reward, which)
-    combine_prices(replayed)
-
-
-@kernel
-def combine_prices(replayed: ReplayedPrice) -> None:
-    """Take the larger of the long-run price and the least price."""
-    for j in range(replayed.price.size):
-        replayed.price[j] = max(replayed.prices[0, j], replayed.prices[1, j])
+    """Correct the prices for a policy that chooses the best arm in each kept round; ``reward`` is the mean reward."""
+    for _ in range(steps):
+        for j in range(replayed.used.size):
+            replayed.used[j] = 0.0
+        for s in range(kept_rounds(replayed)):
+            arm = best_response(replayed.rounds[s], replayed.price, round, True)
+            if arm >= 0:
+                for j in range(replayed.used.size):
+                    replayed.used[j] += replayed.rounds[s, arm, 1 + j]
+        move_price(replayed, bank, round, reward)
 
 
 @kernel
@@ -269,22 +220,22 @@ def show_prices(replayed: ReplayedPrice, prices: Floats) -> None:
 
 
 @kernel
-def move_price(replayed: ReplayedPrice, bank: LinearBank, round: Round, reward: float, which: int) -> None:
-    """Make one step of the prices on the past or on the latest rounds; they stay within a factor of the mean reward."""
-    count, speed = kept_rounds(replayed, which), SPEED if which == LATEST else 1.0
+def move_price(replayed: ReplayedPrice, bank: LinearBank, round: Round, reward: float) -> None:
+    """Make one step of the prices, which stay within a factor of the mean reward."""
+    count = kept_rounds(replayed)
     for j in range(replayed.price.size):
         left = rate_left(replayed, bank, round, j)
         replayed.rate[j] = min(left, LARGEST_ESTIMATE)
         spending = actual_share(replayed, j) * replayed.used[j] / count
-        excess = math.log(max(spending / max(speed * left, LITTLE), LITTLE))
-        price = replayed.prices[which, j] if replayed.prices[which, j] > 0.0 else reward
+        excess = math.log(max(spending / max(left, LITTLE), LITTLE))
+        price = replayed.price[j] if replayed.price[j] > 0.0 else reward
         # The step grows in the same direction and shrinks when it reverses.
-        size = abs(replayed.step[which, j])
-        size *= GROWTH if (excess > 0.0) == (replayed.step[which, j] > 0.0) else SHRINK
+        size = abs(replayed.step[j])
+        size *= GROWTH if (excess > 0.0) == (replayed.step[j] > 0.0) else SHRINK
         size = min(max(size, SMALLEST_STEP), LARGEST_STEP)
-        replayed.step[which, j] = size if excess > 0.0 else -size
+        replayed.step[j] = size if excess > 0.0 else -size
         price *= math.exp(size * min(max(excess, -1.0), 1.0))
-        replayed.prices[which, j] = min(max(price, reward / RANGE), reward * RANGE)
+        replayed.price[j] = min(max(price, reward / RANGE), reward * RANGE)
 
 
 @kernel
@@ -296,11 +247,9 @@ def actual_share(replayed: ReplayedPrice, j: int) -> float:
 @kernel
 def note_choice(replayed: ReplayedPrice, estimates: Floats, wanted: int, chosen: int) -> None:
     """Record the arm that the draws ``estimates`` (m, 1 + d) wanted and the arm that was chosen, relative to a list."""
-    row = (replayed.held[0] - 1) % KEPT
+    row = (replayed.held[0] - 1) % replayed.rounds.shape[0]
     for j in range(replayed.drawn.size):
-        cost = (
-            estimates[wanted, 1 + j] / max(replayed.factors[LATEST, row, wanted, j], LITTLE) if wanted != SKIP else 0.0
-        )
+        cost = estimates[wanted, 1 + j] / max(replayed.factors[row, wanted, j], LITTLE) if wanted != SKIP else 0.0
         replayed.drawn[j] += (cost - replayed.drawn[j]) / MEMORY
     replayed.pulls[0] += ((0.0 if chosen == SKIP else 1.0) - replayed.pulls[0]) / MEMORY
 
@@ -314,7 +263,7 @@ def note_costs(replayed: ReplayedPrice, outcome: Floats, count: float) -> None:
 
 def announce_costs(replayed: ReplayedPrice, arm: int, factors: Floats) -> None:
     """Scale the noise of an arm's costs by ``factors`` (d,), and solve the prices again in the next rounds."""
-    replayed.factors[:, :, arm] = np.minimum(replayed.factors[:, :, arm] * factors, LARGEST_DRAW)
+    replayed.factors[:, arm] = np.minimum(replayed.factors[:, arm] * factors, LARGEST_DRAW)
     replayed.noise[:, arm, 1:] = np.clip(replayed.noise[:, arm, 1:] * factors, -LARGEST_DRAW, LARGEST_DRAW)
     replayed.step[:] = LARGEST_STEP
     replayed.announced[0] = ANNOUNCED
