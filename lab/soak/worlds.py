@@ -72,6 +72,7 @@ def random_problem(horizon: int, resources: int | None, rng: Generator) -> Probl
             [float(cost * Decimal(str(share))) for share in row] for cost, row in zip(most, shares, strict=True)
         ]
     names = rng.random() < 0.5
+    largest = None if cost_max is None else [1e9 * float(cost) for cost in most]  # no cost of the soak is absurd
     return Problem(
         horizon=horizon,
         arms=m,
@@ -80,6 +81,7 @@ def random_problem(horizon: int, resources: int | None, rng: Generator) -> Probl
         resource_names=RESOURCES[:d] if names else None,
         reward_max=float(rng.choice([1.0, 0.5, 1e-6, 1e6])),
         cost_max=cost_max,
+        refuse_above=largest,
         fallback=int(rng.integers(m)) if rng.random() < 0.2 else None,
         period=timedelta(hours=int(rng.integers(1, 800))) if rng.random() < 0.15 else None,
         slots=m + int(rng.integers(3)) if rng.random() < 0.2 else None,

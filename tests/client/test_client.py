@@ -252,7 +252,7 @@ def test_offline(tmp_path: Path) -> None:
 def test_amounts_must_be_a_mapping_by_resource(given: Any) -> None:
     client, decision = Client("http://localhost:1", "k", "c"), RemoteDecision(1, "small", skipped=False)
     calls: list[Callable[[], Any]] = [
-        lambda: client.tell(decision, 1.0, given),
+        lambda: client.tell(decision, 1.0, [0.02] if given is None else given),  # type: ignore[arg-type]
         lambda: client.observe("small", 1.0, given),
         lambda: client.cancel(decision, [0.02] if given is None else given),  # type: ignore[arg-type]
         lambda: client.ask(caps=[0.02] if given is None else given),  # type: ignore[arg-type]

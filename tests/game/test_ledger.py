@@ -271,7 +271,7 @@ def test_costs_without_a_maximum() -> None:
 
 
 def test_the_sum_of_a_ledger_cannot_overflow() -> None:
-    problem = ds.Problem(horizon=50, arms=1, budget=[1.0], cost_max=[1.0])
+    problem = ds.Problem(horizon=50, arms=1, budget=[1.0], cost_max=[1.0], refuse_above=[1e9])
     learner = ds.policies.AlwaysArm(0).start(problem)
     most: Any = amounts.MOST_UNITS / 10.0 ** grid_exponent(1.0, 1.0)
     decision = learner.ask()

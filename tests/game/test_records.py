@@ -61,7 +61,17 @@ def base_fields(source: str) -> list[str]:
     return [node.attr for node in nodes if isinstance(node.value, ast.Attribute) and node.value.attr == "base"]
 
 
-CALLED = {"announce", "bounded", "estimates", "follow_rate", "forgets", "needs_context", "new_state", "rounds_kept"}
+CALLED = {
+    "announce",
+    "bounded",
+    "estimates",
+    "follow_rate",
+    "forgets",
+    "known_costs",
+    "needs_context",
+    "new_state",
+    "rounds_kept",
+}
 """What a wrapper may ask its base: every policy has it."""
 
 

@@ -477,15 +477,14 @@ def test_an_announced_price_is_believed_at_once() -> None:
     for learner in (told, not_told):
         play(learner, 300)
     told.announce("large", cost_factor=0.1)
-    cost = told.state.choice.bank.levels[1, PLAIN, 1] / not_told.state.choice.bank.levels[1, PLAIN, 1]
-    assert cost == pytest.approx(0.1)
+    assert told._engine.terms.prices.usual[0].tolist() == pytest.approx([1.0, 0.1])
     assert play(told, 200, 0.1).count(1) > play(not_told, 200, 1.0).count(1)
     with pytest.raises(OutOfRangeError, match="above 0"):
         told.announce("large", cost_factor=0.0)
     with pytest.raises(NamesError):
         told.announce("huge", cost_factor=2.0)
     with pytest.raises(SettingError, match="cannot use an announcement"):
-        learner_of(ds.Adaptive()).announce("large", cost_factor={"usd": 2.0})
+        learner_of(ds.policies.DualDescent()).announce("large", cost_factor={"usd": 2.0})
 
 
 def test_dear_probes_are_capped() -> None:
@@ -533,12 +532,13 @@ def test_segments_that_cannot_be_told_are_refused(policy: ds.Policy) -> None:
 def test_a_spending_plan_passes_announcements_on() -> None:
     """To what it wraps, if that can use them; other wrappers say that they cannot."""
     alone, paced = (learner_of(policy, horizon=4_000) for policy in (LinearBwK(), ds.SpendingPlan(LinearBwK())))
-    for learner, bank in ((alone, alone.state.choice.bank), (paced, paced.state.base.choice.bank)):
+    for learner, choice in ((alone, alone.state.choice), (paced, paced.state.base.choice)):
         play(learner, 100)
-        before = bank.levels[1, PLAIN, 1]
         learner.announce("large", cost_factor=0.1)
-        assert bank.levels[1, PLAIN, 1] == pytest.approx(0.1 * before)
-    for policy, name in ((ds.SpendingPlan(ds.NaiveUCB()), "NaiveUCB"), (PerSegment(), "PerSegment")):
+        assert choice.price.announced[0] > 0
+        assert learner._engine.terms.prices.usual[0].tolist() == pytest.approx([1.0, 0.1])
+    unable = ds.policies.DualDescent()
+    for policy, name in ((ds.SpendingPlan(unable), "DualDescent"), (PerSegment(unable), "PerSegment")):
         with pytest.raises(SettingError, match=f"{name} cannot use an announcement.*alone or in a SpendingPlan"):
             learner_of(policy).announce("large", cost_factor=2.0)
 

@@ -14,6 +14,7 @@ from driftsack.service.domain import messages as ms
 from driftsack.service.domain.campaign import Campaign, Now
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.journal import START
+from driftsack.service.domain.refusals import Refusal
 from driftsack.service.runtime.owned import Owned, ServiceClock
 from driftsack.service.runtime.recovery import encode_config
 from driftsack.service.store.interface import Owner, Store
@@ -46,6 +47,13 @@ class Written:
         answer = self.owned.campaign.handle(command, self.now, number=number)
         self.commit()
         return answer
+
+    def refused(self, command: Any, number: int) -> None:
+        """Handle a command that is refused by an event, and commit it."""
+        try:
+            self.owned.campaign.handle(command, self.now, number=number)
+        except Refusal:
+            self.commit()
 
     def commit(self, snapshot_every: int = 10**9) -> None:
         """Commit what happened."""
@@ -80,6 +88,11 @@ def write(path: Path) -> None:
         one.do(ms.Cancel({"usd": "0.01"}), numbers[1])
         one.do(ms.Extend(7200), numbers[2])
         one.do(ms.Forfeit(), numbers[3])
+        one.do(ms.Tell(costs={"usd": "0.02"}), numbers[5])
+        one.do(ms.Tell(reward=0.4), numbers[5])
+        one.do(ms.Tell(reward=0.6), numbers[6])
+        one.refused(ms.Tell(1.0, {"usd": "1000"}), numbers[7])
+        one.do(ms.Charge({"usd": "0.01"}))
         one.do(ms.Grant({"usd": "0.5"}))
         one.do(ms.AddArm("tiny", {"usd": "0.03"}))
         one.do(ms.OfferArm(False), 0)

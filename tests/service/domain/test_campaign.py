@@ -403,7 +403,7 @@ FINE = {"budget": {"usd": "1000"}, "cost_max": {"usd": "0.001"}}  # a budget of 
 
 def test_outcomes_are_accepted_after_budgets_have_grown() -> None:
     """Up to the largest budget; what is refused is an excess that the database could not add to it."""
-    desk = Desk(small(**FINE))
+    desk = Desk(small(**FINE, refuse_above={"usd": "5000"}))
     for granted in range(2000, 9000, 1000):
         assert desk.do(ms.Grant({"usd": "1000"})).budgets[0].granted == str(granted)
         assert desk.tell(desk.ask().decision, "0.001").charged == {"usd": "0.001"}

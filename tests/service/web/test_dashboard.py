@@ -272,6 +272,7 @@ def test_everything_that_a_template_shows_is_escaped() -> None:
         "name": evil, "state": "active", "done": True, "bars": [], "decisions": "1", "observed": "0", "reward": evil,
         "alarms": 0,
         "arms": [{"name": evil, "offered": True, "line": "", "share": "1%"}], "more_arms": 0, "overruns": 0, "lost": 0,
+        "refused": 0,
         "damaged": "",
     }  # fmt: skip
     cards, pages = [card, {"name": evil, "damaged": evil}], {"now": 1, "last": 2, "campaigns": 50}

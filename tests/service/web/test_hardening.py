@@ -48,7 +48,7 @@ def test_the_file_of_the_first_key_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "admin.key").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("path", [f"{CHAT}?x=1", f"{CHAT}/budgets?x=1", "/v1/campaigns?limit=1", "/metrics?x=1"])
+@pytest.mark.parametrize("path", [f"{CHAT}?x=1", f"{CHAT}/budgets?x=1", "/v1/keys?limit=1", "/metrics?x=1"])
 def test_unknown_query_parameters_are_refused(live: Live, path: str) -> None:
     status, problem = live.call("GET", path)
     assert (status, problem["type"]) == (422, "urn:driftsack:invalid")
