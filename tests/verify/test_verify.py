@@ -151,7 +151,7 @@ def test_json_and_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_figure_shows_margins_and_rates(tmp_path: Path) -> None:
-    rate = checked(select_statements("theorem-2-i")[0]).rates[0]
+    rate = checked(next(row for row in select_statements("theorem-2-i") if row.name == "theorem-2-i")).rates[0]
     assert rate.varied == "V"
     row = {"name": "theorem-2-i", "margins": (-1.0, 0.0, 0.5, 1.0), "rates": [rate._asdict()]}
     margins_panel, rate_panel = theory_figure([row]).axes
@@ -166,7 +166,7 @@ def test_the_figure_shows_margins_and_rates(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(SettingError, match="only must be a part of one of lemma-1"):
+    with pytest.raises(SettingError, match="only must be a part of one of measures"):
         select_statements("lemma-99")
     assert CliRunner().invoke(app, ["verify", "--only", "lemma-99"]).exit_code == 1
 

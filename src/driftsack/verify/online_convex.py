@@ -64,7 +64,7 @@ def proposition_2_curved(effort: Effort, case: Case, factor: float = 1.0) -> Fin
     found = [random_problems(family, effort.pick(6, 60), effort, case, factor) for family in ("quadratic", "norm")]
     worse = min(found, key=lambda finding: finding.margin)
     note = "; ".join(f"{name}: {one.note}" for name, one in zip(("quadratics", "norms"), found, strict=True))
-    return worse._replace(tried=sum(one.tried for one in found), note=note, power=min(one.power for one in found))
+    return worse._replace(tried=sum(one.tried for one in found), note=note, power=max(one.power for one in found))
 
 
 solved_problems = cache(random_instances)  # the same problems serve all cases
