@@ -16,6 +16,7 @@ import pytest
 import driftsack as ds
 from driftsack.core import file_format
 from driftsack.core.errors import (
+    AbsurdCostError,
     AlreadyToldError,
     BudgetExhaustedError,
     DriftsackError,
@@ -75,7 +76,7 @@ MISUSES: list[tuple[Misuse, type[DriftsackError], str]] = [
     (lambda own, d: own.tell(d, 0.5, [0.1]), ShapeError, r"costs must be numbers of shape \(2,\), got shape \(1,\)"),
     (lambda own, d: own.tell(d, [0.5, 0.5], [0.1, 0.1]), ShapeError, "reward must be one number"),  # type: ignore[arg-type]
     (lambda own, d: own.tell(d, 0.5, [0.1, -0.1]), OutOfRangeError, "costs must be 0 or more, got -0.1 for 'cost_1'"),
-    (lambda own, d: own.tell(d, 0.5, [0.1, 1e30]), OutOfRangeError, "amounts that the ledger can hold"),
+    (lambda own, d: own.tell(d, 0.5, [0.1, 1e30]), AbsurdCostError, "refused as absurd"),
     (lambda own, _: own.tell(0, 0.5, [0.1, 0.1]), UnknownDecisionError, "needs the Decision"),  # type: ignore[arg-type]
     (
         lambda own, d: own.tell(dataclasses.replace(d, round=d.round + 1), 0.5, [0.1, 0.1]),

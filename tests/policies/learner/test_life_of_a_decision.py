@@ -333,7 +333,7 @@ def test_batches_in_a_period_are_as_many_arrivals(size: int, minutes: int, monke
 @pytest.mark.parametrize("cost", [7.9993e12, 8e12])
 def test_a_cost_near_the_end_of_the_ledger_is_refused_with_its_whole_batch(cost: float) -> None:
     """It would fit if the reservations of later decisions were released first; half of the batch was told."""
-    problem = ds.Problem(horizon=10**6, arms=2, budget=[1.0], cost_max=[1e6])
+    problem = ds.Problem(horizon=10**6, arms=2, budget=[1.0], cost_max=[1e6], refuse_above=[1e15])
     learner = ds.policies.UniformRandom().start(problem)
     batch, costs = learner.ask_many(1_000), np.zeros(1_000)
     costs[500] = cost
@@ -364,7 +364,7 @@ def test_batches_are_told_wholly_or_not_at_all() -> None:
         ((batch, rewards, costs[:, :1]), ShapeError),
         ((batch, rewards, -costs), ds.errors.OutOfRangeError),
         ((batch, rewards, np.full((6, 2), np.nan)), ds.errors.NotFiniteError),
-        ((batch, rewards, np.full((6, 2), 1e30)), ds.errors.OutOfRangeError),
+        ((batch, rewards, np.full((6, 2), 1e30)), ds.errors.AbsurdCostError),
         ((batch[np.array([0, 0, 1])], rewards[:3], costs[:3]), UnknownDecisionError),
         ((started().ask_many(6), rewards, costs), UnknownDecisionError),
         ((list(batch), rewards, costs), UnknownDecisionError),
