@@ -31,11 +31,18 @@ class AsyncClient:
     def __init__(self, url: str, key: str, campaign: str, **settings: Any) -> None:
         self._client = Client(url, key, campaign, **settings)
         self._threads = ThreadPoolExecutor(MOST_CALLS, "driftsack-client")
-        self._abandoned: list[Future[None]] = []
+        self._running: set[Future[Any]] = set()  # also calls that nobody waits for any more
+
+    def _submit(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Start a call in a thread of this client."""
+        call = self._threads.submit(function, *arguments)
+        self._running.add(call)
+        call.add_done_callback(self._running.discard)
+        return call
 
     async def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a function in a thread of this client."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
+        return await asyncio.wrap_future(self._submit(function, *arguments))
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -65,12 +72,11 @@ class AsyncClient:
         Returns:
             The decision.
         """
-        call = self._threads.submit(self._client.ask, open, caps, lease, must, costs)
+        call = self._submit(self._client.ask, open, caps, lease, must, costs)
         try:
             return await asyncio.wrap_future(call)
         except asyncio.CancelledError:
-            self._abandoned.append(self._threads.submit(self._cancel_abandoned, call))
-            self._abandoned = [each for each in self._abandoned if not each.done()]
+            self._submit(self._cancel_abandoned, call)
             raise
 
     def _cancel_abandoned(self, call: Future[RemoteDecision]) -> None:
@@ -140,7 +146,7 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Forfeit decisions that were not told; see :meth:`Client.close`."""
-        await self._call(wait, self._abandoned)
+        await self._call(wait, list(self._running))  # including those of cancelled calls, which use connections
         await self._call(self._client.close)
 
     async def disconnect(self) -> None:
