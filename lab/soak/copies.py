@@ -13,6 +13,7 @@ import numpy as np
 
 from driftsack.core.decision import SKIP, Decision
 from driftsack.core.errors import (
+    AbsurdCostError,
     AlreadyToldError,
     DriftsackError,
     NamesError,
@@ -155,7 +156,7 @@ def misuse(player: Player) -> None:
         known: Any = pending[-1].decisions
         wrong = [(math.inf, fine), (0.0, [math.nan] * d), (0.0, [-1.0] * d), (0.0, [1e300] * d)]
         reward, costs = wrong[int(player.rng.integers(len(wrong)))]
-        player.refused(lambda: learner.tell(known, reward, costs), (NotFiniteError, OutOfRangeError))
+        player.refused(lambda: learner.tell(known, reward, costs), (AbsurdCostError, NotFiniteError, OutOfRangeError))
 
 
 def tell_skip(player: Player) -> None:
