@@ -16,6 +16,7 @@ from driftsack.paper import oco as work
 from driftsack.paper import oco_claims
 from driftsack.sweeps.growth import Slope
 from driftsack.verify import STATEMENTS
+from driftsack.verify.statement import CONSISTENT, WEAK
 
 
 def test_claims_can_fail() -> None:
@@ -50,8 +51,11 @@ def test_reproduce_oco_writes_figure_table_and_claims(tmp_path: Path, monkeypatc
     assert verdicts["Proposition 2: 0 ≤ OPT′ − OPT ≤ q̄W"] == "holds"
     assert verdicts["Algorithm 2: the printed parameters give Theorem 3"] == "false as printed"
     expected = {statement.name: statement.expected for statement in STATEMENTS}
-    for claim in document["claims"]:  # the words of ``driftsack verify`` and docs/theory.md
-        assert claim["verdict"] == expected[claim["check"]], claim
+    for claim in document[
+        "claims"
+    ]:  # the words of ``driftsack verify`` and docs/theory.md; the power is only known there
+        wanted = expected[claim["check"]]
+        assert claim["verdict"] == (CONSISTENT if wanted is WEAK else wanted), claim
     assert len(document["table"]) == 18
     assert {path.name for path in tmp_path.iterdir()} == {"oco.png", "oco.svg", "oco.pdf", "oco.csv"}
     svg = (tmp_path / "oco.svg").read_text()
