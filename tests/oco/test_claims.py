@@ -53,7 +53,7 @@ def test_reproduce_oco_writes_figure_table_and_claims(tmp_path: Path, monkeypatc
     expected = {statement.name: statement.expected for statement in STATEMENTS}
     for claim in document[
         "claims"
-    ]:  # the words of ``driftsack verify`` and docs/theory.md; the power is only known there
+    ]:  # the words of ``driftsack verify``, which also knows the power
         wanted = expected[claim["check"]]
         assert claim["verdict"] == (CONSISTENT if wanted is WEAK else wanted), claim
     assert len(document["table"]) == 18
