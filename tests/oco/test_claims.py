@@ -51,9 +51,7 @@ def test_reproduce_oco_writes_figure_table_and_claims(tmp_path: Path, monkeypatc
     assert verdicts["Proposition 2: 0 ≤ OPT′ − OPT ≤ q̄W"] == "holds"
     assert verdicts["Algorithm 2: the printed parameters give Theorem 3"] == "false as printed"
     expected = {statement.name: statement.expected for statement in STATEMENTS}
-    for claim in document[
-        "claims"
-    ]:  # the words of ``driftsack verify``, which also knows the power
+    for claim in document["claims"]:  # the words of ``driftsack verify``, which also knows the power
         wanted = expected[claim["check"]]
         assert claim["verdict"] == (CONSISTENT if wanted is WEAK else wanted), claim
     assert len(document["table"]) == 18
