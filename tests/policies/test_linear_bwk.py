@@ -279,11 +279,11 @@ def test_the_pace_counts_pending_decisions_at_their_recent_cost() -> None:
     bank, price = new_bank(problem, 2, None), new_replayed_price(problem, 2, problem.rate)
     bank.levels[:, LATELY, 1] = [2.0, 5.0]  # in rounds' budgets
     terms = new_terms(problem)
-    terms.delay[0], terms.pending[:] = 30.0, [10.0, 20.0]
+    terms.delay[0], terms.unpaid[:] = 30.0, [10.0, 20.0]
     round_ = open_round(500, open_ledger(problem), terms)
     assert committed(round_, bank, 0) == pytest.approx(10 * 2 + 20 * 5)
     assert rate_left(price, bank, round_, 0) == pytest.approx((1_000 - 120) / 500)
-    terms.pending[:] *= 4.0
+    terms.unpaid[:] *= 4.0
     round_ = open_round(500, open_ledger(problem), terms)
     assert committed(round_, bank, 0) == pytest.approx((10 * 2 + 20 * 5) * 4 / 2)  # 60 of 120 are expected to arrive
 
