@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,19 @@ from lab.commands.pages import (
     print_tables,
     write_page,
 )
+
+
+def report_bars(title: str, rows: list[dict[str, Any]], command: str, markdown: Path | None, as_json: bool) -> None:
+    """Write or print a table of bars; exit with code 1 if one is missed."""
+    from lab.speed.tables import MeasuredTables, machine
+
+    page = MeasuredTables({title: rows}, machine(), command)
+    write_page(markdown, page.to_markdown)
+    if as_json:
+        print_json({"machine": page.machine, "rows": rows})
+    else:
+        print_tables(page.tables)
+    exit_unless(all_hold(rows))
 
 
 def adaptive(
@@ -35,18 +48,11 @@ def adaptive(
     Example: python -m lab adaptive ../main/src --seed 3 --json
     """
     from lab.adaptive.bars import TITLE, adaptive_rows
-    from lab.speed.tables import MeasuredTables, machine
 
     check_directory(markdown)
     with plain_errors(), status_line("starting") as show:
         rows = adaptive_rows(other, "quick" if quick else "whole", seed, show)
-    page = MeasuredTables({TITLE: rows}, machine(), f"python -m lab adaptive {other} --seed {seed}")
-    write_page(markdown, page.to_markdown)
-    if as_json:
-        print_json({"machine": page.machine, "rows": rows})
-    else:
-        print_tables(page.tables)
-    exit_unless(all_hold(rows))
+    report_bars(TITLE, rows, f"python -m lab adaptive {other} --seed {seed}", markdown, as_json)
 
 
 def contexts(
@@ -61,18 +67,11 @@ def contexts(
     Example: python -m lab contexts --seed 9 --markdown docs/context-bars.md
     """
     from lab import contexts as measured
-    from lab.speed.tables import MeasuredTables, machine
 
     check_directory(markdown)
     with plain_errors(), status_line("starting") as show:
         rows = measured.context_rows(quick, seed, show)
-    page = MeasuredTables({"Policies with contexts": rows}, machine(), f"python -m lab contexts --seed {seed}")
-    write_page(markdown, page.to_markdown)
-    if as_json:
-        print_json({"machine": page.machine, "rows": rows})
-    else:
-        print_tables(page.tables)
-    exit_unless(all_hold(rows))
+    report_bars("Policies with contexts", rows, f"python -m lab contexts --seed {seed}", markdown, as_json)
 
 
 def routing(

@@ -300,10 +300,11 @@ class Learner(LearnerCore):
 
     @guarded
     def forfeit(self, decision: Decision) -> None:
-        """Charge what was reserved for a decision whose outcome may never arrive; the policy does not learn from it.
+        """Charge a decision whose outcome may never arrive what was reserved for it; the policy does not learn from it.
 
-        The outcome may still be told, or the decision cancelled: then the difference is given back. If its costs were
-        told, nothing more is charged. A learner remembers the latest 10,000 forfeited decisions.
+        With ``safe="statistical"`` it is charged the mean cost of its arm so far, at most its reservation. The outcome
+        may still be told, or the decision cancelled: then the difference is settled. If its costs were told, nothing
+        more is charged. A learner remembers the latest 10,000 forfeited decisions.
 
         Args:
             decision: The decision that ``ask`` returned.
