@@ -104,8 +104,8 @@ WORLDS: Final[dict[str, World]] = {
 }
 
 
-class Season(NamedTuple):
-    """One season."""
+class SeasonResult(NamedTuple):
+    """The result of one season."""
 
     over: float  # share of the budget that was spent in addition to it; 0 if it held
     spent: float  # share of the budget that was spent, at most 1
@@ -113,7 +113,7 @@ class Season(NamedTuple):
     blocked: int  # rounds
 
 
-def season(world: World, delay: int, policy: Policy, safe: Safe, seed: int, rounds: int = ROUNDS) -> Season:
+def season(world: World, delay: int, policy: Policy, safe: Safe, seed: int, rounds: int = ROUNDS) -> SeasonResult:
     """Play a season whose outcomes arrive after a geometric delay, and count everything that was spent."""
     rng = np.random.default_rng(seed)
     level = world.shape(np.arange(rounds) / rounds, rng)
@@ -138,7 +138,7 @@ def season(world: World, delay: int, policy: Policy, safe: Safe, seed: int, roun
     for _, then, decision in due:
         learner.tell(decision, float(rewards[then, decision.arm]), float(costs[then, decision.arm]))
     used = 1.0 - float(learner.remaining[0]) / budget
-    return Season(max(used - 1.0, 0.0), min(used, 1.0), reward, learner.blocked)
+    return SeasonResult(max(used - 1.0, 0.0), min(used, 1.0), reward, learner.blocked)
 
 
 def reserve_rows(
@@ -159,7 +159,7 @@ def reserve_rows(
     return rows
 
 
-def summary(ours: list[Season], hard: list[Season]) -> dict[str, float]:
+def summary(ours: list[SeasonResult], hard: list[SeasonResult]) -> dict[str, float]:
     """The figures of a row."""
     over = np.array([one.over for one in ours])
     reward, other = (np.mean([one.reward for one in part]) for part in (ours, hard))

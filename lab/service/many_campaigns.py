@@ -83,7 +83,7 @@ def measure_many(
 
 
 class Viewer:
-    """Somebody who looks at the list of campaigns and at the metrics while the block runs."""
+    """Request the list of campaigns and the metrics, as an operator would, while the block runs."""
 
     def __init__(self, url: str, key: str) -> None:
         from tests.support.dashboard_client import Visitor

@@ -118,7 +118,7 @@ def test_every_public_parameter_and_field_is_explained(name: str) -> None:
 def test_an_unexplained_parameter_is_found() -> None:
     """The planted fault: one of two parameters has no line; mentioning it elsewhere in the docstring does not count."""
 
-    def planted(first: int, second: int) -> int:  # noqa: D417
+    def planted(first: int, second: int) -> int:
         """Add ``second`` to ``first``.
 
         Args:

@@ -29,7 +29,7 @@ def exact(amount: float) -> Fraction:
 
 
 def twin(amount: float, exponent: int) -> int:
-    """The least whole number of grid units that is at least an amount."""
+    """The least number of grid units that is at least an amount."""
     return -int(-exact(amount) * Fraction(10) ** exponent // 1)
 
 

@@ -218,7 +218,7 @@ def test_an_enormous_budget_needs_no_fallback(budget_rule: str) -> None:
     world = ds.Instance.stationary([0.2, 0.8], [[0.5, 1.0]], horizon=500, budget=1e12)
     policy = ds.SlidingWindowUCB(windows=(100, 100), scale=0.1, budget_rule=budget_rule)
     run = ds.simulate(world, policy, trials=5, seed=0)
-    assert not run.fallbacks.any()
+    assert not run.lp_rescues.any()
     assert (run.pulls[:, 1] > 400).all()
 
 
@@ -253,6 +253,7 @@ def test_bad_settings(settings: dict[str, Any], error: type[DriftsackError], wor
     ("spec", "words"),
     [
         ({"policy": "Unknown"}, "policy must be one of .*NaiveUCB.*got 'Unknown'"),
+        ({"policy": "UCBPolicy"}, "policy must be one of .*got 'UCBPolicy'"),  # abstract
         ({"scale": 1.0}, "policy must be one of .*got None"),
         ({"policy": "NaiveUCB", "size": 1.0}, "NaiveUCB takes scale, clip, .*first_pulls, got size"),
     ],

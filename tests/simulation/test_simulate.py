@@ -40,7 +40,7 @@ WORLDS = [
 
 
 def same(one: ds.Run, two: ds.Run, trials: int) -> bool:
-    names = ("reward", "stopping_time", "spent", "overshoot", "pulls", "curve", "fallbacks")
+    names = ("reward", "stopping_time", "spent", "overshoot", "pulls", "curve", "lp_rescues")
     return all(np.array_equal(getattr(one, n)[:trials], getattr(two, n)[:trials]) for n in names)
 
 
@@ -250,12 +250,12 @@ def test_uncertified_programs_fall_back_to_highs_and_are_counted(
         return state
 
     right = ds.simulate(world, policy, trials=2, seed=0)
-    assert not right.fallbacks.any()
+    assert not right.lp_rescues.any()
     monkeypatch.setattr(type(policy), "new_state", failing)
     with pytest.warns(RuntimeWarning, match="could not be certified and were solved by HiGHS"):
         rescued = ds.simulate(world, policy, trials=2, seed=0)
-    assert (rescued.fallbacks >= np.minimum(rescued.stopping_time, 60)).all()
-    assert rescued.summary()["fallbacks"] == rescued.fallbacks.sum()
+    assert (rescued.lp_rescues >= np.minimum(rescued.stopping_time, 60)).all()
+    assert rescued.summary()["lp_rescues"] == rescued.lp_rescues.sum()
     assert abs(rescued.reward.mean() - right.reward.mean()) < 10
 
 

@@ -141,7 +141,7 @@ def simulated(policy: str) -> dict[str, str]:
             except ds.DriftsackError as error:
                 digest.update(type(error).__name__.encode())
                 continue
-            for part in (run.reward, run.stopping_time, run.spent, run.overshoot, run.pulls, run.curve, run.fallbacks):
+            for part in (run.reward, run.stopping_time, run.spent, run.overshoot, run.pulls, run.curve, run.lp_rescues):
                 digest.update(np.ascontiguousarray(part).tobytes())
         digests[name] = short(digest)
     return digests

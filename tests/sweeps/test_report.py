@@ -211,7 +211,7 @@ def test_a_refused_instance_is_shown_as_a_dash_with_the_reason() -> None:
                 "stopping_time": 3,
                 "spent": [1.0],
                 "budget": [2.0],
-                "fallbacks": 0,
+                "lp_rescues": 0,
             }
             for world, policy, reward in played
         ]

@@ -220,7 +220,7 @@ def test_a_folder_that_is_not_a_store(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="not a complete plan"):
         load(tmp_path)
     (tmp_path / "plan.json").write_text("{}")
-    with pytest.raises(FileFormatError, match="plan of layout 3"):
+    with pytest.raises(FileFormatError, match="plan of layout 4"):
         load(tmp_path)
 
 
@@ -248,10 +248,10 @@ def test_a_file_with_any_flipped_bit_is_refused_before_it_is_decoded(
         "null",
         "[" * 100_000,
         "\x00",
-        '{"driftsack": "3"}',
-        '{"driftsack": "3", "cells": 5}',
-        '{"driftsack": "3", "cells": ["../../etc/passwd"]}',
-        '{"driftsack": "3", "cells": [], "spec": [1]}',
+        '{"driftsack": "4"}',
+        '{"driftsack": "4", "cells": 5}',
+        '{"driftsack": "4", "cells": ["../../etc/passwd"]}',
+        '{"driftsack": "4", "cells": [], "spec": [1]}',
     ],
     ids=range(10),
 )

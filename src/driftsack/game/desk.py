@@ -126,7 +126,6 @@ def new_desk(problem: Problem, arms: int, ceiling: float, capacity: int = FIRST_
     """Return the desk of a learner before its first round.
 
     Args:
-        problem: The problem.
         arms: The number of slots for arms.
         ceiling: The largest normalised outcome that the policy may learn from.
         capacity: The number of slots for decisions.

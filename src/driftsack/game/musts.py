@@ -27,7 +27,6 @@ def optional_rate(round: Round, rate: float, cost: float) -> float:
     """The rate of the requests that may be skipped.
 
     Args:
-        round: The round.
         rate: The rate of all requests.
         cost: The mean cost of a request that must be served, in the same units.
     """

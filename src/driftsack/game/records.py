@@ -299,27 +299,7 @@ def with_rate(round: Round, rate: Floats) -> Round:
     Returns:
         The changed record.
     """
-    return Round(
-        round.t,
-        round.rounds_left,
-        round.ledger,
-        rate,
-        round.open,
-        round.version,
-        round.skip_cost,
-        round.cost_most,
-        round.context,
-        round.pending,
-        round.delay,
-        round.unpaid,
-        round.must,
-        round.must_share,
-        round.margin,
-        round.listed,
-        round.factors,
-        round.usual_factors,
-        round.swing,
-    )
+    return changed(round, round.t, round.rounds_left, round.ledger, rate)
 
 
 @kernel
@@ -335,11 +315,17 @@ def with_account(round: Round, t: int, rounds_left: float, account: Ledger) -> R
     Returns:
         The changed record.
     """
+    return changed(round, t, rounds_left, account, round.rate)
+
+
+@kernel
+def changed(round: Round, t: int, rounds_left: float, ledger: Ledger, rate: Floats) -> Round:
+    """The same round with another clock, ledger and rate; compiled records have no ``_replace``."""
     return Round(
         t,
         rounds_left,
-        account,
-        round.rate,
+        ledger,
+        rate,
         round.open,
         round.version,
         round.skip_cost,

@@ -148,7 +148,7 @@ def run_trial(
     ``name`` is the policy's name in error messages.
     """
     run = kernel_for(state, run_rounds)
-    stuck, fallbacks = -1, 0
+    stuck, lp_rescues = -1, 0
     while (status := run(state, ledger, terms, world, tally, random.nature, random.policy, safe)) != FINISHED:
         t = int(tally.played[0])
         if status == NO_SUCH_ARM:
@@ -161,5 +161,5 @@ def run_trial(
                 f"choose of {name} returned STUCK again in round {t + 1} although HiGHS had solved its LP."
             )
         stuck = t
-        fallbacks += solve_stuck(state)
-    return fallbacks
+        lp_rescues += solve_stuck(state)
+    return lp_rescues

@@ -16,7 +16,7 @@ Late feedback is added with the weight that its round has when it arrives.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from numpy.random import Generator
@@ -34,7 +34,6 @@ from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
 from driftsack.policies.parts.estimates import Estimates, discounted_estimates
 from driftsack.policies.parts.first_pulls import (
     FirstPulls,
-    check_first_pulls,
     first_pull,
     new_first_pulls,
     repeat_if_skipped,
@@ -47,17 +46,15 @@ from driftsack.policies.parts.means import (
     observe_discounted,
 )
 from driftsack.policies.parts.open_arms import close_column, list_costs, served
-from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
+from driftsack.policies.parts.pacing import Pacer, new_pacer, pace
 from driftsack.policies.parts.radius import (
     BERNSTEIN,
     Radius,
-    check_radius_choice,
     lower_bound,
     radius_of,
     upper_bound,
-    warn_if_loose,
 )
-from driftsack.policies.policy import Policy
+from driftsack.policies.ucb_policy import UCBPolicy
 
 
 class State(NamedTuple):
@@ -119,7 +116,7 @@ def learn(state: State, outcome: Outcome) -> None:
 
 
 @dataclass(frozen=True)
-class DiscountedUCB(Policy):
+class DiscountedUCB(UCBPolicy):
     """UCB on discounted means, in Algorithm 1's LP.
 
     Attributes:
@@ -147,27 +144,16 @@ class DiscountedUCB(Policy):
         object.__setattr__(self, "discount", number(self.discount, "discount"))
         if not 0.0 < self.discount < 1.0:
             raise OutOfRangeError(f"discount must lie between 0 and 1, got {self.discount:g}.")
-        check_radius_choice(self)
-        check_budget_rule(self)
-        check_first_pulls(self)
+        super().__post_init__()
 
     @property
     def forgets(self) -> bool:
         """True: the weight of an observation decays with its age."""
         return True
 
-    @property
-    def known_costs(self) -> bool:
-        """True: it plans with its estimates times the factors of the list."""
-        return True
-
-    def follow_rate(self) -> DiscountedUCB:
-        """Return a copy that plans with the rate of each round."""
-        return replace(self, budget_rule=FIXED)
-
-    def warn_about(self, problem: Problem) -> None:
-        """Warn if ``cost_max`` is so loose that the radii of costs carry no information."""
-        warn_if_loose(problem, radius_of(self, problem), memory=1.0 / (1.0 - self.discount))
+    def cost_memory(self, problem: Problem) -> float:
+        """Return the sum of all weights, 1 / (1 - ρ)."""
+        return 1.0 / (1.0 - self.discount)
 
     def new_state(self, problem: Problem) -> State:
         """Return the state without observations, in which every arm has its most optimistic bounds."""

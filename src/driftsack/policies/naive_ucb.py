@@ -7,19 +7,17 @@ drift, old outcomes bias its estimates until the end. Memory is O(md).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from driftsack.core.problem import Problem
 from driftsack.policies.parts.estimates import Estimates
-from driftsack.policies.parts.first_pulls import check_first_pulls
-from driftsack.policies.parts.pacing import FIXED, check_budget_rule
-from driftsack.policies.parts.radius import check_radius_choice, radius_of, warn_if_loose
-from driftsack.policies.policy import Policy
+from driftsack.policies.parts.radius import radius_of
 from driftsack.policies.sliding_window_ucb import State, estimates_of, ucb_state
+from driftsack.policies.ucb_policy import UCBPolicy
 
 
 @dataclass(frozen=True)
-class NaiveUCB(Policy):
+class NaiveUCB(UCBPolicy):
     """UCB without forgetting: Algorithm 1 with infinite windows.
 
     Attributes:
@@ -41,23 +39,9 @@ class NaiveUCB(Policy):
     cost_scale: float | None = None
     first_pulls: int = 0
 
-    def __post_init__(self) -> None:
-        check_radius_choice(self)
-        check_budget_rule(self)
-        check_first_pulls(self)
-
-    @property
-    def known_costs(self) -> bool:
-        """True: it plans with its estimates times the factors of the list."""
-        return True
-
-    def follow_rate(self) -> NaiveUCB:
-        """Return a copy that plans with the rate of each round."""
-        return replace(self, budget_rule=FIXED)
-
-    def warn_about(self, problem: Problem) -> None:
-        """Warn if ``cost_max`` is so loose that the radii of costs carry no information."""
-        warn_if_loose(problem, radius_of(self, problem), memory=problem.horizon)
+    def cost_memory(self, problem: Problem) -> float:
+        """Return the horizon: every round."""
+        return problem.horizon
 
     def new_state(self, problem: Problem) -> State:
         """Return the state without observations, in which every arm has its most optimistic bounds."""

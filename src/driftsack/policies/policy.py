@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import inspect
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -215,7 +216,8 @@ def from_spec(spec: Mapping[str, Any]) -> Policy:
 
 
 def recipes(root: type[Policy] = Policy) -> Iterator[type[Policy]]:
-    """Iterate over the policy classes that have been imported."""
+    """Iterate over the policy classes that have been imported, without the abstract ones that others derive from."""
     for recipe in root.__subclasses__():
-        yield recipe
+        if not inspect.isabstract(recipe):
+            yield recipe
         yield from recipes(recipe)

@@ -19,7 +19,7 @@ costs O(d) to learn and, while the optimal basis does not change, O(md) to choos
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
 import numpy as np
@@ -40,7 +40,6 @@ from driftsack.numerics.window import Window, check_not_negative, shrunk_mean, s
 from driftsack.policies.parts.estimates import Estimates, windowed_estimates
 from driftsack.policies.parts.first_pulls import (
     FirstPulls,
-    check_first_pulls,
     first_pull,
     new_first_pulls,
     repeat_if_skipped,
@@ -54,17 +53,15 @@ from driftsack.policies.parts.means import (
     windowed_means,
 )
 from driftsack.policies.parts.open_arms import close_column, list_costs, served
-from driftsack.policies.parts.pacing import FIXED, Pacer, check_budget_rule, new_pacer, pace
+from driftsack.policies.parts.pacing import Pacer, new_pacer, pace
 from driftsack.policies.parts.radius import (
     BERNSTEIN,
     Radius,
-    check_radius_choice,
     lower_bound,
     radius_of,
     upper_bound,
-    warn_if_loose,
 )
-from driftsack.policies.policy import Policy
+from driftsack.policies.ucb_policy import UCBPolicy
 from driftsack.theory.refined import epsilon
 from driftsack.theory.windows import windows
 
@@ -220,7 +217,7 @@ def estimates_of(state: State) -> Estimates:
 
 
 @dataclass(frozen=True)
-class SlidingWindowUCB(Policy):
+class SlidingWindowUCB(UCBPolicy):
     """Sliding-window UCB; give either ``windows`` or ``variation``.
 
     Attributes:
@@ -270,23 +267,12 @@ class SlidingWindowUCB(Policy):
             object.__setattr__(self, "shrink", share(self.shrink, "shrink"))
         elif self.variation is None:
             raise SettingError('shrink="theory" needs variation=(V1, V2); give ε as a number with windows.')
-        check_radius_choice(self)
-        check_budget_rule(self)
-        check_first_pulls(self)
+        super().__post_init__()
 
     @property
     def forgets(self) -> bool:
         """True: observations older than the windows are dropped."""
         return True
-
-    @property
-    def known_costs(self) -> bool:
-        """True: it plans with its estimates times the factors of the list."""
-        return True
-
-    def follow_rate(self) -> SlidingWindowUCB:
-        """Return a copy that plans with the rate of each round."""
-        return replace(self, budget_rule=FIXED)
 
     def window_lengths(self, problem: Problem) -> tuple[int, int]:
         """Return the window lengths on a problem.
@@ -306,9 +292,9 @@ class SlidingWindowUCB(Policy):
         """Return the number of rounds in both windows; an infinite window keeps none."""
         return sum(length for length in self.window_lengths(problem) if length < problem.horizon)
 
-    def warn_about(self, problem: Problem) -> None:
-        """Warn if ``cost_max`` is so loose that the radii of costs carry no information."""
-        warn_if_loose(problem, radius_of(self, problem), memory=self.window_lengths(problem)[1])
+    def cost_memory(self, problem: Problem) -> float:
+        """Return the window of costs."""
+        return self.window_lengths(problem)[1]
 
     def new_state(self, problem: Problem) -> State:
         """Return the state without observations, in which every arm has its most optimistic bounds."""

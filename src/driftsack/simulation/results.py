@@ -34,7 +34,7 @@ class Run:
         pulls_first_half: (n, m) rounds of the first T/2 in which each arm was pulled.
         times: (p,) up to 512 evenly spaced rounds.
         curve: (n, p) cumulative reward after each of ``times``.
-        fallbacks: (n,) number of step LPs that HiGHS had to solve.
+        lp_rescues: (n,) number of step LPs that HiGHS had to solve.
     """
 
     instance: Any  # an Instance or a ContextualInstance
@@ -48,7 +48,7 @@ class Run:
     pulls_first_half: Ints
     times: Ints
     curve: Floats
-    fallbacks: Ints
+    lp_rescues: Ints
 
     @property
     def trials(self) -> int:
@@ -86,7 +86,7 @@ class Run:
             "stopping_time_se": standard_error(self.stopping_time),
             "spent": self.spent.mean(axis=0).tolist(),
             "pulls": self.pulls.mean(axis=0).tolist(),
-            "fallbacks": int(self.fallbacks.sum()),
+            "lp_rescues": int(self.lp_rescues.sum()),
         }
 
     def __repr__(self) -> str:
@@ -108,5 +108,5 @@ class Run:
             f"  stopping time {summary['stopping_time']:,.1f} ± {summary['stopping_time_se']:,.1f}\n"
             f"  spent         {spent}\n"
             f"  pulls         {pulls}\n"
-            f"  LP fallbacks  {summary['fallbacks']}"
+            f"  LP rescues    {summary['lp_rescues']}"
         )

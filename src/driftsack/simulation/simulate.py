@@ -45,7 +45,7 @@ class Result(NamedTuple):
 
     tally: Tally
     ledger: Ledger
-    fallbacks: int  # step LPs that HiGHS had to solve
+    lp_rescues: int  # step LPs that HiGHS had to solve
 
 
 Trial = Callable[[AnyWorld, Tally, Ledger, Generator, SeedSequence, bool], int]
@@ -69,7 +69,6 @@ def simulate(
 
     Args:
         instance: The instance; that of each trial draws its own contexts, if it has contexts that are drawn.
-        policy: The policy.
         trials: Number of trials, or the range of their indices to simulate a block of a larger set of trials.
         seed: The same seed gives the same results bit for bit, for any number of threads.
         threads: Threads for compiled policies; None for one per core.
@@ -109,8 +108,8 @@ def simulate(
         nature, learner = trial_seeds(seed, indices[trial])
         tally, ledger = new_tally(instance.problem, times, curve[trial]), open_ledger(instance.problem)
         rng = generator(nature)
-        fallbacks = one_trial(for_trial(instance, world, rng), tally, ledger, rng, learner, is_safe)
-        return Result(tally, ledger, fallbacks)
+        lp_rescues = one_trial(for_trial(instance, world, rng), tally, ledger, rng, learner, is_safe)
+        return Result(tally, ledger, lp_rescues)
 
     # Run the trials in threads, and collect the results in order.
     done = []
@@ -202,10 +201,10 @@ def cores() -> int:
 def _collect(instance: AnyInstance, policy: Any, seed: int, done: list[Result], times: Ints, curve: Floats) -> Run:
     """Combine the results of the trials, in the problem's units."""
     tallies, units = [result.tally for result in done], units_of(instance.problem)
-    fallbacks = np.array([result.fallbacks for result in done])
-    if fallbacks.any():
+    lp_rescues = np.array([result.lp_rescues for result in done])
+    if lp_rescues.any():
         warnings.warn(
-            f"{fallbacks.sum()} step LPs of {policy} could not be certified and were solved by HiGHS.",
+            f"{lp_rescues.sum()} step LPs of {policy} could not be certified and were solved by HiGHS.",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -221,5 +220,5 @@ def _collect(instance: AnyInstance, policy: Any, seed: int, done: list[Result], 
         pulls_first_half=np.array([tally.pulls_first_half for tally in tallies]),
         times=times,
         curve=np.multiply(curve, units.reward, out=curve),
-        fallbacks=fallbacks,
+        lp_rescues=lp_rescues,
     )

@@ -43,7 +43,7 @@ SCHEMA: Final = pl.Schema(
         "pulls": pl.List(pl.Int64()),
         "pulls_first_half": pl.List(pl.Int64()),
         "budget": pl.List(pl.Float64()),
-        "fallbacks": pl.Int64(),
+        "lp_rescues": pl.Int64(),
         "curve": pl.List(pl.Float64()),
         "settings": pl.String(),
         "cell": pl.String(),
@@ -212,7 +212,7 @@ def simulate_cell(job: Job) -> pl.DataFrame:
         "overshoot": pl.Series(run.overshoot).arr.to_list(),
         "pulls": pl.Series(run.pulls).arr.to_list(),
         "pulls_first_half": pl.Series(run.pulls_first_half).arr.to_list(),
-        "fallbacks": run.fallbacks,
+        "lp_rescues": run.lp_rescues,
         "curve": pl.Series(run.curve).arr.to_list(),
     }
     repeated = {name: [value] * cell.count for name, value in constant.items()}

@@ -24,7 +24,7 @@ from driftsack.core.file_format import atomic_write
 from driftsack.core.release import __version__
 from driftsack.sweeps.cells import SCHEMA
 
-LAYOUT: Final = "3"
+LAYOUT: Final = "4"
 SEAL: Final = b"sha256:"  # before the digest in the bytes of a file
 BLANK: Final = b"0" * 64
 PLAN: Final = "plan.json"

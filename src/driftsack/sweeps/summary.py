@@ -35,7 +35,7 @@ def summary(trials: pl.DataFrame) -> pl.DataFrame:
             stopping_time=pl.col("stopping_time").mean(),
             stopping_time_se=error_of("stopping_time"),
             spent_share=pl.col("share").mean(),
-            fallbacks=pl.col("fallbacks").sum(),
+            lp_rescues=pl.col("lp_rescues").sum(),
         )
     )
 

@@ -64,7 +64,7 @@ def run_python(code: str, *arguments: str, **environment: str) -> subprocess.Com
     )
 
 
-def crafted(path: Path, content: dict[str, Any] | None = None, **arrays: Any) -> None:
+def malicious(path: Path, content: dict[str, Any] | None = None, **arrays: Any) -> None:
     """Write a file with other content and a digest that fits."""
     known, stored = file_format.decode(started().to_bytes(), "learner", LAYOUT, "the original")
     for name, change in arrays.items():
@@ -104,7 +104,7 @@ def crafted(path: Path, content: dict[str, Any] | None = None, **arrays: Any) ->
     ],
 )
 def test_a_crafted_file_is_refused_with_the_reason(tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    crafted(tmp_path / "learner", **change)
+    malicious(tmp_path / "learner", **change)
     with pytest.raises(FileFormatError, match=words) as error:
         ds.Learner.load(tmp_path / "learner")
     assert str(tmp_path / "learner") in str(error.value)
@@ -272,9 +272,9 @@ def test_a_problem_of_every_kind_is_equal_to_its_copy() -> None:
 
 
 def test_save_keeps_permissions_and_follows_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    target, link = folder / "learner.npz", tmp_path / "link"
+    directory = tmp_path / "elsewhere"
+    directory.mkdir()
+    target, link = directory / "learner.npz", tmp_path / "link"
     learner = started()
     learner.save(target)
     target.chmod(0o640)
@@ -289,7 +289,7 @@ def test_save_keeps_permissions_and_follows_links(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "fsync", watched)
     play(learner, 1)
     learner.save(link)
-    assert synced == [False, True]  # the file, and after its replacement the folder
+    assert synced == [False, True]  # the file, and after its replacement the directory
     assert link.is_symlink()
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     assert ds.Learner.load(target).round == learner.round

@@ -54,9 +54,9 @@ def play(learner: ds.Learner, rounds: int) -> list[tuple[int, list[float], list[
 
 def snapshot(learner: ds.Learner) -> tuple[Any, ...]:
     """The complete state of a learner as plain data."""
-    with tempfile.TemporaryDirectory() as folder:
-        learner.save(Path(folder) / "learner")
-        content, arrays = file_format.read(Path(folder) / "learner", "learner", layout=LAYOUT)
+    with tempfile.TemporaryDirectory() as directory:
+        learner.save(Path(directory) / "learner")
+        content, arrays = file_format.read(Path(directory) / "learner", "learner", layout=LAYOUT)
     return json.dumps(content), {name: (array.shape, array.tobytes()) for name, array in arrays.items()}
 
 
@@ -367,7 +367,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
             ds.Learner.load(path)
     path.write_bytes(whole)
     content, arrays = file_format.read(path, "learner", LAYOUT)
-    spoiled: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    corrupted: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         ({**content, "policy": {"policy": "Unknown"}}, arrays, "policy must be one of"),
         ({**content, "policy": {**content["policy"], "windows": [3, 4]}}, arrays, "another shape"),
         ({k: v for k, v in content.items() if k != "rng"}, arrays, "rng"),
@@ -375,7 +375,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
         (content, {k: v for k, v in arrays.items() if k != "desk.clock"}, "the array desk.clock is missing"),
         (content, {**arrays, "ledgers.charged": np.zeros((1, 3))}, "another shape or type"),
     ]
-    for header, body, words in spoiled:
+    for header, body, words in corrupted:
         file_format.write(path, "learner", LAYOUT, header, body)
         with pytest.raises(FileFormatError, match=words):
             ds.Learner.load(path)

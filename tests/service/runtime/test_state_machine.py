@@ -52,8 +52,8 @@ class Machine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.folder = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
-        self.store = open_store(self.address or str(Path(self.folder.name) / "s.db"))
+        self.directory = tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+        self.store = open_store(self.address or str(Path(self.directory.name) / "s.db"))
         self.name = f"c{id(self)}"
         for row in self.store.campaigns():
             if row.name == self.name:
@@ -169,7 +169,7 @@ class Machine(RuleBasedStateMachine):
         if hasattr(self, "store"):
             verify(self.store.segments(self.name))
             self.store.close()
-            self.folder.cleanup()
+            self.directory.cleanup()
 
 
 def run(machine: type[RuleBasedStateMachine], examples: int, steps: int = 40) -> None:

@@ -13,9 +13,6 @@ class Bookmark:
     The learner must not be shared meanwhile: no other thread may use it, and no signal handler may save it. Requests
     must not have a time (``at``).
 
-    Args:
-        learner: The learner.
-
     Raises:
         SettingError: The learner's requests have a time, or decisions of an earlier season wait.
 

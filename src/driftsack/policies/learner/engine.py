@@ -78,8 +78,6 @@ class LearnerEngine:
     """State, ledger, terms, desk and randomness of a learner.
 
     Args:
-        policy: The policy.
-        problem: The problem.
         safe: Whether no budget may be overspent, and how much pending decisions reserve.
         rng: The learner's random generator.
         cost_unit: (d,) the costs that are normalised to 1; None for ``cost_max``, from which it differs if arms with

@@ -75,7 +75,6 @@ class RangeWarnings:
         """Warn of an outcome that is out of range by more than a rounding error, after the engine counted it.
 
         Args:
-            engine: The engine.
             which: The round of the outcome, for the message.
             reward: The reward, in the problem's units.
             costs: (d,) the costs, in the problem's units.
@@ -104,7 +103,6 @@ class RangeWarnings:
         """Warn of rounds of a log whose costs are clipped when they are learnt.
 
         Args:
-            engine: The engine.
             costs: (n, d) the costs of the rounds, in the problem's units.
             beyond: (n,) which of them are clipped.
             stacklevel: As for ``warnings.warn``, relative to the caller.

@@ -109,7 +109,6 @@ class Register:
         """Find the slot of a decision, which may be a copy of the object that ``ask`` returned.
 
         Args:
-            decision: The decision.
             reward: The reward, which is compared with that of an earlier call.
             costs: (d,) the costs, likewise. What is None is not compared.
             kind: ``TOLD``, ``CANCELLED`` or ``FORFEITED``.
@@ -181,7 +180,6 @@ class Register:
         """Raise unless every decision of a batch is pending, or was told with the same content.
 
         Args:
-            decisions: The decisions.
             rewards: (n,) their rewards.
             costs: (n, d) their costs.
             slots: (n,) their slots, -1 where there is none.

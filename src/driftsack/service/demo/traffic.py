@@ -19,7 +19,6 @@ class Week:
     Args:
         url: The address of the service.
         key: An API key with the scope ``decide``.
-        campaign: The campaign.
         requests: Number of requests of the week.
         seconds: Duration of the simulated week; 0 for as fast as possible.
         stop: Set by the caller to stop early.

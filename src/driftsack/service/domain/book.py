@@ -102,7 +102,6 @@ class Observation(msgspec.Struct, array_like=True):
 
     Attributes:
         arm: The number of the arm.
-        reward: The reward.
         costs: (d,) the costs.
         probability: The probability with which the rule chose the arm; None if it is not known.
         at: The time in milliseconds since 1970.

@@ -7,6 +7,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 SECOND: Final = 1000  # milliseconds
+DAY_MS: Final = 86_400 * SECOND
 
 
 def next_refill(at: int, every: str, zone: ZoneInfo) -> int:

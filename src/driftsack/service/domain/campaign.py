@@ -67,7 +67,6 @@ class Campaign(CampaignState):
     Args:
         config: The settings.
         book: Everything that the campaign remembers besides its learner.
-        learner: The learner.
 
     Attributes:
         events: The events that have happened since :meth:`take` was last called.

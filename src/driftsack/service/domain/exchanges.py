@@ -30,7 +30,6 @@ def exchange_in_steps(
     """Tell many outcomes and ask for many decisions, in steps between which other commands may be carried out.
 
     Args:
-        campaign: The campaign.
         many: The outcomes, and the number of decisions to make.
         clock: Returns the time.
         caller: The sender.

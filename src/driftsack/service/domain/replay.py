@@ -21,7 +21,6 @@ def apply_events(campaign: Campaign, events: Sequence[Any], deltas: Sequence[Del
 
     Args:
         campaign: The campaign after the previous segment.
-        events: The events.
         deltas: The changes of the budgets that were committed with them.
 
     Returns:

@@ -32,7 +32,6 @@ class CampaignState:
     Attributes:
         config: The settings.
         book: Everything that the campaign remembers besides its learner.
-        learner: The learner.
         leases: The ends of leases and late windows.
         decisions: The learner's open decisions, by its round.
         expired: The number of expired decisions that may still be told.

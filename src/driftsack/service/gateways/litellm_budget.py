@@ -47,7 +47,6 @@ class BudgetRouting(Logger):  # type: ignore[misc]
     Args:
         url: The address of ``driftsack serve``.
         key: A key with the scope ``decide``.
-        campaign: The campaign.
         money: The resource to which dollars are charged.
         time: The resource to which seconds are charged; empty if the campaign has none.
         reward: Computes the reward from LiteLLM's keyword arguments and the answer. By default the reward is

@@ -32,7 +32,6 @@ def chosen(store: Store, name: str, number: int) -> Choice:
     """Find a decision and its outcome in the journal.
 
     Args:
-        store: The store.
         name: The campaign.
         number: The decision.
 

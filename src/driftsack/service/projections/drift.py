@@ -142,7 +142,6 @@ class ArmDetector:
 
         Args:
             at: Time of the outcomes, in milliseconds since 1970.
-            decision: The decision.
             outcomes: (1 + d,) reward and costs.
         """
         found = []

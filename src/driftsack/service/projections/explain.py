@@ -49,7 +49,6 @@ class Why(msgspec.Struct):
     """The explanation of a decision.
 
     Attributes:
-        campaign: The campaign.
         decision: The number of the decision.
         event: The number of its event.
         at: The time of the decision, in milliseconds since 1970.
@@ -83,7 +82,6 @@ def why(store: Store, name: str, number: int) -> Why:
     """Recompute one decision and return its explanation.
 
     Args:
-        store: The store.
         name: The campaign.
         number: The number of the decision.
 
@@ -187,7 +185,6 @@ class Replayed(msgspec.Struct):
     """The result of replaying a whole journal.
 
     Attributes:
-        campaign: The campaign.
         events: Number of events.
         decisions: Number of decisions.
         divergences: Number of decisions that differ from the recorded ones.
@@ -212,7 +209,6 @@ def replay(store: Store, name: str) -> Replayed:
     with the campaign at the start of the replay.
 
     Args:
-        store: The store.
         name: The campaign.
 
     Raises:

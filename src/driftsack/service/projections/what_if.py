@@ -26,7 +26,6 @@ def what_if(store: Store, name: str, policy: dict[str, Any], trials: int = 20) -
     requests with unknown outcomes.
 
     Args:
-        store: The store.
         name: The campaign.
         policy: Name and settings of the other policy.
         trials: Number of trials.

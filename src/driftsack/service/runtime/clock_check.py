@@ -6,9 +6,9 @@ import logging
 import time
 from typing import Final
 
+from driftsack.service.domain.calendar import DAY_MS
 from driftsack.service.store.interface import AuditRow, Store, StoreError
 
-DAY: Final = 86_400_000  # milliseconds
 LONGEST_PAUSE: Final = 45  # days after the last event at which a start is still plausible
 MOST_BACK: Final = 1  # days before it
 ACCEPTED: Final = "clock accept"
@@ -19,7 +19,6 @@ def check_clock(store: Store, now: int | None = None) -> None:
     """Refuse a clock that is far ahead of the last event: budgets would be refilled, and later not for as long.
 
     Args:
-        store: The store.
         now: The time in milliseconds since 1970; None for that of the system.
 
     Raises:
@@ -28,7 +27,7 @@ def check_clock(store: Store, now: int | None = None) -> None:
     at, latest = _now(now), store.latest_time(ACCEPTED)
     if latest is None:
         return
-    days = (at - latest) / DAY
+    days = (at - latest) / DAY_MS
     if days > LONGEST_PAUSE:
         raise StoreError(
             f"the clock is {days:,.0f} days ahead of the last event of the store. If it is wrong, correct it: the "

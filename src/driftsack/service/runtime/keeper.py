@@ -63,7 +63,6 @@ class Keeper(ThreadedCalls):
     Args:
         store: The store of the journals.
         owner: The identity of this process.
-        clock: The clock.
         snapshot_every: Events between two snapshots.
         grace: Milliseconds after a recovery in which no lease runs.
         threads: The thread pools.
@@ -73,7 +72,6 @@ class Keeper(ThreadedCalls):
     Attributes:
         store: The store of the journals.
         owner: The identity of this process.
-        clock: The clock.
         owned: The campaigns that this process owns and has in memory.
         foreign: The addresses of the owners of other campaigns.
         damaged: Campaigns that cannot be rebuilt, and why.
@@ -217,7 +215,6 @@ class Keeper(ThreadedCalls):
 
         Args:
             name: The name of the campaign.
-            command: The command.
             caller: The sender.
             number: The number of the decision or arm that the command is about.
 

@@ -53,7 +53,6 @@ class Owned:
     Args:
         name: The name of the campaign.
         epoch: The epoch in which this process owns it.
-        campaign: The campaign.
         chain: The hash after its last durable event.
         clock: The clock of the process.
         grace: Milliseconds in which no lease runs.

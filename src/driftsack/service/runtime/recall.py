@@ -32,7 +32,6 @@ def recall_some(store: Store, name: str, numbers: Sequence[int], last: int, late
     it has not found.
 
     Args:
-        store: The store.
         name: The name of the campaign.
         numbers: The numbers of the decisions, in ascending order.
         last: The number of the last event in which to look for the first decision.
@@ -162,7 +161,6 @@ def events_near(store: Store, name: str, number: int, last: int) -> Iterator[Any
     """Iterate over the events from shortly before the one that made a decision to the end of the journal.
 
     Args:
-        store: The store.
         name: The name of the campaign.
         number: The number of the decision.
         last: The number of the last event in which to look for it.

@@ -51,7 +51,6 @@ def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Bud
     """Rebuild a campaign.
 
     Args:
-        store: The store.
         row: The row of the campaign, read after it was claimed.
         snapshots: Whether to begin with a snapshot; otherwise the whole journal is replayed.
         budgets: The budgets in the store when ``row`` was read. Events that another process appends meanwhile are then
@@ -119,7 +118,6 @@ def from_snapshot(store: Store, row: CampaignRow, before: int | None = None) -> 
     """Return the campaign of the newest readable snapshot and its hash; a new campaign if there is none.
 
     Args:
-        store: The store.
         row: The row of the campaign.
         before: The number of a decision; snapshots that include it are skipped.
     """

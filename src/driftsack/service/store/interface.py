@@ -103,7 +103,6 @@ class AuditRow(NamedTuple):
     Attributes:
         at: The time in milliseconds since 1970.
         who: The prefix of the API key.
-        action: The action.
         campaign: The campaign, if the action concerned one.
         detail: The body of the request.
     """

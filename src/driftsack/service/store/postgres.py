@@ -7,7 +7,7 @@ take over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -18,21 +18,18 @@ from driftsack.service.domain.journal import START, Segment
 from driftsack.service.store import interface as base
 from driftsack.service.store.interface import (
     KEPT_SNAPSHOTS,
-    LAST_ENTRY,
-    Amounts,
     AuditRow,
     CampaignRow,
     KeyRow,
     Owner,
     SnapshotRow,
-    Store,
 )
 from driftsack.service.store.link import Link
+from driftsack.service.store.queries import COLUMNS, QueryStore
 
 Result = TypeVar("Result")
 MIGRATION_LOCK: Final = 7_301_405  # key of pg_advisory_xact_lock, so that one replica at a time changes the schema
 MIGRATION_LIMIT: Final = 60.0  # seconds until bringing the schema up to date fails
-ROW: Final = "name, config, epoch, seq, chain, owner, owner_url"
 ALIVE: Final = """EXISTS (SELECT 1 FROM owner AS known WHERE known.name = campaign.owner
   AND known.lease_until >= extract(epoch FROM clock_timestamp()))"""
 RENEW: Final = """INSERT INTO owner VALUES (%s, extract(epoch FROM clock_timestamp()) + %s)
@@ -62,7 +59,7 @@ SELECT (SELECT count(*) FROM appended)
 AUDIT: Final = "INSERT INTO audit (at, who, action, campaign, detail) VALUES (%s, %s, %s, %s, %s)"
 
 
-class PostgresStore(Store):
+class PostgresStore(QueryStore):
     """A store in a PostgreSQL database.
 
     Args:
@@ -72,6 +69,8 @@ class PostgresStore(Store):
         UnavailableError: The database does not answer.
         NewerSchemaError: A newer release wrote the database.
     """
+
+    mark = "%s"
 
     def __init__(self, address: str) -> None:
         self._link = Link(address)
@@ -118,27 +117,14 @@ class PostgresStore(Store):
             with connection.transaction():
                 connection.execute(RENEW, (owner.name, owner.lease))
                 row = (segment.campaign, config, segment.epoch, 0, START, owner.name, owner.url)
-                connection.execute(f"INSERT INTO campaign ({ROW}) VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
+                connection.execute(f"INSERT INTO campaign ({COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
                 _append(connection, segment)
 
         self._do(work)
 
-    def campaigns(self) -> list[CampaignRow]:
-        """Every campaign."""
-        return [base.campaign_of(row) for row in self._rows(f"SELECT {ROW} FROM campaign ORDER BY name")]
-
-    def campaign(self, name: str) -> CampaignRow | None:
-        """Return a campaign; None if there is none of this name."""
-        rows = self._rows(f"SELECT {ROW} FROM campaign WHERE name = %s", name)
-        return base.campaign_of(rows[0]) if rows else None
-
     def names(self) -> list[str]:
         """Return the names of all campaigns, sorted."""
         return [row[0] for row in self._rows('SELECT name FROM campaign ORDER BY name COLLATE "C"')]
-
-    def positions(self) -> dict[str, int]:
-        """Return the number of events of every campaign."""
-        return dict(self._rows("SELECT name, seq FROM campaign"))
 
     def elsewhere(self, owner: Owner) -> dict[str, str]:
         """Return the addresses of the owners of all campaigns that other processes own, by campaign."""
@@ -151,7 +137,7 @@ class PostgresStore(Store):
         if not self._rows(f"SELECT 1 FROM campaign WHERE {free} LIMIT 1", *values):
             return []
         self._run(RENEW, owner.name, owner.lease)
-        query = f"UPDATE campaign SET epoch = epoch + 1, owner = %s, owner_url = %s WHERE {free} RETURNING {ROW}"
+        query = f"UPDATE campaign SET epoch = epoch + 1, owner = %s, owner_url = %s WHERE {free} RETURNING {COLUMNS}"
         rows = self._rows(query, owner.name, owner.url, *values)
         return sorted(base.campaign_of(row) for row in rows)
 
@@ -159,7 +145,7 @@ class PostgresStore(Store):
         """Become the owner of a campaign if the lease of its owner has ended on the database's clock."""
         self._run(RENEW, owner.name, owner.lease)
         query = f"""UPDATE campaign SET epoch = epoch + 1, owner = %s, owner_url = %s
-                    WHERE name = %s AND (owner = %s OR NOT {ALIVE}) RETURNING {ROW}"""
+                    WHERE name = %s AND (owner = %s OR NOT {ALIVE}) RETURNING {COLUMNS}"""
         rows = self._rows(query, owner.name, owner.url, name, owner.name)
         return base.campaign_of(rows[0]) if rows else None
 
@@ -188,27 +174,6 @@ class PostgresStore(Store):
 
         self._do(work)
 
-    def segments(self, name: str, after: int = 0) -> Iterator[Segment]:
-        """Iterate over the segments that begin after an event, oldest first."""
-        query = "SELECT * FROM segment WHERE campaign = %s AND first > %s ORDER BY first LIMIT 100"
-        return base.paged_segments(lambda last: self._rows(query, name, last), after)
-
-    def count_events(self, name: str, last: int) -> int:
-        """Return the number of events in the segments up to an event."""
-        query = "SELECT coalesce(sum(last - first + 1), 0) FROM segment WHERE campaign = %s AND first <= %s"
-        return int(self._rows(query, name, last)[0][0])
-
-    def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
-        """Return (granted, reserved, spent, overrun) by season and resource."""
-        query = "SELECT season, resource, granted, reserved, spent, overrun FROM budget WHERE campaign = %s"
-        return base.budgets_of(self._rows(query, name))
-
-    def at_once(self, name: str) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
-        """Return a consistent view of a campaign and its budgets, read by one statement."""
-        query = f"""SELECT {ROW}, season, resource, granted, reserved, spent, overrun
-                    FROM campaign LEFT JOIN budget ON budget.campaign = campaign.name WHERE name = %s"""
-        return base.parted(name, self._rows(query, name))
-
     def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
         """Save a snapshot, and delete all but the latest ones."""
         self._run(
@@ -220,13 +185,6 @@ class PostgresStore(Store):
         older = "SELECT seq FROM snapshot WHERE campaign = %s ORDER BY seq DESC OFFSET %s"
         self._run(f"DELETE FROM snapshot WHERE campaign = %s AND seq IN ({older})", name, name, KEPT_SNAPSHOTS)
 
-    def snapshots(self, name: str) -> Iterator[SnapshotRow]:
-        """Iterate over the snapshots, newest first."""
-        for (seq,) in self._rows("SELECT seq FROM snapshot WHERE campaign = %s ORDER BY seq DESC", name):
-            query = "SELECT seq, chain, body FROM snapshot WHERE campaign = %s AND seq = %s"
-            for row in self._rows(query, name, seq):
-                yield SnapshotRow(row[0], bytes(row[1]), bytes(row[2]))
-
     def add_key(self, key: KeyRow, entry: AuditRow | None = None) -> None:
         """Add an API key, and the audit entry of this in the same transaction."""
 
@@ -237,10 +195,6 @@ class PostgresStore(Store):
                     connection.execute(AUDIT, entry)
 
         self._do(work)
-
-    def keys(self) -> list[KeyRow]:
-        """Every API key."""
-        return [base.key_of(row) for row in self._rows("SELECT * FROM api_key ORDER BY prefix")]
 
     def remove_key(self, prefix: str, entry: AuditRow | None = None) -> bool:
         """Remove an API key, and add the audit entry of this in the same transaction."""
@@ -262,16 +216,6 @@ class PostgresStore(Store):
                 connection.execute(AUDIT, entry)
 
         self._do(work)
-
-    def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
-        """Return the latest audit entries before a number, newest first, with their numbers."""
-        query = "SELECT id, at, who, action, campaign, detail FROM audit WHERE id < %s ORDER BY id DESC LIMIT %s"
-        return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
-
-    def latest_time(self, action: str) -> int | None:
-        """Return the time of the latest event or of an audit entry with this action; None if there is none."""
-        found = self._rows(base.LATEST.format(action="%s"), action)[0][0]
-        return None if found is None else int(found)
 
     def backup(self, path: Path) -> None:
         """Refuse: PostgreSQL has tools for this."""

@@ -20,28 +20,19 @@ from driftsack.service.domain.journal import START, Segment
 from driftsack.service.store import interface as base
 from driftsack.service.store.interface import (
     KEPT_SNAPSHOTS,
-    LAST_ENTRY,
-    Amounts,
     AuditRow,
     CampaignRow,
     KeyRow,
     Owner,
     SnapshotRow,
-    Store,
 )
+from driftsack.service.store.queries import COLUMNS, QueryStore
 
 APPEND: Final = "INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 AUDIT: Final = "INSERT INTO audit (at, who, action, campaign, detail) VALUES (?, ?, ?, ?, ?)"
-COLUMNS: Final = "name, config, epoch, seq, chain, owner, owner_url"
-ROW: Final = f"SELECT {COLUMNS} FROM campaign"
-
-AT_ONCE: Final = """
-SELECT name, config, epoch, seq, chain, owner, owner_url, season, resource, granted, reserved, spent, overrun
-FROM campaign LEFT JOIN budget ON budget.campaign = campaign.name WHERE name = ?
-"""
 
 
-class SQLiteStore(Store):
+class SQLiteStore(QueryStore):
     """A store in one file.
 
     Args:
@@ -54,6 +45,8 @@ class SQLiteStore(Store):
         NewerSchemaError: A newer release wrote the file.
         StoreError: The file is shared, and an earlier release wrote it.
     """
+
+    mark = "?"
 
     def __init__(self, path: str | Path, read_only: bool = False, shared: bool = False) -> None:
         self.path = Path(path)
@@ -129,22 +122,9 @@ class SQLiteStore(Store):
             run("INSERT INTO campaign VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             _append(run, segment)
 
-    def campaigns(self) -> list[CampaignRow]:
-        """Every campaign."""
-        return [CampaignRow(*row) for row in self._rows(f"{ROW} ORDER BY name")]
-
-    def campaign(self, name: str) -> CampaignRow | None:
-        """Return a campaign; None if there is none of this name."""
-        rows = self._rows(f"{ROW} WHERE name = ?", name)
-        return CampaignRow(*rows[0]) if rows else None
-
     def names(self) -> list[str]:
         """Return the names of all campaigns, sorted."""
         return [row[0] for row in self._rows("SELECT name FROM campaign ORDER BY name")]
-
-    def positions(self) -> dict[str, int]:
-        """Return the number of events of every campaign."""
-        return dict(self._rows("SELECT name, seq FROM campaign"))
 
     def elsewhere(self, owner: Owner) -> dict[str, str]:
         """Return nothing, because only one process uses the file."""
@@ -166,7 +146,7 @@ class SQLiteStore(Store):
         with self._changing() as run:
             values = (owner.name, owner.url, name)
             run("UPDATE campaign SET epoch = epoch + 1, owner = ?, owner_url = ? WHERE name = ?", values)
-            row = run(f"{ROW} WHERE name = ?", (name,)).fetchone()
+            row = run(f"SELECT {COLUMNS} FROM campaign WHERE name = ?", (name,)).fetchone()
         return None if row is None else CampaignRow(*row)
 
     def extend(self, names: Sequence[str], owner: Owner) -> list[str]:
@@ -186,25 +166,6 @@ class SQLiteStore(Store):
             for segment in segments:
                 _append(run, segment)
 
-    def segments(self, name: str, after: int = 0) -> Iterator[Segment]:
-        """Iterate over the segments that begin after an event, oldest first."""
-        query = "SELECT * FROM segment WHERE campaign = ? AND first > ? ORDER BY first LIMIT 100"
-        return base.paged_segments(lambda last: self._rows(query, name, last), after)
-
-    def count_events(self, name: str, last: int) -> int:
-        """Return the number of events in the segments up to an event."""
-        query = "SELECT coalesce(sum(last - first + 1), 0) FROM segment WHERE campaign = ? AND first <= ?"
-        return int(self._rows(query, name, last)[0][0])
-
-    def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
-        """Return (granted, reserved, spent, overrun) by season and resource."""
-        query = "SELECT season, resource, granted, reserved, spent, overrun FROM budget WHERE campaign = ?"
-        return base.budgets_of(self._rows(query, name))
-
-    def at_once(self, name: str) -> tuple[CampaignRow, dict[tuple[int, int], Amounts]]:
-        """Return a consistent view of a campaign and its budgets, read by one statement."""
-        return base.parted(name, self._rows(AT_ONCE, name))
-
     def save_snapshot(self, name: str, snapshot: SnapshotRow) -> None:
         """Save a snapshot, and delete all but the latest ones."""
         with self._changing() as run:
@@ -212,22 +173,12 @@ class SQLiteStore(Store):
             older = "SELECT seq FROM snapshot WHERE campaign = ? ORDER BY seq DESC LIMIT -1 OFFSET ?"
             run(f"DELETE FROM snapshot WHERE campaign = ? AND seq IN ({older})", (name, name, KEPT_SNAPSHOTS))
 
-    def snapshots(self, name: str) -> Iterator[SnapshotRow]:
-        """Iterate over the snapshots, newest first."""
-        for (seq,) in self._rows("SELECT seq FROM snapshot WHERE campaign = ? ORDER BY seq DESC", name):
-            query = "SELECT seq, chain, body FROM snapshot WHERE campaign = ? AND seq = ?"
-            yield from (SnapshotRow(*row) for row in self._rows(query, name, seq))
-
     def add_key(self, key: KeyRow, entry: AuditRow | None = None) -> None:
         """Add an API key, and the audit entry of this in the same transaction."""
         with self._changing() as run:
             run("INSERT INTO api_key VALUES (?, ?, ?, ?, ?, ?)", base.key_columns(key))
             if entry is not None:
                 run(AUDIT, entry)
-
-    def keys(self) -> list[KeyRow]:
-        """Every API key."""
-        return [base.key_of(row) for row in self._rows("SELECT * FROM api_key ORDER BY prefix")]
 
     def remove_key(self, prefix: str, entry: AuditRow | None = None) -> bool:
         """Remove an API key, and add the audit entry of this in the same transaction."""
@@ -241,16 +192,6 @@ class SQLiteStore(Store):
         """Add an entry to the audit that belongs to no other change."""
         with self._changing() as run:
             run(AUDIT, entry)
-
-    def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
-        """Return the latest audit entries before a number, newest first, with their numbers."""
-        query = "SELECT id, at, who, action, campaign, detail FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?"
-        return [(row[0], AuditRow(*row[1:])) for row in self._rows(query, before, limit)]
-
-    def latest_time(self, action: str) -> int | None:
-        """Return the time of the latest event or of an audit entry with this action; None if there is none."""
-        found = self._rows(base.LATEST.format(action="?"), action)[0][0]
-        return None if found is None else int(found)
 
     def backup(self, path: Path) -> None:
         """Copy the database to a file in one step, in a connection of its own; writers may continue meanwhile.

@@ -81,7 +81,6 @@ def application(
     """Return the service on a store as an ASGI application.
 
     Args:
-        store: The store.
         settings: The settings of ``driftsack serve``.
         port: The port that the server listens on.
         clock: The clock of leases and seasons; None for the system's.

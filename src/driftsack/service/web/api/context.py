@@ -27,7 +27,6 @@ class Service(NamedTuple):
         keeper: The campaigns of this process.
         keyring: The API keys.
         watcher: The projections of the journals.
-        metrics: The metrics.
     """
 
     keeper: Keeper

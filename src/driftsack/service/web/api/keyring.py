@@ -9,6 +9,7 @@ import time
 from typing import Any, Final, NamedTuple
 
 from driftsack.service.domain import messages as ms
+from driftsack.service.domain.calendar import DAY_MS
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.store.interface import KeyRow, Store
 from driftsack.service.web.api import work as work_budgets
@@ -17,7 +18,6 @@ MARK: Final = "ds"
 PREFIX_BYTES: Final = 6
 SECRET_BYTES: Final = 32
 FAILURES: Final = 20.0
-DAY_MS: Final = 86_400_000
 ALLOWS: Final = {
     "decide": frozenset({"decide"}),
     "read": frozenset({"read"}),

@@ -27,7 +27,6 @@ class Target(NamedTuple):
     """A route with the names in the request's path.
 
     Attributes:
-        route: The route.
         campaign: The campaign; empty if the path names none.
         item: The decision, arm or key; empty if the path names none.
     """

@@ -42,7 +42,6 @@ def refuse(error: Exception, path: str | None = None) -> Response:
     """Return the problem document for an error; anything but a refusal is logged and hidden from the caller.
 
     Args:
-        error: The error.
         path: The path of the request, if it is known.
     """
     if not isinstance(error, Refusal):

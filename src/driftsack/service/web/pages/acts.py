@@ -16,7 +16,6 @@ class Field(NamedTuple):
 
     Attributes:
         name: The name of the field.
-        label: The label.
         kind: The type of the input, or ``select``.
         hint: An example.
         choices: The options of a ``select``.

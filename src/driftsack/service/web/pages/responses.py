@@ -35,9 +35,7 @@ class PageResponse(NamedTuple):
     """A complete HTTP response of the pages.
 
     Attributes:
-        status: The status.
         kind: The media type of the body.
-        body: The body.
         headers: Additional headers.
     """
 

@@ -15,7 +15,6 @@ class Visit(NamedTuple):
 
     Attributes:
         method: GET or POST.
-        path: The path.
         query: The query parameters, by name.
         headers: The headers, by name.
         form: The fields of a form, by name.
