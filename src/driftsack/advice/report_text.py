@@ -129,6 +129,7 @@ def context_text(advice: Advice) -> str:
         return f"{names} were not used, because what they are worth cannot be estimated: {found.reason}"
     worth = found.worth
     interval = f"(95% interval {amount(worth.low)} to {amount(worth.high)})"
+    # A plan that sees the contexts may earn more, and so may a policy that has to learn to use them.
     if not worth.pays:
         return (
             f"{names} do not pay as far as the log shows: seeing them changed the reward of a plan by "

@@ -114,6 +114,7 @@ def print_reproduction(reproduction: Reproduction, as_json: bool = False) -> Non
     if as_json:
         print_json(reproduction.to_dict())
         return
+    # A table of the claims about instances, and one for each setting.
     columns = [text_column(name) for name in ("verdict", "claim", "numbers")]
     titles = {None: "Claims about the instances."} | {
         name: f"Claims about policies in the {name} setting{selected_on(name, reproduction.seed)}; ± are standard "
@@ -127,6 +128,7 @@ def print_reproduction(reproduction: Reproduction, as_json: bool = False) -> Non
             if claim.setting == setting
         ]
         print_table(rows, columns, title)
+    # The time that plain Python would need, and the files.
     speed = reproduction.speed
     if speed.ratio is not None:
         messages.print(

@@ -109,6 +109,7 @@ def begin(
 def keep(ledger: Ledger, terms: Terms, desk: DecisionDesk, t: int, arm: int, at: float) -> None:
     """Put a decision into a free slot and reserve the maximum cost of its arm."""
     awaited = desk.awaited
+    # Take a free slot, and write what the outcome will be learnt with.
     left = awaited.left[0] - 1
     slot = awaited.free[left]
     awaited.left[0] = left
@@ -123,6 +124,7 @@ def keep(ledger: Ledger, terms: Terms, desk: DecisionDesk, t: int, arm: int, at:
         awaited.mixes[slot, i] = desk.mix[i]
     for f in range(terms.context.size):
         awaited.contexts[slot, f] = terms.context[f]
+    # Reserve the maximum cost; neither part of the outcome has been told.
     for j in range(desk.prices.size):
         awaited.prices[slot, j] = desk.prices[j]
         awaited.reserved[slot, j] = terms.worst[j, arm]
@@ -132,6 +134,7 @@ def keep(ledger: Ledger, terms: Terms, desk: DecisionDesk, t: int, arm: int, at:
     awaited.reward[slot] = np.nan
     awaited.must[slot] = terms.must[0]
     awaited.status[slot] = PENDING
+    # From here on policies see one more pending decision.
     terms.pending[arm] += 1.0
     count_unpaid(terms, awaited, slot, 1)
     desk.slot[0] = slot

@@ -104,6 +104,7 @@ def revisits_figure(arms: Ints, best: Ints, expected: Floats, names: tuple[str, 
     with mpl.rc_context({**SETTINGS, "axes.grid": False}):
         figure = new_figure(WIDTH, 4.8)
         top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[1, 1.3])
+        # At the top the pulls of each arm, at the bottom the gaps before its visits while it is seldom pulled.
         for i, (colour, marker) in zip(range(len(names)), styles, strict=False):
             height = len(names) - 1 - i
             top.fill_between(rounds, height - 0.46, height + 0.46, where=best == i, color=GREY, alpha=0.22, linewidth=0)
@@ -113,6 +114,7 @@ def revisits_figure(arms: Ints, best: Ints, expected: Floats, names: tuple[str, 
             often = np.convolve(arms == i, np.full(NEARBY, 1.0 / NEARBY), mode="same") > SELDOM
             visits = (gaps > 1) & ~often[pulled[1:] - 1]
             bottom.plot(pulled[1:][visits], gaps[visits], marker, color=colour, markersize=3.5, label=names[i])
+        # The axes.
         top.set_yticks(range(len(names))[::-1], names)
         top.tick_params(axis="y", length=0)
         top.spines["left"].set_visible(False)

@@ -160,9 +160,11 @@ def played_bounds(radius: str, window: int, rounds: int, seed: int) -> Pairs:
 
 def formulas(horizon: int, arms: int, resources: int, v: float, b: float) -> Pairs:
     """The constants and bounds of the paper, and their formulas."""
+    # Terms that the formulas share: L1 and L2, and the order of tracking drifting means.
     first, second = (math.log(12 * arms * d * horizon**3) for d in (1, resources))
     root, learning = math.sqrt(horizon), 8 * math.sqrt(2 * arms * horizon)
     drift = (arms * v * horizon**2) ** (1 / 3)
+    # The radius, the windows and the bounds of Theorem 1, printed and repaired.
     yield theory.radius_constant(horizon, arms, resources), math.sqrt(2 * second)
     w = min(math.ceil((arms * second * (horizon / v) ** 2) ** (1 / 3)), horizon)
     yield theory.window(horizon, arms, v, resources), w
@@ -177,10 +179,12 @@ def formulas(horizon: int, arms: int, resources: int, v: float, b: float) -> Pai
     whole = stop + 2 * 1.5 * drift * second ** (1 / 3)
     repaired = theory.repaired_regret_bound(*sizes, 1.5 * v, (3.0, 5.0), 0.5).total
     yield repaired, whole / b + 1 + rewards + (3.0 + 2.5) + 1
+    # Theorem 2.
     lower = theory.regret_lower_bounds(horizon, arms, b, (v, v), (3.0, 5.0), 0.5)
     yield lower.reward_drift, min(drift, horizon)
     yield lower.cost_drift, min(drift * b ** (-2 / 3), horizon)
     yield lower.budget_timing, min(5.5, horizon)
+    # The refined algorithm of the last appendix.
     g, budget = math.log(arms * resources * horizon**2), b * horizon
     yield gamma(horizon, arms, resources), g
     yield theory.refined_radius(0.3, 20.0, g), math.sqrt(0.3 * g / 20) + g / 20

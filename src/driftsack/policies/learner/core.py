@@ -146,10 +146,12 @@ class LearnerCore:
             return steps.SETTLED
         gain, uses = engine.told_in(slot)
         earned, paid = not math.isnan(gain), not math.isnan(uses[0])
+        # If the other part was told before, this one completes the outcome.
         if paid and reward is not None:
             return self._settle_one(decision, reward, uses.tolist(), True)
         if earned and costs is not None:
             return self._settle_one(decision, gain, costs, True)
+        # Otherwise this part may have been told before, or it is the first one.
         if earned or paid:  # this part was told before
             if reward not in (None, gain) or not (costs is None or np.array_equal(costs, uses)):
                 refuse_other(decision.round)

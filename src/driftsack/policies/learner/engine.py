@@ -522,6 +522,7 @@ class LearnerEngine:
         inner = inner_problem(problem, self.desk.cost_unit)
         state = self.policy.new_state(inner)
         grow(state, self.state)
+        # Copy the terms of the arms that exist already.
         grown, old = new_terms(inner), self.terms
         count = old.offered.size
         for name in ("offered", "open"):
@@ -533,6 +534,7 @@ class LearnerEngine:
         grown.unpaid[:count] = old.unpaid
         grow(grown.costs, old.costs)
         grown.version[0] = old.version[0] + 1
+        # Keep what does not depend on the number of arms.
         self.terms = grown._replace(
             rate=old.rate,
             end=old.end,
@@ -543,6 +545,7 @@ class LearnerEngine:
             must_share=old.must_share,
             prices=_more_prices(grown.prices, old.prices, count),
         )
+        # Extend the engine's own arrays and the desk, and pin the kernels to them.
         self.offered = np.append(self.offered, False)
         self.worst = np.column_stack([self.worst, np.full(self.worst.shape[0], -1)])
         self.desk = with_capacity(self.desk, self.desk.awaited.status.size, inner.arms)

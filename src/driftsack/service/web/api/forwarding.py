@@ -33,6 +33,7 @@ async def forward(keeper: Keeper, request: AuthenticatedRequest, raw: bytes) -> 
     def send() -> Response:
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection = kind(url.hostname or "", url.port, timeout=TIMEOUT)
+        # Send the request as it came, marked as forwarded.
         scope = request.scope
         headers = {name.decode(): value.decode("latin-1") for name, value in request.headers.items() if name in SENT}
         path = urllib.parse.quote(scope["path"], safe="/:@")  # ASGI decodes it
