@@ -69,6 +69,7 @@ def simulate(
 
     Args:
         instance: The instance; that of each trial draws its own contexts, if it has contexts that are drawn.
+        policy: The policy.
         trials: Number of trials, or the range of their indices to simulate a block of a larger set of trials.
         seed: The same seed gives the same results bit for bit, for any number of threads.
         threads: Threads for compiled policies; None for one per core.
