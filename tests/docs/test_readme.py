@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from matplotlib.image import imread
 
 import driftsack as ds
@@ -23,13 +22,11 @@ ORDER = (
     "ds.Adaptive().start",
     "make reproduce",
     "make test",
-    "## Why not just",
     "## For practice",
+    "## As a service",
     "## For research",
-    "docs/figures/figure_1b.png",
     "CITATION.cff",
 )
-RIVALS = ("ParetoBandit", "river", "MABWiser", "Vowpal Wabbit", "LiteLLM", "ε-greedy")
 
 
 def disorder(text: str) -> list[str]:
@@ -45,29 +42,24 @@ def disorder(text: str) -> list[str]:
 
 
 def test_the_order() -> None:
-    assert len(README.splitlines()) <= 120
+    prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+    assert len(README.splitlines()) <= 70
+    assert 100 < len(prose.split()) <= 600
     assert disorder(README) == []
     assert disorder(README.replace("pip install", "install")) == ["pip install"]  # planted faults
     assert disorder("## For research\n" + README.replace("## For research", "")) == ["## For research"]
 
 
-def test_the_quick_start_has_ten_lines_and_real_units() -> None:
+def test_the_quick_start_is_short_runs_as_it_is_and_has_real_units() -> None:
     block = re.search(r"```python\n(.*?)```", README, re.DOTALL)
     assert block is not None
-    code = [line for line in block[1].splitlines() if line.startswith((">>>", "..."))]
-    assert len(code) <= 10
+    assert 5 <= len([line for line in block[1].splitlines() if line]) <= 12
+    assert ">>>" not in block[1]  # it can be pasted
+    scope: dict[str, object] = {}
+    exec(block[1], scope)
+    assert isinstance(scope["learner"], ds.Learner)
     assert "ds.Adaptive()" in block[1]
     assert '"usd"' in block[1]
-
-
-@pytest.mark.parametrize("rival", RIVALS)
-def test_every_rival_has_its_line_and_its_measurement(rival: str) -> None:
-    """Figures of the README are those of the page, which quotes what docs/comparison/measure.py printed."""
-    page = (ROOT / "docs" / "comparison.md").read_text()
-    line = next(row for row in README.splitlines() if row.startswith(f"| {rival}"))
-    figures = re.findall(r"\b0\.\d{3}\b", line)
-    assert len(figures) >= 2
-    assert [figure for figure in figures if f"| {figure} ±" not in page] == []
 
 
 def test_one_policy_is_recommended_everywhere() -> None:

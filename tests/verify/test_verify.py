@@ -160,7 +160,7 @@ def test_the_figure_shows_margins_and_rates(tmp_path: Path) -> None:
     command = ["verify", "--quick", "--only", "lemma-4", "--figure", str(tmp_path / "theory.png")]
     assert CliRunner().invoke(app, command).exit_code == 0
     assert imread(tmp_path / "theory.png").std() > 0.05
-    nothing = CliRunner().invoke(app, [*command[:3], "claim-1", *command[4:]])
+    nothing = CliRunner().invoke(app, [*command[:3], "lemma-5", *command[4:]])
     assert nothing.exit_code == 1
     assert "neither margins nor exponents" in nothing.stderr
 
