@@ -8,6 +8,9 @@ remaining budgets the last digits changed. The paper's table is that of the held
 The transcripts of Thompson sampling were recorded again when mixes became distributions: every arm and price stayed the
 same, and two probabilities of 1.0000000000000009 became 1.
 
+The tables of ``reproduce`` were recorded again when their column ``fallbacks`` became ``lp_rescues``: with the old name
+in the first line, both tables have the digests that were recorded before.
+
 The worlds and entries are those of the league when the digests were recorded. They are kept here, so that the league
 may change.
 """
