@@ -10,9 +10,11 @@ import pytest
 from hypothesis import settings
 
 from tests.support.local_postgres import LocalPostgres
+from tests.support.same_draws import draw_the_same_everywhere
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")
+draw_the_same_everywhere()
 
 
 @pytest.hookimpl(tryfirst=True)  # before ``-m`` selects
