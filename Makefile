@@ -6,7 +6,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 MAKEFLAGS += --jobs=3  # checks, kernels and downloads beside each other
 
-.PHONY: help reproduce test quick check kernels bench docs browse litellm release-check clean .venv/selection
+.PHONY: help reproduce test quick check kernels bench docs companion browse litellm release-check clean .venv/selection
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 16
@@ -34,6 +34,11 @@ bench: .venv/installed  ## measure speed side by side; refreshes docs/benchmarks
 
 docs: .venv/tools  ## build the documentation site; open out/site/index.html, no server needed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+companion:  ## build the LaTeX companion, out/companion/main.pdf; needs pdflatex. `python -m lab companion` writes its numbers
+	mkdir -p out/companion
+	cd docs/companion && pdflatex -halt-on-error -output-directory=../../out/companion main.tex >/dev/null
+	cd docs/companion && pdflatex -halt-on-error -output-directory=../../out/companion main.tex >/dev/null
 
 browse: .venv/tools .venv/system  ## look at every page of the dashboard; screenshots go to out/browse
 	$(BIN)/python tools/browse.py out/browse

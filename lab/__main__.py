@@ -23,7 +23,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "routing": comparisons.routing,
         "scenarios": scenarios.scenarios,
     },
-    "Theory": {"mutants": theory.mutants, "powers": theory.powers},
+    "Theory": {"mutants": theory.mutants, "powers": theory.powers, "companion": theory.companion},
     "Learners": {
         "soak": learners.soak,
         "corrupted-files": learners.corrupted_files,

@@ -153,9 +153,10 @@ def test_json_and_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_figure_shows_margins_and_rates(tmp_path: Path) -> None:
     rate = checked(next(row for row in select_statements("theorem-2-i") if row.name == "theorem-2-i")).rates[0]
     assert rate.varied == "V"
-    row = {"name": "theorem-2-i", "margins": (-1.0, 0.0, 0.5, 1.0), "rates": [rate._asdict()]}
-    margins_panel, rate_panel = theory_figure([row]).axes
+    row = {"name": "theorem-2-i", "margins": (-1.0, 0.0, 0.5, 1.0), "power": 0.3, "rates": [rate._asdict()]}
+    margins_panel, power_panel, rate_panel = theory_figure([row]).axes
     assert margins_panel.get_xlim()[0] < -1.0  # a violated statement would be visible
+    assert power_panel.lines[0].get_xdata()[0] == 0.3
     assert rate_panel.get_legend_handles_labels()[1][1].startswith(f"{rate.value:.2f} [")
     command = ["verify", "--quick", "--only", "lemma-4", "--figure", str(tmp_path / "theory.png")]
     assert CliRunner().invoke(app, command).exit_code == 0

@@ -103,7 +103,7 @@ def pacing_windows(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
 
     Trivial: the competitors and ``DualDescent``, which never restarts; the one with the smallest exponent.
     """
-    horizons = (250_000, 1_000_000, 4_000_000) if effort.quick else (1_000_000, 4_000_000, 16_000_000)
+    horizons = (250_000, 1_000_000, 4_000_000) if effort.quick else (500_000, 2_000_000, 8_000_000)
     fits = []
     worlds = [alternating(horizon) for horizon in horizons]
     bounds = [horizon**0.75 * math.sqrt(math.log(3 * horizon)) for horizon in horizons]

@@ -77,7 +77,7 @@ def worlds(horizon: int, seed: int) -> list[ConvexProblem]:
 
 def exponential(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     """Check theorem N5 for both forms on both problems, and that every competitor leaves a bound on one of them."""
-    horizons = (100_000, 1_000_000) if effort.quick else (100_000, 1_000_000, 10_000_000)
+    horizons = (100_000, 1_000_000) if effort.quick else (100_000, 1_000_000, 3_000_000)
     if case is Case.TRIVIAL:
         subjects: list[Algorithm | None] = [VirtualQueue(), OnlineGradient(), None]
     else:
@@ -98,7 +98,7 @@ def exponential(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
 
 def quadratic(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     """Check theorem N6 on a problem with strongly convex losses and one feasible point."""
-    horizon = effort.pick(1_000_000, 10_000_000)
+    horizon = effort.pick(1_000_000, 3_000_000)
     problem, bound = instances.one_feasible_point(horizon, STRENGTH, seed=effort.seed), quadratic_bound(horizon)
     if case is Case.TRIVIAL:
         shares = [measure(subject, problem).share(bound) for subject in (VirtualQueue(), OnlineGradient(), None)]

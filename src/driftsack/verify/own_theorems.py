@@ -53,7 +53,7 @@ def remaining_pace(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
 
     The instances are those of Theorem 1, on which every competitor loses half of the optimum.
     """
-    horizon, margins, notes, shares = effort.pick(1_000_000, 10_000_000), [], [], []
+    horizon, margins, notes, shares = effort.pick(1_000_000, 3_000_000), [], [], []
     for world in biting_worlds(horizon):
         moves = variation(world)
         policy = SlidingWindowUCB(variation=(moves.v1, moves.v2), budget_rule="remaining")
