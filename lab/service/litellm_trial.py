@@ -17,7 +17,8 @@ from typing import Any
 
 from driftsack.service.gateways.litellm_budget import BudgetRouting
 from driftsack.service.gateways.proxy.app import Proxy
-from driftsack.service.gateways.proxy.table import ProxySettings, Upstream
+from driftsack.service.gateways.proxy.prices import Prices
+from driftsack.service.gateways.proxy.settings import ProxySettings, Upstream
 from tests.support.asgi_server import running
 from tests.support.fake_upstream import LanguageModel
 from tests.support.live_service import Live, serving
@@ -163,9 +164,9 @@ async def lose_and_double(trial: Trial) -> None:
 async def through_the_proxy(trial: Trial) -> None:
     """LiteLLM as a client of the proxy: complete answers and streams, charged by their usage."""
     trial.open("proxied", ["fine", "slow"])
-    table = [Upstream(name, f"{trial.address}/v1", name, "1", "2") for name in ("fine", "slow")]
+    table = [Upstream(name, f"{trial.address}/v1", name, Prices("1", "2")) for name in ("fine", "slow")]
     trial.call_back([])
-    with running(Proxy(ProxySettings(table, "proxied", trial.live.url))) as url:
+    with running(Proxy(ProxySettings(table, "proxied", service=trial.live.url))) as url:
         call: Any = {"model": "openai/driftsack", "messages": HELLO, "api_base": f"{url}/v1", "max_tokens": 100}
         call |= {"num_retries": 0, "api_key": trial.live.key}
         text = (await trial.litellm.acompletion(**call)).choices[0].message.content

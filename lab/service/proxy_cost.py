@@ -10,7 +10,8 @@ from typing import Any
 import openai
 
 from driftsack.service.gateways.proxy.app import Proxy
-from driftsack.service.gateways.proxy.table import ProxySettings, Upstream
+from driftsack.service.gateways.proxy.prices import Prices
+from driftsack.service.gateways.proxy.settings import ProxySettings, Upstream
 from tests.support.asgi_server import running
 from tests.support.fake_upstream import LanguageModel
 from tests.support.live_service import serving
@@ -26,8 +27,8 @@ def measure(pairs: int) -> None:
         running(LanguageModel()) as address,
     ):
         live.open("chat", arms=["fine"], budget={"usd": "10"}, cost_max={"usd": "0.01"})
-        table = [Upstream("fine", f"{address}/v1", "fine", "1", "2")]
-        with running(Proxy(ProxySettings(table, "chat", live.url))) as url:
+        table = [Upstream("fine", f"{address}/v1", "fine", Prices("1", "2"))]
+        with running(Proxy(ProxySettings(table, "chat", service=live.url))) as url:
             direct = openai.OpenAI(base_url=f"{address}/v1", api_key="x")
             through = openai.OpenAI(base_url=f"{url}/v1", api_key=live.key)
             clients = {"direct": direct, "through the proxy": through}

@@ -24,7 +24,7 @@ def proxy(
     """
     with plain_errors(), service_extra():
         from driftsack.service.gateways.proxy.server import serve_proxy
-        from driftsack.service.gateways.proxy.table import read_settings
+        from driftsack.service.gateways.proxy.settings import read_settings
 
         settings = read_settings(config)
-        serve_proxy(settings, lambda address: messages.print(f"listening on {address}, campaign {settings.campaign}"))
+        serve_proxy(settings, lambda address: messages.print(f"listening on {address}"))
