@@ -149,7 +149,9 @@ class BrokenAnswerError(Exception):
 
 
 def text_of(kind: str) -> list[str]:
-    """Return the words of an answer; one of them has a line separator, which is not a line break of a stream."""
+    """Return the words of an answer, none if it calls a tool; a line separator is no line break of a stream."""
+    if kind == "calls":
+        return []
     return ["Hello", ", ", "wor\u2028ld"] if kind == "separator" else ["Hello", ", ", "world"]
 
 

@@ -27,6 +27,12 @@ class Spoken(NamedTuple):
         return sum(len(text.encode()) for name in INPUTS if name in body for text in strings(body[name]))
 
 
+CALL: Final[dict[str, Any]] = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "weather", "arguments": '{"city": "Paris"}'},
+}
+USE: Final = {"type": "tool_use", "id": "toolu_1", "name": "weather"}
 INPUTS: Final = ("messages", "input", "prompt", "system", "instructions", "tools")
 
 
@@ -39,6 +45,11 @@ def strings(value: Any) -> list[str]:
     if isinstance(value, list):
         return [text for each in value for text in strings(each)]
     return ["1"]
+
+
+def end_of(words: list[str], call: str) -> str:
+    """Return why an answer ends."""
+    return "stop" if words else call
 
 
 def data(content: Any, name: str = "") -> bytes:
@@ -58,9 +69,10 @@ def counted_usage(prompt: Any, answer: Any) -> Any:
 
 
 def chat_answer(words: list[str], usage: Any, finished: bool = True) -> dict[str, Any]:
-    """Return a chat completion."""
-    message = {"role": "assistant", "content": "".join(words)}
-    choice = {"index": 0, "message": message, "finish_reason": "stop" if finished else None}
+    """Return a chat completion; without words it calls a tool."""
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(words) or None}
+    message |= {} if words else {"tool_calls": [CALL]}
+    choice = {"index": 0, "message": message, "finish_reason": end_of(words, "tool_calls") if finished else None}
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -75,7 +87,10 @@ def chat_events(words: list[str], usage: Any, finished: bool = True) -> list[byt
     """Return the events of a chat completion."""
     head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": word}, None) for word in words]
-    deltas += [({}, "stop")] if finished else []
+    for piece in [] if words else [{**CALL["function"], "arguments": '{"city"'}, {"arguments": ': "Paris"}'}]:
+        called = {"index": 0, "function": piece, **({"id": CALL["id"], "type": "function"} if "name" in piece else {})}
+        deltas.append(({"tool_calls": [called]}, None))
+    deltas += [({}, end_of(words, "tool_calls"))] if finished else []
     found = [data({**head, "choices": [{"index": 0, "delta": d, "finish_reason": f}]}) for d, f in deltas]
     return [*found, data({**head, "choices": [], "usage": usage}), b"data: [DONE]\n\n"]
 
@@ -111,8 +126,9 @@ def embedding_answer(words: list[str], usage: Any, finished: bool = True) -> dic
 def message_answer(words: list[str], usage: Any, finished: bool = True) -> dict[str, Any]:
     """Return an Anthropic message."""
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
-    content = [{"type": "text", "text": "".join(words)}]
-    return {**head, "content": content, "stop_reason": "end_turn" if finished else None, "usage": usage}
+    content = [{"type": "text", "text": "".join(words)}] if words else [{**USE, "input": {"city": "Paris"}}]
+    end = ("end_turn" if words else "tool_use") if finished else None
+    return {**head, "content": content, "stop_reason": end, "usage": usage}
 
 
 def message_events(words: list[str], usage: Any, finished: bool = True) -> list[bytes]:
@@ -120,15 +136,18 @@ def message_events(words: list[str], usage: Any, finished: bool = True) -> list[
     begun = {**message_answer([], None, finished=False), "content": []}
     first = None if usage is None else {"input_tokens": usage["input_tokens"], "output_tokens": 1}
     found = [data({"type": "message_start", "message": {**begun, "usage": first}}, "message_start")]
-    block = {"type": "text", "text": ""}
+    block: dict[str, Any] = {"type": "text", "text": ""} if words else {**USE, "input": {}}
     found.append(data({"type": "content_block_start", "index": 0, "content_block": block}, "content_block_start"))
-    for word in words:
-        delta = {"type": "text_delta", "text": word}
-        found.append(data({"type": "content_block_delta", "index": 0, "delta": delta}, "content_block_delta"))
+    deltas = [{"type": "text_delta", "text": word} for word in words]
+    pieces = [] if words else ['{"city"', ': "Paris"}']
+    deltas += [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+    events = [{"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas]
+    found += [data(event, "content_block_delta") for event in events]
     found.append(data({"type": "content_block_stop", "index": 0}, "content_block_stop"))
     if finished:
+        end = "end_turn" if words else "tool_use"
         last = None if usage is None else {"output_tokens": usage["output_tokens"]}
-        ended = {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": last}
+        ended = {"type": "message_delta", "delta": {"stop_reason": end, "stop_sequence": None}, "usage": last}
         found += [data(ended, "message_delta"), data({"type": "message_stop"}, "message_stop")]
     return found
 

@@ -79,8 +79,10 @@ class AsyncClient:
         call = self._submit(self._client.ask, open, caps, lease, must, costs)
         try:
             return await asyncio.wrap_future(call)
-        except asyncio.CancelledError:
-            self._submit(self._cancel_abandoned, call)
+        except BaseException as error:
+            failed = call.done() and not call.cancelled() and call.exception() is error
+            if not failed:  # such as CancelledError: nobody gets the decision
+                self._submit(self._cancel_abandoned, call)
             raise
 
     def _cancel_abandoned(self, call: Future[RemoteDecision]) -> None:

@@ -81,11 +81,9 @@ class ClientPool:
         client, rejected = self._new(pair, self._checkers), None
         try:
             await client.check()
-            self._service.succeeded(SERVICE)
         except ServiceUnavailableError as error:
             if error.status != 429:
-                self._service.failed(SERVICE, fatal=True)
-                raise away() from error
+                raise away() from error  # wrong keys must not keep others from asking
             raise Rejected(429, error.kind, "too many requests without a valid key.", 1.0) from error
         except ServiceError as error:
             rejected = of_service(error)
