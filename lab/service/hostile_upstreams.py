@@ -25,7 +25,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from lab.service.processes import Process, call, free_port
+from lab.service.processes import START_LIMIT, Process, call, free_port
 from tests.support.asgi_server import running
 from tests.support.hostile_upstream import SECRET, HostileUpstream
 
@@ -45,7 +45,7 @@ STRANGE: Final[list[dict[str, Any]]] = [
 """Changes to a request; the first ones are none."""
 ATTEMPT_SECONDS: Final = 1.0
 MOST_SECONDS: Final = 3.0
-GRANT: Final = "0.2"  # dollars, again and again
+GRANT: Final = "0.03"  # dollars, again and again
 LEASE: Final = 100.0  # seconds after which no decision may be open: the lease, and the grace after a recovery
 
 
@@ -108,18 +108,32 @@ class Sender:
         connection = http.client.HTTPConnection(self._host.hostname or "", self._host.port, timeout=30)
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         try:
+            connect(connection)
             connection.request("POST", path, json.dumps({**body, **rng.choice(STRANGE)}), headers)
             if rng.random() < 0.05:
                 return 0  # it leaves
             answer = connection.getresponse()
             answer.read()
         except (OSError, http.client.HTTPException):
-            time.sleep(0.1)  # the proxy was killed
-            return 0
+            return 0  # the proxy was killed
         else:
             return answer.status
         finally:
             connection.close()
+
+
+def connect(connection: http.client.HTTPConnection) -> None:
+    """Connect, as soon as the proxy has been started again."""
+    end = time.monotonic() + START_LIMIT
+    while True:
+        try:
+            connection.connect()
+        except ConnectionRefusedError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)
+        else:
+            return
 
 
 class ProxyProcess:
