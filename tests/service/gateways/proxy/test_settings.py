@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from driftsack.core.errors import SettingError
+from driftsack.service.gateways.proxy.clients import ClientPool, ServiceAsk
 from driftsack.service.gateways.proxy.prices import Prices, Usage, usage_of
 from driftsack.service.gateways.proxy.settings import Upstream, read_settings
 from driftsack.service.gateways.proxy.worst_case import Demand, fitting_limit, worst_case
+from tests.support.gateways import PRICE, gate
 
 ONE = "upstream = [{arm = 'a', url = '%s', model = 'm', price = {input = '1', output = '2'}%s}]"
 FINE = ONE % ("http://x", "")
@@ -103,3 +105,25 @@ def test_the_fitting_limit_is_the_largest_that_fits(answers: int, most: str) -> 
 def test_free_answers_and_embeddings_have_no_limit_to_lower() -> None:
     assert fitting_limit(Demand(100, None), Prices("1"), 10**6, Decimal("0.0001")) == 10**6
     assert fitting_limit(Demand(100, None, answers=0), Prices("1"), 4096, Decimal("0.00001")) is None
+
+
+def test_the_policy_is_told_of_prices_that_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    today = datetime.datetime.now(datetime.UTC).date()
+    later = [Prices("1", "10"), Prices("2", "20", since=today)]
+    adaptive = {"policy": {"policy": "Adaptive"}, "fallback": "fine", "horizon": 100}
+    asked: list[Any] = []
+    usual = ClientPool.ask
+
+    async def noted(self: ClientPool, key: str, campaign: str, terms: ServiceAsk) -> Any:
+        asked.append(terms.listed)
+        return await usual(self, key, campaign, terms)
+
+    monkeypatch.setattr(ClientPool, "ask", noted)
+    for price, expected in ((later, {"usd": {"fine": Decimal("0.012")}}), (PRICE, None)):
+        directory = tmp_path / str(len(asked))
+        directory.mkdir()
+        with gate(str(directory), ["fine"], adaptive, {"price": price}) as found:
+            assert found.complete("fine").choices
+            factor = 1 if expected is None else 2
+            assert found.told().spent == factor * found.upstream.charged()
+            assert asked.pop() == expected

@@ -7,8 +7,7 @@ import re
 import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from driftsack.client import AsyncClient, RemoteDecision, ServiceError, ServiceUnavailableError
 from driftsack.service.gateways.proxy.breaker import CircuitBreaker
@@ -27,6 +26,22 @@ AWAY: Final = 0.5  # seconds for which the service is not called after it could 
 KEY: Final = re.compile(rf"{MARK}_[0-9a-f]{{{2 * PREFIX_BYTES}}}_[0-9a-f]{{{2 * SECRET_BYTES}}}")
 PASSED_ON: Final = (401, 403, 404, 409, 429)  # statuses of the service that concern the caller
 Pair = tuple[str, str]  # a key and a campaign
+
+
+class ServiceAsk(NamedTuple):
+    """A request for a decision.
+
+    Attributes:
+        arms: The arms that may be used.
+        caps: The maximum cost of the request, by resource.
+        lease: Seconds within which its outcome is told.
+        listed: The price list of the day; None without one.
+    """
+
+    arms: list[str]
+    caps: dict[str, Any]
+    lease: int
+    listed: dict[str, Any] | None = None
 
 
 class ClientPool:
@@ -94,15 +109,13 @@ class ClientPool:
         if len(self._checked) > MOST_CHECKED:
             self._checked.popitem(last=False)
 
-    async def ask(
-        self, key: str, campaign: str, arms: list[str], caps: dict[str, Decimal | float], lease: int
-    ) -> RemoteDecision:
+    async def ask(self, key: str, campaign: str, terms: ServiceAsk) -> RemoteDecision:
         """Ask which of the arms to use, and reserve the caps; ``Rejected`` if the service does not decide."""
         if not self._service.allows(SERVICE):
             raise away()
         self._service.begin(SERVICE)
         try:
-            decision = await self.client(key, campaign).ask(arms, caps, lease)
+            decision = await self.client(key, campaign).ask(terms.arms, terms.caps, terms.lease, costs=terms.listed)
         except ServiceUnavailableError as error:
             if error.status == 429:
                 self._service.leave(SERVICE)

@@ -17,18 +17,20 @@ import httpx
 from driftsack.client import RemoteDecision
 from driftsack.service.gateways.proxy.attempt import Attempt, AttemptTerms, UpstreamFailedError, encoded
 from driftsack.service.gateways.proxy.breaker import CircuitBreaker
-from driftsack.service.gateways.proxy.clients import ClientPool
+from driftsack.service.gateways.proxy.clients import ClientPool, ServiceAsk
 from driftsack.service.gateways.proxy.formats.registry import translation_of
 from driftsack.service.gateways.proxy.formats.translation import Translation
 from driftsack.service.gateways.proxy.formats.wire_format import WireFormat, check_fields
 from driftsack.service.gateways.proxy.observed import Journey, ProxyMetrics
 from driftsack.service.gateways.proxy.outcomes import CANCELLED, OutcomeTeller
+from driftsack.service.gateways.proxy.prices import Usage
 from driftsack.service.gateways.proxy.rejections import Rejected
 from driftsack.service.gateways.proxy.reply import Headers, Reply
 from driftsack.service.gateways.proxy.settings import ProxySettings, Upstream
 from driftsack.service.gateways.proxy.worst_case import Demand, fitting_limit, worst_case
 
 CONNECT: Final = 10.0  # seconds until an upstream must accept a connection
+TYPICAL: Final = Usage(1000, 500)  # the request whose cost is listed if prices change by date
 LEASE_SLACK: Final = 30  # seconds of a lease beyond the deadline of the request
 log = logging.getLogger("driftsack.proxy")
 
@@ -228,7 +230,14 @@ class Gateway:
         caps: dict[str, Any] = {settings.time: f"{seconds:.6f}"} if settings.time else {}
         if all(left[arm].demand.bounded for arm in arms):
             caps[settings.money] = max(left[arm].most() for arm in arms)
-        return await self.clients.ask(asked.key, asked.campaign, arms, caps, int(seconds) + LEASE_SLACK)
+        lease, listed = int(seconds) + LEASE_SLACK, self._listed([left[arm].upstream for arm in arms])
+        return await self.clients.ask(asked.key, asked.campaign, ServiceAsk(arms, caps, lease, listed))
+
+    def _listed(self, upstreams: list[Upstream]) -> dict[str, Any] | None:
+        """Return the price list of the day: what a typical request costs with each arm; None if no price changes."""
+        if not self._settings.announce_prices or not any(u.has_dated_prices() for u in self._settings.upstream):
+            return None
+        return {self._settings.money: {u.arm: u.prices().cost(TYPICAL) for u in upstreams}}
 
     def _reserved(self, decision: RemoteDecision) -> Decimal:
         """Return the dollars that are reserved for a decision."""

@@ -23,6 +23,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=10**7)]
 Duration = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 Prefix = Annotated[str, msgspec.Meta(pattern=r"^ds_[0-9a-f]{12}$(?!\n)")]
 FormatName = Literal["chat", "completions", "embeddings", "responses", "messages"]
+PriceTable = dict[str, Prices | list[Prices]]
 Reward = Callable[[dict[str, Any], dict[str, Any], float], float]
 
 
@@ -63,6 +64,10 @@ class Upstream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         given = (self.price,) if isinstance(self.price, Prices) else tuple(self.price)
         return prices_on(given, day or datetime.datetime.now(datetime.UTC).date())
 
+    def has_dated_prices(self) -> bool:
+        """Return whether its prices change by date."""
+        return isinstance(self.price, list) and len(self.price) > 1
+
     def key(self) -> str:
         """Return the API key; ``SettingError`` if the environment variable is not set."""
         if self.key_env and self.key_env not in os.environ:
@@ -96,6 +101,8 @@ class ProxySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         port: The port; 0 for any.
         money: The resource to which dollars are charged.
         time: The resource to which seconds are charged; empty if the campaigns have none.
+        announce_prices: Whether the policy is told the prices of the day with each request, if some change by date; the
+            policy must be able to use a price list, as ``Adaptive`` is.
         price_table: A TOML file with prices by model, as ``driftsack prices`` writes it; empty for none.
         most_seconds: Seconds in which a request must be answered, with all its attempts.
         attempt_seconds: Seconds in which one upstream must answer; as many as for the request if omitted.
@@ -116,6 +123,7 @@ class ProxySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8788
     money: Name = "usd"
     time: str = ""
+    announce_prices: bool = True
     price_table: str = ""
     most_seconds: Duration = 120.0
     attempt_seconds: Duration | None = None
@@ -147,7 +155,7 @@ def read_settings(path: Path) -> ProxySettings:
     """Read the settings from a TOML file; ``SettingError`` if they are not valid."""
     found: ProxySettings = read_toml(path, ProxySettings, "the settings of the proxy")
     if found.price_table:
-        table = read_toml(path.parent / found.price_table, dict[str, Prices | list[Prices]], "prices by model")
+        table = read_toml(path.parent / found.price_table, PriceTable, "prices by model")
         priced = [msgspec.structs.replace(u, price=u.price or table.get(u.model)) for u in found.upstream]
         found = msgspec.structs.replace(found, upstream=priced)
     check_settings(found)
