@@ -119,11 +119,10 @@ def test_the_policy_is_told_of_prices_that_change(tmp_path: Path, monkeypatch: p
         return await usual(self, key, campaign, terms)
 
     monkeypatch.setattr(ClientPool, "ask", noted)
-    for price, expected in ((later, {"usd": {"fine": Decimal("0.012")}}), (PRICE, None)):
-        directory = tmp_path / str(len(asked))
-        directory.mkdir()
-        with gate(str(directory), ["fine"], adaptive, {"price": price}) as found:
+    cases = {"dated": (later, {"usd": {"fine": Decimal("0.012")}}, 2), "constant": (PRICE, None, 1)}
+    for name, (price, expected, factor) in cases.items():
+        (tmp_path / name).mkdir()
+        with gate(str(tmp_path / name), ["fine"], adaptive, {"price": price}) as found:
             assert found.complete("fine").choices
-            factor = 1 if expected is None else 2
             assert found.told().spent == factor * found.upstream.charged()
             assert asked.pop() == expected
