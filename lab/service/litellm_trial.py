@@ -96,7 +96,7 @@ class Trial:
         self.litellm.logging_callback_manager._reset_all_callbacks()
         self.litellm.callbacks = plugins
 
-    def router(self, plugin: BudgetRouting | None, *models: str) -> Any:
+    def router(self, plugin: BudgetRouting | None, *models: str, **settings: Any) -> Any:
         """LiteLLM's router over some models of the upstream."""
         priced = {
             "api_base": f"{self.address}/v1",
@@ -107,7 +107,7 @@ class Trial:
         deployed = [{"model_name": "chat", "litellm_params": {"model": f"openai/{m}", **priced}} for m in models]
         plugins: Any = None if plugin is None else [plugin]
         self.call_back(plugins or [])
-        return self.litellm.Router(model_list=deployed, plugins=plugins, num_retries=0)
+        return self.litellm.Router(model_list=deployed, plugins=plugins, num_retries=0, **settings)
 
 
 async def route(trial: Trial) -> None:
@@ -151,6 +151,22 @@ async def called_back(trial: Trial, kind: type[BudgetRouting], name: str) -> Fou
         await router.acompletion(model="chat", messages=HELLO)
     await asyncio.sleep(0.5)  # LiteLLM calls back later
     return await trial.settled(name)
+
+
+async def rest(trial: Trial) -> None:
+    """A deployment that rests after failures is not offered, and no decision is left without a call."""
+    trial.open("resting", [f"openai/{name}" for name in MODELS])
+    budget = BudgetRouting(trial.live.url, trial.live.key, "resting")
+    router = trial.router(budget, "fine", "fails", allowed_fails=0, cooldown_time=60)
+    failures = 0
+    for _ in range(20):
+        try:
+            await router.acompletion(model="chat", messages=HELLO)
+        except trial.litellm.exceptions.InternalServerError:
+            failures += 1
+    trial.expect(failures <= 1, f"a deployment that rests is not chosen: {failures} failures")
+    found = await trial.settled("resting")
+    trial.expect(found == (20, 20.0 - failures, (20 - failures) * PRICE), f"each call is told: {found}")
 
 
 async def lose_and_double(trial: Trial) -> None:
@@ -202,7 +218,7 @@ async def measure(trial: Trial) -> None:
 
 async def drive(trial: Trial) -> None:
     """Run every part of the trial."""
-    for part in (route, lose_and_double, through_the_proxy, measure):
+    for part in (route, rest, lose_and_double, through_the_proxy, measure):
         await part(trial)
 
 
