@@ -46,7 +46,7 @@ STRANGE: Final[list[dict[str, Any]]] = [
 ATTEMPT_SECONDS: Final = 1.0
 MOST_SECONDS: Final = 3.0
 GRANT: Final = "0.03"  # dollars, again and again
-LEASE: Final = 100.0  # seconds after which no decision may be open: the lease, and the grace after a recovery
+LEASE: Final = 240.0  # seconds after which no decision may be open: the lease, and the grace after each recovery
 
 
 class Books(NamedTuple):
