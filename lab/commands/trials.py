@@ -91,9 +91,9 @@ def alarm_level() -> None:
 def proxy_cost(
     pairs: Annotated[int, typer.Argument(min=1, help="Number of calls of each kind.")] = 150,
 ) -> None:
-    """Measure what driftsack proxy adds to a call, interleaved with calls of the upstream itself.
+    """Measure what driftsack proxy adds to a call.
 
-    Starts a service, an upstream and the proxy on real ports, and calls them with the OpenAI client.
+    Its calls are interleaved with calls of the upstream itself and of the same proxy without asking. Starts a service, an upstream and both proxies in processes of their own.
 
     Example: python -m lab proxy-cost
     """
