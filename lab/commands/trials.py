@@ -93,7 +93,8 @@ def proxy_cost(
 ) -> None:
     """Measure what driftsack proxy adds to a call.
 
-    Its calls are interleaved with calls of the upstream itself and of the same proxy without asking. Starts a service, an upstream and both proxies in processes of their own.
+    Its calls are interleaved with calls of the upstream itself and of the same proxy without asking. The service, the
+    upstream and both proxies run in processes of their own.
 
     Example: python -m lab proxy-cost
     """
