@@ -43,6 +43,7 @@ STRANGE: Final[list[dict[str, Any]]] = [
     {"a_field_of_tomorrow": 1},
 ]
 """Changes to a request; the first ones are none."""
+PAUSE: Final = 0.1  # seconds after an answer that asks for it
 ATTEMPT_SECONDS: Final = 1.0
 MOST_SECONDS: Final = 3.0
 GRANT: Final = "0.03"  # dollars, again and again
@@ -114,6 +115,7 @@ class Sender:
                 return 0  # it leaves
             answer = connection.getresponse()
             answer.read()
+            time.sleep(PAUSE if answer.status == 503 else 0)
         except (OSError, http.client.HTTPException):
             return 0  # the proxy was killed
         else:
@@ -225,6 +227,17 @@ def books_of(url: str, key: str, upstream: HostileUpstream) -> Books:
     return Books(**budget, pending=view["pending"], charged=upstream.charged(), silent=upstream.charged(False))
 
 
+def open_decisions(url: str, key: str) -> list[str]:
+    """Describe the decisions that are still open."""
+    cursor: str | None = ""
+    found: list[Any] = []
+    while cursor is not None:
+        _, page = call(url, key, "GET", f"{CHAT}/decisions?cursor={cursor}" if cursor else f"{CHAT}/decisions")
+        found += [each for each in page["decisions"] if each["state"] == "pending"]
+        cursor = page["cursor"]
+    return [f"open: {each}" for each in found]
+
+
 def run_hostile(requests: int, clients: int, directory: Path) -> tuple[dict[str, Any], list[str]]:
     """Return a row with the books after a trial, and what is wrong.
 
@@ -250,6 +263,7 @@ def run_hostile(requests: int, clients: int, directory: Path) -> tuple[dict[str,
     while books.pending and time.monotonic() < end:
         time.sleep(1)
         books = books_of(disturber.service.url, service.key, upstream)
+    left = open_decisions(disturber.service.url, service.key) if books.pending else []
     disturber.service.stop()
     row = {
         "requests": requests,
@@ -263,4 +277,4 @@ def run_hostile(requests: int, clients: int, directory: Path) -> tuple[dict[str,
         "pending": books.pending,
         "seconds": f"{time.monotonic() - begin:.0f}",
     }
-    return row, books.faults()
+    return row, [*books.faults(), *left]
