@@ -43,10 +43,12 @@ companion:  ## build the LaTeX companion, out/companion/main.pdf; needs pdflatex
 browse: .venv/tools .venv/system  ## look at every page of the dashboard; screenshots go to out/browse
 	$(BIN)/python tools/browse.py out/browse
 
-litellm:  ## try the plugin and the proxy with the real LiteLLM, in an environment of its own
-	$(PYTHON) -m venv out/litellm
-	PIP_CONSTRAINT= out/litellm/bin/python -m pip install --quiet --editable '.[litellm,service]'
-	out/litellm/bin/python -m lab litellm
+litellm:  ## try the plugin and the proxy with the oldest and the newest LiteLLM, in environments of their own
+	for version in '==1.106.0' '>=1.106'; do \
+	  $(PYTHON) -m venv --clear out/litellm && \
+	  PIP_CONSTRAINT= out/litellm/bin/python -m pip install --quiet --editable '.[litellm,service]' "litellm$$version" && \
+	  out/litellm/bin/python -m lab litellm || exit 1; \
+	done
 
 release-check: .venv/tools  ## go through the checklist of a release; make test comes first
 	$(BIN)/python tools/release.py

@@ -43,6 +43,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     },
     "Gateways and installation": {
         "proxy-cost": trials.proxy_cost,
+        "hostile-upstreams": trials.hostile_upstreams,
         "litellm": trials.litellm,
         "newcomer": trials.newcomer,
     },

@@ -14,6 +14,7 @@ from driftsack.cli.demo import demo
 from driftsack.cli.keys import keys
 from driftsack.cli.league import league
 from driftsack.cli.measure import measure
+from driftsack.cli.prices import prices
 from driftsack.cli.proxy import proxy
 from driftsack.cli.report import report
 from driftsack.cli.reproduce import reproduce
@@ -38,6 +39,7 @@ app.command()(advise)
 app.command()(serve)
 app.command()(demo)
 app.command()(proxy)
+app.command()(prices)
 app.command()(why)
 app.command()(replay)
 app.command()(backup)
