@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import settings
 
 from tests.support.local_postgres import LocalPostgres
+
+os.environ.setdefault("DRIFTSACK_COMPILE", "first")  # interpreted kernels have tests of their own
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")

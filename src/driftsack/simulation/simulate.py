@@ -25,7 +25,8 @@ from driftsack.game.ledger import Ledger, can_pay, open_ledger, spent_amounts
 from driftsack.game.nature import AnyInstance, AnyWorld, draw_outcome, for_trial, new_world
 from driftsack.game.records import new_terms
 from driftsack.game.state_tree import copy_state
-from driftsack.game.trial import Randomness, Tally, book, end_round, end_trial, new_tally, run_trial
+from driftsack.game.trial import Randomness, Tally, book, end_round, end_trial, new_tally, run_rounds, run_trial
+from driftsack.game.trial_loop import TrialLoop
 from driftsack.game.units import units_of
 from driftsack.numerics.curves import curve_times
 from driftsack.policies.policy import Policy
@@ -93,7 +94,7 @@ def simulate(
     workers = whole(threads, "threads", at_least=1) if threads is not None else cores()
     # A policy of the library runs in the compiled loop, anything else with ``start`` in plain Python.
     if isinstance(policy, Policy):
-        one_trial = _compiled_trial(policy, instance, late, factor, is_safe)
+        one_trial = _compiled_trial(policy, instance, late, factor, is_safe, count)
     elif not isinstance(policy, type) and callable(getattr(policy, "start", None)):
         if is_safe and (late or factor > 1.0):
             raise SettingError("safe with delay or loose needs a policy of the library, which keeps reservations.")
@@ -131,7 +132,7 @@ def _indices(trials: int | range) -> range:
     return trials
 
 
-def _compiled_trial(policy: Policy, instance: AnyInstance, delay: int, loose: float, safe: bool) -> Trial:
+def _compiled_trial(policy: Policy, instance: AnyInstance, delay: int, loose: float, safe: bool, trials: int) -> Trial:
     """Return a function that runs one trial in the compiled loop."""
     told, problem = loosened(instance, loose), instance.problem
     initial = policy.state_on(told)  # copied for each trial
@@ -139,10 +140,11 @@ def _compiled_trial(policy: Policy, instance: AnyInstance, delay: int, loose: fl
         raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {initial!r:.80}.")
     if delay > 0 or loose > 1.0:
         initial = new_feedback(initial, told.problem, delay, loose, safe)
+    loop = TrialLoop(run_rounds, initial, trials * problem.horizon, str(policy))
 
     def trial(world: AnyWorld, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
         state, terms = copy_state(initial), new_terms(problem)
-        return run_trial(state, ledger, terms, world, tally, Randomness(nature, generator(seed)), safe, str(policy))
+        return run_trial(state, ledger, terms, world, tally, Randomness(nature, generator(seed)), safe, loop)
 
     return trial
 

@@ -117,7 +117,7 @@ def admissible_arms(engine: LearnerEngine, open_arms: Any, caps: Any) -> Bools:
     engine.restore_terms()
     try:
         set_request(engine, open_arms, caps)
-        admit(engine.ledger, terms, int(engine.desk.clock[0]), engine.admits)
+        engine.kernels.call(admit, engine.ledger, terms, int(engine.desk.clock[0]), engine.admits)
         return terms.open[: engine.problem.arms].copy()
     finally:
         terms.open[:], terms.version[:] = before

@@ -20,6 +20,7 @@ from driftsack.core.decision import SKIP, Decision, Decisions, read_only
 from driftsack.core.errors import AlreadyToldError, OutcomeError, UnknownDecisionError
 from driftsack.game.desk import MOST_EPOCHS, SETTLED_KEPT, TOLD
 from driftsack.policies.learner.engine import LearnerEngine
+from driftsack.policies.learner.refusals import refuse_round
 
 
 def refuse_other(number: int) -> NoReturn:
@@ -73,7 +74,7 @@ class Register:
         """Return the decision that the engine just made, and keep it unless it is to skip; raise if it made none."""
         engine = self.engine
         if arm < SKIP:
-            engine.raise_refusal(arm)
+            refuse_round(engine, arm)
         desk, problem = engine.desk, engine.problem
         context = read_only(engine.terms.context.copy()) if problem.features else None
         number = desk.begun.item(0)
