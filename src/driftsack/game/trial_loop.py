@@ -34,12 +34,19 @@ class TrialLoop:
         state: The policy's state.
         rounds: The number of rounds of all trials together; None to compile first in any case.
         name: The name of the policy, for messages.
+        stop: Set when the trials are to end; then a call raises ``KeyboardInterrupt``.
     """
 
     def __init__(
-        self, kernel: Callable[..., int], state: Any, rounds: int | None = None, name: str = "the policy"
+        self,
+        kernel: Callable[..., int],
+        state: Any,
+        rounds: int | None = None,
+        name: str = "the policy",
+        stop: threading.Event | None = None,
     ) -> None:
         self._kernel, self.name = kernel, name
+        self._stop = stop
         self._prepared = False
         self._preparing = thread_lock()
         self._spent = 0.0
@@ -51,6 +58,8 @@ class TrialLoop:
 
     def __call__(self, played: int, *arguments: Any) -> int:
         """Run some rounds after the ``played`` ones; return the status of the kernel."""
+        if self._stop is not None and self._stop.is_set():
+            raise KeyboardInterrupt
         if self._interprets and self._spent < LONGEST:
             begun = time.perf_counter()
             with np.errstate(all="ignore"):
