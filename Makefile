@@ -14,9 +14,11 @@ help:  ## show this list
 reproduce: .venv/installed  ## run the paper's experiments; figures and tables go to out/
 	$(BIN)/driftsack reproduce --out out
 
+test: export DRIFTSACK_COMPILE := first
 test: check kernels .venv/selection  ## check the code and run every test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "$$(cat .venv/selection)"
 
+quick: export DRIFTSACK_COMPILE := first
 quick: .venv/tools  ## run the tests that take seconds and need no PostgreSQL, browser or promtool
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not browser and not promtool and not postgres"
 
@@ -63,7 +65,7 @@ clean:  ## forget the environment, the results and every cache
 	$(PYTHON) -m venv .venv
 
 .venv/installed: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[research]'
 	touch $@
 
 .venv/tools: pyproject.toml constraints.txt | .venv/bin/python

@@ -219,6 +219,7 @@ def compile_kernels(
     from driftsack.simulation.precompile import compile_decisions, compile_in_processes, variants
     from driftsack.simulation.simulate import cores
 
+    os.environ["DRIFTSACK_COMPILE"] = "first"
     with plain_errors():
         known = tuple(variants())
         chosen = policy or (known if everything else ["Adaptive"])

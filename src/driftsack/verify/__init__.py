@@ -8,6 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from driftsack.core.errors import SettingError
+from driftsack.core.extras import require
+
+require("scipy", "highspy")  # before the modules that need them
+
 from driftsack.simulation.simulate import cores
 from driftsack.verify import (
     adaptive_belief,
