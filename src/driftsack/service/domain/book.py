@@ -62,6 +62,7 @@ class Record(msgspec.Struct, array_like=True):
         billed: Whether the costs were told, and charged, before the reward.
         token: The secret that settles the decision; empty if it was made by a release without tokens.
         refused: Whether an outcome was refused as absurd.
+        at: The time of the decision, in milliseconds since 1970; 0 if it was made by a release that did not keep it.
     """
 
     arm: int
@@ -79,6 +80,7 @@ class Record(msgspec.Struct, array_like=True):
     billed: bool = False
     token: str = ""
     refused: bool = False
+    at: int = 0
 
 
 class Write(msgspec.Struct, array_like=True):

@@ -17,10 +17,10 @@ def find_row(store: Store, name: str) -> CampaignRow:
     Raises:
         StoreError: There is no such campaign.
     """
-    for row in store.campaigns():
-        if row.name == name:
-            return row
-    raise StoreError(f"the store has no campaign {name!r}; it has {[row.name for row in store.campaigns()][:10]}.")
+    row = store.campaign(name)
+    if row is None:
+        raise StoreError(f"the store has no campaign {name!r}; it has {store.names()[:10]}.")
+    return row
 
 
 def as_csv(store: Store, name: str) -> str:

@@ -31,8 +31,8 @@ from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.views import problem
 from driftsack.service.runtime.commits import GroupCommit
 from driftsack.service.runtime.owned import GRACE, Owned, ServiceClock
-from driftsack.service.runtime.recall import recall_some
-from driftsack.service.runtime.recovery import encode_config, rebuild, rehearse, snapshot_of
+from driftsack.service.runtime.recall import Recalled, recall_some
+from driftsack.service.runtime.recovery import archived, encode_config, rebuild, rehearse, snapshot_of
 from driftsack.service.runtime.slices import in_slices
 from driftsack.service.runtime.threads import REQUEST_LIMIT, ThreadedCalls, Threads
 from driftsack.service.store.interface import (
@@ -252,35 +252,41 @@ class Keeper(ThreadedCalls):
         await self.wait_until_durable(owned)
         return answer
 
-    async def recall(self, name: str, numbers: Sequence[int]) -> dict[int, Record]:
-        """Read decisions that were settled too long ago to be in memory from the journal.
+    async def recall(self, name: str, numbers: Sequence[int]) -> Recalled:
+        """Read decisions that were settled too long ago to be in memory from the journal; see :func:`recall_some`.
 
         Args:
             name: The name of the campaign.
             numbers: The numbers of the decisions, in ascending order.
 
-        Returns:
-            The decisions by number: the first, and those that are found with it; see
-            :func:`driftsack.service.runtime.recall.recall_some`.
-
         Raises:
-            Refusal: The journal does not have the first decision, or the store does not answer.
+            Refusal: The store does not answer.
         """
         owned = self.find(name)
         await self.wait_until_durable(owned)  # so that the journal has the events that settled them
         late = owned.campaign.config.late
         try:
-            found = await self.read_journal(recall_some, self.store, name, numbers, owned.durable, late)
+            return await self.read_journal(recall_some, self.store, name, numbers, owned.durable, late)
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
-        if numbers[0] not in found:
-            raise Refusal("unknown-decision", f"the journal has no decision {numbers[0]}.")
-        return found
+
+    async def recall_one(self, name: str, number: int) -> Record:
+        """Read one decision from the journal.
+
+        Raises:
+            Refusal: The journal does not have it, or the store does not answer.
+        """
+        found = await self.recall(name, [number])
+        if number in found.records:
+            return found.records[number]
+        if number in found.missing:
+            raise Refusal("unknown-decision", f"the journal has no decision {number}.")
+        raise archived(name, number)
 
     async def settle_again(self, name: str, command: Any, number: int) -> ms.Settled:
         """Return the original answer to a command that was refused as ``forgotten``, from the journal."""
-        found = await self.recall(name, [number])
-        return again(self.find(name).campaign, command, number, found[number])
+        found = await self.recall_one(name, number)
+        return again(self.find(name).campaign, command, number, found)
 
     async def exchange(
         self,
@@ -416,9 +422,9 @@ class Keeper(ThreadedCalls):
         """Rebuild a claimed campaign; set it aside if that fails for any reason but the store's availability."""
         name = row.name
         try:
-            campaign, snapshot_at = await self.call_in(self.threads.rebuilds, rebuild, self.store, row)
+            campaign, *saved = await self.call_in(self.threads.rebuilds, rebuild, self.store, row)
             await self._rehearse(self.threads.rebuilds, campaign)
-            owned = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, snapshot_at)
+            owned = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, *saved)
         except (StoreError, OSError, MemoryError):
             raise
         except Exception as error:
