@@ -22,10 +22,10 @@ from driftsack.client import Client
 from driftsack.service.store.interface import StoreError
 from driftsack.service.web import asgi
 from driftsack.service.web.api import routes
-from driftsack.service.web.api.paging import write_cursor
 from driftsack.service.web.api.context import Context
 from driftsack.service.web.api.keyring import ALLOWS, new_key
 from driftsack.service.web.api.openapi import document
+from driftsack.service.web.api.paging import write_cursor
 from driftsack.service.web.api.routes import ROUTES
 from driftsack.service.web.server import Settings, server_config
 from tests.support.campaigns import small

@@ -215,9 +215,7 @@ def _before(store: Store, name: str, number: int, last: int) -> int:
     return _bisected(store, name, last if later is None else min(later, last), is_before, earlier or 0)
 
 
-def _bisected(
-    store: Store, name: str, last: int, is_before: Callable[[Iterator[Any]], bool], before: int = 0
-) -> int:
+def _bisected(store: Store, name: str, last: int, is_before: Callable[[Iterator[Any]], bool], before: int = 0) -> int:
     """Bisect the journal; ``is_before`` says whether the wanted event comes after the first of the given events."""
     base = store.base(name)
     before, after = max(before, 0 if base is None else base.seq), last

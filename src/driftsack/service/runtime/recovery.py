@@ -125,7 +125,9 @@ def from_beginning(store: Store, row: CampaignRow) -> tuple[Campaign, bytes]:
         return Campaign.new(config), START
     snapshot = store.snapshot(row.name, base.seq)
     if snapshot is None or base.seq > row.seq:
-        raise JournalError(f"the snapshot of {row.name} after its archived events is missing; restore it from a backup.")
+        raise JournalError(
+            f"the snapshot of {row.name} after its archived events is missing; restore it from a backup."
+        )
     return read_snapshot(config, snapshot.body), base.chain
 
 
@@ -163,7 +165,7 @@ def archived(name: str, number: int) -> Refusal:
     """The answer to a request about a decision whose events were archived."""
     return Refusal(
         "archived",
-        f"decision {number} of {name} was archived; read it in the archive: driftsack why {name} {number} --store FILE.",
+        f"decision {number} of {name} was archived; ask the archive: driftsack why {name} {number} --store FILE.",
     )
 
 

@@ -198,7 +198,7 @@ class PostgresStore(QueryStore):
                 run("INSERT INTO base VALUES (%s, %s, %s, %s, %s, %s)", (name, *base))
                 run("DELETE FROM snapshot WHERE campaign = %s AND seq <= %s", (name, base.seq))
                 run("INSERT INTO snapshot VALUES (%s, %s, %s, %s)", (name, *snapshot))
-                run("DELETE FROM milestone WHERE campaign = %s AND number < %s", (name, base.number))
+                run("DELETE FROM milestone WHERE campaign = %s AND seq < %s", (name, base.seq))
                 run(AUDIT, entry)
 
         self._do(work)

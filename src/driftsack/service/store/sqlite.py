@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from driftsack.core.locks import hold
@@ -184,7 +185,7 @@ class SQLiteStore(QueryStore):
             run("INSERT OR REPLACE INTO base VALUES (?, ?, ?, ?, ?, ?)", (name, *base))
             run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", (name, *snapshot))
             run("DELETE FROM snapshot WHERE campaign = ? AND seq < ?", (name, base.seq))
-            run("DELETE FROM milestone WHERE campaign = ? AND number < ?", (name, base.number))
+            run("DELETE FROM milestone WHERE campaign = ? AND seq < ?", (name, base.seq))
             run(AUDIT, entry)
 
     def _delete_rest(self, name: str, entry: AuditRow) -> None:
@@ -194,13 +195,21 @@ class SQLiteStore(QueryStore):
             run("DELETE FROM campaign WHERE name = ?", (name,))
             run(AUDIT, entry)
 
-    def copy(self, row: CampaignRow, segments: Iterable[Segment], base: BaseRow | None, budgets: Budgets) -> None:
+    def copy(
+        self,
+        row: CampaignRow,
+        segments: Iterable[Segment],
+        base: BaseRow | None = None,
+        snapshot: SnapshotRow | None = None,
+        budgets: Budgets = MappingProxyType({}),
+    ) -> None:
         """Copy a part of a journal into this store, which has no campaign of this name; the database checks it again.
 
         Args:
             row: The row of the campaign.
             segments: The opening segment, and the others from the base on.
             base: Where the part begins; None for the beginning of the journal.
+            snapshot: The campaign at the base.
             budgets: The budgets at the base.
         """
         with self._changing() as run:
@@ -208,7 +217,9 @@ class SQLiteStore(QueryStore):
             for segment in segments:
                 run("UPDATE campaign SET epoch = ? WHERE name = ?", (segment.epoch, row.name))
                 _append(run, segment)
-                if segment.first == 1 and base is not None:
+                if segment.first == 1 and base is not None and snapshot is not None:
+                    run("INSERT INTO base VALUES (?, ?, ?, ?, ?, ?)", (row.name, *base))
+                    run("INSERT INTO snapshot VALUES (?, ?, ?, ?)", (row.name, *snapshot))
                     run("UPDATE campaign SET seq = ?, chain = ? WHERE name = ?", (base.seq, base.chain, row.name))
                     run("DELETE FROM budget WHERE campaign = ?", (row.name,))
                     rows = [(row.name, *key, *amounts) for key, amounts in budgets.items()]

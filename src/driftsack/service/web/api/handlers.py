@@ -10,7 +10,7 @@ from driftsack.service.domain.campaign import Campaign, Now
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections import explain, export
 from driftsack.service.projections.apprentice_report import apprentice
-from driftsack.service.runtime import openings
+from driftsack.service.runtime import leaving, openings
 from driftsack.service.runtime.owned import Owned
 from driftsack.service.store.interface import LAST_ENTRY, KeyRow
 from driftsack.service.web.api.context import Context
@@ -59,6 +59,12 @@ async def patch_campaign(context: Context) -> ms.CampaignView:
     """Change a campaign."""
     await change(context)
     return await read_campaign(context)
+
+
+async def delete_campaign(context: Context) -> ms.Done:
+    """Delete a campaign that is closed or damaged, with its journal."""
+    await leaving.delete(context.keeper, context.campaign, context.entry())
+    return ms.Done()
 
 
 def ask(context: Context) -> tuple[Owned, ms.Decided]:

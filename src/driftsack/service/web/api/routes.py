@@ -55,6 +55,7 @@ ROUTES: Final = (
     Route("POST", "/v1/campaigns", "admin", handlers.create_campaign, ms.CampaignView, ms.NewCampaign, 201),
     Route("GET", CAMPAIGN, "read", handlers.read_campaign, ms.CampaignView),
     Route("PATCH", CAMPAIGN, "operate", handlers.patch_campaign, ms.CampaignView, ms.Patch),
+    Route("DELETE", CAMPAIGN, "admin", handlers.delete_campaign, ms.Done),
     Route("POST", CAMPAIGN + "/decisions", "decide", handlers.ask, ms.Decided, ms.Ask, direct=True),
     Route("GET", CAMPAIGN + "/decisions", "read", decisions.list_decisions, ms.Page, query=LISTED),
     Route("GET", DECISION, "read", handlers.read_decision, ms.DecisionView),
