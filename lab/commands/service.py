@@ -115,6 +115,25 @@ def many_campaigns(
     run_trial(measure, markdown, as_json)
 
 
+def neighbours(
+    decisions: Annotated[int, typer.Argument(min=100, help="Decisions in the explained journal.")] = 100_000,
+    seconds: Annotated[float, typer.Option(min=1, help="Length of each of the 40 measurements.")] = 8.0,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the latency of other keys while one hammers explanations, exports, exchanges, and all of them.
+
+    Example: python -m lab neighbours 10000 --seconds 3
+    """
+
+    def measure(directory: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import neighbours_table
+
+        return neighbours_table(decisions, seconds, directory, show)
+
+    run_trial(measure, markdown, as_json)
+
+
 def run_trial(trial: Trial, markdown: Path | None, as_json: bool) -> None:
     """Run a trial in a temporary directory below the current one, print its table and write its page."""
     check_directory(markdown)

@@ -144,6 +144,7 @@ CONFIG: dict[str, Any] = {
 
 def open_campaign(url: str, key: str, name: str = "chat", **settings: Any) -> None:
     """Open a campaign."""
-    status, answer = call(url, key, "POST", "/v1/campaigns", {"name": name, "config": {**CONFIG, **settings}})
+    body = {"name": name, "config": {**CONFIG, **settings}}
+    status, answer = call(url, key, "POST", "/v1/campaigns", body, START_LIMIT)  # kernels may have to be compiled
     if status != 201:
         raise TrialError(f"the campaign could not be opened: {status} {answer}.")

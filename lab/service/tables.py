@@ -12,6 +12,7 @@ from lab.service.backups import back_up_under_load
 from lab.service.endurance import endure
 from lab.service.faults import run_faults
 from lab.service.many_campaigns import measure_many
+from lab.service.neighbours import measure_neighbours
 from lab.service.speed import QUICK, Plan, measure
 
 DECISIONS = 500  # a second during a backup
@@ -66,6 +67,12 @@ def many_table(campaigns: int, directory: Path, progress: Callable[[str], None])
     """Measure a service with many campaigns."""
     title, command = "A service with many campaigns.", f"python -m lab many-campaigns {campaigns}"
     return _tried(title, command, lambda: measure_many(campaigns, LOOKED, directory, progress))
+
+
+def neighbours_table(decisions: int, seconds: float, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Measure how much a key that hammers the service delays others."""
+    title, command = "Beside a key that hammers the service.", f"python -m lab neighbours {decisions}"
+    return _tried(title, command, lambda: measure_neighbours(decisions, seconds, directory, progress))
 
 
 def endurance_table(events: int, directory: Path, progress: Callable[[str], None]) -> Table:
