@@ -61,6 +61,11 @@ class Context(NamedTuple):
     query: dict[str, str]
 
     @property
+    def path(self) -> str:
+        """The path of the request."""
+        return self.action.partition(" ")[2]
+
+    @property
     def keeper(self) -> Keeper:
         """The campaigns of this process."""
         return self.service.keeper
