@@ -13,6 +13,7 @@ from lab.service.endurance import endure
 from lab.service.faults import run_faults
 from lab.service.many_campaigns import measure_many
 from lab.service.neighbours import measure_neighbours
+from lab.service.partition import run_partitions
 from lab.service.speed import QUICK, Plan, measure
 
 DECISIONS = 500  # a second during a backup
@@ -84,7 +85,11 @@ def endurance_table(events: int, directory: Path, progress: Callable[[str], None
 def faults_table(kills: int, directory: Path, progress: Callable[[str], None]) -> Table:
     """Inject faults; ``kills`` is the number of kills, and the other faults are repeated in proportion."""
     title, command = "Fault injection in the service.", f"python -m lab faults {kills}"
-    return _tried(title, command, lambda: run_faults(kills, directory, progress))
+
+    def run() -> list[dict[str, Any]]:
+        return [*run_faults(kills, directory, progress), *run_partitions(-(-2 * kills // 15), directory, progress)]
+
+    return _tried(title, command, run)
 
 
 def _tried(title: str, command: str, run: Callable[[], list[dict[str, Any]]]) -> Table:

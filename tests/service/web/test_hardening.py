@@ -142,6 +142,4 @@ def test_the_description_has_servers_tags_and_failures() -> None:
     names = {tag["name"] for tag in found["tags"]}
     for path, methods in found["paths"].items():
         for operation in methods.values():
-            assert path in OPEN or (
-                set(operation["tags"]) <= names and "500" in operation["responses"]
-            )
+            assert path in OPEN or (set(operation["tags"]) <= names and "500" in operation["responses"])
