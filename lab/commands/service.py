@@ -44,9 +44,9 @@ def faults(
     """Kill, freeze and starve the service under load, and audit its journal.
 
     The other faults (a race for the last reservation, a full disk, corrupted files, damaged campaigns, upgrades,
-    backups, restarts of PostgreSQL, a frozen owner, a network that swallows bytes, and, where this process may make
-    network namespaces, an owner that is cut off from its database) are repeated in proportion to the kills. Fails if anything acknowledged is lost, settled twice or overspent, or if a journal does not replay bit for
-    bit.
+    backups, restarts of PostgreSQL, a frozen owner, a network that swallows bytes, and, for root, an owner that is cut
+    off from its database in a network namespace) are repeated in proportion to the kills. Fails if anything
+    acknowledged is lost, settled twice or overspent, or if a journal does not replay bit for bit.
 
     Example: python -m lab faults 3
     Example: python -m lab faults --markdown docs/service-faults.md

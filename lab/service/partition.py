@@ -47,7 +47,7 @@ class Namespace(NamedTuple):
 def run_partitions(times: int, directory: Path, progress: Callable[[str], None]) -> list[dict[str, Any]]:
     """Return the row of :func:`cut_off_owner`; nothing if this process may not make network namespaces."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
-        progress("no network namespaces without root and ip")
+        progress("network namespaces need root and the program ip")
         return []
     return [cut_off_owner(directory, times, CLIENTS, progress)]
 

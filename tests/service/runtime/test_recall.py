@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -129,13 +129,14 @@ def test_decisions_are_filtered_and_have_times(live: Live) -> None:
     assert times == sorted(times)
     assert begin < times[0]
     assert times[-1] < begin + 3_600_000
-    for query, passes in (
+    filters: list[tuple[str, Callable[[Any], bool]]] = [
         ("state=told&limit=7", lambda each: each["state"] == "told"),
         ("state=pending", lambda each: each["state"] == "pending"),
         ("arm=small&limit=5", lambda each: each["arm"] == "small"),
         ("state=cancelled&arm=large&limit=1", lambda each: each["state"] == "cancelled" and each["arm"] == "large"),
         ("state=expired", lambda each: each["state"] == "expired"),
-    ):
+    ]
+    for query, passes in filters:
         assert listed(live, query, least=0) == [each for each in everything if passes(each)], query
     for query in ("state=lost", "arm=nobody", "limit=0", "limit=1001", "limit=x"):
         assert live.call("GET", f"{CHAT}/decisions?{query}")[0] == 422, query

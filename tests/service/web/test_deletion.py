@@ -29,7 +29,7 @@ def rows(store: Store) -> int:
     """The number of rows of the campaign in all tables but the audit."""
     tables = ("segment", "snapshot", "milestone", "base", "budget")
     assert isinstance(store, QueryStore)
-    counts = [store._rows(f"SELECT count(*) FROM {table} WHERE campaign = 'chat'")[0][0] for table in tables]
+    counts: list[int] = [store._rows(f"SELECT count(*) FROM {table} WHERE campaign = 'chat'")[0][0] for table in tables]
     return sum(counts) + len([name for name in store.names() if name == "chat"])
 
 
