@@ -36,6 +36,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "endurance": service.endurance,
         "backup": service.backup,
         "many-campaigns": service.many_campaigns,
+        "neighbours": service.neighbours,
         "state-machine": trials.state_machine,
         "requests": trials.requests,
         "orphans": trials.orphans,

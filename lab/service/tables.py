@@ -12,6 +12,8 @@ from lab.service.backups import back_up_under_load
 from lab.service.endurance import endure
 from lab.service.faults import run_faults
 from lab.service.many_campaigns import measure_many
+from lab.service.neighbours import measure_neighbours
+from lab.service.partition import run_partitions
 from lab.service.speed import QUICK, Plan, measure
 
 DECISIONS = 500  # a second during a backup
@@ -68,6 +70,12 @@ def many_table(campaigns: int, directory: Path, progress: Callable[[str], None])
     return _tried(title, command, lambda: measure_many(campaigns, LOOKED, directory, progress))
 
 
+def neighbours_table(decisions: int, seconds: float, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Measure how much a key that hammers the service delays others."""
+    title, command = "Beside a key that hammers the service.", f"python -m lab neighbours {decisions}"
+    return _tried(title, command, lambda: measure_neighbours(decisions, seconds, directory, progress))
+
+
 def endurance_table(events: int, directory: Path, progress: Callable[[str], None]) -> Table:
     """Let many campaigns handle many events."""
     title, command = f"After {events:,} events over 100 campaigns.", f"python -m lab endurance {events}"
@@ -77,7 +85,11 @@ def endurance_table(events: int, directory: Path, progress: Callable[[str], None
 def faults_table(kills: int, directory: Path, progress: Callable[[str], None]) -> Table:
     """Inject faults; ``kills`` is the number of kills, and the other faults are repeated in proportion."""
     title, command = "Fault injection in the service.", f"python -m lab faults {kills}"
-    return _tried(title, command, lambda: run_faults(kills, directory, progress))
+
+    def run() -> list[dict[str, Any]]:
+        return [*run_faults(kills, directory, progress), *run_partitions(-(-2 * kills // 15), directory, progress)]
+
+    return _tried(title, command, run)
 
 
 def _tried(title: str, command: str, run: Callable[[], list[dict[str, Any]]]) -> Table:

@@ -19,7 +19,7 @@ from driftsack.cli.proxy import proxy
 from driftsack.cli.report import report
 from driftsack.cli.reproduce import reproduce
 from driftsack.cli.run import run
-from driftsack.cli.serve import backup, compile_kernels, replay, serve, why
+from driftsack.cli.serve import archive, backup, compile_kernels, replay, serve, why
 from driftsack.cli.verify import verify
 
 app = CommandLine(
@@ -43,6 +43,7 @@ app.command()(prices)
 app.command()(why)
 app.command()(replay)
 app.command()(backup)
+app.command()(archive)
 app.command("compile")(compile_kernels)
 app.add_typer(campaign, name="campaign")
 app.add_typer(clock, name="clock")
