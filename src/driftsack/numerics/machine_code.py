@@ -77,23 +77,31 @@ class MachineCode:
         self._mark = f"driftsack-{name}.ready"
         self._calls = calls
         self._loaded = False
+        self._advancing = thread_lock()  # learners in several threads share this object
         self.child: subprocess.Popen[bytes] | None = None
         self.thread: threading.Thread | None = None
 
     def advance(self) -> bool:
         """Return whether the machine code is loaded; begin the next step of its preparation if one has ended."""
-        if self._loaded or self.thread is not None:
+        if self._loaded or self.thread is not None or not self._advancing.acquire(blocking=False):
             return self._loaded
+        try:
+            self._begin_next_step()
+        finally:
+            self._advancing.release()
+        return False
+
+    def _begin_next_step(self) -> None:
+        """Start the child if nobody has compiled yet, and the thread that loads once the child has ended."""
         if self.child is None and not self.is_marked():
             if any(code.child is not None and code.child.poll() is None for code in list(_known.values())):
-                return False  # this process has a child already
+                return  # this process has a child already
             self.child = _new_child([os.getpid(), self._name, self._calls])
         if self.child is None or self.child.poll() is not None:
             with suppress(RuntimeError):  # the interpreter is shutting down
                 thread = threading.Thread(target=self._load_in_thread, name="driftsack-loader")
                 thread.start()
                 self.thread = thread
-        return False
 
     def load(self) -> None:
         """Load the machine code, or compile it; mark it if it is in the cache."""
@@ -148,7 +156,7 @@ def _new_child(work: list[Any]) -> subprocess.Popen[bytes] | None:
             start_new_session=True,  # Ctrl-C is for the parent
         )
         with child.stdin as stream:  # type: ignore[union-attr]
-            stream.write(f"{json.dumps(sys.path)}\n{json.dumps(work)}".encode())
+            stream.write(f"{json.dumps([str(place) for place in sys.path])}\n{json.dumps(work)}".encode())
     except OSError:
         return None
     atexit.register(_end, child, os.getpid())
