@@ -75,7 +75,11 @@ class Decision:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Decision:
-        """Return the decision that :meth:`to_dict` wrote, after checking it."""
+        """Return the decision that :meth:`to_dict` wrote, after checking it.
+
+        Args:
+            data: All fields by name, as plain data.
+        """
         names = [part.name for part in fields(cls)]
         if set(data) != set(names):
             raise NamesError(f"a decision has the fields {names}, got {sorted(map(str, data))}.")
