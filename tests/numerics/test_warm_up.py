@@ -166,7 +166,7 @@ print(json.dumps({{"numba": "numba" in sys.modules, "reward": short.reward.tolis
 
 def run_python(code: str, *arguments: str, **environment: str) -> Any:
     """Run a program in a process of its own; return what it printed."""
-    return json.loads(process(code, *arguments, **environment).communicate(timeout=300)[0])
+    return json.loads(process(code, *arguments, **environment).communicate(timeout=600)[0])
 
 
 def process(code: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
@@ -193,7 +193,7 @@ problem = ds.Problem(horizon=10**6, arms=2, budget=[10.0**6], cost_max=[1.0])
 learner = ds.policies.AlwaysArm(1).start(problem, seed=0)
 learner.tell(learner.ask(), 0.5, 0.25)
 first = "numba" in sys.modules
-deadline = time.monotonic() + 200
+deadline = time.monotonic() + 500
 while type(learner._engine._begin).__name__ != "Pinned" and time.monotonic() < deadline:
     play(learner, 10)
     time.sleep(0.05)

@@ -18,7 +18,7 @@ from driftsack.numerics.compiled import copy_for
 from driftsack.numerics.exemplars import NUMBERS, exemplar
 from driftsack.numerics.machine_code import MachineCode, places
 
-LOWEST_PRIORITY: Final = 19
+NICENESS: Final = 5  # at 19 a busy machine would starve the child, and decisions would stay slow
 WATCH_EVERY: Final = 0.2  # seconds between two looks at the parent
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     """Compile the calls on standard input into the cache, as soon as no other process compiles."""
     parent, name, calls = json.load(sys.stdin)
     if hasattr(os, "nice"):
-        os.nice(LOWEST_PRIORITY)
+        os.nice(NICENESS)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     code = MachineCode(name, calls)
     with _alone():
