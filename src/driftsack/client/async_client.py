@@ -155,8 +155,10 @@ class AsyncClient:
         await self._call(self._client.check)
 
     async def cancel_lost(self) -> None:
-        """Cancel decisions whose answers were lost; see :meth:`Client.cancel_lost`."""
-        await self._call(self._client.cancel_lost)
+        """Wait for calls that still run, and cancel lost decisions; see :meth:`Client.cancel_lost`."""
+        running = [asyncio.wrap_future(call) for call in self._running]
+        await asyncio.gather(*running, return_exceptions=True)
+        await self._call(self._client.cancel_lost, None)
 
     async def close(self) -> None:
         """Forfeit decisions that were not told; see :meth:`Client.close`."""

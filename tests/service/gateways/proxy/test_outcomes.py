@@ -12,6 +12,7 @@ import pytest
 from driftsack.client.messages import ServiceUnavailableError
 from driftsack.client.transport import Transport
 from driftsack.service.gateways.proxy import outcomes
+from driftsack.service.gateways.proxy.prices import Prices
 from tests.support.gateways import HELLO, gate
 
 HERE = "tests.service.gateways.proxy.test_outcomes"
@@ -85,3 +86,10 @@ def test_outcomes_are_told_when_the_service_is_back(
         time.sleep(0.3)
         assert found.live.call("GET", "/v1/campaigns/chat")[1]["pending"] == 1
         monkeypatch.setattr(outcomes, "CLOSING", 0.1)
+
+
+def test_an_upstream_that_is_free_reserves_nothing(tmp_path: Any) -> None:
+    with gate(str(tmp_path), ["fine", "breaks"], upstream={"price": Prices("0")}, fallback=False) as found:
+        assert found.complete("fine").choices
+        assert found.post("/v1/chat/completions", {"model": "breaks", "messages": HELLO})[0] == 502
+        assert found.told() == (2, 1.0, Decimal(0))

@@ -68,6 +68,9 @@ class Proxy(AsgiApplication):
             self._reject(reply, wire, rejected, journey)
         except Refusal as refusal:  # of a body that is too large or too slow
             self._reject(reply, wire, Rejected(refusal.status, refusal.kind, refusal.detail), journey)
+        except Exception:
+            log.exception("a request failed")
+            self._reject(reply, wire, Rejected(500, "internal", "internal error; see the log of the proxy."), journey)
         # Relay the answer; a caller that leaves does not stop the call.
         gone = asyncio.ensure_future(caller_gone(receive))
         gone.add_done_callback(lambda _: reply.drop())

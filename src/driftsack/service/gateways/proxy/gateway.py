@@ -31,6 +31,7 @@ from driftsack.service.gateways.proxy.worst_case import Demand, fitting_limit, w
 
 CONNECT: Final = 10.0  # seconds until an upstream must accept a connection
 TYPICAL: Final = Usage(1000, 500)  # the request whose cost is listed if prices change by date
+UNREADABLE: Final = (TypeError, ValueError, AttributeError, LookupError)  # a body with values of other types
 LEASE_SLACK: Final = 30  # seconds of a lease beyond the deadline of the request
 log = logging.getLogger("driftsack.proxy")
 
@@ -137,6 +138,8 @@ class Gateway:
                 found.append(Offer(upstream, translation, asked.wire.demand(asked.body, most)))
             except Rejected as rejected:  # it cannot be translated for this upstream
                 reasons.append(rejected)
+            except UNREADABLE as error:
+                reasons.append(Rejected.invalid(f"the body is not one for {asked.wire.path}: {error}."))
         if not found:
             raise reasons[0]
         return found
