@@ -88,7 +88,7 @@ def test_async(tmp_path: Path) -> None:
             await client.extend(decision, 5000)
             status, found = live.call("GET", f"/v1/campaigns/chat/decisions/{decision.number}")
             assert status == 200
-            assert found["lease"] > 4000
+            assert found["seconds_left"] > 4000
             await client.forfeit(decision)
 
     with serving(str(tmp_path / "s.db")) as live:
