@@ -37,6 +37,7 @@ from driftsack.game.records import new_terms, set_rate
 from driftsack.game.state_growth import grow
 from driftsack.game.state_tree import solve_stuck
 from driftsack.numerics.pinned import pin
+from driftsack.policies.learner.missing import new_usual_values, note_values
 from driftsack.policies.policy import Policy
 
 MOST_AWAITED: Final = 2**22  # decisions without an outcome
@@ -103,6 +104,7 @@ class LearnerEngine:
         self._set_worst(range(problem.arms))
         self.cost_limit: list[float] = problem.cost_limit.tolist()
         self.past: dict[int, PastSeason] = {}
+        self.usual = new_usual_values(problem)
         self.lp_rescues = 0
         self.altered = False  # whether the terms are those of a single request
         # Whether a request needs no time, no context and no caps.
@@ -246,6 +248,11 @@ class LearnerEngine:
             self._solve()
             arm = self._begin(self.admits, at, rounds)
         return arm
+
+    def note_context(self, context: Floats | None = None) -> None:
+        """Update the means of optional features with a context; with that of the latest round if omitted."""
+        if self.usual.counts.size and self.problem.encoder is not None:
+            note_values(self.usual, self.problem.encoder, self.terms.context if context is None else context)
 
     def _solve(self) -> None:
         """Solve the programs with HiGHS for which the simplex method failed."""
@@ -569,6 +576,7 @@ class LearnerEngine:
         ):
             self.desk.given[:] = row
             self.terms.context[:] = context
+            self.note_context()
             if teach(arm, probability, reward) == STUCK:
                 self._solve()
                 teach(arm, probability, reward)
