@@ -223,7 +223,7 @@ def details(track: Track, done: bool) -> dict[str, Any]:
         "latest": [latest(track, shown) for shown in reversed(track.shown.values())],
         "updated": when(track.at),
         "seq": track.seq,
-        "policy": str(track.config.policy.get("policy", "")),
+        "policy": str(track.config.policy_spec.get("policy", "")),
         "apprentice": apprentice.shown(track),
     }
 
