@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from driftsack.service.domain import messages as ms
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.features import Features
+from driftsack.service.store.sqlite import SQLiteStore
 from tests.support.campaigns import small
+from tests.support.journals import Written
 
 FEATURES: dict[str, Any] = {
     "numbers": ["tokens", "age"],
@@ -50,3 +54,18 @@ class Traffic:
         """The reward and the cost in dollars of an arm."""
         good = 0.9 if arm == "large" or context["kind"] == "chat" else 0.1
         return float(self._rng.random() < good), "0.09" if arm == "large" else "0.01"
+
+
+def played(path: Path, rounds: int, config: Config | None = None, seed: int = 0) -> Written:
+    """Write the journal of a campaign with features, in which code needs the large arm."""
+    traffic = Traffic(seed)
+    one = Written(SQLiteStore(path), "chat", config or seeing())
+    for _ in range(rounds):
+        row = traffic.context()
+        found = one.owned.campaign.handle(ms.Ask(context=row), one.now)
+        if not found.skipped:
+            reward, cost = traffic.outcome(row, found.arm)
+            one.owned.campaign.handle(ms.Tell(reward, {"usd": cost}), one.now, number=found.decision)
+        one.wait(1000)
+    one.commit()
+    return one

@@ -173,3 +173,14 @@ def decoded(encoder: Encoder, contexts: Floats) -> Mapping[str, Any]:
         texts = np.array([*names, "?"], dtype=object)
         found[CONTEXT + name] = texts[np.where(own.any(axis=1), own.argmax(axis=1), slots)].tolist()
     return found
+
+
+def plain_columns(encoder: Encoder, contexts: Floats) -> dict[str, list[Any]]:
+    """Return columns of encoded contexts that are read without a declaration.
+
+    Missing numbers are those that were assumed, with their indicators; embeddings have a column for each number.
+    """
+    found = dict(decoded(encoder, contexts)) | {CONTEXT + n: contexts[:, k] for k, n in enumerate(encoder.numbers)}
+    one_hot = len(encoder.numbers) + sum(encoder.slots(name)[1] for name in dict(encoder.categories))
+    found |= {CONTEXT + encoder.names[k]: contexts[:, k] for k in range(one_hot, encoder.size)}
+    return {name: list(column) for name, column in found.items()}

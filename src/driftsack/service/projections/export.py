@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import NamedTuple
 
+import numpy as np
+
+from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
+from driftsack.logs.contexts import plain_columns
 from driftsack.service.domain import journal
 from driftsack.service.domain.config import Config
+from driftsack.service.domain.features import vector_of
 from driftsack.service.store.interface import CampaignRow, Store, StoreError
 
 
@@ -23,44 +29,72 @@ def find_row(store: Store, name: str) -> CampaignRow:
     raise StoreError(f"the store has no campaign {name!r}; it has {[row.name for row in store.campaigns()][:10]}.")
 
 
-def as_csv(store: Store, name: str) -> str:
-    """Return the observations, told decisions and skipped requests of a campaign as CSV.
+class Outcomes(NamedTuple):
+    """The outcomes in a journal, in the order in which they were observed or asked for.
+
+    Attributes:
+        config: The settings of the campaign.
+        rows: Time, arm, reward, propensity and costs; the propensity is None if it is not known.
+        contexts: (n, f) the encoded features of each request; None without features.
+    """
+
+    config: Config
+    rows: list[tuple[object, ...]]
+    contexts: Floats | None
+
+
+def outcomes(store: Store, name: str) -> Outcomes:
+    """Return the observations, told decisions and skipped requests of a campaign.
 
     Earlier releases wrote probabilities that exceed 1 by rounding; they are clipped.
-
-    Rows are in the order in which they were observed or asked, with time, arm, reward, propensity and costs. The column
-    of propensities is omitted if one of them is not known.
     """
     config = Config.from_bytes(find_row(store, name).config)
     arms, zeros = list(config.arms), [0.0] * len(config.budget)
     asked: dict[int, journal.Asked] = {}
     rows: dict[int, tuple[object, ...]] = {}
-    observed: list[tuple[object, ...]] = []  # before the first decision
-    # Match outcomes with their decisions.
+    seen: dict[int, bytes] = {}  # contexts
+    # Match outcomes with their decisions. Observations come first, since a campaign watches before it decides.
+    observed = 0
     for segment in store.segments(name):
         for event in journal.decode(segment.body):
             if isinstance(event, journal.ArmAdded):
                 arms.append(event.name)
             elif isinstance(event, journal.Observed):
-                row = (event.at / 1000, arms[event.arm], event.reward, event.probability, *event.costs)
-                observed.append(row)
-            elif isinstance(event, journal.Asked) and event.arm == SKIP:
-                rows[event.number] = (event.at / 1000, "", 0.0, event.probability, *zeros)
+                observed -= 1
+                rows[observed] = (event.at / 1000, arms[event.arm], event.reward, event.probability, *event.costs)
+                seen[observed] = event.context or b""
             elif isinstance(event, journal.Asked):
-                asked[event.number] = event
+                seen[event.number] = event.context or b""
+                if event.arm == SKIP:
+                    rows[event.number] = (event.at / 1000, "", 0.0, event.probability, *zeros)
+                else:
+                    asked[event.number] = event
             elif isinstance(event, journal.Told):
                 choice = asked.pop(event.number)
                 arm = arms[choice.arm or 0]
                 rows[event.number] = (choice.at / 1000, arm, event.reward, min(choice.probability, 1.0), *event.costs)
-    # Write observations first, since a campaign watches before it decides.
+    order = [*range(-1, observed - 1, -1), *sorted(number for number in rows if number > 0)]
+    encoder = config.problem().encoder
+    vectors = [vector_of(seen[number]) for number in order] if encoder is not None else []
+    contexts = None if encoder is None else np.reshape(vectors, (len(order), encoder.size))
+    return Outcomes(config, [rows[number] for number in order], contexts)
+
+
+def as_csv(store: Store, name: str) -> str:
+    """Return the outcomes of a campaign as CSV, with columns ``context_NAME`` if requests have features.
+
+    The column of propensities is omitted if one of them is not known.
+    """
+    found = outcomes(store, name)
+    header = ["time", "arm", "reward", "propensity", *(f"cost_{resource}" for resource in found.config.budget)]
+    table = [[*row] for row in found.rows]
+    encoder = found.config.problem().encoder
+    if encoder is not None and found.contexts is not None:
+        columns = plain_columns(encoder, found.contexts)
+        header += columns
+        table = [[*row, *values] for row, values in zip(table, zip(*columns.values(), strict=True), strict=True)]
+    if any(row[3] is None for row in found.rows):
+        header, table = header[:3] + header[4:], [row[:3] + row[4:] for row in table]
     text = io.StringIO()
-    writer = csv.writer(text)
-    table: list[tuple[object, ...]] = [
-        ("time", "arm", "reward", "propensity", *(f"cost_{resource}" for resource in config.budget)),
-        *observed,
-        *(rows[number] for number in sorted(rows)),
-    ]
-    if any(row[3] is None for row in observed):
-        table = [(*row[:3], *row[4:]) for row in table]
-    writer.writerows(table)
+    csv.writer(text).writerows([header, *table])
     return text.getvalue()
