@@ -267,7 +267,7 @@ def test_a_missing_number_is_its_mean_over_earlier_requests_and_the_means_are_sa
     def latest(learner: ds.Learner, **context: object) -> list[float]:
         decision = learner.ask(context={**usual, **context})
         assert decision.context is not None
-        return decision.context.tolist()
+        return [float(value) for value in decision.context]
 
     assert latest(seen)[1] == 0.0  # nothing is known yet, and a missing value is none
     for age in (10.0, 20.0, None, 60.0):
