@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import floats, frozen, number, whole
-from driftsack.core.errors import DriftsackError, NamesError, OutOfRangeError, SettingError
+from driftsack.core.errors import NamesError, OutOfRangeError, SettingError
 from driftsack.core.names import by_name, checked_names, position
 
 Context = npt.ArrayLike | Mapping[str, Any]
@@ -37,6 +37,7 @@ Context = npt.ArrayLike | Mapping[str, Any]
 MOST_FEATURES: Final = 4096
 MOST_SIGNS: Final = 2**22  # entries of a projection matrix
 LARGEST_FEATURE: Final = 1e9
+PLAIN: Final = {float, int}
 WHOLE: Final = (str, int, np.integer)
 
 
@@ -125,7 +126,7 @@ class Encoder:
         settings = (self.numbers, self.categories, self.embeddings, self.project, self.spare, self.seed, self.optional)
         return type(self), settings
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The names of the features in a request."""
         return (*self.numbers, *(name for name, _ in _pairs(self.categories)), *(n for n, _ in _pairs(self.embeddings)))
@@ -213,6 +214,11 @@ class Encoder:
 
     def _in_order(self, context: Mapping[str, Any]) -> list[Any]:
         """Return the values of a request in the order of the features; None for optional ones that are missing."""
+        if type(context) is dict and len(context) == len(self.inputs):
+            try:
+                return [context[name] for name in self.inputs]  # fast
+            except KeyError:
+                pass
         if not isinstance(context, Mapping):
             raise SettingError(f"context must be a mapping from the features {list(self.inputs)}, got {context!r:.80}.")
         if self.optional:
@@ -233,9 +239,8 @@ class Encoder:
 
     def _checked_numbers(self, given: list[Any]) -> Floats:
         """Return the values of the numeric features; an error names the offending feature."""
-        try:
-            found = floats(given, "numbers", (len(given),))
-        except DriftsackError:  # find the offending feature, one by one
+        found = _plain_floats(given)
+        if found is None:  # find the offending feature, one by one
             found = np.array([number(one, repr(name)) for name, one in zip(self.numbers, given, strict=True)])
         if np.abs(found).max() > LARGEST_FEATURE:
             _refuse_large(self.numbers[int(np.abs(found).argmax())], found)
@@ -313,8 +318,23 @@ def _random_signs(seed: str, rows: int, columns: int) -> Floats:
     return frozen((2.0 * bits.reshape(rows, columns) - 1.0) / np.sqrt(rows))
 
 
+def _plain_floats(given: Any) -> Floats | None:
+    """Return a list of Python's own numbers within the limit as an array; None for anything else."""
+    if type(given) is not list or not PLAIN.issuperset(map(type, given)):
+        return None
+    try:
+        found = np.array(given, dtype=np.float64)
+    except OverflowError:  # an integer that no float can hold
+        return None
+    within = found.max(initial=0.0) <= LARGEST_FEATURE and found.min(initial=0.0) >= -LARGEST_FEATURE
+    return found if within else None  # NaN is not within
+
+
 def _checked_vector(value: Any, name: str, length: int) -> Floats:
     """Return an embedding; an error names it."""
+    plain = _plain_floats(value)
+    if plain is not None and plain.size == length:
+        return plain
     found = floats(value, repr(name), (length,))
     if np.abs(found).max() > LARGEST_FEATURE:
         _refuse_large(name, found)
@@ -337,7 +357,7 @@ def checked_context(encoder: Encoder | None, features: int, context: Context, me
     >>> checked_context(None, 2, [1, 2.5])
     array([1. , 2.5])
     """
-    if isinstance(context, Mapping):
+    if type(context) is dict or isinstance(context, Mapping):
         if encoder is None:
             raise NamesError(
                 f"the features of the problem have no names, so a context must be {features} numbers, got a "
@@ -346,9 +366,10 @@ def checked_context(encoder: Encoder | None, features: int, context: Context, me
         found = encoder.encode(context, means)
     else:
         found = floats(context, "context", (features,))
-    if np.abs(found).max(initial=0.0) > LARGEST_FEATURE:
+    largest = max(found.max(initial=0.0), -found.min(initial=0.0))
+    if largest > LARGEST_FEATURE:
         raise OutOfRangeError(
-            f"the features of a context must lie within {LARGEST_FEATURE:g} of 0, got {np.abs(found).max():g}; use "
-            "another unit, or its logarithm."
+            f"the features of a context must lie within {LARGEST_FEATURE:g} of 0, got {largest:g}; use another "
+            "unit, or its logarithm."
         )
     return found
