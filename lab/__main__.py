@@ -38,6 +38,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "many-campaigns": service.many_campaigns,
         "state-machine": trials.state_machine,
         "requests": trials.requests,
+        "context-requests": trials.context_requests,
         "orphans": trials.orphans,
         "page": trials.page,
         "alarm-level": trials.alarm_level,

@@ -335,6 +335,8 @@ def _checked_vector(value: Any, name: str, length: int) -> Floats:
     plain = _plain_floats(value)
     if plain is not None and plain.size == length:
         return plain
+    if isinstance(value, list) and bool in set(map(type, value)):
+        raise SettingError(f"{name!r} must not have true or false among its numbers.")
     found = floats(value, repr(name), (length,))
     if np.abs(found).max() > LARGEST_FEATURE:
         _refuse_large(name, found)

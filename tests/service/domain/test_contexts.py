@@ -185,7 +185,7 @@ def test_an_exchange_with_a_wrong_context_is_refused_as_a_whole(many: ms.Exchang
         ({"kind": ["chat"]}, "'kind' must be a string or an integer"),
         ({"kind": "x" * 201}, "'kind' may have 200 characters, got 201"),
         ({"prompt": [0.5] * 5}, "'prompt' must be numbers of shape"),
-        ({"prompt": [0.5] * 5 + [True]}, "'prompt' must not be true or false"),
+        ({"prompt": [0.5] * 5 + [True]}, "'prompt' must not have true or false"),
         ({"prompt": [0.5] * 5 + [None]}, "'prompt' must be finite"),
         ({"prompt": [1e300] * 6}, "'prompt' must lie within"),
         ({"prompt": [[0.5]] * 6}, "'prompt' must be numbers"),

@@ -45,7 +45,7 @@ def _check_values(encoder: Encoder, given: Mapping[str, Any]) -> None:
         kind = type(value)
         if kind is float:
             continue
-        if kind is bool or (kind is list and bool in set(map(type, value))):
+        if kind is bool:
             raise _refused(name, f"context: {name!r:.60} must not be true or false; send 1 or 0, or a string.")
         if kind is str and len(value) > LONGEST_VALUE:
             raise _refused(

@@ -11,7 +11,7 @@ from driftsack.service.projections.choice import Choice
 from driftsack.service.projections.plan import Planned, planned
 from driftsack.service.projections.progress import Axis, Pace, axis_of, pace_of, recent_shares
 from driftsack.service.projections.track import Track
-from driftsack.service.web.pages import apprentice
+from driftsack.service.web.pages import apprentice, segments
 from driftsack.service.web.pages.numbers import interval, named_costs, number, when
 
 SMALL: Final = 24  # points of a small chart
@@ -225,6 +225,7 @@ def details(track: Track, done: bool) -> dict[str, Any]:
         "seq": track.seq,
         "policy": str(track.config.policy_spec.get("policy", "")),
         "apprentice": apprentice.shown(track),
+        "contexts": segments.shown(track),
     }
 
 
