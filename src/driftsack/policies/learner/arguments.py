@@ -160,8 +160,7 @@ def contexts_of(
     seen = new_usual_values(problem) if usual is None else UsualValues(*(part.copy() for part in usual))
     for row, context in zip(found, contexts, strict=True):
         row[:] = checked_context(encoder, problem.features, context, seen.means)
-        if encoder is not None and seen.counts.size:
-            note_values(seen, encoder, row)
+        note_values(seen, encoder, row)
     return found
 
 

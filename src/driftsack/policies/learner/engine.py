@@ -249,11 +249,6 @@ class LearnerEngine:
             arm = self._begin(self.admits, at, rounds)
         return arm
 
-    def note_context(self, context: Floats | None = None) -> None:
-        """Update the means of optional features with a context; with that of the latest round if omitted."""
-        if self.usual.counts.size and self.problem.encoder is not None:
-            note_values(self.usual, self.problem.encoder, self.terms.context if context is None else context)
-
     def _solve(self) -> None:
         """Solve the programs with HiGHS for which the simplex method failed."""
         self.lp_rescues += solve_stuck(self.state)
@@ -576,7 +571,7 @@ class LearnerEngine:
         ):
             self.desk.given[:] = row
             self.terms.context[:] = context
-            self.note_context()
+            note_values(self.usual, self.problem.encoder, context)
             if teach(arm, probability, reward) == STUCK:
                 self._solve()
                 teach(arm, probability, reward)

@@ -30,6 +30,7 @@ from driftsack.policies.learner import file as learner_file
 from driftsack.policies.learner.clock import Clock
 from driftsack.policies.learner.core import LearnerCore, guarded
 from driftsack.policies.learner.engine import LearnerEngine
+from driftsack.policies.learner.missing import note_values
 from driftsack.policies.learner.teaching import PastOutcomes, past_rounds
 from driftsack.policies.policy import Policy
 
@@ -132,7 +133,7 @@ class Learner(LearnerCore):
         seconds, rounds = arguments.open_request(engine, self._clock, open, caps, at, context, must, costs)
         decision = register.made(engine.begin(seconds, rounds))
         if context is not None:
-            engine.note_context()
+            note_values(engine.usual, engine.problem.encoder, engine.terms.context)
         return decision
 
     @guarded
@@ -188,7 +189,7 @@ class Learner(LearnerCore):
         opened = arguments.open_request(self._engine, self._clock, open, caps, at, first, must, costs)
         made = batches.ask_batch(self._engine, self._register, self._clock, features, at, opened)
         for context in features[: len(made)] if contexts is not None else ():
-            self._engine.note_context(context)
+            note_values(self._engine.usual, self.problem.encoder, context)
         return made
 
     def tell(self, decision: Decision, reward: float | None = None, costs: Costs | None = None) -> None:

@@ -37,8 +37,10 @@ def new_usual_values(problem: Problem) -> UsualValues:
     return UsualValues(np.zeros(count), np.zeros(count))
 
 
-def note_values(usual: UsualValues, encoder: Encoder, context: Floats) -> None:
+def note_values(usual: UsualValues, encoder: Encoder | None, context: Floats) -> None:
     """Update the means with an encoded context."""
+    if encoder is None or not usual.counts.size:
+        return
     first = context.size - usual.counts.size
     for at, place in enumerate(encoder.missable):
         if context[first + at] == 0.0:

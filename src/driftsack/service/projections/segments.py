@@ -101,7 +101,7 @@ class FeatureSegments:
         self.tallies = [SegmentTally(*self._sizes) for _ in self.labels]
 
 
-class Request(NamedTuple):
+class SegmentedRequest(NamedTuple):
     """A request without an outcome: its arm, its segments by feature, and its vector."""
 
     arm: int
@@ -132,7 +132,7 @@ class ContextTrack:
             self.features.append(FeatureSegments(name, labels, arms, resources))
         self.changes: deque[RequestChange] = deque(maxlen=KEPT_CHANGES)
         self.worth = ContextWorth(encoder.size, arms, resources)
-        self._waiting: dict[int, Request] = {}
+        self._waiting: dict[int, SegmentedRequest] = {}
         watched = self._watched()
         self._streams = {what: OutcomeStream(most, LEVEL / len(watched)) for what, most in watched}
 
@@ -152,7 +152,7 @@ class ContextTrack:
     def ask(self, number: int, at: int, arm: int, context: bytes) -> None:
         """Add a request; a skipped one has no outcome."""
         vector = vector_of(context)
-        request = Request(arm, self._places(vector), vector)
+        request = SegmentedRequest(arm, self._places(vector), vector)
         self._watch(number, at, request)
         self.worth.ask(vector, arm == SKIP)
         for feature, place in zip(self.features, request.places, strict=True):
@@ -196,7 +196,7 @@ class ContextTrack:
         missable = self._encoder.missable
         return {k for at, k in enumerate(missable) if vector[vector.size - len(missable) + at] > 0.0}
 
-    def _watch(self, number: int, at: int, request: Request) -> None:
+    def _watch(self, number: int, at: int, request: SegmentedRequest) -> None:
         """Look for changes of the requests; a missing number is replaced by a mean, which is no value."""
         count, missing = len(self._encoder.numbers), self._missing(request.vector)
         for k, feature in enumerate(self.features):
