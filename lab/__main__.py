@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "routing": comparisons.routing,
         "scenarios": scenarios.scenarios,
     },
-    "Theory": {"mutants": theory.mutants, "powers": theory.powers},
+    "Theory": {"mutants": theory.mutants, "powers": theory.powers, "companion": theory.companion},
     "Learners": {
         "soak": learners.soak,
         "corrupted-files": learners.corrupted_files,
@@ -36,6 +37,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "endurance": service.endurance,
         "backup": service.backup,
         "many-campaigns": service.many_campaigns,
+        "neighbours": service.neighbours,
         "state-machine": trials.state_machine,
         "requests": trials.requests,
         "context-requests": trials.context_requests,
@@ -45,6 +47,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     },
     "Gateways and installation": {
         "proxy-cost": trials.proxy_cost,
+        "hostile-upstreams": trials.hostile_upstreams,
         "litellm": trials.litellm,
         "newcomer": trials.newcomer,
     },
@@ -64,6 +67,7 @@ def main() -> None:
 
     Example: python -m lab speed --quick
     """
+    os.environ.setdefault("DRIFTSACK_COMPILE", "first")  # what is measured is machine code
 
 
 if __name__ == "__main__":

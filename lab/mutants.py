@@ -137,6 +137,8 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
         printed_lower_bound,
     ),
     result("radii", theory.repaired_refined_bound, "R3 without drift", lambda t, *_: t._replace(cost_drift=0.0)),
+    result("radii", theory.remaining_pace_bound, "N3 without drift", lambda t, *_: t._replace(cost_drift=0.0)),
+    result("radii", theory.remaining_pace_bound, "N3, costs not over b", lambda t, *_: t._replace(cost_learning=1.0)),
     # Convex optimisation.
     result("proposition-2", oco.static_optimum, "OPT := OPT'", lambda _t, problem: oco.restricted_optimum(problem)),
     result("proposition-2", global_variation, "W doubled", valued(2.0)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ from hypothesis import settings
 
 from tests.support.local_postgres import LocalPostgres
 from tests.support.same_draws import draw_the_same_everywhere
+
+os.environ.setdefault("DRIFTSACK_COMPILE", "first")  # interpreted kernels have tests of their own
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.load_profile("fixed")

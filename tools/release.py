@@ -95,7 +95,7 @@ def smoke(python: str, package: Path, version: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
         own = str(Path(directory) / "venv" / "bin" / "python")
         run([python, "-m", "venv", str(Path(directory) / "venv")])
-        run([own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(package)])
+        run([own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{package}[plan,cli]"])
         run([own, str(ROOT / "tools" / "smoke.py"), version], directory=Path(directory))
 
 

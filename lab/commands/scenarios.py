@@ -9,7 +9,7 @@ import typer
 from driftsack.cli.console import JsonOption, messages, plain_errors, print_json, status_line
 from lab.commands.pages import MarkdownOption, check_directory, print_tables, write_page
 
-SHOWN = 8  # columns of the printed table; the page and the document have all of them
+SHOWN = 11  # columns of the printed table; the page and the document have all of them
 
 
 def scenarios(
@@ -21,8 +21,9 @@ def scenarios(
 ) -> None:
     """Play realistic problems of twelve trades, beside hand-written rules and informed ceilings.
 
-    Problems without contexts are played by Adaptive and those with contexts by LinearBwK. Rewards are shares of what
-    the even pace earns, which knows the true present means but not the future.
+    Problems without contexts are played by Adaptive and those with contexts by LinearBwK, with statistical
+    reservations where bills are late. Rewards are shares of what the even pace earns, which knows the true present
+    means but not the future.
 
     Example: python -m lab scenarios --seeds 2
     Example: python -m lab scenarios --scenario llm-answers --json

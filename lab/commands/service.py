@@ -65,9 +65,9 @@ def faults(
     """Kill, freeze and starve the service under load, and audit its journal.
 
     The other faults (a race for the last reservation, a full disk, corrupted files, damaged campaigns, upgrades,
-    backups, restarts of PostgreSQL, a frozen owner, a network that swallows bytes) are repeated in proportion to the
-    kills. Fails if anything acknowledged is lost, settled twice or overspent, or if a journal does not replay bit for
-    bit.
+    backups, restarts of PostgreSQL, a frozen owner, a network that swallows bytes, and, for root, an owner that is cut
+    off from its database in a network namespace) are repeated in proportion to the kills. Fails if anything
+    acknowledged is lost, settled twice or overspent, or if a journal does not replay bit for bit.
 
     Example: python -m lab faults 3
     Example: python -m lab faults --markdown docs/service-faults.md
@@ -132,6 +132,25 @@ def many_campaigns(
         from lab.service.tables import many_table
 
         return many_table(campaigns, directory, show)
+
+    run_trial(measure, markdown, as_json)
+
+
+def neighbours(
+    decisions: Annotated[int, typer.Argument(min=100, help="Decisions in the explained journal.")] = 100_000,
+    seconds: Annotated[float, typer.Option(min=1, help="Length of each of the 40 measurements.")] = 8.0,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the latency of other keys while one hammers explanations, exports, exchanges, and all of them.
+
+    Example: python -m lab neighbours 10000 --seconds 3
+    """
+
+    def measure(directory: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import neighbours_table
+
+        return neighbours_table(decisions, seconds, directory, show)
 
     run_trial(measure, markdown, as_json)
 

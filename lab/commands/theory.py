@@ -1,4 +1,4 @@
-"""``python -m lab mutants`` and ``powers``."""
+"""``python -m lab mutants``, ``powers`` and ``companion``."""
 
 from __future__ import annotations
 
@@ -36,3 +36,16 @@ def powers() -> None:
     with progress_bar() as bar:
         written = write_powers(single_line(bar))
     print(f"{len(written)} powers written to {PAGE}")
+
+
+def companion() -> None:
+    """Measure every number of the LaTeX companion, and write them to docs/companion/numbers.tex and rows.tex.
+
+    Example: python -m lab companion
+    """
+    from driftsack.cli.console import progress_bar, single_line
+    from lab.companion import DIRECTORY, write_companion
+
+    with progress_bar() as bar:
+        count = write_companion(single_line(bar))
+    print(f"{count} numbers written to {DIRECTORY}")

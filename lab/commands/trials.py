@@ -114,15 +114,41 @@ def alarm_level() -> None:
 def proxy_cost(
     pairs: Annotated[int, typer.Argument(min=1, help="Number of calls of each kind.")] = 150,
 ) -> None:
-    """Measure what driftsack proxy adds to a call, interleaved with calls of the upstream itself.
+    """Measure what driftsack proxy adds to a call.
 
-    Starts a service, an upstream and the proxy on real ports, and calls them with the OpenAI client.
+    Its calls are interleaved with calls of the upstream itself and of the same proxy without asking. The service, the
+    upstream and both proxies run in processes of their own.
 
     Example: python -m lab proxy-cost
     """
     from lab.service.proxy_cost import measure
 
     measure(pairs)
+
+
+def hostile_upstreams(
+    requests: Annotated[int, typer.Argument(min=1, help="Number of requests of all clients.")] = 100_000,
+    clients: Annotated[int, typer.Option(min=1, help="Number of clients.")] = 64,
+) -> None:
+    """Send requests through the proxy to upstreams that fail in every way, and kill the proxy and the service.
+
+    No budget may be overspent, no decision may be left open, and the books of both sides must agree. The long form of
+    tests/service/gateways/proxy/test_hostile_upstreams.py.
+
+    Example: python -m lab hostile-upstreams 3000
+    """
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from driftsack.cli.console import columns_of, messages, print_table
+    from lab.service.hostile_upstreams import run_hostile
+
+    with TemporaryDirectory(dir=Path.cwd(), prefix="driftsack-lab-") as directory:
+        row, faults = run_hostile(requests, clients, Path(directory))
+    print_table([row], columns_of([row]), "The books after the trial.")
+    for fault in faults:
+        messages.print(fault)
+    exit_unless(not faults)
 
 
 def litellm() -> None:

@@ -12,6 +12,7 @@ from driftsack.policies.disjoint_bwk import DisjointBwK
 from driftsack.policies.dual_descent import DualDescent
 from driftsack.policies.epsilon_greedy import EpsilonGreedy
 from driftsack.policies.exp3_bwk import Exp3BwK
+from driftsack.policies.inventory_reserving import InventoryReserving
 from driftsack.policies.lagrange_bwk import LagrangeBwK
 from driftsack.policies.linear_bwk import LinearBwK
 from driftsack.policies.master import Master
@@ -26,6 +27,7 @@ from driftsack.policies.spending_plan import SpendingPlan
 from driftsack.policies.square_cb_bwk import SquareCBwK
 from driftsack.policies.thompson_bwk import ThompsonBwK
 from driftsack.policies.uniform_random import UniformRandom
+from driftsack.policies.window_pacing import WindowPacing
 from tests.support.learner_files import HORIZON
 
 
@@ -52,6 +54,8 @@ def victims() -> list[Policy]:
         LagrangeBwK(),
         PrimalDualBwK(),
         DualDescent(),
+        WindowPacing(window=7),
+        InventoryReserving(window=9),
         Exp3BwK(),
         UniformRandom(),
         AlwaysArm(1),

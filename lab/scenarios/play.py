@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 import driftsack as ds
+from driftsack.core.checks import Safe
 from driftsack.core.decision import Decision
 from lab.scenarios.scenario import NEVER, SKIP, UNITS, Brief, Floats, Ints, Request, Rule, Scenario
 
@@ -102,10 +103,17 @@ def deliver(
 
 
 class Driftsack(Rule):
-    """A policy of driftsack through its public interface, as the documentation recommends."""
+    """A policy of driftsack through its public interface, as the documentation recommends.
 
-    def __init__(self, scenario: Scenario, policy: ds.Policy | None = None, seed: int = 0, safe: bool = True) -> None:
+    Reservations are statistical where bills themselves are late, and hard where they are known at once.
+    """
+
+    def __init__(
+        self, scenario: Scenario, policy: ds.Policy | None = None, seed: int = 0, safe: Safe | None = None
+    ) -> None:
         super().__init__(scenario.brief)
+        if safe is None:
+            safe = "statistical" if scenario.late_bills else True
         chosen = policy or (ds.Adaptive() if scenario.encoder is None else ds.LinearBwK())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a small budget next to cost_max is part of the scenario

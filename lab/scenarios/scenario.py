@@ -131,6 +131,11 @@ class Scenario:
         )
 
     @property
+    def late_bills(self) -> bool:
+        """Whether costs become known only with the late outcome."""
+        return self.delays is not None and not self.bills_at_once
+
+    @property
     def hours(self) -> float:
         """Length of the season in whole days, in hours."""
         return 24.0 * float(np.ceil(self.times[-1] / 24.0))

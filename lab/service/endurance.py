@@ -64,7 +64,8 @@ def endure(events: int, directory: Path, progress: Callable[[str], None]) -> lis
 def begun(store: Store, name: str) -> Owned:
     """Open a campaign with the default policy."""
     config = Config(**{**CONFIG, "policy": {"policy": "Adaptive"}})
-    owned = Owned(name, 1, Campaign.open(config, Now(0, 0)), START, ServiceClock(), grace=0)
+    clock = ServiceClock()
+    owned = Owned(name, 1, Campaign.open(config, Now(clock.at(), 0)), START, clock, grace=0)
     owned.forget_accounts()
     store.create(owned.collect(SNAPSHOT_EVERY)[0], encode_config(config), Owner("endurance"))
     return owned

@@ -24,7 +24,7 @@ from driftsack.service.runtime.clock_check import accept_clock
 from driftsack.service.store import open_store
 from driftsack.service.web.api.keyring import new_key
 from lab.service.backups import checked_backup
-from lab.service.processes import Process, TrialError, call, free_port, open_campaign
+from lab.service.processes import START_LIMIT, Process, TrialError, call, free_port, open_campaign
 from lab.service.witness import FEATURES, Findings, Witness
 from tests.support.local_postgres import LocalPostgres
 from tests.support.paths import DATA
@@ -284,11 +284,11 @@ def swallow_bytes(directory: Path, times: int, clients: int, progress: Progress)
 def once_loaded(url: str, key: str, name: str) -> tuple[int, Any]:
     """Ask until the campaign is loaded, and return the status and the answer."""
     begin = time.monotonic()
-    status, answer = call(url, key, "POST", f"/v1/campaigns/{name}/decisions", {}, timeout=WAIT_LIMIT)
+    status, answer = call(url, key, "POST", f"/v1/campaigns/{name}/decisions", {}, timeout=START_LIMIT)
     unavailable = "urn:driftsack:unavailable"
-    while answer.get("type", unavailable) == unavailable and status != OK and time.monotonic() - begin < WAIT_LIMIT:
+    while answer.get("type", unavailable) == unavailable and status != OK and time.monotonic() - begin < START_LIMIT:
         time.sleep(0.1)
-        status, answer = call(url, key, "POST", f"/v1/campaigns/{name}/decisions", {}, timeout=WAIT_LIMIT)
+        status, answer = call(url, key, "POST", f"/v1/campaigns/{name}/decisions", {}, timeout=START_LIMIT)
     return status, answer
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from driftsack.service.gateways.litellm_budget import BudgetRouting
 from driftsack.service.gateways.proxy.app import Proxy
-from driftsack.service.gateways.proxy.table import ProxySettings, Upstream
+from driftsack.service.gateways.proxy.prices import Prices
+from driftsack.service.gateways.proxy.settings import ProxySettings, Upstream
 from tests.support.asgi_server import running
 from tests.support.fake_upstream import LanguageModel
 from tests.support.live_service import Live, serving
@@ -95,7 +96,7 @@ class Trial:
         self.litellm.logging_callback_manager._reset_all_callbacks()
         self.litellm.callbacks = plugins
 
-    def router(self, plugin: BudgetRouting | None, *models: str) -> Any:
+    def router(self, plugin: BudgetRouting | None, *models: str, **settings: Any) -> Any:
         """LiteLLM's router over some models of the upstream."""
         priced = {
             "api_base": f"{self.address}/v1",
@@ -106,7 +107,7 @@ class Trial:
         deployed = [{"model_name": "chat", "litellm_params": {"model": f"openai/{m}", **priced}} for m in models]
         plugins: Any = None if plugin is None else [plugin]
         self.call_back(plugins or [])
-        return self.litellm.Router(model_list=deployed, plugins=plugins, num_retries=0)
+        return self.litellm.Router(model_list=deployed, plugins=plugins, num_retries=0, **settings)
 
 
 async def route(trial: Trial) -> None:
@@ -152,6 +153,22 @@ async def called_back(trial: Trial, kind: type[BudgetRouting], name: str) -> Fou
     return await trial.settled(name)
 
 
+async def rest(trial: Trial) -> None:
+    """A deployment that rests after failures is not offered, and no decision is left without a call."""
+    trial.open("resting", [f"openai/{name}" for name in MODELS])
+    budget = BudgetRouting(trial.live.url, trial.live.key, "resting")
+    router = trial.router(budget, "fine", "fails", allowed_fails=0, cooldown_time=60)
+    failures = 0
+    for _ in range(20):
+        try:
+            await router.acompletion(model="chat", messages=HELLO)
+        except trial.litellm.exceptions.InternalServerError:
+            failures += 1
+    trial.expect(failures <= 1, f"a deployment that rests is not chosen: {failures} failures")
+    found = await trial.settled("resting")
+    trial.expect(found == (20, 20.0 - failures, (20 - failures) * PRICE), f"each call is told: {found}")
+
+
 async def lose_and_double(trial: Trial) -> None:
     """A lost callback is charged when its lease expires, and a repeated one changes nothing."""
     once = (3, 3.0, 3 * PRICE)
@@ -163,9 +180,9 @@ async def lose_and_double(trial: Trial) -> None:
 async def through_the_proxy(trial: Trial) -> None:
     """LiteLLM as a client of the proxy: complete answers and streams, charged by their usage."""
     trial.open("proxied", ["fine", "slow"])
-    table = [Upstream(name, f"{trial.address}/v1", name, "1", "2") for name in ("fine", "slow")]
+    table = [Upstream(name, f"{trial.address}/v1", name, Prices("1", "2")) for name in ("fine", "slow")]
     trial.call_back([])
-    with running(Proxy(ProxySettings(table, "proxied", trial.live.url))) as url:
+    with running(Proxy(ProxySettings(table, "proxied", service=trial.live.url))) as url:
         call: Any = {"model": "openai/driftsack", "messages": HELLO, "api_base": f"{url}/v1", "max_tokens": 100}
         call |= {"num_retries": 0, "api_key": trial.live.key}
         text = (await trial.litellm.acompletion(**call)).choices[0].message.content
@@ -201,7 +218,7 @@ async def measure(trial: Trial) -> None:
 
 async def drive(trial: Trial) -> None:
     """Run every part of the trial."""
-    for part in (route, lose_and_double, through_the_proxy, measure):
+    for part in (route, rest, lose_and_double, through_the_proxy, measure):
         await part(trial)
 
 

@@ -43,6 +43,7 @@ class Process:
         snapshot_every: Events between two snapshots.
         slower: Milliseconds by which a commit on SQLite is delayed, as on a slower disk.
         direct: Whether frequent requests are answered without an ASGI task, as usual.
+        place: A network namespace and an address in it; None for this machine.
 
     Attributes:
         url: Where it answers.
@@ -59,10 +60,12 @@ class Process:
         snapshot_every: int = 10_000,
         slower: float = 0.0,
         direct: bool = True,
+        place: tuple[str, str] | None = None,
     ) -> None:
         self._port = port or free_port()
-        self.url = f"http://127.0.0.1:{self._port}"
-        command = [sys.executable, "-m"]
+        network, host = place or ("", "127.0.0.1")
+        self.url = f"http://{host}:{self._port}"
+        command = [*(("ip", "netns", "exec", network) if network else ()), sys.executable, "-m"]
         if store is None:
             command += ["uvicorn", "lab.service.nothing:app", "--no-access-log", "--log-level", "error"]
         else:
@@ -74,7 +77,10 @@ class Process:
         begin = time.monotonic()
         with self._output.open("wb") as out, (directory / f"{self._port}.err").open("ab") as errors:
             self._process = subprocess.Popen(
-                [*command, "--port", str(self._port)], stdout=out, stderr=errors, env={**os.environ, **extra}
+                [*command, "--host", host, "--port", str(self._port)],
+                stdout=out,
+                stderr=errors,
+                env={**os.environ, **extra},
             )
         self._wait("/healthz" if store is None else "/readyz")
         self.took = time.monotonic() - begin
@@ -149,6 +155,7 @@ CONFIG: dict[str, Any] = {
 
 def open_campaign(url: str, key: str, name: str = "chat", **settings: Any) -> None:
     """Open a campaign."""
-    status, answer = call(url, key, "POST", "/v1/campaigns", {"name": name, "config": {**CONFIG, **settings}})
+    body = {"name": name, "config": {**CONFIG, **settings}}
+    status, answer = call(url, key, "POST", "/v1/campaigns", body, START_LIMIT)  # kernels may have to be compiled
     if status != 201:
         raise TrialError(f"the campaign could not be opened: {status} {answer}.")

@@ -13,6 +13,8 @@ from lab.service.context_speed import measure_contexts
 from lab.service.endurance import endure
 from lab.service.faults import run_faults
 from lab.service.many_campaigns import measure_many
+from lab.service.neighbours import measure_neighbours
+from lab.service.partition import run_partitions
 from lab.service.speed import QUICK, Plan, measure
 
 DECISIONS = 500  # a second during a backup
@@ -75,6 +77,12 @@ def contexts_table(seconds: float, turns: int, directory: Path, progress: Callab
     return _tried(title, command, lambda: measure_contexts(seconds, turns, directory, progress))
 
 
+def neighbours_table(decisions: int, seconds: float, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Measure how much a key that hammers the service delays others."""
+    title, command = "Beside a key that hammers the service.", f"python -m lab neighbours {decisions}"
+    return _tried(title, command, lambda: measure_neighbours(decisions, seconds, directory, progress))
+
+
 def endurance_table(events: int, directory: Path, progress: Callable[[str], None]) -> Table:
     """Let many campaigns handle many events."""
     title, command = f"After {events:,} events over 100 campaigns.", f"python -m lab endurance {events}"
@@ -84,7 +92,11 @@ def endurance_table(events: int, directory: Path, progress: Callable[[str], None
 def faults_table(kills: int, directory: Path, progress: Callable[[str], None]) -> Table:
     """Inject faults; ``kills`` is the number of kills, and the other faults are repeated in proportion."""
     title, command = "Fault injection in the service.", f"python -m lab faults {kills}"
-    return _tried(title, command, lambda: run_faults(kills, directory, progress))
+
+    def run() -> list[dict[str, Any]]:
+        return [*run_faults(kills, directory, progress), *run_partitions(-(-2 * kills // 15), directory, progress)]
+
+    return _tried(title, command, run)
 
 
 def _tried(title: str, command: str, run: Callable[[], list[dict[str, Any]]]) -> Table:

@@ -125,7 +125,7 @@ def misuse(player: Player) -> None:
     stray = Decision(max(player.model.begun, 1), 0, np.ones(len(player.model.arms)), np.zeros(d), "stray", "nobody-0")
     unknown = (UnknownDecisionError, AlreadyToldError)
     cases: list[tuple[Callable[[], Any], Errors]] = [
-        (lambda: learner.tell("nothing", 0.0, fine), UnknownDecisionError),  # type: ignore[arg-type]
+        (lambda: learner.tell("nothing", 0.0, fine), UnknownDecisionError),
         (lambda: learner.tell(stray, 0.0, fine), unknown),
         (lambda: learner.tell(stray, math.nan, fine), (NotFiniteError, *unknown)),
         (lambda: learner.cancel(stray, [-1.0] * d), OutOfRangeError),

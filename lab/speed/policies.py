@@ -19,6 +19,7 @@ from driftsack.policies import (
     DynamicOracle,
     EpsilonGreedy,
     Exp3BwK,
+    InventoryReserving,
     LagrangeBwK,
     Master,
     NaiveUCB,
@@ -33,6 +34,7 @@ from driftsack.policies import (
     ThompsonBwK,
     UCBBwK,
     UniformRandom,
+    WindowPacing,
 )
 from lab.speed.timing import Progress, median_ratio
 
@@ -70,6 +72,8 @@ ENTRIES: Final = (
     TimedPolicy(LagrangeBwK(benchmark=3_350.0), "LagrangeBwK", False),
     TimedPolicy(PrimalDualBwK(), "PrimalDualBwK", False),
     TimedPolicy(DualDescent(), "DualDescent", False),
+    TimedPolicy(WindowPacing(), "WindowPacing", False),
+    TimedPolicy(InventoryReserving(window=500), "InventoryReserving", False),
     TimedPolicy(Exp3BwK(), "Exp3BwK, one resource", False, first_resource(example_2())),
     TimedPolicy(DynamicOracle(), "DynamicOracle", False),
     TimedPolicy(StaticOracle(), "StaticOracle", False),

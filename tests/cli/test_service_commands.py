@@ -146,7 +146,7 @@ def test_wrong_input_gives_one_line(arguments: list[str], words: str, store: str
     assert "Traceback" not in found.output
 
 
-@pytest.mark.parametrize("command", ["serve", "why", "replay", "backup", "compile"])
+@pytest.mark.parametrize("command", ["serve", "why", "replay", "backup", "archive", "compile"])
 def test_help_shows_an_example(command: str) -> None:
     assert "Example" in CliRunner().invoke(app, [command, "--help"]).stdout
 

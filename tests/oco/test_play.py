@@ -24,6 +24,7 @@ from driftsack.core.errors import (
     SettingError,
     ShapeError,
 )
+from driftsack.oco.exponential_penalty import bounding_diagonal
 from driftsack.oco.families import Family
 from tests.support.paths import ROOT
 
@@ -35,6 +36,9 @@ ALGORITHMS: list[oco.Algorithm] = [
     oco.DriftPlusPenalty(scale=2.0),
     oco.OnlineGradient(step=0.3),
     oco.PenalisedPrimalDual(step=0.4, beta=0.6, penalty=2.0),
+    oco.ExponentialPenalty(gradient=4.0),
+    oco.ExponentialPenalty(gradient=2.0, diameter=3.0, anytime=True),
+    oco.QuadraticPenalty(strength=0.5, gradient=3.0),
 ]
 TRIANGLE = oco.Polytope([[-1, 0], [0, -1], [1, 1]], [0, 0, 1])
 
@@ -70,10 +74,15 @@ def value_and_gradient(family: Any, t: int, x: Floats) -> list[tuple[float, Floa
     return functions
 
 
+def violated(values: Floats, slopes: list[Floats], size: int) -> Floats:
+    """The sum of the gradients of the violated constraints."""
+    return sum((g for value, g in zip(values[1:], slopes, strict=True) if value > 0), np.zeros(size))
+
+
 def twin(algorithm: oco.Algorithm, problem: oco.ConvexProblem) -> tuple[Floats, Floats]:
     """Every algorithm from its formulas: decisions (T, n) and values (T, 1 + d)."""
     horizon, d = problem.horizon, problem.count
-    x, q = problem.domain.centre, np.zeros(d)
+    x, q, squares, size = problem.domain.centre, np.zeros(d), 0.0, bounding_diagonal(problem.domain)
     points, seen = [], []
     for t in range(1, horizon + 1):
         parts = [
@@ -89,6 +98,22 @@ def twin(algorithm: oco.Algorithm, problem: oco.ConvexProblem) -> tuple[Floats, 
             eta = algorithm.step * t**-algorithm.beta
             after = problem.domain.project(x - eta * (slope + pull))
             q = np.maximum(0, q + eta * (values[1:] - algorithm.penalty * eta * q))
+        elif isinstance(algorithm, oco.ExponentialPenalty):
+            size = algorithm.diameter or size
+            scale, length = 1 / (2 * algorithm.gradient * size), horizon
+            if algorithm.anytime:
+                length = 2 ** int(np.log2(t))
+                q, squares = (np.zeros(d), 0.0) if length == t else (q, squares)
+            rate = 0.5 * length**-0.5
+            q = q + scale * np.maximum(values[1:], 0)
+            step = scale * (slope + rate * np.exp(rate * q.sum()) * violated(values, slopes, x.size))
+            squares += step @ step
+            after = problem.domain.project(x - size / (2 * squares) ** 0.5 * step)
+        elif isinstance(algorithm, oco.QuadraticPenalty):
+            weight = 8 * algorithm.gradient**2 * (1 + np.log(horizon)) / algorithm.strength
+            q = q + np.maximum(values[1:], 0)
+            step = weight * slope + 2 * q.sum() * violated(values, slopes, x.size)
+            after = problem.domain.project(x - step / (weight * algorithm.strength * t))
         else:
             if isinstance(algorithm, oco.VirtualQueue):
                 v, alpha = algorithm.numbers(horizon)
@@ -117,6 +142,7 @@ def test_equals_the_twin(algorithm: oco.Algorithm, domain: oco.Domain) -> None:
     assert np.allclose(play.loss_curve[0], np.cumsum(seen[:, 0]), rtol=1e-9, atol=1e-9)
     assert np.allclose(play.total_curve[0], np.cumsum(seen[:, 1:], axis=0), rtol=1e-9, atol=1e-9)
     assert play.violation[0] == pytest.approx(np.maximum(seen[:, 1:].sum(axis=0), 0).sum(), rel=1e-9, abs=1e-9)
+    assert play.hard_violation[0] == pytest.approx(np.maximum(seen[:, 1:], 0).sum(), rel=1e-9, abs=1e-9)
 
 
 def test_the_twin_detects_a_fault() -> None:
@@ -125,6 +151,12 @@ def test_the_twin_detects_a_fault() -> None:
     _, seen = twin(oco.VirtualQueue(), problem)
     for wrong in (oco.VirtualQueue(proximity=T + 1.0), oco.OnlineGradient()):
         assert abs(wrong.play(problem).loss[0] - seen[:, 0].sum()) > 1e-6
+    for mistaken, algorithm in (  # another bound on the gradients, or no restarts
+        (oco.ExponentialPenalty(gradient=8.0), oco.ExponentialPenalty(gradient=4.0)),
+        (oco.ExponentialPenalty(gradient=4.0), oco.ExponentialPenalty(gradient=4.0, anytime=True)),
+        (oco.QuadraticPenalty(gradient=6.0), oco.QuadraticPenalty(gradient=3.0)),
+    ):
+        assert abs(mistaken.play(problem).loss[0] - twin(algorithm, problem)[1][:, 0].sum()) > 1e-6
 
 
 def test_drift_plus_penalty_takes_the_steps_of_the_virtual_queue() -> None:
@@ -217,6 +249,8 @@ def test_job_scheduling_meets_the_demand() -> None:
         (lambda: oco.VirtualQueue(proximity=0), OutOfRangeError, "proximity must be above 0"),
         (lambda: oco.VirtualQueue(parameters="right"), SettingError, "parameters"),
         (lambda: oco.PenalisedPrimalDual(beta=2), OutOfRangeError, "beta"),
+        (lambda: oco.ExponentialPenalty(gradient=0), OutOfRangeError, "gradient must be above 0"),
+        (lambda: oco.QuadraticPenalty(strength=-1), OutOfRangeError, "strength must be above 0"),
         (lambda: oco.instances.job_scheduling(load=0.9, energy=0.5), OutOfRangeError, "0 < load < energy"),
         (lambda: oco.VirtualQueue().start("box", 3), SettingError, "domain must be a driftsack Domain"),  # type: ignore[arg-type]
         (lambda: oco.ConvexProblem(oco.Linear([[1.0]]), [], oco.Box(0, 1)), SettingError, "constraints must be"),

@@ -81,3 +81,14 @@ def test_the_baselines_have_more_violation() -> None:
     assert slopes[0].value == pytest.approx(1.0, abs=0.05)
     assert slopes[1] is None or slopes[1].value <= 0.8
     assert (greedy.violation[:, -1] > 20 * queue.violation[:, -1]).all()
+
+
+def test_penalties_bound_the_hard_violation_and_the_virtual_queue_does_not() -> None:
+    """From T = 10⁴ to 10⁶ the hard violation of the virtual queue is linear, that of the penalty grows as √T log T."""
+    horizons, exponents = (10_000, 1_000_000), []
+    for algorithm in (oco.VirtualQueue(), oco.ExponentialPenalty(), oco.ExponentialPenalty(anytime=True)):
+        worlds = [oco.instances.tight_and_loose(horizon) for horizon in horizons]
+        first, last = (float(algorithm.play(world).hard_violation[0]) for world in worlds)
+        exponents.append(np.log(last / first) / np.log(100))
+    assert exponents[0] == pytest.approx(1.0, abs=0.02)
+    assert max(exponents[1:]) < 0.65

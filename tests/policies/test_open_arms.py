@@ -215,9 +215,9 @@ def with_local(budget: float, most: float) -> ds.Problem:
 def test_a_free_arm_is_used_where_no_other_can_be_paid(recipe: Recipe) -> None:
     """The budget covers neither the large arm nor the competitor of the free one.
 
-    Two policies skip, by their algorithms, when a budget cannot pay for the most expensive arm.
+    Three policies skip, by their algorithms, when a budget cannot pay for the most expensive arm.
     """
-    stops = recipe in (ds.policies.DualDescent, ds.policies.BanditOverBandit)
+    stops = recipe in (ds.policies.DualDescent, ds.policies.BanditOverBandit, ds.policies.WindowPacing)
     for most in (0.0, 0.6):
         problem = with_local(0.5, most)
         policy = built(recipe, problem)

@@ -74,6 +74,7 @@ for arm in order:
     decision = learner.ask()
     learner.tell(decision, reward=1.0, costs=[0.0])
     found[f"ask {{arm}}"] = [decision.arm, learner.ask().arm]
+    found[f"batch {{arm}}"] = learner.ask_many(2).arms.tolist()
 for arm in order:
     found[f"again {{arm}}"] = reward(modules[arm].InTurn())
 print(json.dumps(found))
@@ -83,7 +84,7 @@ print(json.dumps(found))
         earned = [40.0, 40.0] if arm == 0 else [0.0, 0.0]
         for way in ("simulate", "threads", "wrapped", "again"):
             assert found[f"{way} {arm}"] == earned, (way, arm)
-        assert found[f"ask {arm}"] == [arm, arm]
+        assert found[f"ask {arm}"] == found[f"batch {arm}"] == [arm, arm]
 
 
 def test_two_threads_may_compile_them_at_once(modules: Path) -> None:

@@ -13,10 +13,10 @@ import uvicorn
 
 
 @contextmanager
-def running(app: Any) -> Iterator[str]:
+def running(app: Any, config: uvicorn.Config | None = None) -> Iterator[str]:
     """Serve an application and yield its URL; it is stopped at the end."""
     with socket.create_server(("127.0.0.1", 0), backlog=512) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="auto"))
+        server = uvicorn.Server(config or uvicorn.Config(app, log_level="critical", lifespan="auto"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -59,6 +59,7 @@ class LanguageModel:
             await asyncio.sleep(0.15 if model == "slow" else 0)
             if model == "breaks" and k == 1:
                 raise RuntimeError("the upstream breaks in the middle of a stream")
+        await event(send, {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": None})
         await event(send, {**chunk, "choices": [], "usage": WRONG.get(model, USAGE)})
         await send({"type": "http.response.body", "body": b"data: [DONE]\n\n", "more_body": True})
         self.finished += 1

@@ -15,14 +15,15 @@ class Relay:
 
     Args:
         target: The server's socket in the file system, or its host and port.
+        host: The address to listen on.
     """
 
-    def __init__(self, target: str | tuple[str, int]) -> None:
+    def __init__(self, target: str | tuple[str, int], host: str = "127.0.0.1") -> None:
         self._target = target
         self._flowing, self._swallowing = threading.Event(), False
         self._flowing.set()
         self._open: list[socket.socket] = []
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._listener = socket.create_server((host, 0), backlog=128)
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -85,7 +86,7 @@ class Relay:
 
 
 @contextmanager
-def relayed(address: str) -> Iterator[tuple[Relay, str]]:
+def relayed(address: str, host: str = "127.0.0.1") -> Iterator[tuple[Relay, str]]:
     """Put a relay before a database of :class:`LocalPostgres`; yield it and the address through it."""
     parts = urllib.parse.urlsplit(address)
     query = dict(urllib.parse.parse_qsl(parts.query))
@@ -94,9 +95,9 @@ def relayed(address: str) -> Iterator[tuple[Relay, str]]:
         if "host" in query
         else (parts.hostname or "", parts.port or 5432)
     )
-    relay = Relay(target)
+    relay = Relay(target, host)
     user = f"{parts.username}:{parts.password or ''}@" if parts.username else ""
     try:
-        yield relay, f"postgresql://{user}127.0.0.1:{relay.port}{parts.path}"
+        yield relay, f"postgresql://{user}{host}:{relay.port}{parts.path}"
     finally:
         relay.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,9 +154,12 @@ def test_json_and_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_figure_shows_margins_and_rates(tmp_path: Path) -> None:
     rate = checked(next(row for row in select_statements("theorem-2-i") if row.name == "theorem-2-i")).rates[0]
     assert rate.varied == "V"
-    row = {"name": "theorem-2-i", "margins": (-1.0, 0.0, 0.5, 1.0), "rates": [rate._asdict()]}
-    margins_panel, rate_panel = theory_figure([row]).axes
+    row: dict[str, Any] = {"name": "theorem-2-i", "power": 0.3, "rates": [rate._asdict()], "as_documented": False}
+    row["margins"] = (-1.0, 0.0, 0.5, 1.0)
+    margins_panel, power_panel, rate_panel = theory_figure([row]).axes
     assert margins_panel.get_xlim()[0] < -1.0  # a violated statement would be visible
+    assert theory_figure([row | {"as_documented": True}]).axes[0].get_xlim()[0] > -1e-8  # and an error of rounding not
+    assert np.asarray(power_panel.lines[0].get_xdata()).tolist() == [0.3]
     assert rate_panel.get_legend_handles_labels()[1][1].startswith(f"{rate.value:.2f} [")
     command = ["verify", "--quick", "--only", "lemma-4", "--figure", str(tmp_path / "theory.png")]
     assert CliRunner().invoke(app, command).exit_code == 0

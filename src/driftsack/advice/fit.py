@@ -1,6 +1,6 @@
 r"""An instance fitted to a log: change points, the means between them, and bootstrapped means.
 
-Change points are found by ``ruptures`` (PELT with squared loss) on windowed means divided by their standard deviation.
+Change points (:mod:`driftsack.advice.segmentation`) are found on windowed means divided by their standard deviation.
 An additional change point adds q = m (1 + d) free means. By noise alone it reduces the loss by at most
 :math:`q + 2\sqrt{qx} + 2x`, except with probability :math:`e^{-x}` (Laurent and Massart 2000); this is the penalty,
 with :math:`x = \log(\text{windows}) + 3`. A change inside a window appears as two changes, at its ends; such a pair is
@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
+from driftsack.advice.segmentation import best_segmentation, best_split
 from driftsack.advice.time_windows import default_windows, latest_observed, ordered_sums, window_means
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.instance import Instance
@@ -72,8 +73,6 @@ def fit(survey: Survey, drifts: bool, at_least_one: bool = True) -> Fit:
 
 def change_points(survey: Survey, at_least_one: bool = True) -> Ints:
     """Return the rounds of the log at which a new phase begins."""
-    import ruptures
-
     breaks: list[int] = []
     windows = min_size = 1
     for cells, most in CHANGE_POINT_GRIDS:
@@ -82,9 +81,9 @@ def change_points(survey: Survey, at_least_one: bool = True) -> Ints:
         windows = default_windows(survey, cells, most)
         signal = np.concatenate([_standardised_means(one, survey.rows, windows) for one in survey.series], axis=1)
         min_size = min(2, windows // 2)
-        breaks = ruptures.Pelt(model="l2", min_size=min_size, jump=1).fit(signal).predict(pen=_penalty(signal))[:-1]
+        breaks = best_segmentation(signal, _penalty(signal), min_size)
         if not breaks and at_least_one:
-            breaks = ruptures.Binseg(model="l2", min_size=min_size, jump=1).fit(signal).predict(n_bkps=1)[:-1]
+            breaks = best_split(signal, min_size)
     merged = merge_adjacent(breaks, min_size)
     return np.array([round(position * survey.rows / windows) for position in merged], dtype=np.int64)
 

@@ -14,11 +14,12 @@ from driftsack.cli.demo import demo
 from driftsack.cli.keys import keys
 from driftsack.cli.league import league
 from driftsack.cli.measure import measure
+from driftsack.cli.prices import prices
 from driftsack.cli.proxy import proxy
 from driftsack.cli.report import report
 from driftsack.cli.reproduce import reproduce
 from driftsack.cli.run import run
-from driftsack.cli.serve import backup, compile_kernels, replay, serve, why
+from driftsack.cli.serve import archive, backup, compile_kernels, replay, serve, why
 from driftsack.cli.verify import verify
 
 app = CommandLine(
@@ -38,9 +39,11 @@ app.command()(advise)
 app.command()(serve)
 app.command()(demo)
 app.command()(proxy)
+app.command()(prices)
 app.command()(why)
 app.command()(replay)
 app.command()(backup)
+app.command()(archive)
 app.command("compile")(compile_kernels)
 app.add_typer(campaign, name="campaign")
 app.add_typer(clock, name="clock")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import polars as pl
 import typer
 from rich.text import Text
 
@@ -236,6 +235,8 @@ def bad_rows_saved(path: Path | None) -> Iterator[None]:
 def save_bad_rows(error: LogError, path: Path) -> str:
     """Write the invalid rows; return where they are, or why they could not be written."""
     try:
+        import polars as pl
+
         pl.DataFrame([row._asdict() for row in error.bad]).write_csv(path)
     except OSError as failure:
         return f"Bad rows could not be written to {path}: {failure}"

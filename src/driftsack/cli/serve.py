@@ -1,9 +1,11 @@
-"""``driftsack serve``, ``why``, ``replay``, ``backup`` and ``compile``: the service and its journals."""
+"""``driftsack serve``, ``why``, ``replay``, ``backup``, ``archive`` and ``compile``: the service and its journals."""
 
 from __future__ import annotations
 
 import os
+import time
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -203,6 +205,42 @@ def backup(
     results.print(f"wrote {target}")
 
 
+def archive(
+    campaign: Annotated[str, typer.Argument(help="The campaign.")],
+    target: Annotated[Path, typer.Argument(help="The file to write.")],
+    before: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="Archive the events before this day (UTC). Default: all."),
+    ] = None,
+    prune: Annotated[bool, typer.Option("--prune", help="Delete the archived events from the store.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Copy the journal of a campaign to a file, verify the copy, and optionally delete the archived events.
+
+    The service may run meanwhile. The archive is a store with this campaign: replay, why and export read it. The
+    hash at its end is the one with which the rest of the journal continues.
+
+    Example: driftsack archive chat chat-2026.db --before 2027-01-01 --prune
+    """
+    with plain_errors(), service_extra():
+        from driftsack.service.runtime import archives
+        from driftsack.service.store import open_store
+        from driftsack.service.store.interface import AuditRow
+
+        if target.exists():
+            raise SettingError(f"{target} exists; name another file.")
+        check_file(target, "the archive")
+        end = None if before is None else int(1000 * before.replace(tzinfo=UTC).timestamp())
+        with closing(open_store(store_address(store), read_only=not prune, shared=prune)) as opened:
+            found = archives.archive(opened, campaign, target, end)
+            if prune:
+                detail = f"{found.events} events to {target.name}"
+                entry = AuditRow(int(1000 * time.time()), "shell", f"archive {campaign}", campaign, detail)
+                archives.prune(opened, campaign, found, entry)
+    deleted = "; they were deleted from the store" if prune else ""
+    results.print(f"wrote {found.events:,} events, up to event {found.base.seq:,}, to {target}{deleted}")
+
+
 def compile_kernels(
     policy: Annotated[
         list[str] | None, typer.Argument(help="Names of policies. Default: Adaptive; with --all, every policy.")
@@ -223,6 +261,7 @@ def compile_kernels(
     from driftsack.simulation.precompile import compile_decisions, compile_in_processes, variants
     from driftsack.simulation.simulate import cores
 
+    os.environ["DRIFTSACK_COMPILE"] = "first"
     with plain_errors():
         known = tuple(variants())
         chosen = policy or (known if everything else ["Adaptive"])

@@ -19,18 +19,22 @@ MOST_CALLS: Final = 32  # calls at the same time; others wait for a thread
 class AsyncClient:
     """A campaign of a service, for ``asyncio``: each call runs in a thread, so that the event loop is not blocked.
 
-    The threads belong to the client; the default executor of the event loop is left to the application.
+    The threads belong to the client, unless others are given; the default executor of the event loop is left to the
+    application.
 
     Args:
         url: The address of the service.
         key: An API key with the scope ``decide``.
         campaign: The campaign.
+        threads: The threads in which calls run, if several clients share them; they are left running.
         **settings: Further settings of :class:`Client`.
     """
 
-    def __init__(self, url: str, key: str, campaign: str, **settings: Any) -> None:
+    def __init__(
+        self, url: str, key: str, campaign: str, threads: ThreadPoolExecutor | None = None, **settings: Any
+    ) -> None:
         self._client = Client(url, key, campaign, **settings)
-        self._threads = ThreadPoolExecutor(MOST_CALLS, "driftsack-client")
+        self._threads = threads or ThreadPoolExecutor(MOST_CALLS, "driftsack-client")
         self._running: set[Future[Any]] = set()  # also calls that nobody waits for any more
 
     def _submit(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
@@ -77,8 +81,10 @@ class AsyncClient:
         call = self._submit(self._client.ask, open, caps, lease, must, costs, context)
         try:
             return await asyncio.wrap_future(call)
-        except asyncio.CancelledError:
-            self._submit(self._cancel_abandoned, call)
+        except BaseException as error:
+            failed = call.done() and not call.cancelled() and call.exception() is error
+            if not failed:  # such as CancelledError: nobody gets the decision
+                self._submit(self._cancel_abandoned, call)
             raise
 
     def _cancel_abandoned(self, call: Future[RemoteDecision]) -> None:
@@ -152,6 +158,14 @@ class AsyncClient:
         """
         await self._call(self._client.extend, decision, lease)
 
+    async def check(self) -> None:
+        """Check that the service accepts the key for the campaign; see :meth:`Client.check`."""
+        await self._call(self._client.check)
+
+    async def cancel_lost(self) -> None:
+        """Cancel decisions whose answers were lost; see :meth:`Client.cancel_lost`."""
+        await self._call(self._client.cancel_lost)
+
     async def close(self) -> None:
         """Forfeit decisions that were not told; see :meth:`Client.close`."""
         await self._call(wait, list(self._running))  # including those of cancelled calls, which use connections
@@ -160,3 +174,7 @@ class AsyncClient:
     async def disconnect(self) -> None:
         """Close the connections; see :meth:`Client.disconnect`."""
         await self._call(self._client.disconnect)
+
+    def drop_connections(self) -> None:
+        """Close the idle connections at once, without a thread; decisions are not changed."""
+        self._client.disconnect()

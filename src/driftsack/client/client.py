@@ -355,6 +355,15 @@ class Client:
             self._transport.post(f"/decisions/{decision.number}/{how}", {**body, "token": decision.token})
             self._settled(decision.number)
 
+    def check(self) -> None:
+        """Check, with one request that is not retried, that the service accepts the key for the campaign.
+
+        Raises:
+            ServiceUnavailableError: The service cannot be reached, or has no time for this.
+            ServiceError: The service refused the key.
+        """
+        self._transport.post("/exchange", {}, 0.0)
+
     def close(self) -> None:
         """Tell kept outcomes, cancel decisions in stock, forfeit all others that were not told, and disconnect.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, overload
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.checks import LARGEST_INT, flag, floats, frozen, whole, within
-from driftsack.core.errors import OutOfRangeError, SettingError, ShapeError
+from driftsack.core.errors import NamesError, OutOfRangeError, SettingError, ShapeError
 from driftsack.core.names import checked_names
 
 SKIP: Final = -1
@@ -59,6 +60,30 @@ class Decision:
     def id(self) -> str:
         """A globally unique id of the decision."""
         return f"{self.source}-{self.round}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the decision as plain data, for JSON; an unknown reservation is None.
+
+        >>> given = Decision(1, SKIP, np.array([0.5]), np.array([0.0]), source="a")
+        >>> Decision.from_dict(given.to_dict()).id
+        'a-1'
+        """
+        data = {part.name: getattr(self, part.name) for part in fields(self)}
+        data |= {name: value.tolist() for name, value in data.items() if isinstance(value, np.ndarray)}
+        data["reserved"] = [None if math.isnan(amount) else amount for amount in data["reserved"]]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Decision:
+        """Return the decision that :meth:`to_dict` wrote, after checking it."""
+        names = [part.name for part in fields(cls)]
+        if set(data) != set(names):
+            raise NamesError(f"a decision has the fields {names}, got {sorted(map(str, data))}.")
+        reserved = [math.nan if amount is None else amount for amount in data["reserved"]]
+        arrays = {name: np.array(data[name], dtype=np.float64) for name in ("mix", "prices")}
+        context = None if data["context"] is None else np.array(data["context"], dtype=np.float64)
+        given = {**data, **arrays, "context": context, "reserved": np.array(reserved, dtype=np.float64)}
+        return _decision(*(given[name] for name in names))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

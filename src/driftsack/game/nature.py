@@ -6,10 +6,8 @@ compiles.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from numba.extending import overload
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
@@ -19,7 +17,7 @@ from driftsack.game.contextual_world import ContextualWorld, contextual_world_of
 from driftsack.game.protocol import callable_kernel, find_kernel
 from driftsack.game.records import Terms
 from driftsack.game.world import World, world_of
-from driftsack.numerics.compiled import LINKED, source
+from driftsack.numerics.compiled import found_by_type
 
 AnyInstance = Instance | ContextualInstance
 AnyWorld = World | ContextualWorld
@@ -46,11 +44,5 @@ def draw_outcome(world: Any, t: int, arm: int, costs: Floats, rng: Generator) ->
     return reward
 
 
-@overload(reveal, strict=False, jit_options=LINKED)  # type: ignore[untyped-decorator]
-def _reveal(world: Any, t: Any, terms: Any) -> Callable[..., Any]:
-    return source(find_kernel(world.instance_class, "reveal"))
-
-
-@overload(draw_outcome, strict=False, jit_options=LINKED)  # type: ignore[untyped-decorator]
-def _draw_outcome(world: Any, t: Any, arm: Any, costs: Any, rng: Any) -> Callable[..., Any]:
-    return source(find_kernel(world.instance_class, "draw_outcome"))
+found_by_type(reveal, find_kernel)
+found_by_type(draw_outcome, find_kernel)

@@ -23,16 +23,14 @@ import inspect
 import sys
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
-from numba.extending import overload
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
 from driftsack.game.records import Outcome, Round
-from driftsack.game.state_tree import classes_in, is_packaged
-from driftsack.numerics.compiled import LINKED, copy_of, source
+from driftsack.numerics.compiled import Kernel, classes_in, copy_for, found_by_type, source
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 STUCK: Final = -2
@@ -107,14 +105,8 @@ def learn(state: Any, outcome: Outcome) -> None:
     callable_kernel(state, "learn")(state, outcome)
 
 
-@overload(choose, strict=False, jit_options=LINKED)  # type: ignore[untyped-decorator]
-def _choose(state: Any, round: Any, rng: Any, mix: Any, prices: Any) -> Callable[..., Any]:
-    return source(find_kernel(state.instance_class, "choose"))
-
-
-@overload(learn, strict=False, jit_options=LINKED)  # type: ignore[untyped-decorator]
-def _learn(state: Any, outcome: Any) -> Callable[..., Any]:
-    return source(find_kernel(state.instance_class, "learn"))
+found_by_type(choose, find_kernel)
+found_by_type(learn, find_kernel)
 
 
 def callable_kernel(state: Any, name: str) -> Any:
@@ -125,16 +117,8 @@ def callable_kernel(state: Any, name: str) -> Any:
 def kernel_for(state: Any, kernel: Function) -> Function:
     """The copy of a kernel that may be called from Python with a state, and with no state of other classes.
 
-    Copies for classes that are defined outside the package are not cached on disk.
-
     Copies for classes that are defined outside the package are not cached on disk. ``SettingError`` is raised if a
     kernel of the state was defined again without its class.
     """
     refuse_redefined(state)
-    copy: Function = _copy_for(classes_in(state), kernel)
-    return copy
-
-
-@cache
-def _copy_for(classes: tuple[type, ...], kernel: Any) -> Any:
-    return copy_of(kernel, cached=is_packaged(classes))
+    return cast("Function", cast("Kernel", copy_for(kernel, state)).run)

@@ -206,7 +206,12 @@ def usual_skip_cost(round: Round) -> float:
 
 @kernel
 def note_request(terms: Terms, t: int) -> None:
-    """Update the running share of the requests that must be served with that of round ``t``."""
+    """Update the running share of the requests that must be served with that of round ``t``.
+
+    If every request must be answered, none of them is an exception for which money is kept back.
+    """
+    if terms.skip_cost[0] > 0.0:
+        return
     if terms.must[0] or terms.must_share[0] > 0.0:
         seen = min(t + MUSTS_PRIOR, MUSTS)
         terms.must_share[0] += ((1.0 if terms.must[0] else 0.0) - terms.must_share[0]) / seen

@@ -6,6 +6,9 @@ a part of one, may have two methods:
 - ``check()`` raises ``ValueError`` if fields within their bounds do not fit each other.
 - ``nested()`` iterates over further states, like the field ``base``, that the part keeps in another form.
 
+A part whose field ``base`` counts rounds by a clock of its own has a method ``rounds_of_base(rounds)``, which converts
+the number of rounds that have begun.
+
 Decision 19 describes the attacks against which the checks protect.
 """
 
@@ -34,11 +37,7 @@ def check_state(state: Any, new: Any, rounds: int) -> None:
     """
     pairs = [(path, part, origin) for (path, part), (_, origin) in zip(parts(state), parts(new), strict=True)]
     # Every field must be within its bounds.
-    limits: dict[str, Limits] = {}
-    for path, _, origin in pairs:
-        if hasattr(origin, "_fields"):
-            for field, bound in declared(origin.__class__).items():
-                limits[f"{path}.{field}"] = bound.limits(origin, getattr(origin, field), rounds)
+    limits = _limits_of(pairs, rounds)
     for path, part, _ in pairs:
         if isinstance(part, np.ndarray) and part.flags.writeable:
             check_array(path, part, limits.get(path, (-LARGEST_FLOAT, LARGEST_FLOAT)))
@@ -49,6 +48,20 @@ def check_state(state: Any, new: Any, rounds: int) -> None:
         if hasattr(type(part), "nested"):
             for inner in part.nested():
                 check_state(inner, origin.base, rounds)
+
+
+def _limits_of(pairs: list[tuple[str, Any, Any]], rounds: int) -> dict[str, Limits]:
+    """Return the declared limits of fields by path; ``pairs`` are paths, parts and initial parts, outermost first."""
+    limits: dict[str, Limits] = {}
+    clocks: dict[str, int] = {}  # the rounds that have begun for each part
+    for path, part, origin in pairs:
+        begun = clocks.setdefault(path, clocks.get(path.rpartition(".")[0], rounds))
+        if hasattr(type(part), "rounds_of_base"):
+            clocks[f"{path}.base"] = part.rounds_of_base(begun)
+        if hasattr(origin, "_fields"):
+            for field, bound in declared(origin.__class__).items():
+                limits[f"{path}.{field}"] = bound.limits(origin, getattr(origin, field), begun)
+    return limits
 
 
 def check_array(path: str, array: npt.NDArray[Any], limits: Limits) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.errors import DriftsackError, SettingError
-from driftsack.core.stamp import is_covered
 from driftsack.lp.step import rescue_failed
 from driftsack.numerics.simplex import Simplex
 
@@ -36,17 +35,6 @@ def arrays(state: Any, name: str = "state") -> dict[str, npt.NDArray[Any]]:
 def programs(state: Any) -> Iterator[Simplex]:
     """Iterate over the linear programs of a state."""
     return (part for _, part in parts(state) if isinstance(part, Simplex))
-
-
-def classes_in(state: Any) -> tuple[type, ...]:
-    """The classes of the NamedTuples in a state, outermost first."""
-    inner = (found for part in state if isinstance(part, tuple) for found in classes_in(part))
-    return (type(state), *inner) if hasattr(state, "_fields") else tuple(inner)
-
-
-def is_packaged(classes: tuple[type, ...]) -> bool:
-    """Whether the stamp of the kernel cache covers the files that define these classes, and so their kernels."""
-    return all(is_covered(found.__module__) for found in classes)
 
 
 def copy_state(state: Any) -> Any:

@@ -14,13 +14,15 @@ from driftsack.core.problem import Problem
 from driftsack.game.admission import admit, admits_all, serve, skip_probability
 from driftsack.game.ledger import Ledger, charge_or_stop
 from driftsack.game.nature import AnyWorld, draw_outcome, reveal
-from driftsack.game.protocol import STUCK, choose, kernel_for, learn
+from driftsack.game.protocol import STUCK, choose, learn
 from driftsack.game.records import Terms, new_outcome, open_round
 from driftsack.game.state_tree import solve_stuck
+from driftsack.game.trial_loop import TrialLoop
 from driftsack.numerics.compiled import kernel
 
 FINISHED: Final = 0
 NO_SUCH_ARM: Final = -3
+PAUSED: Final = -4
 
 
 class Tally(NamedTuple):
@@ -107,10 +109,16 @@ def run_rounds(
     nature: Generator,
     rng: Generator,
     safe: bool,
+    until: int,
 ) -> int:
-    """Run rounds until the horizon or the stopping time; ``STUCK`` and ``NO_SUCH_ARM`` interrupt the trial."""
-    for t in range(tally.played[0], world.phase.size):
+    """Run rounds until the horizon or the stopping time; ``STUCK`` and ``NO_SUCH_ARM`` interrupt the trial.
+
+    It pauses (``PAUSED``) before round ``until``, counted from 0, so that Python can handle signals.
+    """
+    stopped = False
+    for t in range(tally.played[0], min(until, world.phase.size)):
         if safe and not admits_all(ledger, terms, t) and admit(ledger, terms, t, safe) == 0:
+            stopped = True
             break  # spending never decreases, so every further round would be skipped
         reveal(world, t, terms)
         arm = choose(state, open_round(t, ledger, terms), rng, tally.mix, tally.prices)
@@ -126,9 +134,12 @@ def run_rounds(
         else:
             reward = draw_outcome(world, t, arm, tally.costs, nature)
             if not book(tally, ledger, t, arm, reward):
+                stopped = True
                 break
             learn(state, new_outcome(terms, t, arm, tally.mix[arm], reward, tally.costs))
         end_round(tally, t + 1)
+    if not stopped and until < world.phase.size:
+        return PAUSED
     end_trial(tally)
     return FINISHED
 
@@ -141,24 +152,27 @@ def run_trial(
     tally: Tally,
     random: Randomness,
     safe: bool = False,
-    name: str = "the policy",
+    loop: TrialLoop | None = None,
 ) -> int:
     """Run a complete trial on a policy's state; return the number of LPs that HiGHS had to solve.
 
-    ``name`` is the policy's name in error messages.
+    Trials may share a ``loop``, which knows the policy's name; by default it is compiled first.
     """
-    run = kernel_for(state, run_rounds)
+    loop = loop or TrialLoop(run_rounds, state)
+    arguments = (state, ledger, terms, world, tally, random.nature, random.policy, safe)
     stuck, lp_rescues = -1, 0
-    while (status := run(state, ledger, terms, world, tally, random.nature, random.policy, safe)) != FINISHED:
+    while (status := loop(int(tally.played[0]), *arguments)) != FINISHED:
+        if status == PAUSED:
+            continue
         t = int(tally.played[0])
         if status == NO_SUCH_ARM:
             raise OutOfRangeError(
-                f"choose of {name} must return an arm in [0, {tally.mix.size - 1}], SKIP (-1) or STUCK (-2); "
+                f"choose of {loop.name} must return an arm in [0, {tally.mix.size - 1}], SKIP (-1) or STUCK (-2); "
                 f"in round {t + 1} it returned another value."
             )
         if stuck == t:
             raise DriftsackError(
-                f"choose of {name} returned STUCK again in round {t + 1} although HiGHS had solved its LP."
+                f"choose of {loop.name} returned STUCK again in round {t + 1} although HiGHS had solved its LP."
             )
         stuck = t
         lp_rescues += solve_stuck(state)

@@ -17,6 +17,7 @@ from driftsack.core.contextual import ContextualInstance
 from driftsack.core.decision import SKIP
 from driftsack.core.encoder import Encoder
 from driftsack.core.errors import CannotAnswerError, LogError, NamesError
+from driftsack.core.extras import require
 from driftsack.core.instance import Instance
 from driftsack.core.names import Amounts
 from driftsack.logs.contexts import decoded, encoded, encoder_of
@@ -171,6 +172,7 @@ class Log:
         Raises:
             NamesError: A resource has the name of another column.
         """
+        require("polars")
         import polars as pl
 
         taken = [name for name in self.resources if name in (TIME, ARM, REWARD, PROPENSITY) or ARM_SEPARATOR in name]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from driftsack.core.checks import ROUNDING
 from driftsack.core.errors import LogError, SettingError
+from driftsack.core.extras import require
 from driftsack.logs.layout import ARM_SEPARATOR, REWARD, find_layout, one_character
 from driftsack.logs.options import ReadOptions
 from driftsack.logs.rows import TOO_LARGE, BadRow, Reader, RowBatch
@@ -83,6 +84,7 @@ class LogStream:
 
 def open_source(source: Any, separator: str) -> tuple[str, pl.LazyFrame, int]:
     """Return a name for messages, the rows (a CSV file's as text), and the line number of the first row."""
+    require("polars")
     import polars as pl
 
     if isinstance(source, pl.DataFrame):

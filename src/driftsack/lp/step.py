@@ -18,6 +18,7 @@ from numpy.random import Generator
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import floats, vector, within
+from driftsack.core.extras import require
 from driftsack.numerics import simplex
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
@@ -129,6 +130,7 @@ def rescue_failed(lp: Simplex) -> bool:
     """Solve the program with HiGHS if the last solve failed; return whether it had failed."""
     if lp.counts[simplex.STATUS] != simplex.FAILED:
         return False
+    require("highspy")
     from driftsack.lp.fallback import rescue
 
     rescue(lp)

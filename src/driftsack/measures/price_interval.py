@@ -19,6 +19,7 @@ import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import DriftsackError, TooLargeError
+from driftsack.core.extras import require
 
 FACE: Final = 1e-9  # per round: prices whose dual value is within this of the optimum count as optimal
 SOLVER_TOLERANCE: Final = 1e-10
@@ -92,6 +93,7 @@ class _Face(NamedTuple):
 
 def _face(rewards: Floats, costs: Floats, rounds: Ints | Floats, groups: Ints, rate: Floats, values: Floats) -> _Face:
     """Build the constraints of the optimal face of all LPs."""
+    require("scipy")
     from scipy.sparse import coo_array, csr_array, vstack
 
     rows, resources, arms = costs.shape
@@ -130,6 +132,7 @@ def _face(rewards: Floats, costs: Floats, rounds: Ints | Floats, groups: Ints, r
 
 def _minimise(objective: Floats, face: _Face) -> Floats:
     """Return a minimiser of the objective over the face."""
+    require("scipy")
     from scipy.optimize import linprog
 
     tolerances = {"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE}

@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats
+from driftsack.core.extras import require
 
 Oracle = Callable[[Floats, Floats, Floats], None]
 """``oracle(point, values, slopes)`` writes every group's value (G,) and subgradient (G, p) at a point (p,)."""
@@ -110,6 +111,7 @@ class _MasterProgram:
     """The linear program over the cuts: min a z + sum theta_g, theta_g >= v + s (z - z_i), 0 <= z <= u."""
 
     def __init__(self, high: Floats, linear: Floats, groups: int) -> None:
+        require("highspy")
         from driftsack.numerics.highs import new_highs
 
         self.high, self.linear, self.groups = high, linear, groups

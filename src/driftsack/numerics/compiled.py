@@ -1,128 +1,115 @@
-"""``kernel``: the decorator of every compiled function of the library, and its cache on disk.
+"""``kernel``: the decorator of every compiled function of the library.
 
-Numba stamps a cached function with the content of its own file only. A kernel that calls kernels of other files would
-then be loaded from the cache although a callee has changed. Kernels of the library are stamped with the digest of all
-code that decides results instead (:mod:`driftsack.core.stamp`).
-
-Errors of the cache are never fatal: a file that cannot be read, written or trusted is ignored, and the kernel is
-compiled in memory.
+A kernel has two forms with the same results, bit for bit. *Machine code* runs when a kernel is called; Numba is
+imported, and compiles it or loads it from the cache, at the first call. The *interpreted* form, plain Python, is what
+:func:`interpreted` returns; it needs no Numba, and the kernels that it calls are interpreted too. With
+``DRIFTSACK_COMPILE=never`` calls run the interpreted form.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import pickle
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable
+from functools import cache, update_wrapper
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from types import FunctionType, ModuleType
+from typing import Any, Final, Literal, TypeVar, cast
 
-from numba import config
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.serialize import dumps
-
+from driftsack.core.checks import one_of
+from driftsack.core.locks import thread_lock
 from driftsack.core.stamp import DECIDING, PACKAGE, code_digest, is_covered
-from driftsack.numerics.linking import OPTIONS, WITHOUT_WRAPPERS, Kernel, LinkedCompiler
 
 Function = TypeVar("Function", bound=Callable[..., object])
-LINKED: Final = {**OPTIONS, **WITHOUT_WRAPPERS, "pipeline_class": LinkedCompiler}
-"""Options of Numba's ``overload`` for an implementation that is linked into its caller."""
-DIGEST_BYTES: Final = 32
+Mode = Literal["first", "behind", "never"]
+MODES: Final = ("first", "behind", "never")
+
+_making = thread_lock()  # held while Numba is imported and while a form of a kernel is made
+_finders: Final[dict[Callable[..., Any], Callable[[type, str], Any]]] = {}
+_plain_globals: Final[dict[int, dict[str, Any]]] = {}
 
 
-class _SealedFile(IndexDataCacheFile):  # type: ignore[misc]
-    """Numba's cache files, protected against corruption and against concurrent writers.
+def mode() -> Mode:
+    """Return when kernels are compiled, from ``DRIFTSACK_COMPILE``: ``first``, ``behind`` (default) or ``never``.
 
-    Every file begins with a checksum of its content. A data file is named after its key and contains the key and the
-    stamp, so that machine code is loaded only for the code that it was compiled from, even if the index is wrong. Data
-    is written before the index; if an update of the index is lost, the kernel is compiled again.
+    ``NUMBA_DISABLE_JIT=1`` means ``never``, too.
+    """
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
+        return "never"
+    chosen = os.environ.get("DRIFTSACK_COMPILE") or "behind"
+    one_of(chosen, "DRIFTSACK_COMPILE", MODES)
+    return cast("Mode", chosen)
+
+
+class Kernel:
+    """A function with its machine code and its interpreted form, each made when it is first used.
+
+    Attributes:
+        py_func: The function.
     """
 
-    def save(self, key: Any, data: Any) -> None:
-        """Store the machine code of a signature, and remove data files that the index does not list."""
-        name = (
-            f"{Path(self._index_path).stem}.{hashlib.sha256(_sealed((self._source_stamp, key))).hexdigest()[:20]}.nbc"
-        )
-        self._save_data(name, (self._source_stamp, key, data))
-        overloads = self._load_index()
-        overloads[key] = name
-        self._save_index(overloads)
-        for other in Path(self._cache_path).glob(f"{Path(self._index_path).stem}.*.nbc"):
-            if other.name not in overloads.values():
-                other.unlink(missing_ok=True)
+    __name__: str
+    __qualname__: str
 
-    def load(self, key: Any) -> Any:
-        """Return the machine code of a signature, or None."""
-        name = self._load_index().get(key)
-        if name is None:
-            return None
-        stamp, stored, data = _opened(Path(self._data_path(name)).read_bytes())
-        return data if (stamp, stored) == (self._source_stamp, key) else None
+    def __init__(self, function: Callable[..., object], cached: bool = True) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self._cached = cached
+        self._dispatcher: Any = None
+        self._interpreted: Any = None
+        self._run: Any = None
 
-    def _dump(self, obj: object) -> bytes:
-        return _sealed(obj)
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher, which compiles and runs the machine code."""
+        if self._dispatcher is None:
+            with _making:
+                if self._dispatcher is None:
+                    from driftsack.numerics.linking import new_dispatcher
 
-    def _load_index(self) -> dict[Any, str]:
-        """Return the signatures on disk; none if the index is missing, corrupted or stale."""
-        with contextlib.suppress(Exception):
-            with Path(self._index_path).open("rb") as stream:
-                version = pickle.load(stream)  # noqa: S301  (Numba's format, in the user's own cache)
-                sealed = stream.read()
-            if version == self._version:  # otherwise the rest may refer to a class that no longer exists
-                stamp, overloads = _opened(sealed)
-                return dict(overloads) if stamp == self._source_stamp else {}
-        return {}
+                    self._dispatcher = new_dispatcher(self.py_func, self._cached)
+        return self._dispatcher
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether machine code has been loaded or compiled in this process."""
+        return self._dispatcher is not None and bool(self._dispatcher.overloads)
 
-def _sealed(obj: object) -> bytes:
-    """Serialise an object, preceded by a checksum."""
-    content: bytes = dumps(obj)
-    return hashlib.sha256(content).digest() + content
+    @property
+    def interpreted(self) -> Callable[..., Any]:
+        """The function in plain Python; the kernels that it calls are interpreted too."""
+        if self._interpreted is None:
+            with _making:
+                self._interpreted = _with_plain_globals(self.py_func)
+        return cast("Callable[..., Any]", self._interpreted)
 
+    @property
+    def _numba_type_(self) -> Any:
+        """The Numba type that other kernels see."""
+        return self.dispatcher._numba_type_
 
-def _opened(sealed: bytes) -> Any:
-    """Deserialise an object; ``ValueError`` if the checksum does not match."""
-    digest, content = sealed[:DIGEST_BYTES], sealed[DIGEST_BYTES:]
-    if hashlib.sha256(content).digest() != digest:
-        raise ValueError("a file of the kernel cache is corrupted")
-    return pickle.loads(content)  # noqa: S301
+    @property
+    def run(self) -> Callable[..., Any]:
+        """The form that a call runs."""
+        if self._run is None:
+            self._run = self.interpreted if mode() == "never" else self.dispatcher
+        return cast("Callable[..., Any]", self._run)
 
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the machine code."""
+        return self.run(*arguments)
 
-class _KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's per-function cache, invalidated by changes of code that decides results; its errors are ignored."""
+    def __reduce__(self) -> Any:
+        return (Kernel, (self.py_func, self._cached)) if self.__module__ == "__main__" else self.__qualname__
 
-    def __init__(self, function: Callable[..., object], stamp: str, suffix: str = "") -> None:
-        super().__init__(function)
-        self._cache_file = _SealedFile(self.cache_path, self._impl.filename_base + suffix, stamp)
-        self._cache_file._version += stamp  # noqa: SLF001  (compared before anything else is unpickled)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load machine code, or return None."""
-        with contextlib.suppress(Exception):
-            return super().load_overload(sig, target_context)
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Store machine code if possible."""
-        with contextlib.suppress(Exception):
-            super().save_overload(sig, data)
-
-
-class _PinnedCache(_KernelCache):
-    """The cache of the pinned entries of one kernel: the types of the pinned arguments are part of the key."""
-
-    def __init__(self, function: Callable[..., object], stamp: str, pinned: tuple[Any, ...]) -> None:
-        super().__init__(function, stamp, "-pinned")  # no dot: the kernel's own cache removes stale files by its name
-        self._pinned = pinned
-
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (self._pinned, *super()._index_key(sig, codegen))
+    def __repr__(self) -> str:
+        return f"Kernel({self.__module__}.{self.__qualname__})"
 
 
 def kernel(function: Function) -> Function:
     """Compile a function on first use, without the GIL and without a memory manager: it cannot allocate.
 
     The machine code is cached on disk if the function belongs to the package, so that the stamp covers it, and if
-    Numba finds a writable directory. With ``NUMBA_DISABLE_JIT=1`` the function is returned unchanged.
+    Numba finds a writable directory. With ``DRIFTSACK_COMPILE=never`` the function runs in plain Python.
 
     Args:
         function: The function to compile. It calls other kernels by their global names.
@@ -130,49 +117,130 @@ def kernel(function: Function) -> Function:
     Returns:
         The kernel; ``py_func`` is the function.
     """
-    if config.DISABLE_JIT:
-        return function
-    compiled = Kernel(function)
-    part = _part(function)
-    if part:
-        with contextlib.suppress(RuntimeError):  # raised by Numba if no directory is writable
-            compiled._cache = _KernelCache(function, _stamp(part))  # noqa: SLF001
-    return cast("Function", compiled)
+    return cast("Function", Kernel(function))
 
 
-def cache_pinned(entry: Kernel, compiled: Kernel, pinned: tuple[Any, ...], modules: Iterable[str]) -> None:
-    """Cache an entry with pinned arguments on disk, if its kernel is cached there and the stamp covers all types.
+def classes_in(value: Any) -> tuple[type, ...]:
+    """Return the classes of the NamedTuples in a state, outermost first."""
+    inner = (found for part in value if isinstance(part, tuple) for found in classes_in(part))
+    return (type(value), *inner) if hasattr(value, "_fields") else tuple(inner)
 
-    ``pinned`` are the Numba types of the arguments, and ``modules`` define their classes.
+
+def is_packaged(classes: tuple[type, ...]) -> bool:
+    """Return whether the stamp of the kernel cache covers the files that define classes, and so their kernels."""
+    return all(is_covered(found.__module__) for found in classes)
+
+
+def copy_for(kernel: Function, state: Any) -> Function:
+    """Return the copy of a kernel that may be called from Python with a state, and with no state of other classes.
+
+    Numba's dispatcher identifies an argument by a fingerprint, in which a NamedTuple is its name and its fields. Copies
+    for classes that are defined outside the package are not cached on disk.
     """
-    function, part = source(compiled), _part(source(compiled))
-    if isinstance(compiled._cache, _KernelCache) and all(is_covered(module, part) for module in modules):  # noqa: SLF001
-        with contextlib.suppress(RuntimeError):
-            entry._cache = _PinnedCache(function, _stamp(part), pinned)  # noqa: SLF001
+    return cast("Function", _copy_for(classes_in(state), kernel))
 
 
-def _part(function: Callable[..., object]) -> str:
+@cache
+def _copy_for(classes: tuple[type, ...], kernel: Kernel) -> Kernel:
+    return Kernel(kernel.py_func, cached=is_packaged(classes))
+
+
+def part_of(function: Callable[..., object]) -> str:
     """Return the subpackage that a function belongs to; empty for a function outside the package."""
     place = Path(function.__code__.co_filename).resolve()
     return place.relative_to(PACKAGE).parts[0] if PACKAGE in place.parents else ""
 
 
-def _stamp(part: str) -> str:
+def stamp_of(part: str) -> str:
+    """Return the digest of the code that decides what the kernels of a subpackage compute."""
     return code_digest(*{part} - set(DECIDING))
 
 
-def copy_of(compiled: Function, cached: bool) -> Function:
-    """Return another kernel of the same function, which compiles for itself.
-
-    Pass ``cached=False`` for arguments whose code the stamp does not cover; machine code is then not cached on disk.
-    """
-    if config.DISABLE_JIT:
-        return compiled
-    function = source(compiled)
-    return cast("Function", kernel(function) if cached else Kernel(function))
-
-
 def source(compiled: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the Python function of a kernel; a plain function is returned unchanged."""
+    """Return the Python function of a kernel; a plain function is returned unchanged.
+
+    Kernels that it calls run machine code; use :func:`interpreted` if there are any.
+    """
     function: Callable[..., Any] = getattr(compiled, "py_func", compiled)
     return function
+
+
+def interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the interpreted form of a kernel, or of a function that was :func:`found_by_type`.
+
+    >>> import numpy as np
+    >>> from driftsack.numerics.sampling import draw
+    >>> interpreted(draw)(np.array([0.25, 0.75]), 0.5)
+    1
+    """
+    return cast("Callable[..., Any]", _plain(function))
+
+
+# Functions that stand for a kernel which depends on the type of their first argument
+
+
+def found_by_type(function: Callable[..., Any], find: Callable[[type, str], Any]) -> None:
+    """Let a function stand for the kernel that ``find`` returns for the type of the first argument and its own name.
+
+    Inside a kernel that is resolved when it is compiled.
+    """
+    _finders[function] = find
+
+
+def finders() -> dict[Callable[..., Any], Callable[[type, str], Any]]:
+    """Return every function that was :func:`found_by_type`, with what finds its kernels."""
+    return dict(_finders)
+
+
+def _found(function: FunctionType) -> Callable[..., Any]:
+    """Return the interpreted form of a function that was :func:`found_by_type`."""
+    find, name = _finders[function], function.__name__
+    known: dict[type, Callable[..., Any]] = {}
+
+    def call(first: Any, *others: Any) -> Any:
+        kind = type(first)
+        if kind not in known:
+            known[kind] = interpreted(find(kind, name))
+        return known[kind](first, *others)
+
+    return call
+
+
+# Interpreted forms
+
+
+class _View:
+    """A module in which kernels are interpreted."""
+
+
+def _plain(value: Any) -> Any:
+    """Return the interpreted form of a kernel, of a module with kernels, or of a function found by type."""
+    if isinstance(value, Kernel):
+        return value.interpreted
+    if isinstance(value, FunctionType) and value in _finders:
+        return _found(value)
+    if isinstance(value, ModuleType) and any(isinstance(part, Kernel) for part in vars(value).values()):
+        view = _View()
+        view.__dict__ = _globals_of(vars(value))
+        return view
+    return value
+
+
+def _with_plain_globals(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with the globals of its module in which kernels are interpreted.
+
+    A function outside the package is returned unchanged, because its module may still be growing, as in a notebook.
+    """
+    if not isinstance(function, FunctionType) or not part_of(function):
+        return function
+    names = _globals_of(function.__globals__)
+    return FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+
+
+def _globals_of(names: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of the globals of a module in which kernels are interpreted."""
+    plain = _plain_globals.get(id(names))
+    if plain is None:
+        plain = _plain_globals[id(names)] = dict(names)  # known before it is filled: modules may refer to each other
+        plain |= {name: _plain(value) for name, value in names.items()}
+    return plain

@@ -9,7 +9,8 @@ measurements; ``tests/numerics/test_compiled.py`` fails if a new release of Numb
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from numba.core.codegen import JITCodeLibrary
@@ -19,6 +20,11 @@ from numba.core.errors import UnsupportedError
 from numba.core.ir import Print
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
+from numba.extending import overload
+
+from driftsack.core.stamp import is_covered
+from driftsack.numerics.compiled import finders, part_of, source, stamp_of
+from driftsack.numerics.kernel_cache import KernelCache, PinnedCache
 
 OPTIONS: Final = {"nogil": True, "forceinline": True, "_nrt": False}
 """No GIL; calls are inlined; no memory manager, so no allocation."""
@@ -70,8 +76,12 @@ class LinkedCompiler(CompilerBase):  # type: ignore[misc]
         return [pipeline]
 
 
-class Kernel(CPUDispatcher):  # type: ignore[misc]
-    """A function in both forms: calls from Python compile its entry, calls from kernels link it."""
+LINKED: Final = {**OPTIONS, **WITHOUT_WRAPPERS, "pipeline_class": LinkedCompiler}
+"""Options of Numba's ``overload`` for an implementation that is linked into its caller."""
+
+
+class Dispatcher(CPUDispatcher):  # type: ignore[misc]
+    """The machine code of a kernel in both forms: calls from Python compile its entry, calls from kernels link it."""
 
     def __init__(self, py_func: Callable[..., object]) -> None:
         options = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **OPTIONS}
@@ -82,10 +92,10 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         self.pinned: dict[tuple[Any, ...], Any] = {}  # entries by the types of the pinned arguments
 
     @classmethod
-    def _rebuild(cls, uuid: str, py_func: Callable[..., object], **_: Any) -> Kernel:
-        """Unpickle: return the kernel of this process, or create one."""
+    def _rebuild(cls, uuid: str, py_func: Callable[..., object], **_: Any) -> Dispatcher:
+        """Unpickle: return the dispatcher of this process, or create one."""
         try:
-            known: Kernel = cls._memo[uuid]
+            known: Dispatcher = cls._memo[uuid]
         except KeyError:
             known = cls(py_func)
             known._set_uuid(uuid)
@@ -95,3 +105,43 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def _numba_type_(self) -> Any:
         """The Numba type that other kernels see: that of the linked form."""
         return self._linked._numba_type_
+
+    def is_on_disk(self, kinds: tuple[Any, ...]) -> bool:
+        """Return whether the cache on disk has the machine code for arguments of given types."""
+        return isinstance(self._cache, KernelCache) and self._cache.holds(kinds, self.targetctx.codegen())
+
+
+def new_dispatcher(function: Callable[..., object], cached: bool) -> Dispatcher:
+    """Create the dispatcher of a kernel, with a cache on disk if the kernel belongs to the package."""
+    for known, find in finders().items():
+        if known not in _overloaded:
+            _overloaded.add(known)
+            overload(known, strict=False, jit_options=LINKED)(_implementation(find, known.__name__))
+    dispatcher, part = Dispatcher(function), part_of(function)
+    if part and cached:
+        with contextlib.suppress(RuntimeError):  # raised by Numba if no directory is writable
+            dispatcher._cache = KernelCache(function, stamp_of(part))  # noqa: SLF001
+    return dispatcher
+
+
+def cache_pinned(entry: Dispatcher, of: Dispatcher, pinned: tuple[Any, ...], modules: Iterable[str]) -> None:
+    """Cache an entry with pinned arguments on disk, if its kernel is cached there and the stamp covers all types.
+
+    ``pinned`` are the Numba types of the arguments, and ``modules`` define their classes.
+    """
+    function, part = source(of), part_of(source(of))
+    if isinstance(of._cache, KernelCache) and all(is_covered(module, part) for module in modules):  # noqa: SLF001
+        with contextlib.suppress(RuntimeError):
+            entry._cache = PinnedCache(function, stamp_of(part), pinned)  # noqa: SLF001
+
+
+_overloaded: Final[set[Callable[..., Any]]] = set()
+
+
+def _implementation(find: Callable[[type, str], Any], name: str) -> Callable[..., Any]:
+    """Return what Numba asks for the implementation of a function, given the types of its arguments."""
+
+    def implementation(first: Any, *others: Any) -> Callable[..., Any]:
+        return source(find(first.instance_class, name))
+
+    return implementation

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from driftsack.core.arrays import Floats
+from driftsack.core.extras import require
 
 SIGMA: Final = 1.0  # standard deviation of log X below the ceiling
 STEPS: Final = 200  # a mean of 1/2 needs 5, a mean of 1 - 1e-12 needs 33
@@ -27,6 +28,7 @@ PRECISION: Final = 1e-14  # relative precision of the mean
 
 def capped_mean(scale: Floats) -> Floats:
     """Return the mean M(s) of a capped lognormal variable for each scale s in (0, ∞)."""
+    require("scipy")
     from scipy.special import ndtr
 
     mean: Floats = scale * _slope(scale) + ndtr(np.log(scale) / SIGMA)
@@ -60,6 +62,7 @@ def capped_scale(mean: Floats) -> Floats:
 
 def _slope(scale: Floats) -> Floats:
     """Return the derivative M'(s)."""
+    require("scipy")
     from scipy.special import ndtr
 
     slope: Floats = math.exp(SIGMA**2 / 2.0) * ndtr(-(np.log(scale) + SIGMA**2) / SIGMA)

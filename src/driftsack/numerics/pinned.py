@@ -20,15 +20,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final, NoReturn
 
 import numpy as np
-from numba import config, types
+from numba import types
 
 from driftsack.core.errors import CannotPinError
-from driftsack.numerics.compiled import cache_pinned, source
-from driftsack.numerics.linking import Kernel
+from driftsack.numerics.compiled import Kernel, source
+from driftsack.numerics.linking import Dispatcher, cache_pinned
 from driftsack.numerics.pinned_table import classes_in, new_table, reader_of, types_of
 
 Result = int | float | None
@@ -53,23 +52,27 @@ def pin(kernel: Callable[..., Any], *fixed: Any) -> Callable[..., Any]:
             Arrays that are read-only now are read-only in the kernel; do not change that later.
 
     Returns:
-        A function of the remaining arguments, a :class:`Pinned`. With ``NUMBA_DISABLE_JIT=1`` a ``functools.partial``.
+        A function of the remaining arguments, a :class:`Pinned`.
 
     Raises:
         CannotPinError: The function is not a kernel, or an argument cannot be pinned.
     """
-    names = tuple(inspect.signature(source(kernel)).parameters)
+    if not isinstance(kernel, Kernel):
+        raise CannotPinError(f"{_name(kernel)} must be a kernel; decorate it with driftsack.numerics.compiled.kernel.")
+    names = tuple(inspect.signature(kernel.py_func).parameters)
     if len(fixed) > len(names):
         raise CannotPinError(f"{_name(kernel)} takes {len(names)} arguments, got {len(fixed)} to pin; pin fewer.")
     kinds = types_of(fixed, names[: len(fixed)])
-    if config.DISABLE_JIT:
-        return partial(kernel, *fixed)
-    if not isinstance(kernel, Kernel):
-        raise CannotPinError(f"{_name(kernel)} must be a kernel; decorate it with driftsack.numerics.compiled.kernel.")
-    entry = kernel.pinned.get(kinds)
+    return Pinned(entry_of(kernel, kinds, names[len(fixed) :]), fixed)
+
+
+def entry_of(kernel: Kernel, kinds: tuple[Any, ...], remaining: tuple[str, ...]) -> Entry:
+    """Return the entry of a kernel for pinned arguments of given types; ``remaining`` are the names of the others."""
+    pinned = kernel.dispatcher.pinned
+    entry: Entry | None = pinned.get(kinds)
     if entry is None:  # setdefault is atomic: threads that pin concurrently share one entry
-        entry = kernel.pinned.setdefault(kinds, Entry(kernel, kinds, names[len(fixed) :]))
-    return Pinned(entry, fixed)
+        entry = pinned.setdefault(kinds, Entry(kernel.dispatcher, kinds, remaining))
+    return entry
 
 
 class Pinned:
@@ -120,7 +123,7 @@ class Entry:
         points: The compiled functions by the types of the remaining arguments.
     """
 
-    def __init__(self, kernel: Kernel, kinds: tuple[Any, ...], remaining: tuple[str, ...]) -> None:
+    def __init__(self, kernel: Dispatcher, kinds: tuple[Any, ...], remaining: tuple[str, ...]) -> None:
         self.name = _name(kernel)
         self.points: dict[Scalars, Callable[[int, tuple[float, ...]], Result]] = {}
         self._remaining = remaining
@@ -159,7 +162,7 @@ class Entry:
         )
 
 
-def _dispatcher(kernel: Kernel, kinds: tuple[Any, ...]) -> Kernel:
+def _dispatcher(kernel: Dispatcher, kinds: tuple[Any, ...]) -> Dispatcher:
     """Return the kernel that reads a table and calls ``kernel``."""
     read = reader_of(kinds)
 
@@ -168,7 +171,7 @@ def _dispatcher(kernel: Kernel, kinds: tuple[Any, ...]) -> Kernel:
 
     entry.__module__ = kernel.__module__
     entry.__qualname__ = f"{kernel.__qualname__}.pinned"
-    return Kernel(entry)
+    return Dispatcher(entry)
 
 
 def _name(kernel: Callable[..., Any]) -> str:

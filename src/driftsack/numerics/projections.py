@@ -94,7 +94,8 @@ def onto_ball(point: Floats, centre: Floats, radius: float) -> None:
         return
     square = 0.0
     for i in range(point.size):
-        square += ((point[i] - centre[i]) / largest) ** 2
+        step = (point[i] - centre[i]) / largest
+        square += step * step
     distance = math.sqrt(square)  # relative to ``largest``
     if distance > radius / largest:
         for i in range(point.size):

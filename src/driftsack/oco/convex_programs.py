@@ -17,6 +17,7 @@ import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.errors import DriftsackError, TooLargeError
+from driftsack.core.extras import require
 from driftsack.oco.domains import Ball, Domain
 from driftsack.oco.families import LINEAR, NORM, Table
 from driftsack.oco.optional_packages import cvxpy
@@ -220,6 +221,7 @@ def solve_with_cvxpy(rows: ConstraintRows, chosen: Ints, minimise_worst: bool) -
 
 def solve_with_slsqp(rows: ConstraintRows, minimise_worst: bool) -> Solution:
     """Solve the program of callables by sequential quadratic programming, over z = (x, worst row)."""
+    require("scipy")
     from scipy.optimize import minimize
 
     # Start at the centre of the domain; the last entry of z is the largest row there.

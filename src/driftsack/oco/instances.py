@@ -20,6 +20,7 @@ from driftsack.oco.problem import ConvexProblem
 
 LIMIT_SHARE: Final = 0.3  # the limit b of a constraint, as a share of the use at x = (1, ..., 1)
 HOURS: Final = 24
+PULL: Final = 0.2  # slope of the losses towards the constraints, in the problems on hard violation
 
 
 class ClosedForms(NamedTuple):
@@ -251,3 +252,51 @@ def tight_then_loose(horizon: int = 10_000, size: float = 0.1) -> ConvexProblem:
     phase = (np.arange(whole(horizon, "horizon", at_least=2)) >= horizon // 2).astype(np.int32)
     limits = Linear([[1.0], [1.0]], [[change - 0.5], [-change - 0.5]], phase)
     return ConvexProblem(Norm([[0.5]], phase=np.zeros(horizon, dtype=np.int32)), limits, Box(0.0, 1.0))
+
+
+def tight_and_loose(horizon: int = 10_000, size: float = 0.25, noise: float = 0.5, seed: int = 0) -> ConvexProblem:
+    r"""Build a problem whose limit is tight and loose in turn, so that slack could pay for violations.
+
+    .. math:: f_t(x) = -\tfrac15 x_1 + \xi_t x_2, \qquad g_t(x) = x_1 - \tfrac12 \pm \Delta, \qquad x \in [0, 1]^2
+
+    The limit is lower by Δ in even rounds and higher in odd ones, and :math:`\xi_t` is uniform on [-s, s]. The sum of
+    the constraints allows :math:`x_1 = 1/2`, which violates every second round by Δ; the constraints of all rounds
+    allow :math:`1/2 - \Delta`.
+
+    Args:
+        horizon: The number T of rounds.
+        size: The deviation Δ of the limit from ½.
+        noise: The size s of the random part of the losses.
+        seed: The seed of the losses.
+
+    >>> tight_and_loose(horizon=1_000)
+    ConvexProblem(1,000 rounds, 2 variables, 1 constraint)
+    """
+    change, rounds = at_least_zero(size, "size"), whole(horizon, "horizon", at_least=2)
+    slopes = at_least_zero(noise, "noise") * generator(seed).uniform(-1.0, 1.0, rounds)
+    limits = Linear([[1.0, 0.0]] * 2, [[change - 0.5], [-change - 0.5]], (np.arange(rounds) % 2).astype(np.int32))
+    return ConvexProblem(Linear(np.column_stack([np.full(rounds, -PULL), slopes])), limits, Box(0.0, 1.0, size=2))
+
+
+def one_feasible_point(
+    horizon: int = 10_000, strength: float = 0.0, noise: float = 0.5, seed: int = 0
+) -> ConvexProblem:
+    r"""Build a problem without a Slater point: in even rounds :math:`x_1 \le 1/4`, in odd ones :math:`x_1 \ge 1/4`.
+
+    The losses are :math:`-\tfrac15 x_1 + \xi_t x_2 + \tfrac\sigma2 \|x\|^2` with :math:`\xi_t` uniform on [-s, s].
+
+    Args:
+        horizon: The number T of rounds.
+        strength: The modulus σ of strong convexity of the losses.
+        noise: The size s of the random part of the losses.
+        seed: The seed of the losses.
+
+    >>> one_feasible_point(horizon=1_000)
+    ConvexProblem(1,000 rounds, 2 variables, 1 constraint)
+    """
+    rounds, sigma = whole(horizon, "horizon", at_least=2), at_least_zero(strength, "strength")
+    slopes = at_least_zero(noise, "noise") * generator(seed).uniform(-1.0, 1.0, rounds)
+    vectors = np.column_stack([np.full(rounds, -PULL), slopes])
+    losses = Quadratic(sigma * np.eye(2), vectors) if sigma > 0.0 else Linear(vectors)
+    limits = Linear([[1.0, 0.0], [-1.0, 0.0]], [[-0.25], [0.25]], (np.arange(rounds) % 2).astype(np.int32))
+    return ConvexProblem(losses, limits, Box(0.0, 1.0, size=2))

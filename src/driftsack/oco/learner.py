@@ -16,7 +16,7 @@ from driftsack.oco.algorithm import Algorithm, from_spec
 from driftsack.oco.domains import Domain
 from driftsack.oco.loop import finish_round, gradient_step
 
-_VERSION = 1
+_VERSION = 2
 
 
 class OnlineLearner:
@@ -53,7 +53,7 @@ class OnlineLearner:
 
     @property
     def prices(self) -> Floats:
-        """(d,) the current price of each constraint: its virtual queue or multiplier."""
+        """(d,) the virtual queue, multiplier or counted violation of each constraint."""
         return self._state.prices.copy()
 
     def ask(self) -> Floats:
@@ -85,7 +85,7 @@ class OnlineLearner:
         slopes = floats(gradients, "gradients", (1 + self.constraints, self.domain.dimension))
         loss_unused = [0.0]  # no algorithm reads the value of the loss
         levels = np.concatenate([loss_unused, vector(values, "values", self.constraints)])
-        gradient_step(self._state, slopes)
+        gradient_step(self._state, levels, slopes)
         self.domain.move_inside(self._state.target)
         finish_round(self._state, levels, slopes)
         self._asked = False
@@ -108,7 +108,7 @@ class OnlineLearner:
     def _arrays(self) -> dict[str, npt.NDArray[np.generic]]:
         """Return the mutable arrays by their names in the file."""
         state = self._state
-        return {"clock": state.completed, "point": state.point, "prices": state.prices}
+        return {"clock": state.completed, "point": state.point, "prices": state.prices, "squares": state.squares}
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> OnlineLearner:
@@ -134,7 +134,8 @@ class OnlineLearner:
                     raise ValueError(f"array {name} has another shape or type than this learner needs")
                 array[...] = stored[name]
             whole(learner.round, "clock", at_least=0, at_most=horizon)
-            floats(np.concatenate([learner._state.point, learner.prices]), "point and prices", (None,))
+            numbers = np.concatenate([learner._state.point, learner.prices, learner._state.squares])
+            floats(numbers, "point, prices and squares", (None,))
             learner._asked = flag(content["asked"], "asked")
         except Exception as error:  # domains and algorithms raise errors of many kinds for invalid values
             raise FileFormatError(f"{path} holds a learner that is inconsistent: {error}") from error

@@ -8,10 +8,23 @@ from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
 from driftsack.numerics.compiled import kernel
-from driftsack.oco import online_gradient, penalised_primal_dual, virtual_queue
+from driftsack.oco import (
+    exponential_penalty,
+    online_gradient,
+    penalised_primal_dual,
+    quadratic_penalty,
+    virtual_queue,
+)
 from driftsack.oco.families import FamilyRows, evaluate
 from driftsack.oco.region import Region, project
-from driftsack.oco.state import ONLINE_GRADIENT, VIRTUAL_QUEUE, State
+from driftsack.oco.state import (
+    EXPONENTIAL_PENALTY,
+    ONLINE_GRADIENT,
+    PENALISED_PRIMAL_DUAL,
+    QUADRATIC_PENALTY,
+    VIRTUAL_QUEUE,
+    State,
+)
 
 
 class PlayTotals(NamedTuple):
@@ -19,6 +32,7 @@ class PlayTotals(NamedTuple):
 
     curve_points: Ints  # (1,) the number of points of the curves written so far
     sums: Floats  # (1 + d,) the sums of the losses and of each constraint's values
+    hard: Floats  # (d,) the sums of the positive parts of each constraint's values
     point_sum: Floats  # (n,) the sum of the decisions
     times: Ints  # (p,) the rounds after which a point of the curves is written
     curves: Floats  # (p, 1 + d) ``sums`` after each of ``times``
@@ -27,12 +41,16 @@ class PlayTotals(NamedTuple):
 
 
 @kernel
-def gradient_step(state: State, gradients: Floats) -> None:
+def gradient_step(state: State, values: Floats, gradients: Floats) -> None:
     """Write the next decision, before its projection onto the domain, into ``state.target``."""
     if state.kind == VIRTUAL_QUEUE:
         virtual_queue.gradient_step(state, gradients)
     elif state.kind == ONLINE_GRADIENT:
         online_gradient.gradient_step(state, gradients)
+    elif state.kind == EXPONENTIAL_PENALTY:
+        exponential_penalty.gradient_step(state, values, gradients)
+    elif state.kind == QUADRATIC_PENALTY:
+        quadratic_penalty.gradient_step(state, values, gradients)
     else:
         penalised_primal_dual.gradient_step(state, gradients)
 
@@ -42,7 +60,7 @@ def finish_round(state: State, values: Floats, gradients: Floats) -> None:
     """Update the prices and move to ``state.target``, which has been projected onto the domain."""
     if state.kind == VIRTUAL_QUEUE:
         virtual_queue.update_prices(state, values, gradients)
-    elif state.kind != ONLINE_GRADIENT:
+    elif state.kind == PENALISED_PRIMAL_DUAL:
         penalised_primal_dual.update_prices(state, values)
     for j in range(state.point.size):
         state.point[j] = state.target[j]
@@ -65,6 +83,8 @@ def record_round(tally: PlayTotals, t: int, x: Floats) -> None:
     """Add round t, from 0, to the sums, and write a point of the curves if one is due."""
     for i in range(tally.sums.size):
         tally.sums[i] += tally.values[i]
+    for i in range(tally.hard.size):
+        tally.hard[i] += max(tally.values[1 + i], 0.0)
     for j in range(x.size):
         tally.point_sum[j] += x[j]
     point = tally.curve_points[0]
@@ -94,6 +114,6 @@ def play_rounds(
         if noise > 0.0:
             add_noise(noise, state.point, tally.values, tally.gradients, rng)
         record_round(tally, t, state.point)
-        gradient_step(state, tally.gradients)
+        gradient_step(state, tally.values, tally.gradients)
         project(region, state.target)
         finish_round(state, tally.values, tally.gradients)

@@ -46,6 +46,7 @@ class Play:
         algorithm: The algorithm's settings.
         loss: (trials,) the sum of f_t(x_t) over the rounds.
         totals: (trials, d) the sum of g_t(x_t) over the rounds; positive values are violations.
+        hard_totals: (trials, d) the sum of (g_t(x_t))⁺ over the rounds.
         times: (p,) the rounds after which the curves are recorded, at most 512.
         loss_curve: (trials, p) the sum of the losses up to each of ``times``.
         total_curve: (trials, p, d) the sums of the constraints up to each of ``times``.
@@ -58,6 +59,7 @@ class Play:
     algorithm: Algorithm
     loss: Floats
     totals: Floats
+    hard_totals: Floats
     times: Ints
     loss_curve: Floats
     total_curve: Floats
@@ -74,6 +76,12 @@ class Play:
     def violation(self) -> Floats:
         r"""(trials,) the violation :math:`\mathrm{Reg}_2 = \sum_i (\sum_t g_{t,i}(x_t))^+` of each trial."""
         violation: Floats = np.maximum(self.totals, 0.0).sum(axis=1)
+        return violation
+
+    @property
+    def hard_violation(self) -> Floats:
+        r"""(trials,) the hard violation :math:`\sum_i \sum_t (g_{t,i}(x_t))^+`, in which slack pays for nothing."""
+        violation: Floats = self.hard_totals.sum(axis=1)
         return violation
 
     def regret(self, best: HasLoss | float) -> Floats:
@@ -143,6 +151,7 @@ def play(algorithm: Algorithm, problem: ConvexProblem, trials: int = 1, seed: in
         algorithm=algorithm,
         loss=np.array([tally.sums[0] for _, tally in finished]),
         totals=np.array([tally.sums[1:] for _, tally in finished]),
+        hard_totals=np.array([tally.hard for _, tally in finished]),
         times=times,
         loss_curve=curves[:, :, 0],
         total_curve=curves[:, :, 1:],
@@ -158,6 +167,7 @@ def new_tally(problem: ConvexProblem, times: Ints) -> PlayTotals:
     return PlayTotals(
         curve_points=np.zeros(1, dtype=np.int64),
         sums=np.zeros(functions),
+        hard=np.zeros(problem.count),
         point_sum=np.zeros(variables),
         times=times,
         curves=np.zeros((times.size, functions)),
@@ -180,6 +190,6 @@ def play_in_python(problem: ConvexProblem, state: State, tally: PlayTotals, rng:
         if problem.noise > 0.0:
             add_noise(problem.noise, state.point, tally.values, tally.gradients, rng)
         record_round(tally, t, state.point)
-        gradient_step(state, tally.gradients)
+        gradient_step(state, tally.values, tally.gradients)
         problem.domain.move_inside(state.target)
         finish_round(state, tally.values, tally.gradients)

@@ -17,6 +17,7 @@ import numpy as np
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import floats, frozen
 from driftsack.core.errors import EmptyDomainError, UnboundedDomainError
+from driftsack.core.extras import require
 from driftsack.oco.domains import Domain, Halfspaces
 from driftsack.oco.region import NOT_COMPILED, Region
 
@@ -65,6 +66,7 @@ class Polytope(Domain):
 
     def _solve(self, objective: Floats, ball: bool = False) -> Any:
         """Minimise a linear function over the domain, or over the balls (centre, radius) inside it."""
+        require("scipy")
         from scipy.optimize import linprog
 
         rows = self.matrix
@@ -123,6 +125,7 @@ class Polytope(Domain):
         multipliers are the u of :math:`\min_{u \ge 0} \|(-A, h)^\top u - e_{n+1}\|`, which the method solves exactly
         (Lawson and Hanson 1974, chapter 23).
         """
+        require("scipy")
         from scipy.optimize import nnls
 
         excess = self.matrix @ point - self.limits

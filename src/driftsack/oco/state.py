@@ -14,6 +14,8 @@ from driftsack.oco.domains import Domain
 VIRTUAL_QUEUE: Final = 0
 ONLINE_GRADIENT: Final = 1
 PENALISED_PRIMAL_DUAL: Final = 2
+EXPONENTIAL_PENALTY: Final = 3
+QUADRATIC_PENALTY: Final = 4
 
 SETTINGS: Final = 3  # the largest number of settings of an algorithm
 
@@ -26,7 +28,8 @@ class State(NamedTuple):
     completed: Ints  # (1,) the number of completed rounds
     point: Floats  # (n,) the decision of the current round
     target: Floats  # (n,) the next decision, before and after its projection onto the domain
-    prices: Floats  # (d,) virtual queues Q or multipliers λ of the constraints
+    prices: Floats  # (d,) virtual queues Q, multipliers λ or counted violations of the constraints
+    squares: Floats  # (1,) the sum of the squared norms of the gradients, for adaptive steps
 
 
 def new_state(kind: int, settings: tuple[float, ...], domain: Domain, constraints: int) -> State:
@@ -40,4 +43,5 @@ def new_state(kind: int, settings: tuple[float, ...], domain: Domain, constraint
         domain.centre,
         domain.centre,
         np.zeros(constraints),
+        np.zeros(1),
     )

@@ -1,5 +1,9 @@
 """Draw figures and build HTML pages."""
 
+from driftsack.core.extras import require
+
+require("matplotlib")  # before the modules that need them
+
 from driftsack.plot.adaptive import Pacing, belief_figure, pacing_figure, revisits_figure
 from driftsack.plot.advice import as_data_uri, floors_figure, standings_figure, windows_figure
 from driftsack.plot.drift import drift_figure

@@ -9,6 +9,7 @@ from driftsack.policies.disjoint_bwk import DisjointBwK
 from driftsack.policies.dual_descent import DualDescent
 from driftsack.policies.epsilon_greedy import EpsilonGreedy
 from driftsack.policies.exp3_bwk import Exp3BwK
+from driftsack.policies.inventory_reserving import InventoryReserving
 from driftsack.policies.lagrange_bwk import LagrangeBwK
 from driftsack.policies.learner import Learner
 from driftsack.policies.linear_bwk import LinearBwK
@@ -27,6 +28,7 @@ from driftsack.policies.square_cb_bwk import SquareCBwK
 from driftsack.policies.thompson_bwk import ThompsonBwK
 from driftsack.policies.ucb_bwk import UCBBwK
 from driftsack.policies.uniform_random import UniformRandom
+from driftsack.policies.window_pacing import WindowPacing
 
 __all__ = [
     "Adaptive",
@@ -39,6 +41,7 @@ __all__ = [
     "DynamicOracle",
     "EpsilonGreedy",
     "Exp3BwK",
+    "InventoryReserving",
     "LagrangeBwK",
     "Learner",
     "LinearBwK",
@@ -57,5 +60,6 @@ __all__ = [
     "ThompsonBwK",
     "UCBBwK",
     "UniformRandom",
+    "WindowPacing",
     "from_spec",
 ]

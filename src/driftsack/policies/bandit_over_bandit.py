@@ -81,6 +81,11 @@ class State(NamedTuple):
             self.log_weights[:] = old.log_weights
             self.probabilities[:] = old.probabilities
 
+    def rounds_of_base(self, rounds: int) -> int:
+        """Return the number of rounds that have begun by the clock of the block, which ends with its H-th round."""
+        first = int(self.block.first[0])
+        return min(max(rounds - first + int(self.block.missing[0]), 0), self.length) if first >= 0 else 0
+
     def check(self) -> None:
         """Raise unless the block has one of the windows, its learner uses it, and its budget is possible."""
         block = self.block
@@ -98,7 +103,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Let the block's learner choose while the block's budget lasts, then skip."""
     # At the end of a block, reward its window and open the next block.
     first = state.block.first[0]
-    if first < 0 or round.t >= first + state.length:
+    if first < 0 or block_time(state, round.t) >= state.length:
         if first >= 0:
             reward_window(state)
         open_block(state, round, rng)

@@ -67,19 +67,22 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 @kernel
 def learn(state: State, outcome: Outcome) -> None:
     """Update the primal at the current prices, then the prices."""
-    costs = outcome.costs
-    # Gradient step of the dual, and the priced costs for the primal.
-    paid = 0.0
-    for j in range(costs.size):
-        used = costs[j] * state.scale[j]
-        paid += state.prices[j] * used
-        state.prices[j] -= state.step * (state.round_rate[j] - used)
     # Payoff of the primal, scaled to [0, 1].
-    most = 1.0 / state.rate
+    paid, most = 0.0, 1.0 / state.rate
+    for j in range(outcome.costs.size):
+        paid += state.prices[j] * (outcome.costs[j] * state.scale[j])
     payoff = (outcome.reward - paid + most) / (1.0 + most)
     action = state.primal.log_weights.size - 1 if outcome.arm == SKIP else outcome.arm
     update_weights(state.primal, action, max(outcome.probability, 1e-12), min(max(payoff, 0.0), 1.0))
-    onto_capped_orthant(state.prices, most)
+    move_prices(state, outcome.costs)
+
+
+@kernel
+def move_prices(state: State, costs: Floats) -> None:
+    """Take a projected gradient step of the dual; ``costs`` (d,)."""
+    for j in range(costs.size):
+        state.prices[j] -= state.step * (state.round_rate[j] - costs[j] * state.scale[j])
+    onto_capped_orthant(state.prices, 1.0 / state.rate)
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,7 @@ class Policy(abc.ABC):
 
         Args:
             problem: Horizon, arms, budgets and units.
-            seed: Seed of the learner's own randomness.
+            seed: Seed of the learner's own randomness; None for fresh entropy, so that forked workers differ.
             safe: Whether an arm may be chosen only if every budget covers its maximum cost and what is reserved for all
                 pending decisions. If no cost exceeds what was reserved for it, no budget is ever overspent.
                 With ``"statistical"``, pending decisions reserve what they are expected to cost and a margin instead of

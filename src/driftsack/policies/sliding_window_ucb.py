@@ -168,7 +168,10 @@ def optimistic_value(state: State, round: Round) -> float:
     value = float(state.lp.duals[resources])
     for j in range(resources):
         value += state.lp.duals[j] * state.lp.rhs[j]
-    return float(value - usual_skip_cost(round) * state.lp.solution.sum())
+    served = 0.0
+    for i in range(state.lp.solution.size):  # NumPy's sum adds in another order than compiled code
+        served += state.lp.solution[i]
+    return float(value - usual_skip_cost(round) * served)
 
 
 @kernel

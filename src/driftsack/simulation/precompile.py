@@ -77,6 +77,7 @@ def compile_decisions(name: str) -> float:
     begun = time.perf_counter()
     problem = Problem(horizon=100, arms=2, budget={"usd": 1.0}, cost_max={"usd": 0.01}, features=1)
     learner = variants()[name](problem).start(problem, seed=0, safe=True)
+    learner._engine.kernels.compile()  # noqa: SLF001
     learner.tell(learner.ask(context=[1.0]), 0.0, [0.0])
     type(learner).from_bytes(learner.to_bytes()).ask(context=[1.0])
     return time.perf_counter() - begun
@@ -119,6 +120,7 @@ def _use_once(policy: Policy, problem: Problem) -> None:
     """Start a learner, let it decide one by one and in a batch, and teach it a log if it can learn from one."""
     contexts = np.eye(2) if policy.needs_context else None
     learner = policy.start(replace(problem, features=2) if policy.needs_context else problem, safe=True)
+    learner._engine.kernels.compile()  # noqa: SLF001
     decision = learner.ask(context=None if contexts is None else contexts[0])
     if not decision.skipped:
         learner.tell(decision, 0.5, np.full(problem.resources, 0.1))

@@ -7,6 +7,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -25,7 +26,8 @@ from driftsack.game.ledger import Ledger, can_pay, open_ledger, spent_amounts
 from driftsack.game.nature import AnyInstance, AnyWorld, draw_outcome, for_trial, new_world
 from driftsack.game.records import new_terms
 from driftsack.game.state_tree import copy_state
-from driftsack.game.trial import Randomness, Tally, book, end_round, end_trial, new_tally, run_trial
+from driftsack.game.trial import Randomness, Tally, book, end_round, end_trial, new_tally, run_rounds, run_trial
+from driftsack.game.trial_loop import TrialLoop
 from driftsack.game.units import units_of
 from driftsack.numerics.curves import curve_times
 from driftsack.policies.policy import Policy
@@ -91,9 +93,10 @@ def simulate(
     of_type(feedback, Feedback, "feedback")
     late, factor = feedback.delay, feedback.loose
     workers = whole(threads, "threads", at_least=1) if threads is not None else cores()
+    stop = Event()
     # A policy of the library runs in the compiled loop, anything else with ``start`` in plain Python.
     if isinstance(policy, Policy):
-        one_trial = _compiled_trial(policy, instance, late, factor, is_safe)
+        one_trial = _compiled_trial(policy, instance, feedback, is_safe, count, stop)
     elif not isinstance(policy, type) and callable(getattr(policy, "start", None)):
         if is_safe and (late or factor > 1.0):
             raise SettingError("safe with delay or loose needs a policy of the library, which keeps reservations.")
@@ -115,10 +118,15 @@ def simulate(
     # Run the trials in threads, and collect the results in order.
     done = []
     with ThreadPoolExecutor(min(workers, count)) as pool:
-        for result in map(job, range(count)) if workers == 1 else pool.map(job, range(count)):
-            done.append(result)
-            if progress is not None:
-                progress(len(done))
+        try:
+            for result in map(job, range(count)) if workers == 1 else pool.map(job, range(count)):
+                done.append(result)
+                if progress is not None:
+                    progress(len(done))
+        except BaseException:  # such as Ctrl-C: trials that run end at their next pause, others do not begin
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return _collect(instance, policy, seed, done, times, curve)
 
 
@@ -131,18 +139,22 @@ def _indices(trials: int | range) -> range:
     return trials
 
 
-def _compiled_trial(policy: Policy, instance: AnyInstance, delay: int, loose: float, safe: bool) -> Trial:
+def _compiled_trial(
+    policy: Policy, instance: AnyInstance, feedback: Feedback, safe: bool, trials: int, stop: Event
+) -> Trial:
     """Return a function that runs one trial in the compiled loop."""
+    delay, loose = feedback.delay, feedback.loose
     told, problem = loosened(instance, loose), instance.problem
     initial = policy.state_on(told)  # copied for each trial
     if not hasattr(initial, "_fields"):
         raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {initial!r:.80}.")
     if delay > 0 or loose > 1.0:
         initial = new_feedback(initial, told.problem, delay, loose, safe)
+    loop = TrialLoop(run_rounds, initial, trials * problem.horizon, str(policy), stop)
 
     def trial(world: AnyWorld, tally: Tally, ledger: Ledger, nature: Generator, seed: SeedSequence, safe: bool) -> int:
         state, terms = copy_state(initial), new_terms(problem)
-        return run_trial(state, ledger, terms, world, tally, Randomness(nature, generator(seed)), safe, str(policy))
+        return run_trial(state, ledger, terms, world, tally, Randomness(nature, generator(seed)), safe, loop)
 
     return trial
 

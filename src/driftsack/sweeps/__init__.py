@@ -3,6 +3,10 @@
 >>> from driftsack.sweeps import Spec, load, run
 """
 
+from driftsack.core.extras import require
+
+require("polars", "pydantic")  # before the modules that need them
+
 from driftsack.sweeps.held_out import held_out_worlds
 from driftsack.sweeps.spec import Spec, make_spec, read_spec
 from driftsack.sweeps.store import load

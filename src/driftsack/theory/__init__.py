@@ -10,6 +10,7 @@ from driftsack.theory.bounds import (
     repaired_regret_bound,
     stopping_time_bound,
 )
+from driftsack.theory.pacing import RemainingPaceBound, remaining_pace_bound
 from driftsack.theory.refined import RefinedBound, epsilon, refined_radius, refined_regret_bound, repaired_refined_bound
 from driftsack.theory.windows import log_term, radius_constant, window, windows
 
@@ -18,6 +19,7 @@ __all__ = [
     "LowerBounds",
     "RefinedBound",
     "RegretBound",
+    "RemainingPaceBound",
     "concentration_bounds",
     "epsilon",
     "log_term",
@@ -26,6 +28,7 @@ __all__ = [
     "refined_regret_bound",
     "regret_bound",
     "regret_lower_bounds",
+    "remaining_pace_bound",
     "repaired_refined_bound",
     "repaired_regret_bound",
     "stopping_time_bound",

@@ -8,6 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from driftsack.core.errors import SettingError
+from driftsack.core.extras import require
+
+require("scipy", "highspy")  # before the modules that need them
+
 from driftsack.simulation.simulate import cores
 from driftsack.verify import (
     adaptive_belief,
@@ -16,6 +20,8 @@ from driftsack.verify import (
     benchmark_chain,
     concentration,
     definitions,
+    frontier,
+    hard_violation,
     lp_inequalities,
     minimax,
     minimisers_in_hull,
@@ -52,7 +58,9 @@ STATEMENTS: tuple[Statement, ...] = (
     *minimax.STATEMENTS,
     *two_point.STATEMENTS,
     *own_theorems.STATEMENTS,
+    *frontier.STATEMENTS,
     *online_convex.STATEMENTS,
+    *hard_violation.STATEMENTS,
     *adaptive_plan.STATEMENTS,
     *adaptive_belief.STATEMENTS,
     *adaptive_rates.STATEMENTS,

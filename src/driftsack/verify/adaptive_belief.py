@@ -191,7 +191,7 @@ def hopeless_pulls(effort: Effort, horizon: int) -> tuple[float, float]:
 
 
 def revisits(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
-    """Pulls on stale draws are at most 4√(m(1+C)T) + m(1+C).
+    """Pulls on stale draws are at most 4√(m(1+J)T) + m(1+J).
 
     Trivial: a belief that never revisits an arm.
     """
@@ -236,7 +236,7 @@ STATEMENTS = (
     Statement(
         "adaptive-revisits",
         SOURCE,
-        "pulls on stale draws are O(√(mCT))",
+        "pulls on stale draws are O(√(mJT))",
         HOLDS,
         revisits,
         "a belief that never revisits",

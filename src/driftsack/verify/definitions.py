@@ -200,6 +200,17 @@ def formulas(horizon: int, arms: int, resources: int, v: float, b: float) -> Pai
     yield corrected, learnt + (value / budget + 1.5 / b) * drift * g ** (1 / 3)
 
 
+def pace_formula(horizon: int, arms: int, resources: int, v: float, b: float) -> Pairs:
+    """The bound of theorem N3, for windows of half and of a third of the horizon."""
+    first, second = (math.log(12 * arms * d * horizon**3) for d in (1, resources))
+    half, third, learning = horizon // 2, horizon // 3, 4 * math.sqrt(2 * arms)
+    rewards = learning * math.sqrt(first * half) * math.ceil(horizon / half) + 2 * half * v
+    costs = learning * math.sqrt(second * third) * math.ceil(horizon / third) + 3 * third * v
+    sizes = horizon, arms, resources, b
+    found = theory.remaining_pace_bound(*sizes, (half, third), (v, 1.5 * v), (3.0, 5.0), 0.5).total
+    yield found, rewards + (costs + math.sqrt(resources * horizon)) / b + 3.0 + 2.5 + 2.0
+
+
 def algorithm(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     """Check the radii and windows of Algorithm 1 as played, and the formulas of ``driftsack.theory``."""
 
@@ -212,6 +223,7 @@ def algorithm(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
                 for v in (0.01, 1.0):
                     for b in (0.05, 0.5):
                         yield from formulas(horizon, arms, resources, v, b)
+                        yield from pace_formula(horizon, arms, resources, v, b)
 
     return judge_definitions(pairs(), case, factor)
 

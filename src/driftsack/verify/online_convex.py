@@ -19,6 +19,7 @@ from driftsack.oco import (
     Box,
     ConvexProblem,
     Linear,
+    OnlineGradient,
     VirtualQueue,
     global_variation,
     instances,
@@ -35,7 +36,6 @@ from driftsack.verify.statement import (
     HOLDS,
     LEAST_REACHED,
     SLACK,
-    WEAK,
     Case,
     Effort,
     Finding,
@@ -45,10 +45,10 @@ from driftsack.verify.statement import (
     judge_margins,
 )
 
-STAYS: Final = "a policy that never plays (x = 0)"
+STAYS: Final = "decisions that stay at 0, and gradient descent that ignores the constraints"
 SPREAD: Final = 0.5
 EXAMPLE_RATE: Final = 0.5  # b of the example of Proposition 2
-MOST_REGRET: Final = 10.0  # times d√T: largest Reg1 - q̄W in the check on d; staying at 0 has more
+MOST: Final = 10.0  # times d√T: largest Reg1 and Reg2 in the check on d; the competitors have more
 MOVING: Final = Scenario(
     "moving means", lambda rounds, k: replace(instances.one_switch(horizon=rounds, size=0.02, seed=k), noise=SPREAD)
 )
@@ -137,8 +137,8 @@ def stay_at_zero(world: Scenario, horizons: tuple[int, ...]) -> Study:
 
 
 def section_4_worlds(effort: Effort) -> tuple[Scenario, ...]:
-    """The scenarios of section 4; in a quick run two of them."""
-    return (WORLDS[0], WORLDS[2]) if effort.quick else WORLDS
+    """The scenarios of section 4; in a quick run three of them, the last one with a positive Reg1."""
+    return (WORLDS[0], WORLDS[2], WORLDS[4]) if effort.quick else WORLDS
 
 
 def exponents(parts: tuple[Study, ...], violation: bool, factor: float = 1.0) -> Finding:
@@ -162,24 +162,27 @@ def exponents(parts: tuple[Study, ...], violation: bool, factor: float = 1.0) ->
     return Finding(verdict, len(descriptions), margin, note, power=min(max(needed, 0.0), 1.0))
 
 
-def player(case: Case) -> Algorithm | None:
-    """The virtual queue, or None for the algorithm that stays at 0."""
-    return {Case.STATEMENT: VirtualQueue(), Case.TRIVIAL: None}[case]
+def judge_players(effort: Effort, case: Case, worlds: tuple[Scenario, ...], violation: bool, factor: float) -> Finding:
+    """Judge the virtual queue, or the competitor that comes nearest to passing; None stays at 0."""
+    if case is Case.STATEMENT:
+        return exponents(studies(effort, VirtualQueue(), worlds), violation, factor)
+    rivals = (exponents(studies(effort, rival, worlds), violation, factor) for rival in (None, OnlineGradient()))
+    return min(rivals, key=lambda found: found.verdict is FAILS)
 
 
 def theorem_3_violation(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     """Check Reg2 = O(d √T)."""
-    return exponents(studies(effort, player(case), section_4_worlds(effort)), violation=True, factor=factor)
+    return judge_players(effort, case, section_4_worlds(effort), violation=True, factor=factor)
 
 
 def theorem_3_regret(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     """Check Reg1 - q W = O(√T)."""
-    return exponents(studies(effort, player(case), section_4_worlds(effort)), violation=False, factor=factor)
+    return judge_players(effort, case, section_4_worlds(effort), violation=False, factor=factor)
 
 
 def theorem_3_stochastic(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     """Check the last appendix: random constraints with changing means."""
-    return exponents(studies(effort, player(case), (MOVING,)), violation=True, factor=factor)
+    return judge_players(effort, case, (MOVING,), violation=True, factor=factor)
 
 
 def separate_limits(count: int, horizon: int, draw: int) -> ConvexProblem:
@@ -189,31 +192,39 @@ def separate_limits(count: int, horizon: int, draw: int) -> ConvexProblem:
     return ConvexProblem(losses, limits, Box(0.0, 1.0, size=count))
 
 
+def separate_regret(algorithm: Algorithm | None, count: int, effort: Effort, horizon: int) -> tuple[float, float]:
+    """The mean regret and violation with d separate limits; constraints do not move, so that OPT' = OPT and W = 0."""
+    found = []
+    for draw in range(effort.pick(6, 12)):
+        problem = separate_limits(count, horizon, effort.seed + draw)
+        best = static_optimum(problem)
+        if algorithm is None:
+            found.append((horizon * float(problem.mean(np.zeros(count))[0][0]) - best.value, 0.0))
+        else:
+            play = algorithm.play(problem)
+            found.append((float(play.regret(best)[0]), float(play.violation[0])))
+    regret, violation = np.mean(found, axis=0)
+    return float(regret), float(violation)
+
+
 def theorem_3_constraints(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
-    """Check Reg2 = O(d √T): the exponent of d is at most 1, on average over draws."""
-    horizon, draws, counts = effort.pick(10_000, 100_000), effort.pick(6, 12), (1, 4, 16)
-    violations, excess = [], []
-    for count in counts:
-        found = []
-        for draw in range(draws):
-            problem = separate_limits(count, horizon, effort.seed + draw)
-            best = static_optimum(problem)  # constraints do not move: OPT' = OPT and W = 0
-            if case is Case.TRIVIAL:
-                found.append((horizon * float(problem.mean(np.zeros(count))[0][0]) - best.value, 0.0))
-            else:
-                play = VirtualQueue().play(problem)
-                found.append((float(play.regret(best)[0]), float(play.violation[0])))
-        regret, violation = np.mean(found, axis=0)
-        violations.append(max(float(violation), 1.0))
-        excess.append(1.0 - float(regret) / (MOST_REGRET * count * np.sqrt(horizon)))
-    slope = float(np.polyfit(np.log(counts), np.log(violations), 1)[0])
-    margin = min(factor + SLACK - slope, *excess)
-    note = (
-        f"1 minus the exponent of d, {slope:.2f}, and 1 - Reg1 / 10d√T; Reg2 {violations[0]:.0f} to "
-        f"{violations[-1]:.0f} for d = 1 to 16, {draws} draws"
-    )
-    power = min(max(slope - SLACK, 0.0), 1.0)
-    return Finding(CONSISTENT if margin >= 0.0 else FAILS, len(counts) * draws, margin, note, power=power)
+    """Check Reg2 = O(d √T): the exponent of d is at most 1, on average over draws, and both measures are O(d √T)."""
+    horizon, counts = effort.pick(10_000, 100_000), (1, 4, 16)
+    subjects: tuple[Algorithm | None, ...] = (VirtualQueue(),) if case is Case.STATEMENT else (None, OnlineGradient())
+    findings = []
+    for subject in subjects:
+        found = np.array([separate_regret(subject, count, effort, horizon) for count in counts])
+        violations = np.maximum(found[:, 1], 1.0)
+        excess = 1.0 - found / (MOST * np.sqrt(horizon) * np.array(counts)[:, None])
+        slope = float(np.polyfit(np.log(counts), np.log(violations), 1)[0])
+        note = (
+            f"1 minus the exponent of d, {slope:.2f}, and 1 - Reg1 / 10d√T and 1 - Reg2 / 10d√T; Reg2 "
+            f"{violations[0]:.0f} to {violations[-1]:.0f} for d = 1 to 16"
+        )
+        margin = min(factor + SLACK - slope, float(excess.min()))
+        power = min(max(slope - SLACK, 0.0), 1.0)
+        findings.append(Finding(CONSISTENT if margin >= 0.0 else FAILS, effort.pick(18, 36), margin, note, power=power))
+    return max(findings, key=lambda finding: finding.margin)
 
 
 def algorithm_2(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
@@ -259,7 +270,9 @@ STATEMENTS = (
         STAYS,
         "the exponent",
     ),
-    Statement("theorem-3-regret", "Theorem 3", "Reg1 ≤ O(√T) + q̄W", WEAK, theorem_3_regret, STAYS, "the exponent"),
+    Statement(
+        "theorem-3-regret", "Theorem 3", "Reg1 ≤ O(√T) + q̄W", CONSISTENT, theorem_3_regret, STAYS, "the exponent"
+    ),
     Statement(
         "theorem-3-stochastic",
         "Appendix F, stochastic",

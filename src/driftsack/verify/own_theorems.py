@@ -1,8 +1,9 @@
-r"""Check a theorem that is not in the paper (docs/theory.md): the price of a small budget.
+r"""Check theorems that are not in the paper (docs/theory.md): the price of a small budget, and pacing by what is left.
 
 *Theorem N2* says that with radii that shrink with the mean the error of the planned spending falls with the rate b as
-:math:`\sqrt b`, where the printed radii leave it as it is. Theorem N1, on bandit over bandit, has no check: its
-constants make it vacuous at every horizon that can be played.
+:math:`\sqrt b`, where the printed radii leave it as it is. *Theorem N3* bounds the regret of Algorithm 1 if it plans
+with the remaining budget per remaining round; its constants are smaller than those of Theorem 1. Theorem N1, on bandit
+over bandit, has no check: its constants make it vacuous at every horizon that can be played.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from typing import Final
 import numpy as np
 
 from driftsack.core.instance import Instance
+from driftsack.measures import variation
 from driftsack.policies import SlidingWindowUCB
+from driftsack.theory.pacing import remaining_pace_bound
 from driftsack.verify.auditor import audit
+from driftsack.verify.competitors import COMPETITORS
 from driftsack.verify.exponents import exact_exponent
-from driftsack.verify.statement import CONSISTENT, FAILS, Case, Effort, Finding, Statement
+from driftsack.verify.regret_bounds import biting_worlds, least_competitor, regrets
+from driftsack.verify.statement import CONSISTENT, FAILS, WEAK, Case, Effort, Finding, Statement, judge_margins
 
 SLACK_OF_SPENDING: Final = 0.15  # of the exponent in b, for the term mγT/w, which does not fall with b
 
@@ -43,7 +48,37 @@ def small_budget(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     return Finding(verdict, len(places), margin, note, rates=(rate,), power=power)
 
 
+def remaining_pace(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
+    """Check that planning with the remaining rate keeps the regret of Algorithm 1 below the bound of theorem N3.
+
+    The instances are those of Theorem 1, on which every competitor loses half of the optimum.
+    """
+    horizon, margins, notes, shares = effort.pick(1_000_000, 3_000_000), [], [], []
+    for world in biting_worlds(horizon):
+        moves = variation(world)
+        policy = SlidingWindowUCB(variation=(moves.v1, moves.v2), budget_rule="remaining")
+        sizes = horizon, world.arms, world.resources, float(world.problem.rate.min())
+        local, pairs = (moves.v1, moves.v2_sum), (moves.w1_pair, moves.w2_pair)
+        windows, price = policy.window_lengths(world.problem), moves.q_bar_interval.least
+        bound = remaining_pace_bound(*sizes, windows, local, pairs, price).total
+        trivial = least_competitor(world, effort.seed)
+        regret = trivial if case is Case.TRIVIAL else regrets(policy, world, effort.pick(2, 4), effort.seed).mean()
+        shares.append(float(regret) / bound)
+        margins += [factor - shares[-1], trivial / bound - 1.0]
+        notes.append(f"regret {regret:,.0f}, bound {bound:,.0f}, V = {moves.v1:g}")
+    note = f"1 - regret / bound, and competitors / bound - 1, T = {horizon:,}; {'; '.join(notes)}"
+    return judge_margins(margins, note, power=max(shares))
+
+
 STATEMENTS = (
+    Statement(
+        "remaining-pace",
+        "Theorem N3, not in the paper",
+        "Algorithm 1 on the remaining rate: Õ(√(mT)/b) plus drift",
+        WEAK,
+        remaining_pace,
+        COMPETITORS,
+    ),
     Statement(
         "small-budget",
         "Theorem N2, not in the paper",

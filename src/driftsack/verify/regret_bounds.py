@@ -20,7 +20,7 @@ from driftsack.lp.step import step_lp
 from driftsack.measures import variation
 from driftsack.policies import Policy, SlidingWindowUCB
 from driftsack.simulation import simulate
-from driftsack.theory.bounds import drift_rate, regret_bound, repaired_regret_bound
+from driftsack.theory.bounds import regret_bound, repaired_regret_bound
 from driftsack.theory.refined import refined_regret_bound, repaired_refined_bound
 from driftsack.theory.windows import log_term
 from driftsack.verify.answers import ZERO
@@ -187,33 +187,74 @@ def refined_theorem(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     )
 
 
-def nonbinding_share(horizon: int, arms: int, v2: float, rate: float) -> float:
-    """The share ε of the rate to hold back for the budget to last, by Lemma 3 (docs/theory.md, D.1 corrected)."""
-    log = log_term(horizon, arms, 1)
-    drift = 14 * drift_rate(horizon, arms, v2) * log ** (1 / 3)
-    slack = 4 * math.sqrt(horizon) * log + 8 * math.sqrt(2 * arms * horizon * log) + drift
-    return float(slack / (rate * horizon))
+def nonbinding_share(world: Instance) -> float:
+    """The share ε of the rate to hold back for the budget to last if V = 0, by Lemma 3 (docs/theory.md, D.1)."""
+    horizon, arms, log = world.horizon, world.arms, log_term(world.horizon, world.arms, world.resources)
+    slack = 4 * math.sqrt(horizon) * log + 8 * math.sqrt(2 * arms * horizon * log)
+    return float(slack / (float(world.problem.rate.min()) * horizon))
+
+
+def even_mix_of_two(horizon: int) -> Instance:
+    """Two arms earn 1 and cost 1 of a resource each; a third earns nothing and costs 1 of both; the rate is 0.9.
+
+    No LP binds even at the rate 0.51: the even mix of the first two arms costs 0.5. Each of them alone exhausts its
+    resource.
+    """
+    rewards, costs = [1.0, 1.0, 0.0], [[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]
+    return Instance.stationary(rewards, costs, horizon, [0.9 * horizon] * 2)
+
+
+def kept_budget(world: Instance, policy: Policy | None, trials: int, seed: int) -> tuple[float, float]:
+    """The largest spending as a share of the budget, above 1 if a trial stops early, and the largest regret."""
+    if policy is None:
+        return 0.0, lp_dynamic(world).value
+    run = simulate(world, policy, trials=trials, seed=seed)
+    spent = run.spent / np.asarray(world.problem.budget)
+    lost = float(world.horizon + 1 - run.stopping_time.min()) / world.horizon
+    regret = lp_dynamic(world).value - run.reward
+    return 1.0 + lost if lost > 0.0 else float(spent.max()), float(regret.max())
+
+
+def nonbinding_margins(world: Instance, policy: Policy | None, lower: float, trials: int, seed: int) -> Floats:
+    """The margins (4,) of theorem R2 for a policy, then the share of what is held back that it spends.
+
+    Margins: of the budget, of the condition (1 - ε) b >= b', and of the regret as a share of its bound.
+    """
+    held_back, rate = nonbinding_share(world), float(world.problem.rate.min())
+    horizon, log = world.horizon, log_term(world.horizon, world.arms)
+    bound = 4 * math.sqrt(horizon) * log + 8 * math.sqrt(2 * world.arms * horizon * log)
+    spent, regret = kept_budget(world, policy, trials, seed)
+    return np.array(
+        [1.0 - spent, (1 - held_back) * rate - lower, 1.0 - regret / bound, 1.0 - (1.0 - spent) / held_back]
+    )
 
 
 def nonbinding_stop(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     """Check Appendix D.1: b' < b alone does not give τ >= T, since Algorithm 1 plans with b. It does with a lower rate.
 
-    Corrected: with (1 - ε) b the budget lasts. The trivial competitor does not hold anything back. The factor does not
-    matter: the check compares rounds, not sizes.
+    Corrected (theorem R2): with (1 - ε) b the budget lasts, and regret is that of learning the rewards. The factor
+    multiplies the part of the budget that is held back. Trivial: Algorithm 1 without the lower rate where the printed
+    statement fails, and policies that learn nothing where no single arm may be played throughout.
     """
-    horizon, trials, rate, lower = 1_000_000, effort.pick(2, 8), 0.5, 0.01
-    world = free_best_arm(horizon)
-    needed = 4 * math.sqrt(horizon) * log_term(horizon, world.arms, 1)
-    condition = (rate - lower) * horizon >= needed  # the printed condition; V2 = 0
-    as_printed = simulate(world, SlidingWindowUCB(variation=(0.0, 0.0)), trials=trials, seed=effort.seed)
-    stops = as_printed.stopping_time / horizon
-    held_back = nonbinding_share(horizon, world.arms, 0.0, rate)
-    careful = SlidingWindowUCB(variation=(0.0, 0.0), shrink=0.0 if case is TRIVIAL else held_back)
-    run = simulate(world, careful, trials=trials, seed=effort.seed)
-    margins = [float(run.stopping_time.min()) / horizon - 1.0, (1 - held_back) * rate - lower]
-    note = f"τ/T - 1 and (1 - ε)b - b', ε = {held_back:.2f}"
+    horizon, trials, lower = 1_000_000, effort.pick(2, 8), 0.01
+    free, mixed = free_best_arm(horizon), even_mix_of_two(horizon)
+    needed = 4 * math.sqrt(horizon) * log_term(horizon, free.arms, 1)
+    condition = (0.5 - lower) * horizon >= needed  # the printed condition; V2 = 0
+    greedy = SlidingWindowUCB(variation=(0.0, 0.0))
+    stops = simulate(free, greedy, trials=trials, seed=effort.seed).stopping_time / horizon
+    careful = [SlidingWindowUCB(variation=(0.0, 0.0), shrink=nonbinding_share(world)) for world in (free, mixed)]
+    cases: list[tuple[Instance, Policy | None, float]] = [(free, careful[0], lower), (mixed, careful[1], 0.51)]
+    if case is TRIVIAL:
+        cases = [(free, greedy, lower), *((mixed, policy, 0.51) for policy in competitors(mixed))]
+    found = np.array([nonbinding_margins(*one, trials, effort.seed) for one in cases])
+    found[:, 0] -= (1.0 - factor) * np.array([nonbinding_share(world) for world, _, _ in cases])
+    worst = found[:, :3].min(axis=1)
+    note = (
+        f"shares of the budget, of b and of the bound; ε = {nonbinding_share(free):.2f}, {nonbinding_share(mixed):.2f}"
+    )
     text = f"τ/T = {stops.min():.2f} to {stops.max():.2f} where the printed condition holds"
-    repaired = judge_margins(margins, note)
+    margins = [worst.max()] if case is TRIVIAL else worst
+    repaired = judge_margins(margins, note, power=max(float(found[:, 3].max()), 0.0))
     return judge_correction(float(stops.max()) - 1.0 if condition else 0.0, repaired, text)
 
 
@@ -226,7 +267,8 @@ STATEMENTS = (
         "τ ≥ T, so V2 leaves",
         FALSE_AS_PRINTED,
         nonbinding_stop,
-        "Algorithm 1 without the lower rate",
+        f"Algorithm 1 without the lower rate; {COMPETITORS}",
+        "the part held back",
     ),
     Statement(
         "theorem-refined",

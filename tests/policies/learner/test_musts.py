@@ -143,6 +143,24 @@ def test_without_musts_nothing_is_kept_back() -> None:
     assert not learner.state.pacer.must_cost.any()
 
 
+@pytest.mark.parametrize("pacing", ["two-speed", "remaining"])
+def test_a_must_changes_nothing_where_every_request_is_answered(pacing: str) -> None:
+    """With the planted fault, musts counted beside a fallback, the pace is wrong: 38% or 72% is spent by half-time."""
+
+    def spent_by_half_time(count: bool) -> float:
+        world = ds.Problem(2_000, ["a", "b"], 400.0, cost_max={"cost_0": {"a": 0.1, "b": 1.0}}, fallback="a")
+        learner, rng = ds.Adaptive(pacing=pacing).start(world, seed=0), np.random.default_rng(0)
+        for _ in range(1_000):
+            decision = learner.ask(must=True)
+            learner.tell(decision, float(rng.random() < (0.3, 0.8)[decision.arm]), (0.1, 0.6)[decision.arm])
+            if count:
+                learner._engine.terms.must_share[0] = 0.9
+        return 1.0 - float(learner.remaining[0]) / 400.0
+
+    assert abs(spent_by_half_time(count=False) - 0.5) < 0.05
+    assert abs(spent_by_half_time(count=True) - 0.5) > 0.1
+
+
 def test_a_fallback_that_is_closed_is_passed_over() -> None:
     listed = problem(fallback=["small", "large"], budget=20.0)
     assert (listed.fallback, listed.fallbacks) == (0, (0, 1))

@@ -41,17 +41,28 @@ def told(live: Live, name: str) -> tuple[int, float, Decimal]:
     return found["told"], found["reward"], Decimal(budgets["budgets"][0]["spent"])
 
 
+async def choose(plugin: BudgetRouting, healthy: list[str]) -> dict[str, Any]:
+    """Route a request as LiteLLM does, and return its metadata: one of the healthy deployments is chosen."""
+    context = await plugin.run(SimpleNamespace(candidate_models=["openai/a", "openai/b"], signals={}))
+    assert context.candidate_models == ["openai/a", "openai/b"]
+    metadata: dict[str, Any] = {"routing_plugin_signals": context.signals}
+    deployments = [{"litellm_params": {"model": model}} for model in healthy]
+    chosen = await plugin.async_filter_deployments("chat", deployments, [], {"metadata": metadata})
+    assert len({deployment["litellm_params"]["model"] for deployment in chosen}) == 1
+    assert all(deployment in deployments for deployment in chosen)
+    return metadata
+
+
 def routed(live: Live, name: str, after: Call, **settings: Any) -> tuple[int, float, Decimal]:
     """Route one request, report its outcome by ``after``, and return the state of the campaign."""
     live.open(name, arms=["openai/a", "openai/b"], budget={"usd": "1"}, cost_max={"usd": "0.01"}, lease=1)
 
     async def run() -> None:
         plugin = BudgetRouting(live.url, live.key, name, **settings)
-        context = SimpleNamespace(candidate_models=["openai/b", "openai/b"], signals={})
-        found = await plugin.run(context)
-        assert found.candidate_models == ["openai/b"]
-        metadata = {"routing_plugin_signals": dict(found.signals)}
-        await after(plugin, {"litellm_params": {"metadata": metadata}, "response_cost": 0.002})
+        metadata = await choose(plugin, ["openai/b", "openai/b"])
+        given = {"litellm_params": {"metadata": metadata}, "response_cost": 0.002}
+        plugin.log_pre_api_call("openai/b", [], given)
+        await after(plugin, given)
         await plugin.close()
 
     asyncio.run(run())
@@ -126,7 +137,7 @@ def test_a_plugin_that_counts_twice_is_noticed(live: Live, monkeypatch: pytest.M
 def test_plugins_of_two_campaigns_do_not_take_each_others_outcomes(live: Live) -> None:
     async def both(plugin: BudgetRouting, given: dict[str, Any]) -> None:
         other = BudgetRouting(live.url, live.key, "second")
-        await other.run(SimpleNamespace(candidate_models=["openai/a"], signals={}))  # also its first decision
+        await choose(other, ["openai/a"])  # also its first decision
         await once(plugin, given)
         await once(other, given)  # LiteLLM calls both
         await other.close()
@@ -151,7 +162,7 @@ def test_a_request_that_is_skipped_is_not_sent(live: Live) -> None:
     async def run() -> None:
         plugin = BudgetRouting(live.url, live.key, "empty")
         try:
-            await plugin.run(SimpleNamespace(candidate_models=["openai/a"], signals={}))
+            await choose(plugin, ["openai/a"])
         finally:
             await plugin.close()
 
@@ -163,3 +174,46 @@ def test_litellm_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(litellm_budget, "Logger", object)
     with pytest.raises(MissingExtraError, match="litellm"):
         BudgetRouting("http://localhost:8787", "ds_key", "chat")
+
+
+def pending(live: Live, name: str) -> int:
+    """Return the number of decisions of a campaign without an outcome."""
+    return int(live.call("GET", f"/v1/campaigns/{name}")[1]["pending"])
+
+
+def test_a_decision_that_no_call_follows_is_cancelled(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    live.open("unused", arms=["openai/a", "openai/b"], budget={"usd": "1"}, cost_max={"usd": "0.01"})
+
+    async def run() -> None:
+        plugin = BudgetRouting(live.url, live.key, "unused")
+        # LiteLLM chooses again, with the mark of the first decision.
+        metadata = await choose(plugin, ["openai/a"])
+        deployments = [{"litellm_params": {"model": "openai/b"}}]
+        await plugin.async_filter_deployments("chat", deployments, [], {"litellm_metadata": metadata})
+        assert await asyncio.to_thread(pending, live, "unused") == 1
+        # It reports a failure before any call: nothing is learnt.
+        await plugin.async_log_failure_event({"litellm_params": {"metadata": metadata}}, None, START, END)
+        assert await asyncio.to_thread(pending, live, "unused") == 0
+        # Nothing more is heard, or the plugin is closed.
+        monkeypatch.setattr(litellm_budget, "UNUSED", 0.05)
+        await choose(plugin, ["openai/a"])
+        while await asyncio.to_thread(pending, live, "unused"):
+            await asyncio.sleep(0.02)
+        monkeypatch.setattr(litellm_budget, "UNUSED", 60.0)
+        await choose(plugin, ["openai/a"])
+        await plugin.close()
+        assert await asyncio.to_thread(pending, live, "unused") == 0
+
+    asyncio.run(run())
+    assert told(live, "unused") == (0, 0.0, Decimal(0))
+
+
+def test_requests_of_other_routers_are_left_alone(live: Live) -> None:
+    async def run() -> None:
+        plugin = BudgetRouting(live.url, live.key, "nowhere")
+        deployments = [{"litellm_params": {"model": "openai/b"}}]
+        for request in ({}, {"metadata": {"routing_plugin_signals": {"driftsack_decision": "another:1"}}}, None):
+            assert await plugin.async_filter_deployments("chat", deployments, [], request) == deployments
+        await plugin.close()
+
+    asyncio.run(run())

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from driftsack.core.errors import BudgetExhaustedError
-from driftsack.service.domain import effects, journal
+from driftsack.service.domain import book, effects, journal
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.book import Book
 from driftsack.service.domain.campaign import Campaign, Now
@@ -108,6 +108,16 @@ def test_every_journal_is_recovered_replayed_and_continued(store: SQLiteStore) -
         assert after.same
         assert after.divergences == 0
         assert after.state_hash == campaign.learner.state_hash()
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_snapshots_of_earlier_releases_have_no_times(
+    latest: SQLiteStore, monkeypatch: pytest.MonkeyPatch, planted: bool
+) -> None:
+    """The planted fault: the times of decisions, which a replay finds, are compared with those of the snapshot."""
+    if planted:
+        monkeypatch.setattr(book, "TIME", None)
+    assert replay(latest, "all").same != planted
 
 
 def other_rules(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from driftsack.service.runtime.owned import Owned, ServiceClock
 from driftsack.service.runtime.recovery import encode_config
 from driftsack.service.store import open_store
 from driftsack.service.store.interface import Owner, Store
-from driftsack.service.web.api import handlers
+from driftsack.service.web.api import paging
 from tests.support.campaigns import Desk, small
 from tests.support.live_service import Live, serving
 
@@ -81,14 +82,14 @@ def test_an_exchange_recalls_too(live: Live) -> None:
     assert [each["problem"] is None for each in found["told"]] == [False] + [True] * (len(tells) - 1)
 
 
-def listed(live: Live) -> list[Any]:
+def listed(live: Live, query: str = "", least: int = 1) -> list[Any]:
     """All decisions, page by page."""
     found: list[Any] = []
     cursor: str | None = ""
     while cursor is not None:
-        status, page = live.call("GET", f"{CHAT}/decisions?cursor={cursor}")
+        status, page = live.call("GET", f"{CHAT}/decisions?cursor={cursor}&{query}")
         assert status == 200, page
-        assert 0 < len(page["decisions"]) <= handlers.PAGE
+        assert least <= len(page["decisions"]) <= paging.PAGE
         found += page["decisions"]
         cursor = page["cursor"]
     return found
@@ -96,7 +97,7 @@ def listed(live: Live) -> list[Any]:
 
 def test_the_listing_has_every_decision(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old ones come from the journal; decision 1 waits longer than all others, and others are made while one pages."""
-    monkeypatch.setattr(handlers, "PAGE", 10)
+    monkeypatch.setattr(paging, "PAGE", 10)
     number = live.ask()["decision"]
     done = settle(live, 35)
     live.call("POST", f"{CHAT}/decisions/{number}/tell", {"reward": 1, "costs": {"usd": "0.05"}})
@@ -116,6 +117,29 @@ def test_the_listing_has_every_decision(live: Live, monkeypatch: pytest.MonkeyPa
     live.ask()
     assert live.call("GET", f"{CHAT}/decisions")[1] == first  # a cursor means the same whatever has happened since
     assert live.call("GET", f"{CHAT}/decisions?cursor={first['cursor']}")[1]["decisions"] == found[10:20]
+
+
+def test_decisions_are_filtered_and_have_times(live: Live) -> None:
+    """With any size of a page; a page may have few of those that were looked at, or none."""
+    begin = int(1000 * time.time()) - 1000
+    settle(live, 40)
+    live.ask()
+    everything = listed(live)
+    times = [each["at"] for each in everything]
+    assert times == sorted(times)
+    assert begin < times[0]
+    assert times[-1] < begin + 3_600_000
+    filters: list[tuple[str, Callable[[Any], bool]]] = [
+        ("state=told&limit=7", lambda each: each["state"] == "told"),
+        ("state=pending", lambda each: each["state"] == "pending"),
+        ("arm=small&limit=5", lambda each: each["arm"] == "small"),
+        ("state=cancelled&arm=large&limit=1", lambda each: each["state"] == "cancelled" and each["arm"] == "large"),
+        ("state=expired", lambda each: each["state"] == "expired"),
+    ]
+    for query, passes in filters:
+        assert listed(live, query, least=0) == [each for each in everything if passes(each)], query
+    for query in ("state=lost", "arm=nobody", "limit=0", "limit=1001", "limit=x"):
+        assert live.call("GET", f"{CHAT}/decisions?{query}")[0] == 422, query
 
 
 def test_a_page_ends_before_an_outcome_that_takes_long_to_find(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +183,7 @@ def journal_of(store: Store, seed: int, snapshots: bool = False, lost: float = 0
 
 def became(store: Store, number: int, last: int) -> book.Record | None:
     """What became of one decision of ``journal_of``."""
-    return recall.recall_some(store, "chat", [number], last, LATE).get(number)
+    return recall.recall_some(store, "chat", [number], last, LATE).records.get(number)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -223,8 +247,8 @@ def pages(store: Store, desk: Desk, size: int) -> dict[int, book.Record]:
     wanted = [number for number in range(1, desk.campaign.book.number + 1) if number not in desk.campaign.book.open]
     while wanted:
         some = recall.recall_some(store, "chat", wanted[:size], desk.campaign.book.seq, LATE)
-        assert wanted[0] in some
-        found |= some
+        assert wanted[0] in some.records
+        found |= some.records
         wanted = [number for number in wanted if number not in found]
     return found
 
@@ -283,7 +307,7 @@ def test_an_outcome_that_never_came_is_found_without_reading_its_late_window(
             return events
 
         monkeypatch.setattr(journal, "decode", counted)
-        found = recall.recall_some(store, "chat", range(lost, lost + 20), desk.campaign.book.seq, LATE)
+        found = recall.recall_some(store, "chat", range(lost, lost + 20), desk.campaign.book.seq, LATE).records
         assert found[lost].kind == "dropped"
         assert len(found) == 20
         assert (count < 1000) is searches

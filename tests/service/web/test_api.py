@@ -21,10 +21,11 @@ import driftsack as ds
 from driftsack.client import Client
 from driftsack.service.store.interface import StoreError
 from driftsack.service.web import asgi
-from driftsack.service.web.api import handlers, routes
+from driftsack.service.web.api import routes
 from driftsack.service.web.api.context import Context
 from driftsack.service.web.api.keyring import ALLOWS, new_key
 from driftsack.service.web.api.openapi import document
+from driftsack.service.web.api.paging import write_cursor
 from driftsack.service.web.api.routes import ROUTES
 from driftsack.service.web.server import Settings, server_config
 from tests.support.campaigns import small
@@ -220,12 +221,12 @@ def test_the_audit_has_a_limit_and_unknown_parameters_are_refused(live: Live) ->
         live.call("POST", f"{CHAT}/grants", {"amounts": {"usd": "1"}}, idempotency_key=secrets.token_hex(8))
     entries = live.call("GET", "/v1/audit?limit=2")[1]["entries"]
     assert entries == live.call("GET", "/v1/audit")[1]["entries"][:2]
-    of_decisions = handlers.write_cursor(1, "after")
+    of_decisions = write_cursor(1, "after")
     wrong = ("limit=0", "limit=1001", "limit=x", "cursor=5", f"cursor={of_decisions}", "limit=2&before=1")
     for query in wrong:
         status, problem = live.call("GET", f"/v1/audit?{query}")
         assert (status, problem["type"]) == (422, "urn:driftsack:invalid"), query
-    assert live.call("GET", f"{CHAT}/decisions?limit=2")[0] == 422
+    assert live.call("GET", f"{CHAT}/decisions?after=2")[0] == 422
     parameters = document()["paths"]["/v1/audit"]["get"]["parameters"]
     assert [each["name"] for each in parameters] == ["limit", "cursor"]
 

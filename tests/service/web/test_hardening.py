@@ -9,11 +9,16 @@ import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from driftsack.core.errors import SettingError
-from driftsack.service.web.api.openapi import document
+from driftsack.service.web.api.examples import EXAMPLES
+from driftsack.service.web.api.openapi import OPEN, document
+from driftsack.service.web.api.requests import decode
+from driftsack.service.web.api.routes import ROUTES
 from driftsack.service.web.server import Settings, serve, write_secret
+from tests.support.dashboard_client import Visitor
 from tests.support.live_service import Live, serving
 
 CHAT = "/v1/campaigns/chat"
@@ -48,11 +53,61 @@ def test_the_file_of_the_first_key_is_private(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "admin.key").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("path", [f"{CHAT}?x=1", f"{CHAT}/budgets?x=1", "/v1/keys?limit=1", "/metrics?x=1"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{CHAT}?x=1",
+        f"{CHAT}/budgets?x=1",
+        f"{CHAT}/budgets?x",
+        "/v1/keys?limit=1",
+        "/metrics?x=",
+        "/healthz?x=1",
+        "/readyz?x=1",
+        "/openapi.json?x=1",
+    ],
+)
 def test_unknown_query_parameters_are_refused(live: Live, path: str) -> None:
     status, problem = live.call("GET", path)
     assert (status, problem["type"]) == (422, "urn:driftsack:invalid")
     assert "no parameters" in problem["detail"]
+
+
+def test_a_parameter_is_given_once(live: Live) -> None:
+    assert live.call("GET", "/v1/audit?limit=2&limit=3")[0] == 422
+    assert live.call("GET", "/v1/audit?limit=")[0] == 422
+    assert live.call("POST", f"{CHAT}/decisions?x=1", {})[0] == 422
+
+
+def test_pages_refuse_unknown_parameters(live: Live) -> None:
+    visitor = Visitor(live.url, live.key)
+    pages = ("/", "/?page=0", "/keys", "/audit", "/campaigns/chat", "/campaigns/chat?part=tables", "/keys/create")
+    assert [visitor.get(path).status for path in pages] == [200] * len(pages)
+    for path in (
+        "/?x=1",
+        "/?page=0&x=",
+        "/keys?x",
+        "/audit?page=1",
+        "/campaigns/chat?x=1",
+        "/stream?x=1",
+        "/login?x=1",
+    ):
+        assert visitor.get(path).status == 422, path
+
+
+def test_every_body_has_an_example_that_is_accepted() -> None:
+    for route in ROUTES:
+        if route.body is not None:
+            given = msgspec.json.encode(EXAMPLES[route.body])
+            assert msgspec.json.decode(msgspec.json.encode(decode(route, given))) is not None
+    assert {route.body for route in ROUTES if route.body} == EXAMPLES.keys()
+    queries = [
+        each
+        for methods in document()["paths"].values()
+        for operation in methods.values()
+        for each in operation.get("parameters", ())
+        if each["in"] == "query"
+    ]
+    assert {each["schema"]["type"] for each in queries if each["name"] == "limit"} == {"integer"}
 
 
 def test_problems_name_the_request_and_the_field(live: Live) -> None:
@@ -87,6 +142,4 @@ def test_the_description_has_servers_tags_and_failures() -> None:
     names = {tag["name"] for tag in found["tags"]}
     for path, methods in found["paths"].items():
         for operation in methods.values():
-            assert path in ("/healthz", "/readyz") or (
-                set(operation["tags"]) <= names and "500" in operation["responses"]
-            )
+            assert path in OPEN or (set(operation["tags"]) <= names and "500" in operation["responses"])

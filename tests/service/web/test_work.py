@@ -50,6 +50,30 @@ def test_a_key_in_debt_is_refused_while_others_are_active() -> None:
     WorkBudgets(0.0, clock.read).check("a")
 
 
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_key_that_does_not_wait_is_refused_slowly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: bool
+) -> None:
+    """The planted fault: refusals without a pause, hundreds of which a second take as long as the work."""
+    if planted:
+        monkeypatch.setattr("driftsack.service.web.api.work.PAUSE", 0.0)
+    with serving(str(tmp_path / "s.db")) as live:
+        live.open(fallback="small", horizon=10_000, budget={"usd": "1000"})
+        number = live.ask()["decision"]
+        _, made = live.call("POST", "/v1/keys", {"scopes": ["read", "decide"]})
+        requests: list[tuple[str, str, Any]] = [
+            ("GET", f"/v1/campaigns/chat/decisions/{number}/why", None),
+            ("GET", "/v1/campaigns/chat/export", None),
+            ("POST", EXCHANGE, {"ask": 1}),
+        ]
+        for method, path, body in requests:
+            live.app.service.keyring.work.charge(made["prefix"], AT_ONCE + 10.0)
+            live.ask()  # with another key, which is active
+            begin = time.monotonic()
+            assert live.call(method, path, body, made["key"])[0] == 429
+            assert (time.monotonic() - begin > 0.9) != planted
+
+
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[Live]:
     with serving(str(tmp_path / "s.db"), rate=50.0) as found:

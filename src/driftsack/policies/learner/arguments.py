@@ -118,7 +118,7 @@ def admissible_arms(engine: LearnerEngine, open_arms: Any, caps: Any) -> Bools:
     engine.restore_terms()
     try:
         set_request(engine, open_arms, caps)
-        admit(engine.ledger, terms, int(engine.desk.clock[0]), engine.admits)
+        engine.kernels.call(admit, engine.ledger, terms, int(engine.desk.clock[0]), engine.admits)
         return terms.open[: engine.problem.arms].copy()
     finally:
         terms.open[:], terms.version[:] = before
@@ -201,6 +201,11 @@ def mask_of(problem: Problem, open_arms: Any) -> Bools:
         raise SettingError(
             f"open must be a list of arms such as {list(problem.arm_names[:2])}, or a mask of {problem.arms} arms, "
             f"got {open_arms!r:.80}."
+        )
+    if isinstance(open_arms, np.ndarray) and given.size == problem.arms > 1 and np.isin(given, (0, 1)).all():
+        raise SettingError(
+            f"open={given.tolist()} could be a mask or the numbers of arms; pass a mask of bools, "
+            f"open={given.astype(bool).tolist()}, or a list of arms."
         )
     mask = np.zeros(problem.arms, dtype=np.bool_)
     mask[[arm_number(problem, arm, "open") for arm in given.tolist()]] = True

@@ -20,6 +20,7 @@ from driftsack.game import steps
 from driftsack.policies.learner import arguments
 from driftsack.policies.learner.clock import Clock
 from driftsack.policies.learner.engine import LearnerEngine
+from driftsack.policies.learner.refusals import refuse_round
 from driftsack.policies.learner.register import Register
 
 BatchCosts = npt.ArrayLike | Mapping[str, npt.ArrayLike] | Sequence[Mapping[str, float]]
@@ -38,7 +39,7 @@ def ask_batch(
     batch = steps.new_batch(features, engine.desk.mix.size, problem.resources)
     filled = _begin(engine, clock, batch, at, *opened)
     if filled == 0:
-        engine.raise_refusal(int(batch.arms[0]))
+        refuse_round(engine, int(batch.arms[0]))
     # Keep the slots of the decisions that are not to skip.
     rounds = np.arange(before + 1, before + 1 + filled)
     kept = batch.slots[:filled] >= 0

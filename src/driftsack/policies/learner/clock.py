@@ -42,7 +42,7 @@ class Clock:
             if self.arrivals is None:
                 self.start = now
                 self.arrivals = Arrivals(self._period, self._expected, day_start(at))
-            since = now - self.start
+            since = max(now - self.start, 0.0)  # clocks of workers disagree
             if since <= self._period:
                 self.arrivals.arrive(since)
             left = 1.0 + self.arrivals.rounds_left(since)

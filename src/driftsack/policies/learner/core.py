@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -64,6 +64,22 @@ def guarded(
                 self._busy = False
 
     return call
+
+
+class Budget(NamedTuple):
+    """The budget of a resource.
+
+    Attributes:
+        granted: The budget of this season.
+        spent: What was charged to it.
+        reserved: What pending decisions reserve.
+        left: What is neither spent nor reserved; negative if the budget was exceeded.
+    """
+
+    granted: float
+    spent: float
+    reserved: float
+    left: float
 
 
 class LearnerCore:
@@ -248,6 +264,23 @@ class LearnerCore:
         The sum of their maximum costs; with ``safe="statistical"`` what they are expected to cost, and a margin.
         """
         return amounts_of(self._engine.ledger, self._engine.held())
+
+    @property
+    def budgets(self) -> dict[str, Budget]:
+        """The budget of each resource by name, all amounts at one instant, also while other threads ask and tell.
+
+        >>> from driftsack.core import Problem
+        >>> from driftsack.policies import UniformRandom
+        >>> learner = UniformRandom().start(Problem(10, 2, {"usd": 5}, cost_max={"usd": 1}), seed=0, safe=True)
+        >>> _ = learner.ask()
+        >>> learner.budgets["usd"]
+        Budget(granted=5.0, spent=0.0, reserved=1.0, left=4.0)
+        """
+        with self._lock:
+            ledger, held = self._engine.ledger, self._engine.held()
+            rows = (ledger.granted, ledger.charged, held, ledger.granted - ledger.charged - held)
+            columns = zip(*(amounts_of(ledger, row).tolist() for row in rows), strict=True)
+            return {name: Budget(*amounts) for name, amounts in zip(self.problem.resource_names, columns, strict=True)}
 
     @property
     def safe(self) -> Safe:

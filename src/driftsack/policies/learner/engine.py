@@ -18,15 +18,13 @@ from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.checks import LARGEST_OUTCOME, STATISTICAL, Safe, frozen
 from driftsack.core.decision import read_only
 from driftsack.core.errors import (
-    BudgetExhaustedError,
-    HorizonReachedError,
     InfeasibleError,
     OutOfRangeError,
     SettingError,
     TooLargeError,
 )
 from driftsack.core.problem import Problem
-from driftsack.game import parts, steps
+from driftsack.game import steps
 from driftsack.game.amounts import MOST_UNITS, in_units_of_problem, share_of, whole_units
 from driftsack.game.desk import FORFEITED, FREE, PENDING, new_desk, with_capacity
 from driftsack.game.expected_costs import held_units
@@ -36,7 +34,7 @@ from driftsack.game.protocol import STUCK, find_kernel, refuse_redefined
 from driftsack.game.records import new_terms, set_rate
 from driftsack.game.state_growth import grow
 from driftsack.game.state_tree import solve_stuck
-from driftsack.numerics.pinned import pin
+from driftsack.policies.learner.kernels import LearnerKernels
 from driftsack.policies.learner.missing import new_usual_values, note_values
 from driftsack.policies.policy import Policy
 
@@ -111,16 +109,16 @@ class LearnerEngine:
         self.plain = problem.period is None and not problem.features and (problem.bounded or not safe)
         self.check_fallback(problem.horizon, self.ledger.granted)
         self.restore_terms()
+        self.kernels = LearnerKernels(self.state, self.pin)
         self.pin()
 
     def pin(self) -> None:
         """Pin the kernels to the arrays; necessary whenever an array was replaced."""
         fixed = (self.state, self.ledger, self.terms, self.desk)
-        self._begin, self._settle = pin(steps.begin, *fixed, self.rng), pin(steps.settle, *fixed)
-        self._pay = pin(parts.pay, *fixed[1:])
+        self._begin, self._settle, self._pay = self.kernels.pin(fixed, self.rng)
         for season in self.past.values():
-            season.settle = pin(steps.settle, self.state, season.ledger, self.terms, self.desk)
-            season.pay = pin(parts.pay, season.ledger, self.terms, self.desk)
+            past = (self.state, season.ledger, self.terms, self.desk)
+            season.settle, season.pay = self.kernels.pin_settlement(past)
 
     def restore_terms(self) -> None:
         """Offer every arm that is not retired, at its maximum cost."""
@@ -152,7 +150,7 @@ class LearnerEngine:
     @property
     def done(self) -> bool:
         """Whether no round can begin: the horizon is reached or a budget is exceeded."""
-        return 0 <= self.last <= self.begun or is_broken(self.ledger)
+        return bool(0 <= self.last <= self.begun or self.kernels.call(is_broken, self.ledger))
 
     def count(self, status: int) -> int:
         """Return the number of decisions with a status."""
@@ -254,34 +252,13 @@ class LearnerEngine:
         self.lp_rescues += solve_stuck(self.state)
         warnings.warn(f"the step LP of round {self.begun + 1} was solved by HiGHS.", RuntimeWarning, stacklevel=5)
 
-    def raise_refusal(self, code: int) -> None:
-        """Raise the error of a round that could not begin."""
-        if code == steps.HORIZON:
-            raise HorizonReachedError(
-                f"the problem has {self.last} rounds and all have begun; begin a new season with renew, extend this "
-                "one with revise, or start a new learner."
-            )
-        if code == steps.EXHAUSTED:
-            remaining = amounts_of(self.ledger, self.ledger.granted - self.ledger.charged)
-            raise BudgetExhaustedError(
-                f"a budget is exceeded (remaining: {remaining}), so round {self.begun + 1} cannot begin; "
-                "stop here, add to it with grant, or start with safe=True so that no budget is exceeded."
-            )
-        if code == steps.NO_ARM:
-            raise OutOfRangeError(
-                f"round {self.begun + 1} must be served, but the ledger cannot hold another reservation; are the "
-                "amounts in other units than the budget?"
-            )
-        raise OutOfRangeError(
-            f"choose of {self.policy} must return an arm in [0, {self.offered.size - 1}] or SKIP (-1), and "
-            f"STUCK (-2) at most once; in round {self.begun + 1} it returned {int(self.desk.slot[0])}."
-        )
-
     def begin_many(self, batch: steps.AskedBatch, first: int, stop: int, at: float, rounds: float) -> int:
         """Begin the rounds of a part of a batch; return how far it is filled, see :mod:`driftsack.game.steps`."""
         fixed, filled = (self.state, self.ledger, self.terms, self.desk, self.rng, batch), first
         while True:
-            filled = int(steps.begin_many(*fixed, filled, stop, self.admits, at, rounds))
+            filled = int(
+                self.kernels.run_many(steps.begin_many, stop - filled, *fixed, filled, stop, self.admits, at, rounds)
+            )
             if filled == stop or batch.arms[filled] != STUCK:
                 return filled
             self._solve()
@@ -332,7 +309,9 @@ class LearnerEngine:
             )
         # Decisions of the present season are settled by one kernel.
         if not self.any_in_past(slots):
-            steps.settle_many(self.state, ledger, self.terms, self.desk, slots, rewards, costs)
+            self.kernels.run_many(
+                steps.settle_many, slots.size, self.state, ledger, self.terms, self.desk, slots, rewards, costs
+            )
             return
         for slot, reward, row in zip(slots.tolist(), rewards.tolist(), costs, strict=True):
             self.desk.given[:] = row
@@ -382,10 +361,10 @@ class LearnerEngine:
         for slot in slots.tolist():
             number = int(awaited.season[slot])
             ledger = self.ledger if number == self.desk.season[0] else self.past[number].ledger
-            steps.forfeit(ledger, self.terms, self.desk, slot)
+            self.kernels.call(steps.forfeit, ledger, self.terms, self.desk, slot)
             lost = np.flatnonzero(awaited.status == FORFEITED)
             if lost.size > MOST_FORFEITED:
-                steps.release_slot(awaited, int(lost[np.argmin(awaited.number[lost])]))
+                self.kernels.call(steps.release_slot, awaited, int(lost[np.argmin(awaited.number[lost])]))
                 self._drop_past()
                 forgot = True
         return forgot
@@ -411,13 +390,14 @@ class LearnerEngine:
         free = ledger.granted - ledger.charged - self.held()
         self.desk.overruns.outside[:] += np.maximum(units - np.maximum(free, 0), 0)
         for j in range(units.size):
-            add_cost(ledger, j, int(units[j]), amounts[j] / ledger.cost_max[j])
+            self.kernels.call(add_cost, ledger, j, int(units[j]), amounts[j] / ledger.cost_max[j])
         self.set_rate()
 
     def held(self) -> Ints:
         """(d,) what pending decisions of this season reserve, in grid units."""
         terms, ledger = self.terms, self.ledger
-        return np.array([held_units(terms.costs, ledger, terms.unpaid, j) for j in range(ledger.granted.size)])
+        resources = range(ledger.granted.size)
+        return np.array([self.kernels.call(held_units, terms.costs, ledger, terms.unpaid, j) for j in resources])
 
     def _add(self, units: Ints) -> None:
         """Add amounts in grid units to the budgets."""
@@ -440,7 +420,7 @@ class LearnerEngine:
         new = new._replace(reserved=np.zeros_like(old.reserved))
         new.granted[:] = self.units(amounts)
         for j in range(new.granted.size):
-            set_spending(new, j, 0)
+            self.kernels.call(set_spending, new, j, 0)
         season = PastSeason(old._replace(granted=old.granted - moved), rollover)
         self.past = {**self.past, int(self.desk.season[0]): season}
         self.ledger = new
@@ -462,7 +442,7 @@ class LearnerEngine:
 
     def set_rate(self) -> None:
         """Spread the remaining budgets evenly over the remaining rounds."""
-        set_rate(self.terms, self.ledger, int(self.desk.clock[0]))
+        self.kernels.call(set_rate, self.terms, self.ledger, int(self.desk.clock[0]))
 
     def check_fallback(self, rounds: int, units: Ints) -> None:
         """Raise if amounts, in grid units, cannot pay for the fallback arm in so many rounds."""
@@ -479,9 +459,9 @@ class LearnerEngine:
                 continue
             amount, given = (in_units_of_problem(n, exponents_of(self.ledger)[j]) for n in (most, available))
             raise InfeasibleError(
-                f"answering {rounds:,} requests by {problem.arm_names[problem.fallback]!r} may cost {amount:g} of "
-                f"{problem.resource_names[j]!r}, got a budget of {given:g}; a budget of {amount:g} would do, or a "
-                "smaller cost_max of that arm, or fewer rounds."
+                f"answering {rounds:,} requests by {problem.arm_names[problem.fallback]!r} may cost {amount:.15g} of "
+                f"{problem.resource_names[j]!r}, got a budget of {given:.15g}; a budget of {amount:.15g} would do, or "
+                "a smaller cost_max of that arm, or fewer rounds."
             )
 
     # Arms
@@ -565,7 +545,8 @@ class LearnerEngine:
 
     def teach(self, arms: Ints, probabilities: Floats, rewards: Floats, costs: Floats, contexts: Floats) -> None:
         """Let the policy learn past outcomes, oldest first."""
-        teach = pin(steps.teach_round, self.state, self.ledger, self.terms, self.desk, self.rng)
+        fixed = (self.state, self.ledger, self.terms, self.desk, self.rng)
+        teach = self.kernels.pin_later(steps.teach_round, fixed, (int, float, float))
         for arm, probability, reward, row, context in zip(
             arms.tolist(), probabilities.tolist(), rewards.tolist(), costs, contexts, strict=True
         ):

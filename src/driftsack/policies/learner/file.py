@@ -24,6 +24,7 @@ from driftsack.game.desk_arrays import check_ledgers, desk_arrays, fill_desk, pu
 from driftsack.game.ledger import planning_units
 from driftsack.game.state_checks import check_array, check_state
 from driftsack.game.state_tree import arrays, copy_state
+from driftsack.numerics.compiled import interpreted
 from driftsack.policies.learner.clock import Clock
 from driftsack.policies.learner.engine import LearnerEngine, PastSeason
 from driftsack.policies.policy import Policy, from_spec
@@ -202,7 +203,7 @@ def _fill_ledgers(engine: LearnerEngine, stored: dict[str, npt.NDArray[Any]]) ->
             getattr(ledger, name)[:] = row
     for ledger in ledgers:
         for j in range(ledger.granted.size):
-            ledger.budget[j] = planning_units(ledger, j, ledger.granted[j])
+            ledger.budget[j] = interpreted(planning_units)(ledger, j, ledger.granted[j])
     engine.past = {int(n): PastSeason(ledger, 0.0) for n, ledger in zip(seasons[:-1], ledgers[:-1], strict=True)}
 
 

@@ -81,7 +81,7 @@ class Learner(LearnerCore):
         Args:
             policy: The policy.
             problem: The problem.
-            seed: Seed of the learner's own randomness.
+            seed: Seed of the learner's own randomness; None for fresh entropy, so that forked workers differ.
             safe: See the class.
         """
         engine = LearnerEngine(policy, problem, safety(safe), generator(seed))
@@ -192,7 +192,7 @@ class Learner(LearnerCore):
             note_values(self._engine.usual, self.problem.encoder, context)
         return made
 
-    def tell(self, decision: Decision, reward: float | None = None, costs: Costs | None = None) -> None:
+    def tell(self, decision: Decision | str, reward: float | None = None, costs: Costs | None = None) -> None:
         """Report the outcome of a decision, in any order. The same call again changes nothing.
 
         Reward and costs may arrive apart: ``tell(decision, costs=...)`` charges the costs, which replace the
@@ -206,7 +206,7 @@ class Learner(LearnerCore):
         [0, 1]. The first of each kind gives an ``OverrunWarning``.
 
         Args:
-            decision: The decision that ``ask`` returned.
+            decision: The decision that ``ask`` returned, or its ``id``.
             reward: The reward in the problem's units; None if it is not known yet.
             costs: (d,) the amount of each resource that was used, 0 or more, in the order of the budget or by name; one
                 number for a single resource. None if they are not known yet.
@@ -234,6 +234,8 @@ class Learner(LearnerCore):
         >>> learner.remaining, learner.pending
         (array([19.75]), ())
         """
+        if isinstance(decision, str):
+            decision = self._register.with_id(decision)
         if reward is None or costs is None:
             gain, uses = arguments.part_of(self._engine.problem, reward, costs)
             if self._tell_part(decision, gain, uses):
@@ -438,12 +440,14 @@ class Learner(LearnerCore):
             path: The file to write. If writing fails, it keeps its previous content.
 
         Raises:
+            FileFormatError: What would be written could not be loaded; nothing is written.
             FileInUseError: Another process holds the file for writing.
         """
         check_target(path)
         held = hold(path)
         with self._lock:
             data = self.to_bytes()
+            learner_file.decode(data, "what would be written")  # a file that cannot be loaded is worse than none
             with atomic_write(Path(path)) as stream:
                 stream.write(data)
             if self._file is None:

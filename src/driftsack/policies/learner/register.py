@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import secrets
 from collections import deque
+from dataclasses import replace
 from itertools import repeat
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from driftsack.core.decision import SKIP, Decision, Decisions, read_only
 from driftsack.core.errors import AlreadyToldError, OutcomeError, UnknownDecisionError
 from driftsack.game.desk import MOST_EPOCHS, SETTLED_KEPT, TOLD
 from driftsack.policies.learner.engine import LearnerEngine
+from driftsack.policies.learner.refusals import refuse_round
 
 
 def refuse_other(number: int) -> NoReturn:
@@ -32,6 +34,9 @@ def refuse_other(number: int) -> NoReturn:
 def _agrees(outcome: Floats, reward: float | None, costs: Floats | None) -> bool:
     """Whether an outcome, reward first, has this reward and these costs; what is None is not compared."""
     return (reward is None or outcome[0] == reward) and (costs is None or np.array_equal(outcome[1:], costs))
+
+
+MOST_DIGITS: Final = 18  # of the number of a round
 
 
 class Register:
@@ -73,7 +78,7 @@ class Register:
         """Return the decision that the engine just made, and keep it unless it is to skip; raise if it made none."""
         engine = self.engine
         if arm < SKIP:
-            engine.raise_refusal(arm)
+            refuse_round(engine, arm)
         desk, problem = engine.desk, engine.problem
         context = read_only(engine.terms.context.copy()) if problem.features else None
         number = desk.begun.item(0)
@@ -104,6 +109,17 @@ class Register:
         context = kept.context if problem.features else None
         name, source = problem.arm_names[kept.arm], self._source_of(kept.epoch)
         return Decision(number, kept.arm, kept.mix, prices, name, source, kept.reserved, context, kept.must)
+
+    def with_id(self, text: str) -> Decision:
+        """Return the decision with an id, without its mix if it was settled; raise if the text is no id."""
+        source, _, number = text.rpartition("-")
+        if not (source and number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
+            raise UnknownDecisionError(f"tell needs a decision, or the id of one, got {text!r:.80}.")
+        slot = self.slots.get(int(number))
+        if slot is not None:
+            own = self.decision(slot)
+            return own if own.source == source else replace(own, source=source)  # which is refused by name
+        return Decision(int(number), 0, read_only(np.zeros(0)), read_only(np.zeros(0)), source=source)
 
     def slot_of(self, decision: Any, reward: Any, costs: Any, kind: int) -> int | None:
         """Find the slot of a decision, which may be a copy of the object that ``ask`` returned.

@@ -45,6 +45,7 @@ from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
+from driftsack.numerics.powers import squared
 from driftsack.policies.parts.ridge import combine_rows, multiply, observe_direction
 
 GAMMAS: Final = (1.0, 0.97)  # forgetting factors of the regressions, per observation of the arm
@@ -295,16 +296,16 @@ def weigh_members(bank: LinearBank, arm: int, k: int) -> bool:
     first, level = arm * count * bank.outcome.size + k, bank.levels[arm, PLAIN, k]
     # Loss of each member, and the mean of the mixture.
     alone = 1.0 + 1.0 / (seen + 1.0)
-    plain = 0.5 * (bank.outcome[k] - level) ** 2 / (noise * alone)
+    plain = 0.5 * squared(bank.outcome[k] - level) / (noise * alone)
     mean, least = (1.0 - useful) * level, plain
     for g in range(count):
         value = bank.linear[first + g * bank.outcome.size]
         mean += useful * weights[g] * value
-        bank.likelihood[g] = 0.5 * (bank.outcome[k] - value) ** 2 / (noise * (1.0 + bank.variance[g]))
+        bank.likelihood[g] = 0.5 * squared(bank.outcome[k] - value) / (noise * (1.0 + bank.variance[g]))
         least = min(least, bank.likelihood[g])
     # Noise: a moving average of squared errors.
     if seen >= 1.0:
-        noise += ((bank.outcome[k] - mean) ** 2 - noise) / min(seen + PRIOR_ERRORS, MEMORY_OF_ERRORS)
+        noise += (squared(bank.outcome[k] - mean) - noise) / min(seen + PRIOR_ERRORS, MEMORY_OF_ERRORS)
         bank.noise[arm, k] = min(max(noise, SMALLEST_NOISE), LARGEST_NOISE)
     if seen < 2.0:
         return False

@@ -21,8 +21,9 @@ from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.game.state_growth import grow
-from driftsack.numerics.compiled import kernel
+from driftsack.numerics.compiled import interpreted, kernel
 from driftsack.numerics.index_set import IndexSet, full_set, insert
+from driftsack.numerics.powers import power
 from driftsack.numerics.window import Window, add, expire, open_window
 
 
@@ -63,7 +64,7 @@ class WindowedMeans(NamedTuple):
             for t in range(max(now - length + 1, 0), now + 1):
                 if before.arms[t % length] != SKIP:
                     outcomes = before.outcomes[t % length] / before.grid[0]
-                    add(window, now, t, int(before.arms[t % length]), outcomes)
+                    interpreted(add)(window, now, t, int(before.arms[t % length]), outcomes)
 
 
 class DiscountedMeans(NamedTuple):
@@ -194,7 +195,7 @@ def observe_discounted(means: DiscountedMeans, outcome: Outcome) -> None:
         means: The estimator; updated.
         outcome: The outcome; its arm must not be ``SKIP``.
     """
-    weight = means.discount ** (means.latest[0] - outcome.t)
+    weight = power(means.discount, means.latest[0] - outcome.t)
     means.pulls[outcome.arm] += weight
     means.sums[outcome.arm, 0] += weight * outcome.reward
     for j in range(outcome.costs.size):

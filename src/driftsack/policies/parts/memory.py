@@ -84,8 +84,19 @@ def snapshot(memory: Memory) -> Memory:
 def states_in(contents: Memory, state: Any, memory: Memory) -> Iterator[Any]:
     """Iterate over the states stored in the rows of ``contents``, laid out like ``state`` in ``memory``."""
     for row in zip(*contents, strict=True):
-        places = {id(pool): part for pool, part in zip(memory, row, strict=True)}
-        yield relocate(state, partial(_place, places))
+        yield _in_row(state, memory, row)
+
+
+def _in_row(state: Any, memory: Memory, row: tuple[npt.NDArray[Any], ...]) -> Any:
+    """Return a state like one in ``memory``, with the arrays of a row; the memory may be a part of another one."""
+    if isinstance(state, tuple):
+        inner = [_in_row(part, memory, row) for part in state]
+        return type(state)(*inner) if hasattr(state, "_fields") else tuple(inner)
+    if not isinstance(state, np.ndarray) or not state.flags.writeable:
+        return state
+    pool, content = next((pool, part) for pool, part in zip(memory, row, strict=True) if pool.dtype == state.dtype)
+    first = (state.ctypes.data - pool.ctypes.data) // state.itemsize
+    return content[first : first + state.size].reshape(state.shape)
 
 
 def _place(places: Mapping[int, npt.NDArray[Any]], owner: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -60,6 +60,7 @@ from driftsack.core.checks import LARGEST_FLOAT, LARGEST_OUTCOME, ROUNDING
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome
 from driftsack.numerics.compiled import kernel
+from driftsack.numerics.powers import power, squared
 
 RUNS: Final = 6
 LARGEST_ERROR: Final = 5.0  # standard deviations
@@ -290,7 +291,7 @@ def expected_now(belief: RunLengths, arm: int, k: int, t: int) -> float:
     """The expected outcome k of an arm in round ``t``: its mean, and what is left of its latest deviation."""
     if belief.persistence[k] == 0.0:
         return float(belief.mean[arm, k])
-    left = belief.persistence[k] ** max(t - belief.last[arm], 1)
+    left = power(belief.persistence[k], max(t - belief.last[arm], 1))
     return float(belief.mean[arm, k] + left * belief.deviation[arm, k])
 
 
@@ -463,7 +464,7 @@ def mean_age(belief: RunLengths, arm: int) -> float:
 def update_shared(belief: RunLengths, k: int, mean: float) -> None:
     """Update the shared quantities g, phi and kappa with the current outcome, whose estimate was ``mean``."""
     most, scale = belief.largest[k], 1.0 / belief.largest[k]
-    belief.squares[k] += (belief.outcome[k] - mean) ** 2
+    belief.squares[k] += squared(belief.outcome[k] - mean)
     belief.spread[k] += max(mean * (1.0 - scale * mean), 0.0)
     belief.total[k] += belief.outcome[k]
     overall = (belief.total[k] + 0.5 * most) / (belief.observed[0] + 1.0)

@@ -26,6 +26,7 @@ from driftsack.core.arrays import Floats
 from driftsack.core.bounds import within
 from driftsack.core.encoder import LARGEST_FEATURE
 from driftsack.numerics.compiled import kernel
+from driftsack.numerics.powers import squared
 
 FIRST: Final = 100.0  # contexts that determine mean and standard deviation
 LARGEST: Final = 5.0  # standard deviations
@@ -93,7 +94,7 @@ def measure(standardiser: Standardiser, f: int, value: float) -> None:
 def restart(standardiser: Standardiser, f: int, value: float) -> None:
     """Measure a feature that has shifted again, from one observation with the variance from before."""
     standardiser.seen[f], standardiser.mean[f], standardiser.recent[f] = 1.0, value, 0.0
-    standardiser.squares[f] = 1.0 / (standardiser.scale[f] ** 2 * standardiser.mean.size)
+    standardiser.squares[f] = 1.0 / (squared(standardiser.scale[f]) * standardiser.mean.size)
 
 
 @kernel

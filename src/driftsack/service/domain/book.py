@@ -43,8 +43,8 @@ class Account(msgspec.Struct, array_like=True):
         return self.granted[resource] - self.spent[resource] - self.reserved[resource]
 
 
-class Record(msgspec.Struct, array_like=True):
-    """A decision.
+class Record(msgspec.Struct, array_like=True, eq=False):
+    """A decision. The time is not compared, because snapshots of earlier releases do not have it.
 
     Attributes:
         arm: The number of the arm; -1 for a skipped request.
@@ -62,6 +62,7 @@ class Record(msgspec.Struct, array_like=True):
         billed: Whether the costs were told, and charged, before the reward.
         token: The secret that settles the decision; empty if it was made by a release without tokens.
         refused: Whether an outcome was refused as absurd.
+        at: The time of the decision, in milliseconds since 1970; 0 if it was made by a release that did not keep it.
     """
 
     arm: int
@@ -79,6 +80,19 @@ class Record(msgspec.Struct, array_like=True):
     billed: bool = False
     token: str = ""
     refused: bool = False
+    at: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another record says the same about a decision."""
+        if not isinstance(other, Record):
+            return NotImplemented
+        return msgspec.structs.astuple(self)[:TIME] == msgspec.structs.astuple(other)[:TIME]
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+TIME: Final = Record.__struct_fields__.index("at")
+"""The place of the time among the fields of a record, after those that are compared."""
 
 
 class Write(msgspec.Struct, array_like=True):

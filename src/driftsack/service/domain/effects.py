@@ -91,6 +91,7 @@ def _keep(state: CampaignState, event: journal.Asked, arm: int, turn: int) -> ms
         round=turn,
         key=event.key,
         token=event.token,
+        at=event.at,
     )
     if event.key:
         book.remember(event.key, Write(event.digest, number=event.number))

@@ -286,6 +286,8 @@ class Segment(NamedTuple):
         body: The encoded events.
         chain: The hash of the previous segment's hash and the body.
         entries: Entries of the audit that are written in the same transaction: when, who, action, campaign and detail.
+        milestone: A milestone after these events that is written in the same transaction: the number of decisions, and
+            the encoded campaign.
     """
 
     campaign: str
@@ -297,6 +299,7 @@ class Segment(NamedTuple):
     body: bytes
     chain: bytes
     entries: tuple[tuple[int, str, str, str | None, str], ...] = ()
+    milestone: tuple[int, bytes] | None = None
 
 
 def encode(events: list[Any]) -> bytes:

@@ -277,7 +277,9 @@ class DecisionView(ResponseBody):
         reserved: The reservation, by resource.
         reward: The reward, if it was reported.
         charged: The charge, by resource.
-        lease: Seconds that remain of the lease.
+        seconds_left: Seconds until the lease ends; 0 unless the decision is pending.
+        at: The time of the decision, in milliseconds since 1970; null for one that was pending or had just been settled
+            when a release that did not keep it was upgraded.
     """
 
     decision: int
@@ -287,7 +289,8 @@ class DecisionView(ResponseBody):
     reserved: Texts
     reward: float | None
     charged: Texts
-    lease: int
+    seconds_left: int
+    at: int | None
 
 
 class ProblemDetails(ResponseBody):
@@ -525,7 +528,8 @@ class Page(ResponseBody):
     """A page of decisions, oldest first.
 
     Attributes:
-        decisions: At most 100 decisions, and fewer if some outcomes arrived so late that finding them takes long.
+        decisions: At most ``limit`` decisions; fewer if some outcomes arrived so late that finding them takes long, and
+            if few of the decisions that were looked at pass the filters.
         cursor: The cursor of the next page; null at the end.
     """
 

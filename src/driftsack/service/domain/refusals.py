@@ -24,6 +24,8 @@ TITLES: Final = {
     "not-watching": (409, "The campaign decides itself"),
     "still-watching": (409, "The campaign does not decide yet"),
     "name-taken": (409, "The name is taken"),
+    "not-closed": (409, "The campaign is not closed"),
+    "archived": (410, "The decision was archived"),
     "last-admin-key": (409, "It is the last administrator's key"),
     "too-large": (413, "The body is too large"),
     "unsupported-media-type": (415, "The body must be JSON"),

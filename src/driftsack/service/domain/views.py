@@ -71,7 +71,8 @@ def decision(state: CampaignState, number: int, record: Record) -> ms.DecisionVi
         reserved=amounts(state, reserved),
         reward=record.reward,
         charged=amounts(state, charged(state, record)),
-        lease=left,
+        seconds_left=left,
+        at=record.at or None,
     )
 
 

@@ -1,11 +1,14 @@
 """LiteLLM with budgets (extra ``litellm``): a routing plugin that selects the model, and a logger that tells outcomes.
 
-A lost callback is covered by the lease of its decision, and a repeated one changes nothing. LiteLLM calls plugins only
+As a plugin it only marks the requests of its router. It asks when LiteLLM has removed the deployments that rest after
+failures, so that the campaign never chooses one that is not called. A decision that no call follows is cancelled. A
+lost callback is covered by the lease of its decision, and a repeated one changes nothing. LiteLLM calls plugins only
 from the asynchronous methods of a router.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections import OrderedDict
@@ -19,6 +22,7 @@ MARK: Final = "driftsack_decision"
 SCORE: Final = "driftsack_reward"
 SIGNALS: Final = "routing_plugin_signals"  # LiteLLM's metadata entry for the signals of plugins
 MOST_KEPT: Final = 100_000
+UNUSED: Final = 60.0  # seconds after which a decision that no call has followed is cancelled
 Reward = Callable[[dict[str, Any], Any], float]
 log = logging.getLogger("driftsack.litellm")
 
@@ -74,23 +78,83 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         self._money, self._time, self._reward = money, time, reward
         self._name = secrets.token_hex(8)  # LiteLLM calls the callbacks of all plugins, also those of other campaigns
         self._decisions: OrderedDict[str, RemoteDecision] = OrderedDict()
+        self._unused: dict[str, asyncio.Task[None]] = {}  # cancels the decisions that no call has followed yet
 
     async def close(self) -> None:
-        """Close the connections to the service; the next call connects again."""
+        """Cancel the decisions that no call has followed, and close the connections; the next call connects again."""
+        for mark in list(self._unused):
+            await self._cancel_unused(mark)
         await self._client.disconnect()
 
     async def run(self, context: Any) -> Any:
-        """Narrow LiteLLM's ``RoutingContext`` to the arm that the campaign chose; ``SkippedError`` if it skips."""
-        decision = await self._client.ask(open=sorted(set(context.candidate_models)))
+        """Mark a request of the router that has this plugin (LiteLLM's ``RoutingContext``)."""
+        context.signals[MARK] = f"{self._name}:"  # LiteLLM passes signals to its callbacks
+        return context
+
+    async def async_filter_deployments(
+        self,
+        model: str,
+        healthy_deployments: Any,
+        messages: Any,
+        request_kwargs: dict[str, Any] | None = None,
+        parent_otel_span: Any = None,
+    ) -> Any:
+        """Narrow the deployments that may be called to the arm that the campaign chose (LiteLLM's callback).
+
+        Raises:
+            SkippedError: The campaign skips the request.
+        """
+        signals = signals_of(request_kwargs or {})
+        earlier = str(signals.get(MARK, ""))
+        if not earlier.startswith(f"{self._name}:") or not isinstance(healthy_deployments, list):
+            return healthy_deployments
+        await self._cancel_unused(earlier)  # LiteLLM chooses again, because it could not call the first one
+        arms = sorted({model_of(deployment) for deployment in healthy_deployments})
+        if not arms:
+            return healthy_deployments
+        decision = await self._client.ask(open=arms)
         if decision.skipped or decision.number is None:
             raise SkippedError(f"the campaign skips this request ({decision.reason}).")
+        signals[MARK] = self._keep(decision)
+        return [deployment for deployment in healthy_deployments if model_of(deployment) == decision.name]
+
+    def _keep(self, decision: RemoteDecision) -> str:
+        """Keep a decision until its outcome is told, and return its mark."""
         mark = f"{self._name}:{decision.number}"
         self._decisions[mark] = decision
         if len(self._decisions) > MOST_KEPT:
             self._decisions.popitem(last=False)
-        context.signals[MARK] = mark  # LiteLLM passes signals to its callbacks
-        context.candidate_models = [decision.name]
-        return context
+        self._unused[mark] = asyncio.ensure_future(self._cancel_later(mark))
+        return mark
+
+    async def _cancel_later(self, mark: str) -> None:
+        """Cancel a decision, unless a call follows it in time."""
+        await asyncio.sleep(UNUSED)
+        await self._cancel_unused(mark)
+
+    async def _cancel_unused(self, mark: str) -> None:
+        """Cancel a decision that no call has followed."""
+        waiting, decision = self._unused.pop(mark, None), self._decisions.get(mark)
+        if waiting is None or decision is None:
+            return
+        if waiting is not asyncio.current_task():
+            waiting.cancel()
+        del self._decisions[mark]
+        try:
+            await self._client.cancel(decision)
+        except ServiceError as error:
+            log.warning("decision %s could not be cancelled; its lease will end: %s", decision.number, error)
+
+    def _used(self, mark: str) -> bool:
+        """Note that a call has followed a decision; return whether that was known before."""
+        waiting = self._unused.pop(mark, None)
+        if waiting is not None:
+            waiting.get_loop().call_soon_threadsafe(waiting.cancel)
+        return waiting is None
+
+    def log_pre_api_call(self, model: Any, messages: Any, kwargs: dict[str, Any]) -> None:
+        """Note that a call begins (LiteLLM's callback)."""
+        self._used(str(signals_of(metadata_in(kwargs)).get(MARK, "")))
 
     async def async_log_success_event(
         self, kwargs: dict[str, Any], response_obj: Any, start_time: Any, end_time: Any
@@ -107,14 +171,17 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         start_time: Any,
         end_time: Any,
     ) -> None:
-        """Tell that a call failed (LiteLLM's callback)."""
+        """Tell that a call failed, or cancel its decision if there was none (LiteLLM's callback)."""
+        await self._cancel_unused(str(signals_of(metadata_in(kwargs)).get(MARK, "")))
         await self._settle(metadata_of(kwargs), 0.0, kwargs.get("response_cost") or 0.0, start_time, end_time)
 
     async def _settle(self, metadata: dict[str, Any], reward: float, dollars: Any, start: Any, end: Any) -> None:
         """Tell an outcome; if the cost is not known, forfeit, so that the worst case is charged."""
-        decision = self._decisions.get((metadata.get(SIGNALS) or {}).get(MARK, ""))
+        mark = str((metadata.get(SIGNALS) or {}).get(MARK, ""))
+        decision = self._decisions.get(mark)
         if decision is None:
             return
+        self._used(mark)
         try:
             if dollars is None:
                 await self._client.forfeit(decision)
@@ -129,5 +196,26 @@ class BudgetRouting(Logger):  # type: ignore[misc]
 
 def metadata_of(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of a call."""
-    found = (kwargs.get("litellm_params") or {}).get("metadata")
-    return found if isinstance(found, dict) else {}
+    return metadata_in(kwargs).get("metadata") or {}
+
+
+def metadata_in(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a call, as a request has it."""
+    parameters = kwargs.get("litellm_params") or {}
+    found = parameters.get("metadata") or parameters.get("litellm_metadata")
+    return {"metadata": found if isinstance(found, dict) else {}}
+
+
+def signals_of(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the signals of plugins in the metadata of a request; they may be changed."""
+    for name in ("metadata", "litellm_metadata"):
+        metadata = request.get(name)
+        signals = metadata.get(SIGNALS) if isinstance(metadata, dict) else None
+        if isinstance(signals, dict):
+            return signals
+    return {}
+
+
+def model_of(deployment: Any) -> str:
+    """Return the model of a deployment, which is an arm of the campaign."""
+    return str((deployment.get("litellm_params") or {}).get("model"))

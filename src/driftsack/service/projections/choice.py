@@ -9,6 +9,7 @@ from driftsack.service.domain import journal
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections.export import find_row
 from driftsack.service.runtime.recall import events_near
+from driftsack.service.runtime.recovery import archived
 from driftsack.service.store.interface import Store
 
 
@@ -36,9 +37,11 @@ def chosen(store: Store, name: str, number: int) -> Choice:
         number: The decision.
 
     Raises:
-        Refusal: The campaign made no such decision.
+        Refusal: The campaign made no such decision, or it was archived.
     """
-    found: Choice | None = None
+    base, found = store.base(name), None
+    if base is not None and number <= base.number:
+        raise archived(name, number)
     for event in events_near(store, name, number, find_row(store, name).seq):
         if isinstance(event, journal.Asked) and event.number == number:
             if event.arm == SKIP:

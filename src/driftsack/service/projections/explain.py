@@ -18,7 +18,7 @@ from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.replay import apply_events
 from driftsack.service.projections.export import find_row
 from driftsack.service.projections.feature_effects import FeatureEffect, effects_of, in_words
-from driftsack.service.runtime.recovery import from_snapshot, recover
+from driftsack.service.runtime.recovery import before_decision, recover
 from driftsack.service.store.interface import CampaignRow, Store
 
 SHOWN = 200  # entries of each array
@@ -94,7 +94,7 @@ def why(store: Store, name: str, number: int) -> Why:
         Refusal: The campaign made no such decision.
     """
     row = find_row(store, name)
-    campaign, _ = from_snapshot(store, row, before=number)
+    campaign = before_decision(store, row, number)
     for segment in store.segments(name, after=campaign.book.seq):
         events = journal.decode(segment.body)
         found = next((e for e in events if isinstance(e, journal.Asked) and e.number == number), None)

@@ -12,8 +12,11 @@ from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
 from driftsack.logs.contexts import plain_columns
 from driftsack.service.domain import journal
+from driftsack.service.domain.book import Record
+from driftsack.service.domain.campaign import Campaign
 from driftsack.service.domain.config import Config
-from driftsack.service.domain.features import vector_of
+from driftsack.service.domain.features import bytes_of, vector_of
+from driftsack.service.runtime.recovery import from_beginning
 from driftsack.service.store.interface import CampaignRow, Store, StoreError
 
 
@@ -23,10 +26,10 @@ def find_row(store: Store, name: str) -> CampaignRow:
     Raises:
         StoreError: There is no such campaign.
     """
-    for row in store.campaigns():
-        if row.name == name:
-            return row
-    raise StoreError(f"the store has no campaign {name!r}; it has {[row.name for row in store.campaigns()][:10]}.")
+    row = store.campaign(name)
+    if row is None:
+        raise StoreError(f"the store has no campaign {name!r}; it has {store.names()[:10]}.")
+    return row
 
 
 class Outcomes(NamedTuple):
@@ -44,18 +47,23 @@ class Outcomes(NamedTuple):
 
 
 def outcomes(store: Store, name: str) -> Outcomes:
-    """Return the observations, told decisions and skipped requests of a campaign.
+    """Return the observations, told decisions and skipped requests of a campaign, without archived events.
 
     Earlier releases wrote probabilities that exceed 1 by rounding; they are clipped.
     """
-    config = Config.from_bytes(find_row(store, name).config)
+    row = find_row(store, name)
+    config, base = Config.from_bytes(row.config), store.base(name)
     arms, zeros = list(config.arms), [0.0] * len(config.budget)
-    asked: dict[int, journal.Asked] = {}
+    asked: dict[int, journal.Asked | Record] = {}
     rows: dict[int, tuple[object, ...]] = {}
     seen: dict[int, bytes] = {}  # contexts
+    if base is not None:
+        first, _ = from_beginning(store, row)
+        arms, asked = list(first.problem.arm_names), dict(first.book.open)
+        seen = open_contexts(first)
     # Match outcomes with their decisions. Observations come first, since a campaign watches before it decides.
     observed = 0
-    for segment in store.segments(name):
+    for segment in store.segments(name, 0 if base is None else base.seq):
         for event in journal.decode(segment.body):
             if isinstance(event, journal.ArmAdded):
                 arms.append(event.name)
@@ -75,9 +83,16 @@ def outcomes(store: Store, name: str) -> Outcomes:
                 rows[event.number] = (choice.at / 1000, arm, event.reward, min(choice.probability, 1.0), *event.costs)
     order = [*range(-1, observed - 1, -1), *sorted(number for number in rows if number > 0)]
     encoder = config.problem().encoder
+    order = order if encoder is None else [number for number in order if number in seen]
     vectors = [vector_of(seen[number]) for number in order] if encoder is not None else []
     contexts = None if encoder is None else np.reshape(vectors, (len(order), encoder.size))
     return Outcomes(config, [rows[number] for number in order], contexts)
+
+
+def open_contexts(campaign: Campaign) -> dict[int, bytes]:
+    """Return the encoded contexts of the open decisions of a campaign, which its learner keeps."""
+    held = ((number, campaign.decisions.get(record.round)) for number, record in campaign.book.open.items())
+    return {number: bytes_of(made.context) for number, made in held if made is not None and made.context is not None}
 
 
 def as_csv(store: Store, name: str) -> str:

@@ -171,6 +171,7 @@ class Track:
     def __init__(self, name: str, config: Config) -> None:
         problem = config.problem()
         self.name, self.config = name, config
+        self.opening = b""  # the hash of the opening segment, which tells campaigns with the same name apart
         self.arms, self.resources = list(problem.arm_names), list(problem.resource_names)
         self.exponents = grid_exponents(problem)
         self.state, self.retired = "watching" if config.watch else "active", set[int]()
@@ -382,7 +383,11 @@ class Track:
         self.season_at, self.season_number = event.at, self.number
 
     def _arm_added(self, event: journal.ArmAdded) -> None:
-        self.arms.append(event.name)
+        self.add_arm(event.name)
+
+    def add_arm(self, name: str) -> None:
+        """Add an arm."""
+        self.arms.append(name)
         self.chosen.append(0)
         self.shadow.add_arm()
         if self.contexts is not None:

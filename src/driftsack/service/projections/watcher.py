@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from driftsack.service.domain.config import Config
 from driftsack.service.domain.refusals import Refusal
+from driftsack.service.projections.beginnings import begun
 from driftsack.service.projections.track import Track
 from driftsack.service.runtime.keeper import Keeper
 from driftsack.service.store.interface import StoreError
@@ -78,27 +78,32 @@ class Watcher:
         Raises:
             Refusal: There is no such campaign, it is damaged, or the store is unavailable.
         """
-        # Start a track at the first request for it.
-        if name not in self.tracks:
-            row = await self._asked(self._keeper.store.campaign, name)
-            if row is None:
-                raise Refusal("unknown-campaign", f"there is no campaign {name!r:.60}.")
-            try:
-                self.tracks.setdefault(name, Track(name, Config.from_bytes(row.config)))
-            except Exception as error:
-                raise _damaged(name, error) from error
         # Read the journal from where the track ends; one caller at a time.
-        track = self.tracks[name]
         async with self._locks.setdefault(name, asyncio.Lock()):
-            for _ in range(goes):
-                try:
+            try:
+                track = await self._keeper.in_thread(self._current, name)
+                for _ in range(goes):
                     if not await self._keeper.in_thread(self._read, track):
                         return track, True
-                except StoreError as error:
-                    raise Refusal.unavailable(str(error)) from error
-                except Exception as error:
-                    raise _damaged(name, error) from error
+            except Refusal:
+                raise
+            except StoreError as error:
+                raise Refusal.unavailable(str(error)) from error
+            except Exception as error:
+                raise _damaged(name, error) from error
         return track, False
+
+    def _current(self, name: str) -> Track:
+        """Return the track of a campaign; a new one if it was deleted or archived beyond its track."""
+        store, track = self._keeper.store, self.tracks.get(name)
+        row, opening, base = store.campaign(name), store.opening(name), store.base(name)
+        if row is None:
+            self.tracks.pop(name, None)
+            raise Refusal("unknown-campaign", f"there is no campaign {name!r:.60}.")
+        deleted = track is None or opening is None or track.opening != opening.chain
+        if track is None or deleted or (base is not None and track.seq < base.seq):
+            track = self.tracks[name] = begun(store, row)
+        return track
 
     async def shown(self, name: str, show: Callable[[Track, bool], Result]) -> Result:
         """Bring the track of a campaign up to date, and call a function with the result of :meth:`track` in a thread.

@@ -30,9 +30,10 @@ from driftsack.service.domain.plans import again
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.views import problem
 from driftsack.service.runtime.commits import GroupCommit
+from driftsack.service.runtime.leaving import sweep
 from driftsack.service.runtime.owned import GRACE, Owned, ServiceClock
-from driftsack.service.runtime.recall import recall_some
-from driftsack.service.runtime.recovery import encode_config, rebuild, rehearse, snapshot_of
+from driftsack.service.runtime.recall import Recalled, recall_some
+from driftsack.service.runtime.recovery import archived, encode_config, rebuild, rehearse, snapshot_of
 from driftsack.service.runtime.slices import in_slices
 from driftsack.service.runtime.threads import REQUEST_LIMIT, ThreadedCalls, Threads
 from driftsack.service.store.interface import (
@@ -76,6 +77,7 @@ class Keeper(ThreadedCalls):
         foreign: The addresses of the owners of other campaigns.
         damaged: Campaigns that cannot be rebuilt, and why.
         unloaded: Campaigns that this process owns and has not loaded yet.
+        asleep: Closed campaigns that have left the memory.
         arriving: Campaigns that are being opened.
         counts: Counters for the metrics.
         commits: The group commit.
@@ -102,7 +104,7 @@ class Keeper(ThreadedCalls):
         self.unloaded: dict[str, CampaignRow] = {}
         self.arriving: set[str] = set()
         self._grace, self._longest_wait, self._idle = grace, longest_wait, idle
-        self._asleep: dict[str, CampaignRow] = {}  # closed campaigns that have left the memory
+        self.asleep: dict[str, CampaignRow] = {}
         self._loads: dict[str, asyncio.Task[None]] = {}
         self._rehearsed: set[tuple[Any, ...]] = set()
         self._recovering: set[str] = set()
@@ -252,35 +254,41 @@ class Keeper(ThreadedCalls):
         await self.wait_until_durable(owned)
         return answer
 
-    async def recall(self, name: str, numbers: Sequence[int]) -> dict[int, Record]:
-        """Read decisions that were settled too long ago to be in memory from the journal.
+    async def recall(self, name: str, numbers: Sequence[int]) -> Recalled:
+        """Read decisions that were settled too long ago to be in memory from the journal; see :func:`recall_some`.
 
         Args:
             name: The name of the campaign.
             numbers: The numbers of the decisions, in ascending order.
 
-        Returns:
-            The decisions by number: the first, and those that are found with it; see
-            :func:`driftsack.service.runtime.recall.recall_some`.
-
         Raises:
-            Refusal: The journal does not have the first decision, or the store does not answer.
+            Refusal: The store does not answer.
         """
         owned = self.find(name)
         await self.wait_until_durable(owned)  # so that the journal has the events that settled them
         late = owned.campaign.config.late
         try:
-            found = await self.read_journal(recall_some, self.store, name, numbers, owned.durable, late)
+            return await self.read_journal(recall_some, self.store, name, numbers, owned.durable, late)
         except StoreError as error:
             raise Refusal.unavailable(str(error)) from error
-        if numbers[0] not in found:
-            raise Refusal("unknown-decision", f"the journal has no decision {numbers[0]}.")
-        return found
+
+    async def recall_one(self, name: str, number: int) -> Record:
+        """Read one decision from the journal.
+
+        Raises:
+            Refusal: The journal does not have it, or the store does not answer.
+        """
+        found = await self.recall(name, [number])
+        if number in found.records:
+            return found.records[number]
+        if number in found.missing:
+            raise Refusal("unknown-decision", f"the journal has no decision {number}.")
+        raise archived(name, number)
 
     async def settle_again(self, name: str, command: Any, number: int) -> ms.Settled:
         """Return the original answer to a command that was refused as ``forgotten``, from the journal."""
-        found = await self.recall(name, [number])
-        return again(self.find(name).campaign, command, number, found[number])
+        found = await self.recall_one(name, number)
+        return again(self.find(name).campaign, command, number, found)
 
     async def exchange(
         self,
@@ -416,9 +424,9 @@ class Keeper(ThreadedCalls):
         """Rebuild a claimed campaign; set it aside if that fails for any reason but the store's availability."""
         name = row.name
         try:
-            campaign, snapshot_at = await self.call_in(self.threads.rebuilds, rebuild, self.store, row)
+            campaign, *saved = await self.call_in(self.threads.rebuilds, rebuild, self.store, row)
             await self._rehearse(self.threads.rebuilds, campaign)
-            owned = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, snapshot_at)
+            owned = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, *saved)
         except (StoreError, OSError, MemoryError):
             raise
         except Exception as error:
@@ -449,11 +457,11 @@ class Keeper(ThreadedCalls):
 
     def _mine(self) -> list[str]:
         """The campaigns that this process owns, in memory or not."""
-        return [*self.owned, *self.unloaded, *self._asleep, *self.arriving, *self._recovering]
+        return [*self.owned, *self.unloaded, *self.asleep, *self.arriving, *self._recovering]
 
     def _row(self, name: str) -> CampaignRow | None:
         """The row of an owned campaign that is not in memory; None if there is none."""
-        return self.unloaded.get(name) or self._asleep.get(name)
+        return self.unloaded.get(name) or self.asleep.get(name)
 
     def _load(self, name: str) -> asyncio.Task[None] | None:
         """Begin to load a campaign, and return the task; None if it is not one of those to be loaded."""
@@ -472,7 +480,7 @@ class Keeper(ThreadedCalls):
             self._recovering.add(name)
             self.spawn(self._recovery_loop(name))
         finally:
-            for rows in (self.unloaded, self._asleep, self._loads):
+            for rows in (self.unloaded, self.asleep, self._loads):
                 rows.pop(name, None)
 
     async def _loading_loop(self) -> None:
@@ -498,12 +506,15 @@ class Keeper(ThreadedCalls):
             self._drop(here[name], FencedError("another process owns it now."))
         for name in set(mine) - kept - self._loads.keys():
             self.unloaded.pop(name, None)
-            self._asleep.pop(name, None)
+            self.asleep.pop(name, None)
         without = [*self.damaged, *self._recovering]
         free = await self.call_in(self.threads.leases, self.store.claim_free, self.owner, without, again)
         self.unloaded.update({row.name: row for row in free})
         elsewhere = await self.call_in(self.threads.leases, self.store.elsewhere, self.owner)
         self.foreign = {name: url for name, url in elsewhere.items() if name not in self.owned}
+        if self.damaged:  # unless they were deleted meanwhile
+            names = set(await self.call_in(self.threads.leases, self.store.names))
+            self.damaged = {name: reason for name, reason in self.damaged.items() if name in names}
 
     async def _lease_renewal_loop(self) -> None:
         """Renew the leases of campaigns that are in memory or being rebuilt, and take over those without an owner."""
@@ -531,25 +542,4 @@ class Keeper(ThreadedCalls):
                     self.commits.changed(owned)
             if time.monotonic() - swept > self._idle:
                 swept = time.monotonic()
-                await self._sweep()
-
-    async def _sweep(self) -> None:
-        """Remove closed campaigns from memory that no request has used since the last sweep."""
-        for owned in [owned for owned in self.owned.values() if owned.is_over]:
-            if owned.used:
-                owned.used = False
-                continue
-            if owned.snapshot_at < owned.durable:
-                snapshot = snapshot_of(owned.campaign, owned.chain)
-                try:
-                    await self.call_in(self.threads.rebuilds, self.store.save_snapshot, owned.name, snapshot)
-                except StoreError as error:
-                    log.warning("a snapshot of %s was not saved: %s", owned.name, error)
-                    return
-                owned.snapshot_at = snapshot.seq
-            if self.owned.get(owned.name) is owned and owned.is_over and not owned.used:
-                del self.owned[owned.name]
-                config = encode_config(owned.campaign.config)
-                place = (self.owner.name, self.owner.url)
-                row = CampaignRow(owned.name, config, owned.epoch, owned.durable, owned.chain, *place)
-                self._asleep[owned.name] = row
+                await sweep(self)

@@ -40,5 +40,5 @@ def is_same(store: Store, name: str, config: Config) -> bool:
 
 def _first(store: Store, name: str) -> Any:
     """The first event of a journal; None if the journal is empty."""
-    segment = next(iter(store.segments(name)), None)
+    segment = store.opening(name)
     return None if segment is None else next(iter(journal.decode(segment.body)), None)

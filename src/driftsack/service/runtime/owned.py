@@ -13,12 +13,17 @@ from driftsack.service.domain.campaign import Campaign, Now
 from driftsack.service.domain.journal import Segment
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.runtime.recovery import snapshot_of
+from driftsack.service.runtime.snapshots import write_milestone
 from driftsack.service.store.interface import AuditRow, SnapshotRow
 
 Waiter = Callable[[Refusal | None], None]
 """Called once: with None when the events are durable, with a refusal if that is not known. It must not raise."""
 GRACE: Final = 30_000
 """Milliseconds after a recovery in which no lease runs, so that clients have time to reconnect."""
+
+
+MILESTONE: Final = 2500  # decisions, which an explanation replays in less than 0.1 seconds
+MILESTONE_SHARE: Final = 4  # bytes of the journal for each byte of a milestone
 
 
 class ServiceClock:
@@ -58,6 +63,7 @@ class Owned:
         grace: Milliseconds in which no lease runs.
         snapshot_at: The number of events in the latest readable snapshot. Replayed events count as events since then,
             so that a process that never runs for long writes snapshots, too.
+        milestone: The number of decisions in the latest milestone.
 
     Attributes:
         durable: The number of the last durable event.
@@ -78,6 +84,7 @@ class Owned:
         clock: ServiceClock,
         grace: int = GRACE,
         snapshot_at: int = 0,
+        milestone: int = 0,
     ) -> None:
         self.name, self.epoch, self.campaign, self.chain = name, epoch, campaign, chain
         self.durable, self.snapshot_at = campaign.book.seq, snapshot_at
@@ -90,6 +97,8 @@ class Owned:
         self._clock = clock
         self._since = clock.elapsed() + grace
         self._tick = campaign.book.tick
+        self._milestone, self._milestone_size = milestone, 0
+        self._written = 0  # bytes since the latest milestone
         self._accounts: dict[int, Account] = {}
         self._keep_accounts()
 
@@ -153,7 +162,8 @@ class Owned:
         first = book.seq - len(events) + 1
         moved = deltas(self._accounts, book.accounts)
         entries, self.entries = tuple(self.entries), []
-        segment = Segment(self.name, first, book.seq, book.at, self.epoch, moved, body, self.chain, entries)
+        milestone = self._next_milestone(len(body))
+        segment = Segment(self.name, first, book.seq, book.at, self.epoch, moved, body, self.chain, entries, milestone)
         self.in_flight, self.waiting = self.waiting, []
 
         # Take a snapshot before anything else happens to the campaign.
@@ -163,6 +173,17 @@ class Owned:
             self.snapshot_at = book.seq
         self._keep_accounts()
         return segment, snapshot
+
+    def _next_milestone(self, size: int) -> tuple[int, bytes] | None:
+        """Return a milestone if one is due after a segment of a size: they must not be larger than the journal."""
+        self._written += size
+        number = self.campaign.book.number
+        due = number - self._milestone >= MILESTONE and self._written >= MILESTONE_SHARE * self._milestone_size
+        if not due:
+            return None
+        body = write_milestone(self.campaign)
+        self._milestone, self._milestone_size, self._written = number, len(body), 0
+        return number, body
 
     def forget_accounts(self) -> None:
         """Treat the budgets as unknown to the store, because the next segment is the first one."""

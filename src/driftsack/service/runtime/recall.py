@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from driftsack.core.decision import SKIP
 from driftsack.service.domain import journal
-from driftsack.service.domain.book import Record
+from driftsack.service.domain.book import Book, Record
 from driftsack.service.domain.calendar import SECOND
 from driftsack.service.domain.effects import MOST_EXPIRED
+from driftsack.service.runtime.snapshots import read_book
 from driftsack.service.store.interface import Store
 
 NEAR: Final = 2000
@@ -24,8 +25,22 @@ FAR: Final = 50_000
 """The number of events after which a scan goes on for the first decision only."""
 
 
-def recall_some(store: Store, name: str, numbers: Sequence[int], last: int, late: int) -> dict[int, Record]:
+class Recalled(NamedTuple):
+    """Decisions that were looked for.
+
+    Attributes:
+        records: The settled decisions by number, without season and round.
+        missing: Others that were made, or may have been; decisions whose events were archived are in neither.
+    """
+
+    records: dict[int, Record]
+    missing: list[int]
+
+
+def recall_some(store: Store, name: str, numbers: Sequence[int], last: int, late: int) -> Recalled:
     """Find settled decisions.
+
+    Decisions whose events were archived are found only if they were open, or settled lately, at the end of the archive.
 
     An outcome that arrived long after its decision takes many events to find. After ``FAR`` events, the scan therefore
     continues for the first decision only, at most to the end of its late window, and returns without the others that
@@ -38,14 +53,23 @@ def recall_some(store: Store, name: str, numbers: Sequence[int], last: int, late
         late: Seconds after the end of its lease during which the campaign accepts an outcome.
 
     Returns:
-        The settled decisions by number, without season and round; decisions that were never made are missing.
+        The decisions that were found; the first one is among them unless it was never made or was archived.
     """
-    search = _Search(numbers, late * SECOND)
-    for count, event in enumerate(events_near(store, name, numbers[0], last), start=1):
+    base, book = store.base(name), _archived_book(store, name, numbers[0])
+    if base is not None and book is not None:
+        numbers = [n for n in numbers if n > base.number or n in book.open or n in book.settled]
+    found = _found(store, name, _Search(numbers, late * SECOND, book), last) if numbers else {}
+    return Recalled(found, [number for number in numbers if number not in found])
+
+
+def _found(store: Store, name: str, search: _Search, last: int) -> dict[int, Record]:
+    """Scan the journal for decisions."""
+    first = search.first
+    for count, event in enumerate(events_near(store, name, first, last), start=1):
         search.take(event)
         if count == FAR:
             _take_drops(store, name, search, last)
-        if len(search.settled) == len(numbers) or (count >= FAR and numbers[0] in search.settled):
+        if search.is_done or (count >= FAR and first in search.settled):
             return search.settled
     search.drop(list(search.waiting))  # to keep to the limit of expired decisions, which old journals do not say
     return search.settled
@@ -57,17 +81,27 @@ class _Search:
     Args:
         numbers: Their numbers, in ascending order.
         late: Milliseconds after the end of its lease during which an outcome is accepted.
+        book: The book at the end of the archive, if some of the decisions may have been made before it.
 
     Attributes:
+        first: The first of the decisions.
         waiting: The decisions that were made and not settled up to the present event.
         settled: The decisions that were settled.
     """
 
-    def __init__(self, numbers: Sequence[int], late: int) -> None:
-        self._wanted, self._first, self._last, self._late = set(numbers), numbers[0], numbers[-1], late
+    def __init__(self, numbers: Sequence[int], late: int, book: Book | None = None) -> None:
+        self._wanted, self.first, self._last, self._late = set(numbers), numbers[0], numbers[-1], late
         self._expired: set[int] = set()  # later decisions that expired and may still be told
         self.waiting: dict[int, Record] = {}
         self.settled: dict[int, Record] = {}
+        for records in () if book is None else (book.open, book.settled):
+            for number in self._wanted & records.keys():
+                self._keep(number, records[number])
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all decisions were found."""
+        return len(self.settled) == len(self._wanted)
 
     def end(self, number: int) -> int:
         """The tick at which an outcome is no longer accepted."""
@@ -92,8 +126,8 @@ class _Search:
             record.costs, record.billed = event.costs, True
         elif isinstance(event, journal.Earned) and event.number in self.waiting:
             self.waiting[event.number].reward = event.reward
-        if self._first in self.waiting and event.tick >= self.end(self._first):
-            self.drop([self._first])
+        if self.first in self.waiting and event.tick >= self.end(self.first):
+            self.drop([self.first])
 
     def _ask(self, event: journal.Asked) -> None:
         record = Record(
@@ -106,12 +140,14 @@ class _Search:
             round=0,
             key=event.key,
             token=event.token,
+            at=event.at,
         )
         if record.arm == SKIP:
             record.kind = "skipped"
-            self.settled[event.number] = record
-        else:
-            self.waiting[event.number] = record
+        self._keep(event.number, record)
+
+    def _keep(self, number: int, record: Record) -> None:
+        (self.waiting if record.kind in ("pending", "expired") else self.settled)[number] = record
 
     def _expire(self, event: journal.Expired) -> None:
         for number in event.numbers:
@@ -175,12 +211,14 @@ def _before(store: Store, name: str, number: int, last: int) -> int:
         found = next((event for event in events if isinstance(event, journal.Asked)), None)
         return found is not None and found.number <= number
 
-    return _bisected(store, name, last, is_before)
+    earlier, later = store.around(name, number)
+    return _bisected(store, name, last if later is None else min(later, last), is_before, earlier or 0)
 
 
-def _bisected(store: Store, name: str, last: int, is_before: Callable[[Iterator[Any]], bool]) -> int:
+def _bisected(store: Store, name: str, last: int, is_before: Callable[[Iterator[Any]], bool], before: int = 0) -> int:
     """Bisect the journal; ``is_before`` says whether the wanted event comes after the first of the given events."""
-    before, after = 0, last
+    base = store.base(name)
+    before, after = max(before, 0 if base is None else base.seq), last
     while after - before > NEAR:
         middle = (before + after) // 2
         if is_before(_events(store, name, middle)):
@@ -188,6 +226,15 @@ def _bisected(store: Store, name: str, last: int, is_before: Callable[[Iterator[
         else:
             after = middle
     return before
+
+
+def _archived_book(store: Store, name: str, number: int) -> Book | None:
+    """The book at the end of the archive; None if nothing was archived, or only earlier decisions were."""
+    base = store.base(name)
+    if base is None or number > base.number:
+        return None
+    snapshot = store.snapshot(name, base.seq)
+    return None if snapshot is None else read_book(snapshot)
 
 
 def _events(store: Store, name: str, after: int) -> Iterator[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import warnings
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -19,12 +18,12 @@ from driftsack.service.domain.campaign import Campaign
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.features import bytes_of
 from driftsack.service.domain.journal import START, JournalError
+from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.replay import apply_events
 from driftsack.service.runtime.snapshots import read_snapshot, write_snapshot
-from driftsack.service.store.interface import Amounts, CampaignRow, SnapshotRow, Store
+from driftsack.service.store.interface import Budgets, CampaignRow, SnapshotRow, Store
 
 log = logging.getLogger("driftsack.service")
-Budgets = Mapping[tuple[int, int], Amounts]
 
 
 def encode_config(config: Config) -> bytes:
@@ -38,10 +37,12 @@ class Rebuilt(NamedTuple):
     Attributes:
         campaign: The campaign after its last event.
         snapshot_at: The number of events in the snapshot that it was rebuilt from; 0 if there was none.
+        milestone: The number of decisions in its latest milestone; 0 if there is none.
     """
 
     campaign: Campaign
     snapshot_at: int
+    milestone: int
 
 
 def recover(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Budgets | None = None) -> Campaign:
@@ -54,7 +55,7 @@ def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Bud
 
     Args:
         row: The row of the campaign, read after it was claimed.
-        snapshots: Whether to begin with a snapshot; otherwise the whole journal is replayed.
+        snapshots: Whether to begin with a snapshot; otherwise the whole journal is replayed, but for archived events.
         budgets: The budgets in the store when ``row`` was read. Events that another process appends meanwhile are then
             ignored. None if no other process writes the journal.
 
@@ -67,7 +68,7 @@ def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Bud
     check_beginning(store, row)
 
     # Apply the events after the snapshot.
-    campaign, chain = from_snapshot(store, row) if snapshots else _from_nothing(row)
+    campaign, chain = from_snapshot(store, row) if snapshots else from_beginning(store, row)
     snapshot_at = campaign.book.seq
     for segment in store.segments(row.name, after=campaign.book.seq):
         if budgets is not None and segment.first > row.seq:
@@ -89,50 +90,85 @@ def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Bud
         )
     campaign.book.forget_seasons()
     check_budgets(store.budgets(row.name) if budgets is None else budgets, row.name, campaign)
-    return Rebuilt(campaign, snapshot_at)
+    return Rebuilt(campaign, snapshot_at, store.latest_milestone(row.name))
 
 
 def check_beginning(store: Store, row: CampaignRow) -> None:
     """Check what a recovery from a snapshot does not read: the settings, and that no earlier segment is missing.
 
+    The opening segment is kept when a journal is archived, and the others from the base on.
+
     Raises:
         JournalError: The settings are not those of the first event, or segments are missing.
     """
-    first = next(store.segments(row.name), None)
+    first, base = store.opening(row.name), store.base(row.name)
     opened = None if first is None else next(iter(journal.decode(first.body)), None)
     if first is None or journal.chained(START, first.body) != first.chain or not isinstance(opened, journal.Opened):
         raise JournalError(f"the beginning of the journal of {row.name} is missing; restore it from a backup.")
     if opened.config != Config.from_bytes(row.config):
         raise JournalError(f"the settings of {row.name} are not those that it was opened with.")
-    events = store.count_events(row.name, row.seq)
-    if events != row.seq:
+    begins = 0 if base is None else base.seq
+    events = store.count_events(row.name, begins, row.seq)
+    if events != row.seq - begins:
         raise JournalError(
-            f"events are missing from the journal of {row.name}: it has {events} of {row.seq}; restore it "
+            f"events are missing from the journal of {row.name}: it has {events} of {row.seq - begins}; restore it "
             "from a backup."
         )
 
 
-def _from_nothing(row: CampaignRow) -> tuple[Campaign, bytes]:
-    return Campaign.new(Config.from_bytes(row.config)), START
+def from_beginning(store: Store, row: CampaignRow) -> tuple[Campaign, bytes]:
+    """Return the campaign at the beginning of its journal and the hash there: a new one, unless a part was archived.
 
-
-def from_snapshot(store: Store, row: CampaignRow, before: int | None = None) -> tuple[Campaign, bytes]:
-    """Return the campaign of the newest readable snapshot and its hash; a new campaign if there is none.
-
-    Args:
-        row: The row of the campaign.
-        before: The number of a decision; snapshots that include it are skipped.
+    Raises:
+        JournalError: The snapshot after the archived part cannot be read.
     """
+    config, base = Config.from_bytes(row.config), store.base(row.name)
+    if base is None:
+        return Campaign.new(config), START
+    snapshot = store.snapshot(row.name, base.seq)
+    if snapshot is None or base.seq > row.seq:
+        raise JournalError(
+            f"the snapshot of {row.name} after its archived events is missing; restore it from a backup."
+        )
+    return read_snapshot(config, snapshot.body), base.chain
+
+
+def from_snapshot(store: Store, row: CampaignRow) -> tuple[Campaign, bytes]:
+    """Return the campaign of the newest readable snapshot and its hash; see also :func:`from_beginning`."""
     config = Config.from_bytes(row.config)
     for snapshot in store.snapshots(row.name):
         try:
             found = read_snapshot(config, snapshot.body)
         except JournalError:
             continue
-        early = before is None or found.book.number < before
-        if early and found.book.seq == snapshot.seq <= row.seq:
+        if found.book.seq == snapshot.seq <= row.seq:
             return found, snapshot.chain
-    return _from_nothing(row)
+    return from_beginning(store, row)
+
+
+def before_decision(store: Store, row: CampaignRow, number: int) -> Campaign:
+    """Return the campaign shortly before a decision: of the newest readable milestone, else from the beginning.
+
+    Raises:
+        Refusal: The decision was archived.
+    """
+    config, base = Config.from_bytes(row.config), store.base(row.name)
+    if base is not None and number <= base.number:
+        raise archived(row.name, number)
+    for body in store.milestones(row.name, number):
+        try:
+            return read_snapshot(config, body)
+        except JournalError:
+            continue
+    return from_beginning(store, row)[0]
+
+
+def archived(name: str, number: int) -> Refusal:
+    """The answer to a request about a decision whose events were archived."""
+    return Refusal(
+        "archived",
+        f"decision {number} of {name} was archived; ask the archive: driftsack why {name} {number} --store FILE.",
+    )
 
 
 def check_budgets(stored: Budgets, name: str, campaign: Campaign) -> None:

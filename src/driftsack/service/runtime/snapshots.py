@@ -14,6 +14,7 @@ from driftsack.service.domain.book import Book
 from driftsack.service.domain.campaign import Campaign
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.journal import JournalError
+from driftsack.service.store.interface import SnapshotRow
 
 LAYOUT: Final = 1
 
@@ -38,12 +39,35 @@ class Content(msgspec.Struct):
     digest: bytes
 
 
-def write_snapshot(campaign: Campaign) -> bytes:
-    """Encode a campaign, which must not have events that wait for a commit."""
-    book, learner = msgspec.msgpack.encode(campaign.book), campaign.learner.to_bytes()
-    digest = hashlib.sha256(book + learner).digest()
-    content = Content(__version__, LAYOUT, campaign.learner.state_hash(), book, learner, digest)
+def write_snapshot(campaign: Campaign, book: Book | None = None) -> bytes:
+    """Encode a campaign, which must not have events that wait for a commit.
+
+    Args:
+        campaign: The campaign.
+        book: What is written in place of its book; None for its book.
+    """
+    encoded, learner = msgspec.msgpack.encode(book or campaign.book), campaign.learner.to_bytes()
+    digest = hashlib.sha256(encoded + learner).digest()
+    content = Content(__version__, LAYOUT, campaign.learner.state_hash(), encoded, learner, digest)
     return msgspec.msgpack.encode(content)
+
+
+def write_milestone(campaign: Campaign) -> bytes:
+    """Encode a campaign without settled decisions and idempotency cache, which explanations do not need."""
+    book = msgspec.structs.replace(campaign.book, settled={}, keys={}, writes=[], changes=[], tellers={})
+    return write_snapshot(campaign, book)
+
+
+def read_book(snapshot: SnapshotRow) -> Book:
+    """Decode the book in a snapshot, without its learner.
+
+    Raises:
+        JournalError: The bytes are damaged.
+    """
+    try:
+        return msgspec.msgpack.decode(msgspec.msgpack.decode(snapshot.body, type=Content).book, type=Book)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise JournalError(f"a snapshot is damaged: {error}") from error
 
 
 def read_snapshot(config: Config, data: bytes) -> Campaign:

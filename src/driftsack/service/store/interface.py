@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -13,8 +13,11 @@ from driftsack.core.errors import DriftsackError
 from driftsack.service.domain.journal import Delta, Segment
 
 KEPT_SNAPSHOTS: Final = 3
+LARGEST_PAGE: Final = 100  # segments that are read together
+DELETED_AT_ONCE: Final = 500  # rows in one transaction, so that commits need not wait long
 LAST_ENTRY: Final = 2**63 - 1  # above the number of every audit entry
 Amounts = tuple[int, int, int, int]
+Budgets = Mapping[tuple[int, int], Amounts]
 
 
 class StoreError(DriftsackError):
@@ -75,6 +78,24 @@ class SnapshotRow(NamedTuple):
     seq: int
     chain: bytes
     body: bytes
+
+
+class BaseRow(NamedTuple):
+    """Where a journal begins after its earlier part was archived; the opening segment is kept, too.
+
+    Attributes:
+        seq: The number of the last archived event; there is a snapshot after it.
+        chain: The hash after it.
+        at: Its time in milliseconds since 1970.
+        number: The number of decisions up to it.
+        oldest: The first decision that can still be looked up, because it was open or had been settled lately.
+    """
+
+    seq: int
+    chain: bytes
+    at: int
+    number: int
+    oldest: int
 
 
 class KeyRow(NamedTuple):
@@ -182,7 +203,9 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def append(self, segments: Sequence[Segment]) -> None:
-        """Append segments of different campaigns durably, with their audit entries, and update their budgets; or none.
+        """Append segments of different campaigns durably, and update their budgets; or none.
+
+        Their audit entries and milestones are written in the same transaction.
 
         Raises:
             FencedError: A segment has another epoch, or does not follow the last one.
@@ -195,8 +218,12 @@ class Store(abc.ABC):
         """Iterate over the segments that begin after an event, oldest first."""
 
     @abc.abstractmethod
-    def count_events(self, name: str, last: int) -> int:
-        """Return the number of events in the segments up to an event, from their first and last numbers."""
+    def opening(self, name: str) -> Segment | None:
+        """Return the first segment of a journal; None if it is missing."""
+
+    @abc.abstractmethod
+    def count_events(self, name: str, after: int, last: int) -> int:
+        """Return the number of events in the segments after an event and up to another, from their numbers."""
 
     @abc.abstractmethod
     def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
@@ -217,6 +244,44 @@ class Store(abc.ABC):
     @abc.abstractmethod
     def snapshots(self, name: str) -> Iterator[SnapshotRow]:
         """Iterate over the snapshots, newest first."""
+
+    @abc.abstractmethod
+    def snapshot(self, name: str, seq: int) -> SnapshotRow | None:
+        """Return the snapshot after an event; None if there is none."""
+
+    @abc.abstractmethod
+    def milestones(self, name: str, before: int) -> Iterator[bytes]:
+        """Iterate over the encoded milestones that do not include a decision, newest first.
+
+        A milestone is a snapshot without settled decisions and idempotency cache, from which decisions are explained.
+        """
+
+    @abc.abstractmethod
+    def latest_milestone(self, name: str) -> int:
+        """Return the number of decisions in the latest milestone; 0 if there is none."""
+
+    @abc.abstractmethod
+    def around(self, name: str, number: int) -> tuple[int | None, int | None]:
+        """Return the events of the milestones before and after a decision; None where there is none."""
+
+    @abc.abstractmethod
+    def base(self, name: str) -> BaseRow | None:
+        """Return where a journal begins; None if nothing of it was archived."""
+
+    @abc.abstractmethod
+    def prune(self, name: str, base: BaseRow, snapshot: SnapshotRow, entry: AuditRow) -> None:
+        """Let a journal begin after an archived event, and delete what comes before it, except the opening segment.
+
+        The first transaction decides. The deletion follows in small steps, and continues at the next call if it is
+        interrupted.
+        """
+
+    @abc.abstractmethod
+    def delete(self, name: str, entry: AuditRow) -> None:
+        """Delete a campaign with its journal, in small steps; the last one also adds the audit entry.
+
+        A campaign whose deletion was interrupted is damaged, and can be deleted again.
+        """
 
     @abc.abstractmethod
     def add_key(self, key: KeyRow, entry: AuditRow | None = None) -> None:
@@ -258,6 +323,7 @@ class Store(abc.ABC):
 LATEST: Final = """
 SELECT max(at) FROM (
   SELECT (SELECT at FROM segment WHERE segment.campaign = campaign.name ORDER BY first DESC LIMIT 1) AS at FROM campaign
+  UNION ALL SELECT max(at) FROM base
   UNION ALL SELECT max(at) FROM audit WHERE action = {action}
 ) AS times"""
 """The query of :meth:`Store.latest_time`; the last segment of each journal is found by its key."""
@@ -303,12 +369,23 @@ def campaign_of(row: Sequence[Any]) -> CampaignRow:
     return CampaignRow(name, bytes(config), epoch, seq, bytes(chain), owner, url)
 
 
-def paged_segments(page_after: Callable[[int], Sequence[Sequence[Any]]], after: int) -> Iterator[Segment]:
-    """Iterate over all segments that begin after an event, given a query for the next page of rows."""
-    while rows := page_after(after):
+def paged_segments(page_after: Callable[[int, int], Sequence[Sequence[Any]]], after: int) -> Iterator[Segment]:
+    """Iterate over all segments that begin after an event.
+
+    Args:
+        page_after: Returns the rows after an event, given the largest number of them.
+        after: The event.
+    """
+    size = 1  # often only the first segment is needed, and segments of exchanges are large
+    while rows := page_after(after, size):
         for row in rows:
             yield segment_of(row)
-        after = rows[-1][1]
+        after, size = rows[-1][1], min(2 * size, LARGEST_PAGE)
+
+
+def is_alone(segment: Segment) -> bool:
+    """Return whether a segment has nothing that must be written in the same transaction."""
+    return not segment.entries and segment.milestone is None
 
 
 def budgets_of(rows: Sequence[Sequence[Any]]) -> dict[tuple[int, int], Amounts]:

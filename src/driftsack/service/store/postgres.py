@@ -19,6 +19,7 @@ from driftsack.service.store import interface as base
 from driftsack.service.store.interface import (
     KEPT_SNAPSHOTS,
     AuditRow,
+    BaseRow,
     CampaignRow,
     KeyRow,
     Owner,
@@ -56,6 +57,8 @@ WITH owned AS (
 )
 SELECT (SELECT count(*) FROM appended)
 """
+MILESTONE: Final = """INSERT INTO milestone VALUES (%s, %s, %s, %s)
+  ON CONFLICT (campaign, number) DO UPDATE SET seq = excluded.seq, body = excluded.body"""
 AUDIT: Final = "INSERT INTO audit (at, who, action, campaign, detail) VALUES (%s, %s, %s, %s, %s)"
 
 
@@ -165,7 +168,7 @@ class PostgresStore(QueryStore):
         """Append segments durably; see :meth:`Store.append`."""
 
         def work(connection: psycopg.Connection[Any]) -> None:
-            if len(segments) == 1 and not segments[0].entries:
+            if len(segments) == 1 and base.is_alone(segments[0]):
                 _append(connection, segments[0])
                 return
             with connection.transaction():
@@ -183,7 +186,32 @@ class PostgresStore(QueryStore):
             *snapshot,
         )
         older = "SELECT seq FROM snapshot WHERE campaign = %s ORDER BY seq DESC OFFSET %s"
-        self._run(f"DELETE FROM snapshot WHERE campaign = %s AND seq IN ({older})", name, name, KEPT_SNAPSHOTS)
+        kept = "AND seq NOT IN (SELECT seq FROM base WHERE campaign = %s)"
+        query = f"DELETE FROM snapshot WHERE campaign = %s AND seq IN ({older}) {kept}"
+        self._run(query, name, name, KEPT_SNAPSHOTS, name)
+
+    def _set_base(self, name: str, base: BaseRow, snapshot: SnapshotRow, entry: AuditRow) -> None:
+        def work(connection: psycopg.Connection[Any]) -> None:
+            run = connection.execute
+            with connection.transaction():
+                run("DELETE FROM base WHERE campaign = %s", (name,))
+                run("INSERT INTO base VALUES (%s, %s, %s, %s, %s, %s)", (name, *base))
+                run("DELETE FROM snapshot WHERE campaign = %s AND seq <= %s", (name, base.seq))
+                run("INSERT INTO snapshot VALUES (%s, %s, %s, %s)", (name, *snapshot))
+                run("DELETE FROM milestone WHERE campaign = %s AND seq < %s", (name, base.seq))
+                run(AUDIT, entry)
+
+        self._do(work)
+
+    def _delete_rest(self, name: str, entry: AuditRow) -> None:
+        def work(connection: psycopg.Connection[Any]) -> None:
+            with connection.transaction():
+                for table in ("snapshot", "base", "budget"):
+                    connection.execute(f"DELETE FROM {table} WHERE campaign = %s", (name,))
+                connection.execute("DELETE FROM campaign WHERE name = %s", (name,))
+                connection.execute(AUDIT, entry)
+
+        self._do(work)
 
     def add_key(self, key: KeyRow, entry: AuditRow | None = None) -> None:
         """Add an API key, and the audit entry of this in the same transaction."""
@@ -246,3 +274,6 @@ def _append(connection: psycopg.Connection[Any], segment: Segment) -> None:
         raise base.FencedError("another process owns the journal or has appended to it.")
     for entry in segment.entries:
         connection.execute(AUDIT, entry)
+    if segment.milestone is not None:
+        number, body = segment.milestone
+        connection.execute(MILESTONE, (segment.campaign, number, segment.last, body))

@@ -8,7 +8,16 @@ from typing import Any, ClassVar, Final
 
 from driftsack.service.domain.journal import Segment
 from driftsack.service.store import interface as base
-from driftsack.service.store.interface import LAST_ENTRY, Amounts, AuditRow, CampaignRow, KeyRow, SnapshotRow, Store
+from driftsack.service.store.interface import (
+    LAST_ENTRY,
+    Amounts,
+    AuditRow,
+    BaseRow,
+    CampaignRow,
+    KeyRow,
+    SnapshotRow,
+    Store,
+)
 
 COLUMNS: Final = "name, config, epoch, seq, chain, owner, owner_url"
 AMOUNTS: Final = "season, resource, granted, reserved, spent, overrun"
@@ -42,13 +51,20 @@ class QueryStore(Store):
 
     def segments(self, name: str, after: int = 0) -> Iterator[Segment]:
         """Iterate over the segments that begin after an event, oldest first."""
-        query = f"SELECT * FROM segment WHERE campaign = {self.mark} AND first > {self.mark} ORDER BY first LIMIT 100"
-        return base.paged_segments(lambda last: self._rows(query, name, last), after)
+        where = f"campaign = {self.mark} AND first > {self.mark} ORDER BY first LIMIT {self.mark}"
+        query = f"SELECT * FROM segment WHERE {where}"
+        return base.paged_segments(lambda last, size: self._rows(query, name, last, size), after)
 
-    def count_events(self, name: str, last: int) -> int:
-        """Return the number of events in the segments up to an event."""
-        query = "SELECT coalesce(sum(last - first + 1), 0) FROM segment"
-        return int(self._rows(f"{query} WHERE campaign = {self.mark} AND first <= {self.mark}", name, last)[0][0])
+    def opening(self, name: str) -> Segment | None:
+        """Return the first segment of a journal; None if it is missing."""
+        rows = self._rows(f"SELECT * FROM segment WHERE campaign = {self.mark} AND first = 1", name)
+        return base.segment_of(rows[0]) if rows else None
+
+    def count_events(self, name: str, after: int, last: int) -> int:
+        """Return the number of events in the segments after an event and up to another."""
+        where = f"campaign = {self.mark} AND first > {self.mark} AND first <= {self.mark}"
+        query = f"SELECT coalesce(sum(last - first + 1), 0) FROM segment WHERE {where}"
+        return int(self._rows(query, name, after, last)[0][0])
 
     def budgets(self, name: str) -> dict[tuple[int, int], Amounts]:
         """Return (granted, reserved, spent, overrun) by season and resource."""
@@ -65,6 +81,62 @@ class QueryStore(Store):
         for (seq,) in self._rows(f"SELECT seq {one} ORDER BY seq DESC", name):
             for row in self._rows(f"SELECT seq, chain, body {one} AND seq = {self.mark}", name, seq):
                 yield SnapshotRow(row[0], bytes(row[1]), bytes(row[2]))
+
+    def snapshot(self, name: str, seq: int) -> SnapshotRow | None:
+        """Return the snapshot after an event; None if there is none."""
+        where = f"campaign = {self.mark} AND seq = {self.mark}"
+        rows = self._rows(f"SELECT seq, chain, body FROM snapshot WHERE {where}", name, seq)
+        return SnapshotRow(rows[0][0], bytes(rows[0][1]), bytes(rows[0][2])) if rows else None
+
+    def latest_milestone(self, name: str) -> int:
+        """Return the number of decisions in the latest milestone; 0 if there is none."""
+        query = f"SELECT coalesce(max(number), 0) FROM milestone WHERE campaign = {self.mark}"
+        return int(self._rows(query, name)[0][0])
+
+    def milestones(self, name: str, before: int) -> Iterator[bytes]:
+        """Iterate over the encoded milestones that do not include a decision, newest first."""
+        query = f"FROM milestone WHERE campaign = {self.mark} AND number"
+        for (number,) in self._rows(f"SELECT number {query} < {self.mark} ORDER BY number DESC", name, before):
+            for row in self._rows(f"SELECT body {query} = {self.mark}", name, number):
+                yield bytes(row[0])
+
+    def around(self, name: str, number: int) -> tuple[int | None, int | None]:
+        """Return the events of the milestones before and after a decision; None where there is none."""
+        before = f"SELECT max(seq) FROM milestone WHERE campaign = {self.mark} AND number < {self.mark}"
+        after = f"SELECT min(seq) FROM milestone WHERE campaign = {self.mark} AND number >= {self.mark}"
+        return tuple(self._rows(f"SELECT ({before}), ({after})", name, number, name, number)[0])
+
+    def base(self, name: str) -> BaseRow | None:
+        """Return where a journal begins; None if nothing of it was archived."""
+        rows = self._rows(f"SELECT seq, chain, at, number, oldest FROM base WHERE campaign = {self.mark}", name)
+        return BaseRow(rows[0][0], bytes(rows[0][1]), *rows[0][2:]) if rows else None
+
+    def prune(self, name: str, base: BaseRow, snapshot: SnapshotRow, entry: AuditRow) -> None:
+        """Let a journal begin after an archived event; see :meth:`Store.prune`."""
+        self._set_base(name, base, snapshot, entry)
+        where = f"campaign = {self.mark} AND first > 1 AND last <= {self.mark}"
+        self._delete_some("segment", "first", where, name, base.seq)
+
+    def delete(self, name: str, entry: AuditRow) -> None:
+        """Delete a campaign with its journal; see :meth:`Store.delete`."""
+        self._delete_some("segment", "first", f"campaign = {self.mark}", name)
+        self._delete_some("milestone", "number", f"campaign = {self.mark}", name)
+        self._delete_rest(name, entry)
+
+    def _delete_some(self, table: str, column: str, where: str, *values: Any) -> None:
+        """Delete rows in transactions of their own, until none is left."""
+        some = f"SELECT {column} FROM {table} WHERE {where} ORDER BY {column} LIMIT {base.DELETED_AT_ONCE}"
+        query = f"DELETE FROM {table} WHERE {where} AND {column} IN ({some}) RETURNING 1"
+        while self._rows(query, *values, *values):
+            pass
+
+    @abc.abstractmethod
+    def _set_base(self, name: str, base: BaseRow, snapshot: SnapshotRow, entry: AuditRow) -> None:
+        """Save where a journal begins, with its snapshot and an audit entry, and delete snapshots from before it."""
+
+    @abc.abstractmethod
+    def _delete_rest(self, name: str, entry: AuditRow) -> None:
+        """Delete what is left of a campaign after its segments, and add an audit entry."""
 
     def keys(self) -> list[KeyRow]:
         """Every API key."""

@@ -10,9 +10,10 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from driftsack.core.locks import hold
@@ -21,6 +22,8 @@ from driftsack.service.store import interface as base
 from driftsack.service.store.interface import (
     KEPT_SNAPSHOTS,
     AuditRow,
+    BaseRow,
+    Budgets,
     CampaignRow,
     KeyRow,
     Owner,
@@ -81,6 +84,8 @@ class SQLiteStore(QueryStore):
         if shared and found < len(scripts):
             raise base.StoreError(f"{self.path} has schema {found}, not {len(scripts)}; serve it once first.")
         if read_only:
+            for script in scripts[found:] if found else ():  # of an earlier release: its later tables are empty
+                self._connection.executescript(script.replace("CREATE TABLE", "CREATE TEMP TABLE"))
             return
         run("PRAGMA journal_mode=WAL")
         run("PRAGMA synchronous=FULL")
@@ -159,7 +164,7 @@ class SQLiteStore(QueryStore):
 
     def append(self, segments: Sequence[Segment]) -> None:
         """Append segments durably; see :meth:`Store.append`. A single segment needs one statement."""
-        if len(segments) == 1 and not segments[0].entries:
+        if len(segments) == 1 and base.is_alone(segments[0]):
             self._rows(APPEND, *_columns(segments[0]))
             return
         with self._changing() as run:
@@ -171,7 +176,54 @@ class SQLiteStore(QueryStore):
         with self._changing() as run:
             run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", (name, *snapshot))
             older = "SELECT seq FROM snapshot WHERE campaign = ? ORDER BY seq DESC LIMIT -1 OFFSET ?"
-            run(f"DELETE FROM snapshot WHERE campaign = ? AND seq IN ({older})", (name, name, KEPT_SNAPSHOTS))
+            kept = "AND seq NOT IN (SELECT seq FROM base WHERE campaign = ?)"
+            values = (name, name, KEPT_SNAPSHOTS, name)
+            run(f"DELETE FROM snapshot WHERE campaign = ? AND seq IN ({older}) {kept}", values)
+
+    def _set_base(self, name: str, base: BaseRow, snapshot: SnapshotRow, entry: AuditRow) -> None:
+        with self._changing() as run:
+            run("INSERT OR REPLACE INTO base VALUES (?, ?, ?, ?, ?, ?)", (name, *base))
+            run("INSERT OR REPLACE INTO snapshot VALUES (?, ?, ?, ?)", (name, *snapshot))
+            run("DELETE FROM snapshot WHERE campaign = ? AND seq < ?", (name, base.seq))
+            run("DELETE FROM milestone WHERE campaign = ? AND seq < ?", (name, base.seq))
+            run(AUDIT, entry)
+
+    def _delete_rest(self, name: str, entry: AuditRow) -> None:
+        with self._changing() as run:
+            for table in ("snapshot", "base", "budget"):
+                run(f"DELETE FROM {table} WHERE campaign = ?", (name,))
+            run("DELETE FROM campaign WHERE name = ?", (name,))
+            run(AUDIT, entry)
+
+    def copy(
+        self,
+        row: CampaignRow,
+        segments: Iterable[Segment],
+        base: BaseRow | None = None,
+        snapshot: SnapshotRow | None = None,
+        budgets: Budgets = MappingProxyType({}),
+    ) -> None:
+        """Copy a part of a journal into this store, which has no campaign of this name; the database checks it again.
+
+        Args:
+            row: The row of the campaign.
+            segments: The opening segment, and the others from the base on.
+            base: Where the part begins; None for the beginning of the journal.
+            snapshot: The campaign at the base.
+            budgets: The budgets at the base.
+        """
+        with self._changing() as run:
+            run("INSERT INTO campaign VALUES (?, ?, 0, 0, ?, '', '', 0)", (row.name, row.config, START))
+            for segment in segments:
+                run("UPDATE campaign SET epoch = ? WHERE name = ?", (segment.epoch, row.name))
+                _append(run, segment)
+                if segment.first == 1 and base is not None and snapshot is not None:
+                    run("INSERT INTO base VALUES (?, ?, ?, ?, ?, ?)", (row.name, *base))
+                    run("INSERT INTO snapshot VALUES (?, ?, ?, ?)", (row.name, *snapshot))
+                    run("UPDATE campaign SET seq = ?, chain = ? WHERE name = ?", (base.seq, base.chain, row.name))
+                    run("DELETE FROM budget WHERE campaign = ?", (row.name,))
+                    rows = [(row.name, *key, *amounts) for key, amounts in budgets.items()]
+                    self._connection.executemany("INSERT INTO budget VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def add_key(self, key: KeyRow, entry: AuditRow | None = None) -> None:
         """Add an API key, and the audit entry of this in the same transaction."""
@@ -233,8 +285,11 @@ def _columns(segment: Segment) -> tuple[Any, ...]:
 
 
 def _append(run: Any, segment: Segment) -> None:
-    """Append a segment and its audit entries in the present transaction."""
+    """Append a segment, its audit entries and its milestone in the present transaction."""
     run(APPEND, _columns(segment))
+    if segment.milestone is not None:
+        number, body = segment.milestone
+        run("INSERT OR REPLACE INTO milestone VALUES (?, ?, ?, ?)", (segment.campaign, number, segment.last, body))
     for entry in segment.entries:
         run(AUDIT, entry)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one line of JSON: time, level, logger, message, and the traceback of an error."""
+    """Formats a record as one line of JSON: time, level, logger, message, its fields, and the traceback of an error."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as JSON without line breaks."""
@@ -17,6 +17,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **getattr(record, "fields", {}),
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)

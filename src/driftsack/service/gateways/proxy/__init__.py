@@ -1,1 +1,1 @@
-"""``driftsack proxy``: an OpenAI-compatible endpoint that spends the budgets of a campaign."""
+"""``driftsack proxy``: an endpoint for language models that spends the budgets of campaigns."""

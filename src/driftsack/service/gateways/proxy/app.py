@@ -1,168 +1,190 @@
-"""``Proxy``: the OpenAI-compatible endpoint as an ASGI application."""
+"""``Proxy``: the endpoint for language models as an ASGI application."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
+import math
+import re
+import secrets
 from typing import Any, Final
 
-import httpx
-
-from driftsack.client import ServiceError, ServiceUnavailableError
+from driftsack.client import RemoteDecision, ServiceError, ServiceUnavailableError
 from driftsack.service.domain.refusals import Refusal
-from driftsack.service.gateways.proxy.call import Call, problem
-from driftsack.service.gateways.proxy.clients import ClientPool
-from driftsack.service.gateways.proxy.table import ProxySettings
+from driftsack.service.gateways.proxy.clients import away, of_service
+from driftsack.service.gateways.proxy.formats.registry import BY_PATH, FORMATS
+from driftsack.service.gateways.proxy.formats.wire_format import WireFormat
+from driftsack.service.gateways.proxy.gateway import CallerRequest, Gateway
+from driftsack.service.gateways.proxy.observed import Journey
+from driftsack.service.gateways.proxy.rejections import Rejected
+from driftsack.service.gateways.proxy.reply import Reply
+from driftsack.service.gateways.proxy.routing import PREFIX, Routing, described, listed
+from driftsack.service.gateways.proxy.settings import LARGEST_REWARD, ProxySettings
 from driftsack.service.web.asgi import AsgiApplication, Receive, Send, caller_gone, whole_body
 
 LARGEST: Final = 16 * 1024 * 1024
-JSON: Final = b"application/json"
-CONNECT: Final = 10.0  # seconds until an upstream must accept a connection
-ANY: Final = "driftsack"
-SKIPPED: Final = {
-    "budget": (429, "the budgets of the campaign do not cover this request."),
-    "policy": (429, "the campaign saves its budget and skips this request."),
-    "horizon": (429, "the campaign has made all its decisions."),
-    "paused": (503, "the campaign is paused."),
-    "watching": (503, "the campaign only watches; switch it on first."),
-}
+SMALL: Final = 64 * 1024
+REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,100}")
+MODELS: Final = "/v1/models"
+FEEDBACK: Final = "/v1/feedback"
+OTHERS: Final = FORMATS["chat"]  # the format of errors on paths that have none
 log = logging.getLogger("driftsack.proxy")
 
 
-class Rejected(Exception):  # noqa: N818  (it is an answer)
-    """A request that is not sent to any upstream, with the status and body of its response."""
-
-    def __init__(self, status: int, body: bytes) -> None:
-        super().__init__(status)
-        self.status, self.body = status, body
-
-
 class Proxy(AsgiApplication):
-    """The OpenAI-compatible endpoint."""
+    """The endpoint.
+
+    Args:
+        settings: The settings of the proxy.
+    """
 
     def __init__(self, settings: ProxySettings) -> None:
-        self._settings = settings
-        self._clients = ClientPool(settings)
-        self._http: httpx.AsyncClient | None = None
-        self._draining: set[asyncio.Task[None]] = set()
+        self._settings, self._routing = settings, Routing(settings)
+        self._gateway: Gateway | None = None
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def live(self, receive: Receive, send: Send) -> None:
+        """Start, and when the server stops, let the calls of upstreams end first."""
+        await receive()
+        self._gateway = Gateway(self._settings)
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        while self._running:
+            await asyncio.wait(self._running)
+        await self._gateway.close()
+        await send({"type": "lifespan.shutdown.complete"})
 
     async def respond(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request."""
+        headers, wire = dict(scope["headers"]), BY_PATH.get(scope["path"], OTHERS)
+        reply, journey = Reply(), Journey(request_id(headers), wire.name, key_of(headers)[:PREFIX])
+        reply.headers = [(b"x-request-id", journey.request_id.encode())]
         try:
-            await self._answer(scope, receive, send)
+            if self._gateway is None:
+                raise Rejected.unavailable("the proxy has not started yet.")
+            await self._answer(self._gateway, scope, headers, receive, reply, journey)
         except Rejected as rejected:
-            await answer(send, rejected.status, rejected.body)
-        except Refusal as refusal:
-            await answer(send, refusal.status, problem(refusal.detail, refusal.kind))
-
-    async def live(self, receive: Receive, send: Send) -> None:
-        """Open the connections, and drain them when the server stops."""
-        await receive()
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=200)
-        timeout = httpx.Timeout(self._settings.most_seconds, connect=CONNECT)
-        self._http = httpx.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        while self._draining:
-            await asyncio.wait(self._draining)
-        await self._clients.close()
-        await self._http.aclose()
-        await send({"type": "lifespan.shutdown.complete"})
-
-    async def _answer(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer a request by its route."""
-        where = scope["method"], scope["path"]
-        if where == ("GET", "/healthz"):
-            await answer(send, 200, b'{"ok":true}')
-        elif where == ("GET", "/v1/models"):
-            names = [ANY, *(upstream.arm for upstream in self._settings.upstream)]
-            models = [{"id": name, "object": "model", "created": 0, "owned_by": ANY} for name in names]
-            await answer(send, 200, json.dumps({"object": "list", "data": models}).encode())
-        elif where == ("POST", "/v1/chat/completions"):
-            await self._complete(dict(scope["headers"]), receive, send)
-        else:
-            raise Rejected(404, problem(f"there is nothing at {scope['path'][:200]}.", "not_found"))
-
-    async def _complete(self, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
-        """Choose an upstream, call it, and settle the decision."""
-        # Ask the service, which reserves the request's maximum cost.
-        key = headers.get(b"authorization", b"")[7:].decode("latin-1")
-        raw = await whole_body(receive, LARGEST)
-        request = understood(raw)
-        call = await self._decide(key, request, len(raw))
-        arm = (b"x-driftsack-arm", call.upstream.arm.encode())
-        # Answer as a whole; the call continues if the caller disconnects.
-        if not request.get("stream"):
-            task = asyncio.ensure_future(call.whole())
-            status, body = await asyncio.shield(self._kept(task))
-            await answer(send, status, body, [arm])
-            return
-        # Or relay the stream.
-        opened = await call.open()
-        if isinstance(opened, tuple):
-            await answer(send, *opened, [arm])
-            return
-        kind = (b"content-type", b"text/event-stream")
-        await send(
-            {"type": "http.response.start", "status": 200, "headers": [kind, arm, (b"cache-control", b"no-store")]}
-        )
-        await self._kept(asyncio.ensure_future(self._relay(call, opened, receive, send)))
-
-    def _kept(self, task: asyncio.Task[Any]) -> asyncio.Task[Any]:
-        """Keep a task until it is done, so that the server waits for it when it stops."""
-        self._draining.add(task)
-        task.add_done_callback(self._draining.discard)
-        return task
-
-    async def _relay(self, call: Call, opened: httpx.Response, receive: Receive, send: Send) -> None:
-        """Relay a stream; if the caller disconnects, read it to the end, which contains the usage."""
+            self._reject(reply, wire, rejected, journey)
+        except Refusal as refusal:  # of a body that is too large or too slow
+            self._reject(reply, wire, Rejected(refusal.status, refusal.kind, refusal.detail), journey)
+        # Relay the answer; a caller that leaves does not stop the call.
         gone = asyncio.ensure_future(caller_gone(receive))
+        gone.add_done_callback(lambda _: reply.drop())
         try:
-            async for line in call.lines(opened):
-                if not gone.done():
-                    await send({"type": "http.response.body", "body": line, "more_body": True})
-            if not gone.done():
-                await send({"type": "http.response.body", "body": b""})
+            await reply.send(send)
         finally:
             gone.cancel()
 
-    async def _decide(self, key: str, request: dict[str, Any], size: int) -> Call:
-        """Ask the service which upstream to use, and reserve the request's maximum cost."""
-        settings, wanted = self._settings, request.get("model")
-        offered = [u for u in settings.upstream if wanted in (ANY, settings.campaign, u.arm)]
-        if not offered:
-            names = [ANY, *(upstream.arm for upstream in settings.upstream)]
-            raise Rejected(404, problem(f"model must be one of {names}, got {wanted!r:.60}.", "model_not_found"))
-        most = {upstream.arm: upstream.most(request, size) for upstream in offered}
-        try:
-            decision = await self._clients.ask(key, list(most), max(most.values()))
-        except ServiceUnavailableError as error:
-            raise Rejected(503, problem("the decision service cannot be reached.", "unavailable")) from error
-        except ServiceError as error:
-            status = error.status if error.status in (401, 403, 404, 409, 429) else 500
-            raise Rejected(status, problem(str(error), error.kind)) from error
-        if decision.skipped or decision.name is None:
-            status, says = SKIPPED[decision.reason or "policy"]
-            raise Rejected(status, problem(says, decision.reason or "policy"))
-        if self._http is None:
-            raise Rejected(503, problem("the proxy has not started yet.", "unavailable"))
-        return Call(self._http, self._clients, settings, key, decision, request, most[decision.name])
+    def _reject(self, reply: Reply, wire: WireFormat, rejected: Rejected, journey: Journey) -> None:
+        """Answer with an error."""
+        reply.whole(rejected.status, wire.problem(rejected), rejected.headers())
+        if self._gateway is not None:
+            self._gateway.metrics.answered(journey, rejected.status)
+
+    async def _answer(
+        self,
+        gateway: Gateway,
+        scope: dict[str, Any],
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        reply: Reply,
+        journey: Journey,
+    ) -> None:
+        """Answer a request by its route; every route but the one for probes needs a key of the service."""
+        method, path = scope["method"], scope["path"]
+        if (method, path) == ("GET", "/healthz"):
+            reply.whole(200, b'{"ok":true}')
+            return
+        key = key_of(headers)
+        own = self._routing.campaign_of(key)
+        await gateway.clients.check(key, own.name)
+        if (method, path) == ("GET", "/metrics"):
+            arms = [upstream.arm for upstream in self._settings.upstream]
+            text = gateway.metrics.text(gateway.settlement.unsettled(), arms, gateway.breaker.resting())
+            reply.start(200, b"text/plain; version=0.0.4; charset=utf-8", length=len(text))
+            reply.write(text)
+            reply.end()
+        elif method == "GET" and (path == MODELS or path.startswith(f"{MODELS}/")):
+            reply.whole(200, json.dumps(self._models(key, path)).encode())
+        elif (method, path) == ("POST", FEEDBACK):
+            body = understood(await whole_body(receive, SMALL))
+            await feed_back(gateway, key, body)
+            reply.whole(200, b'{"ok":true}')
+        elif method == "POST" and path in BY_PATH:
+            body = understood(await whole_body(receive, LARGEST))
+            await self._begin(gateway, key, BY_PATH[path], body, reply, journey)
+        else:
+            raise Rejected(404, "not_found", f"there is nothing at {method} {path[:200]}.")
+
+    def _models(self, key: str, path: str) -> dict[str, Any]:
+        """Return the models that a key may use, or one of them."""
+        names, wanted = self._routing.models(key), path[len(MODELS) + 1 :]
+        if wanted and wanted not in names:
+            raise Rejected(404, "model_not_found", f"model must be one of {names[:20]}, got {wanted!r:.60}.")
+        return described(wanted) if wanted else listed(names)
+
+    async def _begin(
+        self,
+        gateway: Gateway,
+        key: str,
+        wire: WireFormat,
+        body: dict[str, Any],
+        reply: Reply,
+        journey: Journey,
+    ) -> None:
+        """Start the task that answers a request, which goes on if the caller leaves."""
+        campaign, upstreams = self._routing.find(key, body.get("model"))
+        journey.campaign = campaign
+        asked = CallerRequest(key, campaign, wire, body, upstreams)
+        task = asyncio.ensure_future(gateway.answer(asked, gateway.offers(asked), reply, journey))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+
+async def feed_back(gateway: Gateway, key: str, body: dict[str, Any]) -> None:
+    """Tell the reward of an answer that was given before, by the id in its header ``x-driftsack-decision``."""
+    name, score = body.get("id"), body.get("score")
+    parts = name.split("/") if isinstance(name, str) else []
+    if len(parts) != 3 or not re.fullmatch(r"[1-9][0-9]{0,14}", parts[1]):
+        raise Rejected.invalid(f"id must be the header x-driftsack-decision of an answer, got {name!r:.60}.")
+    if not isinstance(score, (int, float)) or not math.isfinite(score) or abs(score) > LARGEST_REWARD:
+        raise Rejected.invalid(f"score must be a number, or true or false, got {score!r:.60}.")
+    campaign, number, token = parts
+    await gateway.clients.check(key, campaign)
+    decision = RemoteDecision(int(number), None, skipped=False, token=token)
+    try:
+        await gateway.clients.client(key, campaign).tell(decision, float(score))
+    except ServiceUnavailableError as error:
+        raise away() from error
+    except ServiceError as error:
+        raise of_service(error) from error
 
 
 def understood(raw: bytes) -> dict[str, Any]:
-    """Decode the body of a request."""
+    """Return the body of a request, which must be an object of JSON without NaN."""
     try:
-        found = json.loads(raw)
+        found = json.loads(raw, parse_constant=unknown_number)
     except (ValueError, RecursionError) as error:
-        raise Rejected(400, problem(f"the body must be JSON: {error}.", "malformed")) from error
-    if not isinstance(found, dict) or not isinstance(found.get("messages"), list):
-        raise Rejected(422, problem("the body must be an object with a list of messages.", "invalid"))
+        raise Rejected.invalid(f"the body must be JSON: {error}.") from error
+    if not isinstance(found, dict):
+        raise Rejected.invalid("the body must be an object.")
     return found
 
 
-async def answer(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None) -> None:
-    """Send a complete response."""
-    own = [(b"content-type", JSON), (b"content-length", b"%d" % len(body)), (b"cache-control", b"no-store")]
-    await send({"type": "http.response.start", "status": status, "headers": own + (headers or [])})
-    await send({"type": "http.response.body", "body": body})
+def unknown_number(name: str) -> float:
+    """Refuse NaN and the infinities, which JSON does not have."""
+    raise ValueError(f"{name} is no number")
+
+
+def key_of(headers: dict[bytes, bytes]) -> str:
+    """Return the API key of a request, as the clients of OpenAI or of Anthropic send it."""
+    given = headers.get(b"authorization", b"").decode("latin-1")
+    scheme, _, key = given.partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else headers.get(b"x-api-key", b"").decode("latin-1")
+
+
+def request_id(headers: dict[bytes, bytes]) -> str:
+    """Return the id of a request: its own, or a new one."""
+    given = headers.get(b"x-request-id", b"")
+    return given.decode() if REQUEST_ID.fullmatch(given) else secrets.token_hex(12)

@@ -20,7 +20,7 @@ from driftsack.service.store.interface import StoreError
 from driftsack.service.web.api.context import Context, Service
 from driftsack.service.web.api.forwarding import forward, must_forward
 from driftsack.service.web.api.keyring import TokenBucket
-from driftsack.service.web.api.openapi import document
+from driftsack.service.web.api.openapi import OPEN, document
 from driftsack.service.web.api.requests import (
     AuthenticatedRequest,
     Target,
@@ -37,8 +37,6 @@ from driftsack.service.web.asgi import AsgiApplication, Receive, Send
 KEYS_AGAIN: Final = 5.0  # seconds after which keys that another replica created or removed are loaded
 LOOKUPS: Final = 2.0  # requests per second with an unknown key for which the keys are read again
 MOST_NAMED: Final = 20  # damaged campaigns in the answer of /readyz
-OPEN: Final = ("/healthz", "/readyz", "/openapi.json")
-"""Paths that need no key."""
 Reply = Callable[[Response], None]
 log = logging.getLogger("driftsack.service.web.api")
 
@@ -85,7 +83,7 @@ class Application(AsgiApplication):
         """Answer a request of the API through ASGI."""
         target = find_target(scope["method"], scope["path"])
         if target is None:
-            return self._answer_without_key(scope["method"], scope["path"])
+            return self._answer_without_key(scope["method"], scope["path"], scope["query_string"])
         # The key is checked before the body is read.
         request = await self._authenticated(target, scope)
         raw = await read_body(request, receive)
@@ -179,10 +177,12 @@ class Application(AsgiApplication):
             answer = await context.keeper.settle_again(context.campaign, context.body, context.number())
             reply(encoded(route, answer))
         except Exception as error:
-            reply(refuse(error))
+            reply(refuse(error, context.path))
 
-    def _answer_without_key(self, method: str, path: str) -> Response:
+    def _answer_without_key(self, method: str, path: str, query: bytes) -> Response:
         """Answer the routes that need no key: health, readiness and the description of the API."""
+        if path in OPEN and query:
+            raise Refusal.invalid("the query may have no parameters.")
         if method == "GET" and path == "/healthz":
             return respond(200, JSON, b'{"ok":true}')
         if method == "GET" and path == "/readyz":

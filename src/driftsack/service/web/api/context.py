@@ -61,6 +61,11 @@ class Context(NamedTuple):
     query: dict[str, str]
 
     @property
+    def path(self) -> str:
+        """The path of the request."""
+        return self.action.partition(" ")[2]
+
+    @property
     def keeper(self) -> Keeper:
         """The campaigns of this process."""
         return self.service.keeper
@@ -115,6 +120,7 @@ class Context(NamedTuple):
     async def read_journal(self, function: Any, *arguments: Any) -> Any:
         """Call a function that may read a whole journal, in the threads for long reads; the key is charged for it."""
         work, prefix, timed = self.service.keyring.work, self.principal.prefix, Timed(function)
+        await work.admit(prefix)
         async with work.turn(prefix):
             work.check(prefix)
             try:
@@ -125,7 +131,7 @@ class Context(NamedTuple):
     async def exchange(self) -> ms.Exchanged:
         """Carry out an exchange, whose parts count as requests; the key is charged for the work."""
         work, prefix, many = self.service.keyring.work, self.principal.prefix, self.body
-        work.check(prefix)
+        await work.admit(prefix)
         self.service.keyring.count(prefix, max(len(many.tells) + many.ask - 1, 0))
         return await self.keeper.exchange(
             self.campaign, many, self.caller(), lambda seconds: work.charge(prefix, seconds)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Any, Final
 
 from driftsack.service.domain import messages as ms
@@ -12,15 +10,14 @@ from driftsack.service.domain.campaign import Campaign, Now
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections import explain, export
 from driftsack.service.projections.apprentice_report import apprentice
-from driftsack.service.runtime import openings
+from driftsack.service.runtime import leaving, openings
 from driftsack.service.runtime.owned import Owned
 from driftsack.service.store.interface import LAST_ENTRY, KeyRow
 from driftsack.service.web.api.context import Context
 from driftsack.service.web.api.keyring import is_last_admin, key_for
+from driftsack.service.web.api.paging import read_cursor, read_limit, write_cursor
 
-PAGE: Final = 100
-MOST_ENTRIES: Final = 1000  # of the audit, or campaigns in a page
-LONGEST_NUMBER: Final = 15  # digits
+MOST_NAMES: Final = 1000  # campaigns in a page
 
 
 async def list_campaigns(context: Context) -> ms.Campaigns:
@@ -28,7 +25,7 @@ async def list_campaigns(context: Context) -> ms.Campaigns:
     limited, after = context.principal.campaigns, context.query.get("after", "")
     found = await context.store(context.keeper.store.names)
     names = [name for name in found if name > after and (limited is None or name in limited)]
-    return ms.Campaigns(names[:MOST_ENTRIES], names[MOST_ENTRIES - 1] if len(names) > MOST_ENTRIES else None)
+    return ms.Campaigns(names[:MOST_NAMES], names[MOST_NAMES - 1] if len(names) > MOST_NAMES else None)
 
 
 async def create_campaign(context: Context) -> ms.CampaignView:
@@ -64,6 +61,12 @@ async def patch_campaign(context: Context) -> ms.CampaignView:
     return await read_campaign(context)
 
 
+async def delete_campaign(context: Context) -> ms.Done:
+    """Delete a campaign that is closed or damaged, with its journal."""
+    await leaving.delete(context.keeper, context.campaign, context.entry())
+    return ms.Done()
+
+
 def ask(context: Context) -> tuple[Owned, ms.Decided]:
     """Ask for a decision."""
     return context.carry_out()
@@ -94,44 +97,6 @@ async def read_apprentice(context: Context) -> ms.Apprentice:
     return apprentice(track)
 
 
-async def list_decisions(context: Context) -> ms.Page:
-    """List all decisions, oldest first, by page; old ones are read from the journal."""
-    after = read_cursor(context, "after", 0)
-    campaign = (await context.owned()).campaign
-    book, most = campaign.book, campaign.book.number
-    numbers = range(after + 1, min(after + PAGE, most) + 1)
-    # Show the decisions that are in memory.
-    known = {number: record for number in numbers if (record := book.open.get(number) or book.settled.get(number))}
-    shown = {number: views.decision(campaign, number, record) for number, record in known.items()}
-    # Read the others from the journal; the page ends before the first that takes too long to find.
-    missing = [number for number in numbers if number not in known]
-    if missing:
-        found = await context.keeper.recall(context.campaign, missing)
-        shown |= {number: views.decision(campaign, number, record) for number, record in found.items()}
-        numbers = range(after + 1, next((number for number in missing if number not in found), numbers[-1] + 1))
-    decisions = [shown[number] for number in numbers]
-    return ms.Page(decisions, write_cursor(numbers[-1], "after") if numbers and numbers[-1] < most else None)
-
-
-def write_cursor(number: int, word: str) -> str:
-    """Return an opaque position in a list: ``after`` or ``before`` a number."""
-    return base64.urlsafe_b64encode(f"{word} {number}".encode()).decode()
-
-
-def read_cursor(context: Context, word: str, start: int) -> int:
-    """Return the number in a cursor of :func:`write_cursor` with the same word; ``start`` without a cursor."""
-    text = context.query.get("cursor", "")
-    if not text:
-        return start
-    try:
-        found, number = base64.urlsafe_b64decode(text.encode()).decode().split()
-        if found == word and number.isascii() and number.isdigit() and len(number) <= LONGEST_NUMBER:
-            return int(number)
-    except (ValueError, binascii.Error, UnicodeError):
-        pass
-    raise Refusal.invalid(f"cursor must be one that a page of this list returned, got {text!r:.60}.")
-
-
 async def read_decision(context: Context) -> ms.DecisionView:
     """Read a decision."""
     campaign, number = (await context.owned()).campaign, context.number()
@@ -140,7 +105,7 @@ async def read_decision(context: Context) -> ms.DecisionView:
     except Refusal as refusal:
         if refusal.kind != "forgotten":
             raise
-        record = (await context.keeper.recall(context.campaign, [number]))[number]
+        record = await context.keeper.recall_one(context.campaign, number)
     return views.decision(campaign, number, record)
 
 
@@ -208,12 +173,9 @@ async def remove_key(context: Context) -> ms.Done:
 
 async def read_audit(context: Context) -> ms.AuditPage:
     """The changes by operators and administrators, newest first, a page at a time."""
-    text = context.query.get("limit", str(PAGE))
-    if not (text.isascii() and text.isdigit() and len(text) < PAGE and 1 <= int(text) <= MOST_ENTRIES):
-        raise Refusal.invalid(f"limit must lie in [1, {MOST_ENTRIES}], got {text!r:.40}.")
-    before = read_cursor(context, "before", LAST_ENTRY)
-    rows = await context.store(context.keeper.store.audit, int(text) + 1, before)
-    shown = rows[: int(text)]
+    limit, before = read_limit(context), read_cursor(context, "before", LAST_ENTRY)
+    rows = await context.store(context.keeper.store.audit, limit + 1, before)
+    shown = rows[:limit]
     cursor = write_cursor(shown[-1][0], "before") if len(rows) > len(shown) else None
     return ms.AuditPage([ms.AuditEntry(*entry) for _, entry in shown], cursor)
 

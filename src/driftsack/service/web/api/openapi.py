@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from driftsack.core.release import __version__
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.config import CAMPAIGN_NAME, NAME
+from driftsack.service.web.api.examples import EXAMPLES
+from driftsack.service.web.api.paging import LARGEST_PAGE, PAGE
 from driftsack.service.web.api.routes import DECISION, ROUTES, Route
 
 PARAMETERS = {
@@ -19,8 +21,22 @@ PARAMETERS = {
     "arm": {"type": "string", "pattern": NAME},
     "key": {"type": "string", "pattern": "^[0-9a-f]{12}$"},
 }
-TAGS = ("campaigns", "decisions", "budgets", "arms", "keys", "audit", "metrics")
-PROBLEMS = ("400", "401", "403", "404", "408", "409", "413", "415", "422", "429", "431", "500", "503")
+QUERY = {
+    "after": {"type": "string", "pattern": CAMPAIGN_NAME},
+    "limit": {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE},
+    "cursor": {"type": "string"},
+    "state": {"type": "string", "enum": list(get_args(ms.Kind))},
+    "arm": {"type": "string", "pattern": NAME},
+}
+"""The types of the query parameters."""
+TAGS = ("campaigns", "decisions", "budgets", "arms", "keys", "audit", "metrics", "health")
+OPEN = {
+    "/healthz": "Whether the process runs.",
+    "/readyz": "Whether it can take requests, and which campaigns are damaged.",
+    "/openapi.json": "This document.",
+}
+"""The paths that need no key."""
+PROBLEMS = ("400", "401", "403", "404", "408", "409", "410", "413", "415", "422", "429", "431", "500", "503")
 
 
 @cache
@@ -33,9 +49,15 @@ def document() -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = operation(route)
-    for path, what in (("/healthz", "Whether the process runs."), ("/readyz", "Whether it can take requests.")):
-        status = {"200": {"description": what}, "503": {"description": "Not now."}}
-        paths[path] = {"get": {"summary": what, "security": [], "responses": status}}
+    answer = {"application/json": {"schema": {"type": "object"}}}
+    problem = {"application/problem+json": {"schema": reference(ms.ProblemDetails)}}
+    for path, what in OPEN.items():
+        status = {
+            "200": {"description": what, "content": answer},
+            "422": {"description": "Refused.", "content": problem},
+            "503": {"description": "Not now.", "content": answer},
+        }
+        paths[path] = {"get": {"summary": what, "security": [], "tags": ["health"], "responses": status}}
     return {
         "openapi": "3.1.0",
         "servers": [{"url": "/"}],
@@ -59,7 +81,7 @@ def operation(route: Route) -> dict[str, Any]:
     problem = {"content": {"application/problem+json": {"schema": reference(ms.ProblemDetails)}}}
     names = re.findall(r"{(\w+)}", route.path)
     parameters = [{"name": name, "in": "path", "required": True, "schema": PARAMETERS[name]} for name in names]
-    parameters += [{"name": name, "in": "query", "schema": {"type": "string"}} for name in route.query]
+    parameters += [{"name": name, "in": "query", "schema": QUERY[name]} for name in route.query]
     if route.body is not None:
         needed = route.needs_key
         schema = {"type": "string", "minLength": int(needed), "maxLength": 200, "pattern": "^[!-~]*$"}
@@ -85,7 +107,7 @@ def operation(route: Route) -> dict[str, Any]:
         },
     }
     if route.body is not None:
-        content = {"application/json": {"schema": reference(route.body)}}
+        content = {"application/json": {"schema": reference(route.body), "example": EXAMPLES[route.body]}}
         found["requestBody"] = {"required": True, "content": content}
     return found
 

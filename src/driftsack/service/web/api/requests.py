@@ -127,11 +127,14 @@ def check_needed_key(route: Route, key: str) -> None:
 
 
 def _query(route: Route, raw: bytes) -> dict[str, str]:
-    query = dict(urllib.parse.parse_qsl(raw.decode("latin-1")))
+    pairs = urllib.parse.parse_qsl(raw.decode("latin-1"), keep_blank_values=True)
+    query = dict(pairs)
     unknown = [name for name in query if name not in route.query]
     if unknown:
         known = ", ".join(route.query) or "no parameters"
         raise Refusal.invalid(f"the query may have {known}, got {unknown[0]!r:.40}.")
+    if len(pairs) > len(query):
+        raise Refusal.invalid("each parameter may be given once.")
     return query
 
 

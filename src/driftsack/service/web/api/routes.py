@@ -7,11 +7,12 @@ from typing import Any, Final, NamedTuple
 
 from driftsack.service.domain import messages as ms
 from driftsack.service.projections import explain
-from driftsack.service.web.api import handlers
+from driftsack.service.web.api import decisions, handlers
 from driftsack.service.web.api.context import Context
 
 HOT_LIMIT: Final = 64 * 1024
 LARGE_LIMIT: Final = 4 * 1024 * 1024
+LISTED: Final = ("limit", "cursor", "state", "arm")
 CAMPAIGN: Final = "/v1/campaigns/{campaign}"
 DECISION: Final = CAMPAIGN + "/decisions/{decision}"
 
@@ -54,8 +55,9 @@ ROUTES: Final = (
     Route("POST", "/v1/campaigns", "admin", handlers.create_campaign, ms.CampaignView, ms.NewCampaign, 201),
     Route("GET", CAMPAIGN, "read", handlers.read_campaign, ms.CampaignView),
     Route("PATCH", CAMPAIGN, "operate", handlers.patch_campaign, ms.CampaignView, ms.Patch),
+    Route("DELETE", CAMPAIGN, "admin", handlers.delete_campaign, ms.Done),
     Route("POST", CAMPAIGN + "/decisions", "decide", handlers.ask, ms.Decided, ms.Ask, direct=True),
-    Route("GET", CAMPAIGN + "/decisions", "read", handlers.list_decisions, ms.Page, query=("cursor",)),
+    Route("GET", CAMPAIGN + "/decisions", "read", decisions.list_decisions, ms.Page, query=LISTED),
     Route("GET", DECISION, "read", handlers.read_decision, ms.DecisionView),
     Route("GET", DECISION + "/why", "read", handlers.why, explain.Why),
     Route("POST", DECISION + "/tell", "decide", handlers.settle, ms.Settled, ms.Tell, direct=True),

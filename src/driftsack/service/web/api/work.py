@@ -17,6 +17,7 @@ from driftsack.service.domain.refusals import Refusal
 
 SHARE: Final = 0.1  # seconds of work per second
 AT_ONCE: Final = 1.0  # seconds of work that a key may save up
+PAUSE: Final = 1.0  # seconds after which a request is refused
 ACTIVE: Final = 2.0  # seconds after its latest request during which a key counts as active
 
 
@@ -50,6 +51,14 @@ class WorkBudgets:
             math.ceil(-left / self._share),
         )
 
+    async def admit(self, prefix: str) -> None:
+        """Raise a refusal as :meth:`check` does, but not at once, because refusing again and again is work, too."""
+        try:
+            self.check(prefix)
+        except Refusal:
+            await asyncio.sleep(PAUSE)
+            raise
+
     def charge(self, prefix: str, seconds: float) -> None:
         """Charge a key for work that was done for it."""
         self._saved[prefix] = (self._left(prefix) - seconds, self._clock())
@@ -68,10 +77,12 @@ class WorkBudgets:
 
 
 class Timed:
-    """A function that is called in a thread and whose processor time is measured.
+    """A function that is called in a thread and whose duration is measured.
+
+    On a busy machine the duration is longer than the processor time, and others are delayed for as long.
 
     Attributes:
-        seconds: The processor time of the call.
+        seconds: The duration of the call.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -79,8 +90,8 @@ class Timed:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function."""
-        begin = time.thread_time()
+        begin = time.perf_counter()
         try:
             return self._function(*arguments)
         finally:
-            self.seconds = time.thread_time() - begin
+            self.seconds = time.perf_counter() - begin

@@ -11,7 +11,7 @@ from driftsack.service.domain.refusals import Refusal
 from driftsack.service.web.api.context import Service
 from driftsack.service.web.api.keyring import Principal
 from driftsack.service.web.asgi import Receive, Send, caller_gone, whole_body
-from driftsack.service.web.pages.pages import OPEN, Pages
+from driftsack.service.web.pages.pages import OPEN, Pages, check_query
 from driftsack.service.web.pages.responses import SAFE, PageResponse, page, redirect, static_file
 from driftsack.service.web.pages.sessions import Sessions
 from driftsack.service.web.pages.visit import Visit, fields
@@ -56,7 +56,8 @@ class Dashboard:
         session, secure = self._sessions.find(headers), self._is_encrypted or scope.get("scheme") == "https"
         visit = Visit(scope["method"], scope["path"], {}, headers, {}, session, secure)
         try:
-            visit = visit._replace(query=fields(scope["query_string"], MOST_PARAMETERS))
+            visit = visit._replace(query=fields(scope["query_string"], MOST_PARAMETERS, blank=True))
+            check_query(visit)
             if visit.path == "/stream" and session is not None:
                 await self._stream(visit, receive, send)
                 return

@@ -269,6 +269,14 @@ def page_number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_PAGE else 0
 
 
+def check_query(visit: Visit) -> None:
+    """Raise a refusal if a page does not have one of the query parameters."""
+    known = next((names for pattern, names in QUERIES.items() if re.fullmatch(pattern, visit.path)), ())
+    unknown = [name for name in visit.query if name not in known]
+    if unknown and not visit.path.startswith("/static/"):  # whose query is the hash of the file
+        raise Refusal.invalid(f"the query may have {', '.join(known) or 'no parameters'}, got {unknown[0]!r:.40}.")
+
+
 def _act(name: str) -> Act:
     if name not in ACTS:
         raise Refusal("not-found", f"there is no action called {name[:40]!r}.")
@@ -316,5 +324,14 @@ ROUTES: Final[list[tuple[str, re.Pattern[str], Handler]]] = [
         ("GET", r"/audit", Pages.audit),
     )
 ]
+QUERIES: Final = {
+    r"/": ("page",),
+    r"/login": ("next",),
+    r"/stream": ("campaign",),
+    NAME: ("part",),
+    NAME + r"/act/(retire|offer)-arm": ("arm",),
+    r"/keys/(rotate|remove)": ("key",),
+}
+"""The query parameters of the pages that have some."""
 OPEN: Final = ("/login", "/open")
 """Pages that need no session."""

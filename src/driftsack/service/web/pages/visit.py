@@ -67,14 +67,19 @@ class Visit(NamedTuple):
         }
 
 
-def fields(raw: bytes, most: int) -> dict[str, str]:
+def fields(raw: bytes, most: int, blank: bool = False) -> dict[str, str]:
     """Return the fields of a form or query; values of repeated fields are joined by commas.
+
+    Args:
+        raw: The form or query.
+        most: The largest number of fields.
+        blank: Whether fields without a value are returned, too.
 
     Raises:
         Refusal: There are more than ``most`` fields.
     """
     try:
-        pairs = urllib.parse.parse_qsl(raw.decode("utf-8", "replace"), max_num_fields=most)
+        pairs = urllib.parse.parse_qsl(raw.decode("utf-8", "replace"), blank, max_num_fields=most)
     except ValueError as error:
         raise Refusal.invalid(f"a request may have {most} fields.") from error
     found: dict[str, str] = {}
