@@ -15,11 +15,13 @@ from driftsack.core.errors import CannotAnswerError
 from driftsack.logs.estimated_propensities import estimated_propensities
 from driftsack.policies.parts import contributions
 from driftsack.service.domain import journal
+from driftsack.service.domain import messages as ms
 from driftsack.service.projections import export
 from driftsack.service.projections.explain import replay, why
 from driftsack.service.projections.what_if import what_if
 from driftsack.service.store.sqlite import SQLiteStore
-from tests.support.contextual_campaigns import played, seeing
+from tests.service.runtime.test_archives import archived_and_pruned
+from tests.support.contextual_campaigns import Traffic, played, seeing
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +128,21 @@ def test_propensities_of_a_policy_that_draws_means_are_estimated(tmp_path: Path)
     assert np.abs(1.0 - truth).mean() > 0.2
     with closing(SQLiteStore(written, read_only=True)) as store, pytest.raises(CannotAnswerError, match="100 outcomes"):
         what_if(store, "chat", {"policy": "AlwaysArm", "arm": 0})
+
+
+def test_an_export_after_an_archive_has_the_contexts_of_its_rows(tmp_path: Path) -> None:
+    """A decision that was open when the events before it were archived has its context from the learner."""
+    one = played(tmp_path / "s.db", 60)
+    row = {**Traffic(8).context(), "tokens": 77.0}
+    found = one.do(ms.Ask(context=row))
+    while found.skipped:
+        found = one.do(ms.Ask(context=row))
+    one.wait(5_000)
+    with closing(SQLiteStore(tmp_path / "s.db")) as store:
+        archived_and_pruned(store, tmp_path / "one.db", before=one.now.at)
+        one.do(ms.Tell(1.0, {"usd": "0.01"}), found.decision)
+        left = export.outcomes(store, "chat")
+        assert len(left.rows) == 1
+        assert left.contexts is not None
+        assert left.contexts[:, 0].tolist() == [77.0]
+        assert replay(store, "chat").same

@@ -418,8 +418,10 @@ class Track:
             self.shadow.study(event.mix or [])
             return
         # The mixes at the contexts of these observations were computed before they were learnt from.
-        mixes: list[Any] = event.mixes or [None] * len(self._unstudied)
-        for seen, mix in zip(self._unstudied, mixes, strict=True):
+        waiting = self._unstudied
+        mixes: list[Any] = event.mixes or [None] * len(waiting)
+        count = min(len(waiting), len(mixes))  # the first ones may be in an archive
+        for seen, mix in zip(waiting[len(waiting) - count :], mixes[len(mixes) - count :], strict=True):
             self.shadow.study(mix)
             self.shadow.observe(seen.arm, seen.probability, [seen.reward, *seen.costs])
         self._unstudied = []
