@@ -32,6 +32,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     },
     "Service": {
         "serve": service.serve,
+        "context-speed": service.context_speed,
         "faults": service.faults,
         "endurance": service.endurance,
         "backup": service.backup,
@@ -39,6 +40,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "neighbours": service.neighbours,
         "state-machine": trials.state_machine,
         "requests": trials.requests,
+        "context-requests": trials.context_requests,
         "orphans": trials.orphans,
         "page": trials.page,
         "alarm-level": trials.alarm_level,

@@ -36,6 +36,27 @@ def serve(quick: QuickOption = False, markdown: MarkdownOption = None, as_json: 
     run_trial(measure, markdown, as_json)
 
 
+def context_speed(
+    seconds: Annotated[float, typer.Argument(min=0.2, help="Seconds of each load.")] = 3.0,
+    turns: Annotated[int, typer.Argument(min=1, help="How often each campaign is measured.")] = 9,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the throughput of campaigns with features with one without, in turns on one service.
+
+    The features are 20 numbers and a category with 12 slots, or an embedding of 384 numbers that is projected to 32.
+
+    Example: python -m lab context-speed
+    """
+
+    def measure(directory: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import contexts_table
+
+        return contexts_table(seconds, turns, directory, show)
+
+    run_trial(measure, markdown, as_json)
+
+
 def faults(
     kills: Annotated[int, typer.Argument(min=1, help="How often the service is killed under load.")] = 150,
     markdown: MarkdownOption = None,

@@ -38,6 +38,29 @@ def requests(
     send_many(cases)
 
 
+def context_requests(
+    cases: Annotated[int, typer.Argument(min=1, help="Number of crafted requests.")] = 100_000,
+) -> None:
+    """Send crafted contexts to a campaign: NaN, huge numbers, wrong types, nesting, many features, long strings.
+
+    The long form of tests/service/domain/test_crafted_contexts.py. Fails if one is not refused by name, or changes
+    anything.
+
+    Example: python -m lab context-requests 2000
+    """
+    from driftsack.cli.console import columns_of, print_table
+    from tests.support.crafted_contexts import attack
+
+    found = attack(cases)
+    rows = [{"fault": fault, "refused by name": count} for fault, count in sorted(found.refused.items())]
+    print_table(
+        rows, columns_of(rows), f"{sum(found.refused.values()):,} crafted contexts, {found.valid:,} valid ones."
+    )
+    for failure in found.failures[:10]:
+        typer.echo(failure)
+    exit_unless(not found.failures)
+
+
 def orphans(
     clients: Annotated[int, typer.Option(min=8, help="Number of clients.")] = 64,
     asks: Annotated[int, typer.Argument(min=64, help="Number of requests of all clients.")] = 10_000,

@@ -25,7 +25,7 @@ from driftsack.service.store import open_store
 from driftsack.service.web.api.keyring import new_key
 from lab.service.backups import checked_backup
 from lab.service.processes import START_LIMIT, Process, TrialError, call, free_port, open_campaign
-from lab.service.witness import Findings, Witness
+from lab.service.witness import FEATURES, Findings, Witness
 from tests.support.local_postgres import LocalPostgres
 from tests.support.paths import DATA
 from tests.support.relay import relayed
@@ -62,12 +62,15 @@ def under_load(directory: Path, store: str, clients: int) -> tuple[Process, Witn
     return service, Witness(service.url, service.key, "chat", clients)
 
 
-def kill_under_load(directory: Path, times: int, clients: int, budget: str, progress: Progress) -> dict[str, Any]:
-    """Kill the service while clients ask and tell, and start it again."""
+def kill_under_load(
+    directory: Path, times: int, clients: int, budget: str, progress: Progress, seeing: bool = False
+) -> dict[str, Any]:
+    """Kill the service while clients ask and tell, and start it again; ``seeing`` if requests have features."""
     store, port = str(directory / f"kill-{free_port()}.db"), free_port()
     service = Process(directory, store, port, snapshot_every=500)
-    open_campaign(service.url, service.key, budget={"usd": budget})
-    witness = Witness(service.url, service.key, "chat", clients)
+    settings: dict[str, Any] = {"features": FEATURES, "policy": None} if seeing else {}
+    open_campaign(service.url, service.key, budget={"usd": budget}, **settings)
+    witness = Witness(service.url, service.key, "chat", clients, seeing)
     rng, key = random.Random(7), service.key  # noqa: S311
     for k in range(times):
         progress(f"kill -9, {k + 1} of {times}")
@@ -79,7 +82,8 @@ def kill_under_load(directory: Path, times: int, clients: int, budget: str, prog
     _, found = call(service.url, key, "GET", CHAT + "/budgets")
     service.stop()
     extra = f"{found['budgets'][0]['remaining']} of {budget} left"
-    return row(f"kill -9, {clients} clients, budget {budget}", times, witness.audit(store), extra)
+    what = f"kill -9, {clients} clients, budget {budget}{', features' if seeing else ''}"
+    return row(what, times, witness.audit(store), extra)
 
 
 def race_for_the_last(directory: Path, times: int, clients: int, progress: Progress) -> dict[str, Any]:
@@ -360,6 +364,7 @@ def run_faults(kills: int, directory: Path, progress: Progress, postgres: bool =
     rows = [
         kill_under_load(directory, kills, CLIENTS, "100000", progress),
         kill_under_load(directory, some, CLIENTS, "20", progress),
+        kill_under_load(directory, some, CLIENTS, "200", progress, seeing=True),
         race_for_the_last(directory, 20 * some, 64, progress),
         fill_disk(directory, few, CLIENTS, progress),
         *damage_files(directory, CLIENTS, progress),

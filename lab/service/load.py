@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 import urllib.parse
 from typing import Any, NamedTuple
@@ -33,9 +34,12 @@ class Load(NamedTuple):
 class Connection(asyncio.Protocol):
     """A connection that asks and tells in turns."""
 
-    def __init__(self, head: str, campaign: str, end: float, interval: float) -> None:
+    def __init__(
+        self, head: str, campaign: str, end: float, interval: float, asks: tuple[bytes, ...], told: bytes
+    ) -> None:
         self._head, self._path = head, f"/v1/campaigns/{campaign}/decisions"
         self._end, self._interval = end, interval
+        self._asks, self._told = itertools.cycle(asks), told
         self._buffer = b""
         self._due = self._sent = time.perf_counter()
         self.latencies: list[float] = []
@@ -45,7 +49,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Send the first request."""
         self._transport = transport
-        self._request(self._path, b"{}")
+        self._request(self._path, next(self._asks))
 
     def _request(self, path: str, body: bytes) -> None:
         self._sent = max(self._due, 0.0) if self._interval else time.perf_counter()
@@ -71,7 +75,7 @@ class Connection(asyncio.Protocol):
     def _next(self, body: bytes) -> None:
         answer = msgspec.json.decode(body)
         number = answer.get("decision") if "arm" in answer and not answer["skipped"] else None
-        path, sent = (self._path, b"{}") if number is None else (f"{self._path}/{number}/tell", TELL)
+        path, sent = (self._path, next(self._asks)) if number is None else (f"{self._path}/{number}/tell", self._told)
         self._due += self._interval
         wait = self._due - time.perf_counter()
         if self._interval and wait > 0:
@@ -85,7 +89,16 @@ class Connection(asyncio.Protocol):
             self.done.set_result(None)
 
 
-async def load(url: str, key: str, seconds: float, connections: int, rate: float = 0.0, campaign: str = "chat") -> Load:
+async def load(
+    url: str,
+    key: str,
+    seconds: float,
+    connections: int,
+    rate: float = 0.0,
+    campaign: str = "chat",
+    asks: tuple[bytes, ...] = (b"{}",),
+    told: bytes = TELL,
+) -> Load:
     """Ask and tell on many connections.
 
     Args:
@@ -95,6 +108,8 @@ async def load(url: str, key: str, seconds: float, connections: int, rate: float
         connections: The number of connections.
         rate: Requests per second on all connections together; 0 for as many as are answered.
         campaign: The campaign.
+        asks: The bodies of requests for decisions, sent in turns.
+        told: The body of each outcome.
     """
     parts, loop = urllib.parse.urlsplit(url), asyncio.get_running_loop()
     head = f"HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\nContent-Length: "
@@ -103,7 +118,9 @@ async def load(url: str, key: str, seconds: float, connections: int, rate: float
     made = []
     for _ in range(connections):
         _, protocol = await loop.create_connection(
-            lambda: Connection(head, campaign, begin + seconds, interval), parts.hostname or "", parts.port or 80
+            lambda: Connection(head, campaign, begin + seconds, interval, asks, told),
+            parts.hostname or "",
+            parts.port or 80,
         )
         made.append(protocol)
         if interval:

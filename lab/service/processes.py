@@ -106,6 +106,11 @@ class Process:
         """Let writes beyond a file size fail, as on a full disk; ``RLIM_INFINITY`` removes the limit."""
         resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
+    def processor_seconds(self) -> float:
+        """The processor time that the process has used, in all its threads."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def kill(self) -> None:
         """Kill the process (SIGKILL)."""
         self._process.kill()

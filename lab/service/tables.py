@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from lab.service.backups import back_up_under_load
+from lab.service.context_speed import measure_contexts
 from lab.service.endurance import endure
 from lab.service.faults import run_faults
 from lab.service.many_campaigns import measure_many
@@ -68,6 +69,12 @@ def many_table(campaigns: int, directory: Path, progress: Callable[[str], None])
     """Measure a service with many campaigns."""
     title, command = "A service with many campaigns.", f"python -m lab many-campaigns {campaigns}"
     return _tried(title, command, lambda: measure_many(campaigns, LOOKED, directory, progress))
+
+
+def contexts_table(seconds: float, turns: int, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Measure campaigns with features beside one without."""
+    title, command = "Throughput with features.", "python -m lab context-speed"
+    return _tried(title, command, lambda: measure_contexts(seconds, turns, directory, progress))
 
 
 def neighbours_table(decisions: int, seconds: float, directory: Path, progress: Callable[[str], None]) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from driftsack.client import Client, ServiceError, ServiceUnavailableError
 from driftsack.core.errors import DriftsackError
@@ -41,11 +41,34 @@ class Findings(NamedTuple):
         )
 
 
-class Witness:
-    """Clients in threads that ask and tell, and record what was acknowledged."""
+FEATURES: Final[dict[str, Any]] = {
+    "numbers": ["tokens", "age"],
+    "categories": {"kind": ["chat", "code"], "tier": ["free", "paid"]},
+    "optional": ["age", "tier"],
+}
+"""The features of a campaign whose clients send contexts."""
 
-    def __init__(self, url: str, key: str, campaign: str, clients: int) -> None:
-        self._campaign = campaign
+
+def context_of(rng: random.Random) -> dict[str, Any]:
+    """The features of a request; optional ones are often missing."""
+    found: dict[str, Any] = {"tokens": rng.lognormvariate(5.0, 1.0), "kind": rng.choice(["chat", "code", "poem"])}
+    found |= {"age": rng.choice([None, rng.randrange(90)])} if rng.random() < 0.7 else {}
+    return found | ({"tier": rng.choice(["free", "paid", None])} if rng.random() < 0.7 else {})
+
+
+class Witness:
+    """Clients in threads that ask and tell, and record what was acknowledged.
+
+    Args:
+        url: The address of the service.
+        key: An API key.
+        campaign: The campaign.
+        clients: The number of clients.
+        seeing: Whether the campaign has ``FEATURES``, so that requests carry contexts.
+    """
+
+    def __init__(self, url: str, key: str, campaign: str, clients: int, seeing: bool = False) -> None:
+        self._campaign, self._seeing = campaign, seeing
         self.asked: dict[int, str | None] = {}
         self.told: dict[int, str] = {}
         self.repeated = 0
@@ -61,7 +84,7 @@ class Witness:
         client = Client(url, key, self._campaign, patience=60.0, timeout=10.0)
         while not self._stop.is_set():
             try:
-                decision = client.ask()
+                decision = client.ask(context=context_of(rng) if self._seeing else None)
                 if decision.skipped or decision.number is None:
                     self._stop.wait(0.01)
                     continue

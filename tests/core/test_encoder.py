@@ -223,3 +223,92 @@ def test_an_arm_is_added_to_a_learner_with_contexts() -> None:
     assert learner.ask(context=[2, 8]).name == "c"
     learner.tell(first, 1.0, [0.1])
     assert learner.state.learnt.tolist() == [1, 7]
+
+
+LENIENT = ds.Encoder(
+    numbers=["tokens", "age"], categories={"kind": ["chat", "code"], "tier": ["free"]}, optional=["age", "kind"]
+)
+
+
+def test_optional_features_may_be_missing() -> None:
+    assert LENIENT.names[-1] == "age=?"
+    assert LENIENT.size == 2 + 3 + 2 + 1
+    full = LENIENT.encode({"tokens": 5, "age": 3, "kind": "code", "tier": "free"})
+    assert full.tolist() == [5, 3, 0, 1, 0, 1, 0, 0]
+    for context in ({"tokens": 5, "tier": "free"}, {"tokens": 5, "tier": "free", "age": None, "kind": None}):
+        assert LENIENT.encode(context).tolist() == [5, 0, 0, 0, 1, 1, 0, 1]
+        assert LENIENT.encode(context, means=[40.0]).tolist() == [5, 40, 0, 0, 1, 1, 0, 1]
+    with pytest.raises(NamesError, match="'tier' missing"):
+        LENIENT.encode({"tokens": 5})
+    assert ds.Encoder.from_dict(LENIENT.to_dict()) == LENIENT
+    assert Problem(horizon=9, arms=2, budget=3, features=LENIENT).features == LENIENT.size
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"numbers": ["a"], "optional": ["b"]}, NamesError, "optional must be one of 'a', got 'b'"),
+        ({"embeddings": {"e": 4}, "optional": ["e"]}, SettingError, "an embedding cannot be optional, got 'e'"),
+        ({"categories": {"k": ["x"]}, "spare": 0, "optional": ["k"]}, SettingError, "'k' needs a slot"),
+        ({"numbers": ["a"], "optional": ["a", "a"]}, NamesError, "more than once"),
+    ],
+)
+def test_features_that_cannot_be_optional_are_refused(
+    settings: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        ds.Encoder(**settings)  # type: ignore[arg-type]
+
+
+def test_a_missing_number_is_its_mean_over_earlier_requests_and_the_means_are_saved() -> None:
+    seen = ds.NaiveUCB().start(problem(features=LENIENT), seed=0)
+    usual = {"kind": "chat", "tier": "free", "tokens": 1}
+
+    def latest(learner: ds.Learner, **context: object) -> list[float]:
+        decision = learner.ask(context={**usual, **context})
+        assert decision.context is not None
+        return [float(value) for value in decision.context]
+
+    assert latest(seen)[1] == 0.0  # nothing is known yet, and a missing value is none
+    for age in (10.0, 20.0, None, 60.0):
+        latest(seen, age=age)
+    assert latest(seen)[1] == 30.0
+    assert latest(seen)[-1] == 1.0
+    again = ds.Learner.from_bytes(seen.to_bytes())
+    assert again.state_hash() == seen.state_hash()
+    assert latest(again, age=None)[1] == 30.0
+    # A learner that is given encoded vectors has the same means, and so has one that asks for a batch.
+    ages = [1.0, None, 7.5, None, 2.25]
+    rows = [{**usual, "age": age} for age in ages]
+    one, many, given = (ds.NaiveUCB().start(problem(features=LENIENT), seed=0) for _ in range(3))
+    vectors = [latest(one, **row) for row in rows]
+    many.ask_many(5, contexts=rows)
+    for vector in vectors:
+        given.ask(context=vector)
+    assert [vector[1] for vector in vectors] == [1.0, 1.0, 7.5, 4.25, 2.25]
+    for other in (many, given):
+        assert latest(other) == latest(ds.Learner.from_bytes(one.to_bytes()))
+    # A mean that is not possible is not read from a file.
+    seen._engine.usual.means[0] = np.inf
+    with pytest.raises(FileFormatError, match="means of optional features"):
+        ds.Learner.from_bytes(seen.to_bytes())
+
+
+def test_a_refused_request_changes_no_mean() -> None:
+    learner = ds.NaiveUCB().start(problem(features=LENIENT, horizon=1), seed=0)
+    row = {"kind": "chat", "tier": "free", "tokens": 1, "age": 4}
+    learner.ask(context=row)
+    before = learner.state_hash()
+    for wrong in ({**row, "age": 1e10}, {**row, "tokens": "x"}, row):  # the last one is beyond the horizon
+        with pytest.raises(ds.errors.DriftsackError):
+            learner.ask(context=wrong)
+        assert learner.state_hash() == before
+
+
+def test_encoded_values_are_single_precision_numbers() -> None:
+    wide = ds.Encoder(numbers=["x"], embeddings={"e": 64}, project=8)
+    rng = np.random.default_rng(0)
+    found = wide.encode({"x": 0.1, "e": rng.standard_normal(64)})
+    assert found.tolist() == found.astype(np.float32).astype(float).tolist()
+    with pytest.raises(OutOfRangeError, match="'e' must lie within"):
+        wide.encode({"x": 0.1, "e": [1e300] * 64})

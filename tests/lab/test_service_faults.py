@@ -35,6 +35,12 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(directory.glob("kill-*.db"))
 
 
+def test_a_campaign_with_features_survives_a_kill(tmp_path: Path) -> None:
+    found = faults.kill_under_load(tmp_path, 1, 6, "3", quiet, seeing=True)
+    assert found["clean"] == "yes", found
+    assert found["acknowledged"] > 0
+
+
 def test_the_audit_notices_what_is_lost_settled_twice_overspent_or_changed(killed: Path) -> None:
     """The planted faults."""
     witness = Witness("http://localhost", "", "chat", 0)

@@ -111,3 +111,13 @@ def test_a_gathered_log_has_the_contexts_of_its_rounds() -> None:
     np.testing.assert_array_equal(log.reward, means[log.contexts.argmax(axis=1), log.arm])
     assert log.features == ds.Encoder(numbers=["0", "1", "2"])
     assert len(np.unique(log.contexts, axis=0)) == 3
+
+
+def test_optional_features_may_be_empty(tmp_path: Path) -> None:
+    lenient = ds.Encoder(numbers=["tokens"], categories={"kind": ["chat"]}, optional=["tokens", "kind"])
+    rows = frame(context_tokens=[1, None, 3, None], context_kind=["chat", None, "code", ""])
+    log = ds.logs.read(rows, features=lenient)
+    np.testing.assert_array_equal(log.contexts, [[1, 1, 0, 0], [2, 0, 1, 1], [3, 0, 1, 0], [2, 0, 1, 1]])
+    log.write(tmp_path / "log.parquet")
+    again = ds.logs.read(tmp_path / "log.parquet", features=lenient)
+    np.testing.assert_array_equal(again.contexts, log.contexts)

@@ -1,22 +1,55 @@
-"""``driftsack campaign``: analyse campaigns of the service."""
+"""``driftsack campaign``: create and analyse campaigns of the service."""
 
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
 from driftsack.cli.console import Commands, JsonOption, messages, plain_errors, print_json, results
 from driftsack.cli.extras import service_extra
 from driftsack.cli.serve import StoreOption, store_address
+from driftsack.client import open_campaign, read_campaign
+from driftsack.core.errors import SettingError
 
-campaign = Commands(no_args_is_help=True, help="Analyse campaigns of the service.")
+ADDRESS: Final = "http://127.0.0.1:8787"
+
+campaign = Commands(no_args_is_help=True, help="Create and analyse campaigns of the service.")
 
 
 @campaign.callback()
 def group() -> None:
-    """Analyse campaigns of the service."""
+    """Create and analyse campaigns of the service."""
+
+
+@campaign.command("create")
+def create(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="The settings, in TOML.")],
+    url: Annotated[str, typer.Option(envvar="DRIFTSACK_URL", help="The address of the service.")] = ADDRESS,
+    key: Annotated[str, typer.Option(envvar="DRIFTSACK_KEY", help="A key with the scope admin.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Open a campaign on a running service, with the settings of a TOML file.
+
+    The settings are those of the API. Its name is the setting name, or that of the file. Repeating the command changes
+    nothing.
+
+    Example: driftsack campaign create chat.toml
+    """
+    with plain_errors():
+        if not key:
+            raise SettingError("a key with the scope admin is needed; pass it as --key, or set DRIFTSACK_KEY.")
+        name, config = read_campaign(file)
+        found = open_campaign(url, key, name, config)
+    if as_json:
+        print_json(found)
+        return
+    features = found["config"].get("features")
+    policy = found["config"]["policy"]["policy"]
+    by = f"by the features of requests ({policy})" if features else f"with {policy}"
+    results.print(f"{found['name']} is {found['state']}; it decides {by}.", markup=False)
 
 
 @campaign.command("what-if")

@@ -116,7 +116,8 @@ def why(
     if as_json:
         print_json(msgspec.to_builtins(found))
         return
-    rows = [arm_row(arm, list(found.remaining), found.planned_with) for arm in found.arms]
+    estimated = any(arm.reward is not None for arm in found.arms)
+    rows = [arm_row(arm, list(found.remaining) if estimated else [], found.planned_with) for arm in found.arms]
     drawn = found.arm or "to skip"
     print_table(rows, [text_column(name) for name in rows[0]], f"Decision {decision} of {campaign}: {drawn}.")
     budgets = [
@@ -124,6 +125,8 @@ def why(
         for name, amount in found.remaining.items()
     ]
     print_table(budgets, [text_column(name) for name in budgets[0]], "Budgets before it.")
+    for words in found.words:
+        results.print(f"- {words}", markup=False)
     same = "is the recorded one" if found.same else "DIFFERS from the recorded one"
     results.print(f"The recomputed decision {same}. The state of the policy is in --json.")
     if not found.same:
@@ -131,18 +134,19 @@ def why(
 
 
 def arm_row(arm: ArmWhy, resources: list[str], planned_with: str | None) -> dict[str, str]:
-    """Format an arm as a row of a table: estimates, with bounds or draws in parentheses."""
+    """Format an arm as a row of a table: its estimates, with bounds or draws in parentheses if there are any."""
     row = {
         "arm": arm.arm,
         "open": f"no: {arm.closed}" if arm.closed else "yes",
         "probability": f"{arm.probability:.6g}",
     }
-    if planned_with is None:
-        return row
-    costs, planned = arm.costs or {}, arm.planned_costs or {}
-    row[f"reward ({planned_with})"] = f"{shown(arm.reward)} ({shown(arm.planned_reward)})"
-    for name in resources:
-        row[f"{name} ({planned_with})"] = f"{shown(costs.get(name))} ({shown(planned.get(name))})"
+    values = {"reward": (arm.reward, arm.planned_reward)} if resources else {}
+    values |= {name: ((arm.costs or {}).get(name), (arm.planned_costs or {}).get(name)) for name in resources}
+    for name, (mean, planned) in values.items():
+        if planned_with is None:
+            row[name] = shown(mean)
+        else:
+            row[f"{name} ({planned_with})"] = f"{shown(mean)} ({shown(planned)})"
     return row
 
 

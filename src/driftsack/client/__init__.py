@@ -10,6 +10,7 @@ response never causes a second decision. ``offline`` selects the behaviour while
 """
 
 from driftsack.client.async_client import AsyncClient
+from driftsack.client.campaigns import open_campaign, read_campaign
 from driftsack.client.client import Client
 from driftsack.client.messages import (
     OutcomeRefusedWarning,
@@ -27,4 +28,6 @@ __all__ = [
     "ServiceError",
     "ServiceUnavailableError",
     "amount_text",
+    "open_campaign",
+    "read_campaign",
 ]

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from driftsack.client.client import Client
-from driftsack.client.messages import Amount, ListedAmounts, RemoteDecision, ServiceError
+from driftsack.client.messages import Amount, Context, ListedAmounts, RemoteDecision, ServiceError
 
 Result = TypeVar("Result")
 MOST_CALLS: Final = 32  # calls at the same time; others wait for a thread
@@ -63,6 +63,7 @@ class AsyncClient:
         lease: int | None = None,
         must: bool = False,
         costs: ListedAmounts | None = None,
+        context: Context | None = None,
     ) -> RemoteDecision:
         """Ask which arm to use; see :meth:`Client.ask`. If the call is cancelled, so is its decision.
 
@@ -72,11 +73,12 @@ class AsyncClient:
             lease: Seconds within which the outcome will be told.
             must: Whether the request must be served, as for :meth:`Client.ask`.
             costs: The price list of this request, as for :meth:`Client.ask`.
+            context: The features of this request, as for :meth:`Client.ask`.
 
         Returns:
             The decision.
         """
-        call = self._submit(self._client.ask, open, caps, lease, must, costs)
+        call = self._submit(self._client.ask, open, caps, lease, must, costs, context)
         try:
             return await asyncio.wrap_future(call)
         except BaseException as error:
@@ -112,7 +114,12 @@ class AsyncClient:
         await self._call(self._client.charge, amounts)
 
     async def observe(
-        self, arm: str, reward: float, costs: Mapping[str, Amount], probability: float | None = None
+        self,
+        arm: str,
+        reward: float,
+        costs: Mapping[str, Amount],
+        probability: float | None = None,
+        context: Context | None = None,
     ) -> None:
         """Record what the caller's own rule did; see :meth:`Client.observe`.
 
@@ -121,8 +128,9 @@ class AsyncClient:
             reward: The reward.
             costs: The cost in each resource.
             probability: The probability with which the rule chose the arm; None if it is not known.
+            context: The features of the request, as for :meth:`Client.ask`.
         """
-        await self._call(self._client.observe, arm, reward, costs, probability)
+        await self._call(self._client.observe, arm, reward, costs, probability, context)
 
     async def forfeit(self, decision: RemoteDecision) -> None:
         """Give up a decision whose costs are not known; see :meth:`Client.forfeit`.

@@ -13,12 +13,14 @@ from typing import Any, Final, Literal, NamedTuple
 
 from driftsack.client.messages import (
     Amount,
+    Context,
     ListedAmounts,
     OutcomeRefusedWarning,
     RemoteDecision,
     ServiceError,
     ServiceUnavailableError,
     amounts_text,
+    context_json,
     decision_of,
     listed_text,
 )
@@ -56,7 +58,8 @@ class Client:
         offline: Behaviour while the service cannot be reached.
         default: The arm to use with ``offline="open"``.
         stock: Number of decisions to hold in advance with ``offline="stock"``. Calls of ``ask`` extend them when half
-            of their lease has passed, and cancel those whose lease has ended.
+            of their lease has passed, and cancel those whose lease has ended. They are made without features, so a
+            campaign needs features that are all optional.
         patience: Seconds for which a call is retried.
         timeout: Timeout of one attempt, in seconds.
         clock: Monotonic clock in seconds, by which the leases of held decisions end.
@@ -101,6 +104,7 @@ class Client:
         lease: int | None = None,
         must: bool = False,
         costs: ListedAmounts | None = None,
+        context: Context | None = None,
     ) -> RemoteDecision:
         """Ask which arm to use.
 
@@ -110,19 +114,22 @@ class Client:
             lease: Seconds within which the outcome will be told.
             must: Whether the request must be served, even if that overspends a budget.
             costs: The price list of this request: costs by resource, for all arms or by arm; some may be left out.
+            context: The features of this request, by name, if the campaign declares some.
 
         Returns:
             The decision.
 
         Raises:
             ServiceUnavailableError: The service cannot be reached, and ``offline`` offers no other decision.
-            ServiceError: The service refused the request.
+            ServiceError: The service refused the request, or a stock without features.
+            SettingError: The context is not a mapping, or has a number that is not finite.
         """
         terms: dict[str, Any] = {} if open is None else {"open": list(open)}
         terms |= {} if caps is None else {"caps": amounts_text(caps, "caps")}
         terms |= {} if lease is None else {"lease": lease}
         terms |= {"must": True} if must else {}
         terms |= {} if costs is None else {"costs": listed_text(costs)}
+        terms |= {} if context is None else {"context": context_json(context)}
         try:
             found = self._asked(terms)
         except ServiceUnavailableError:
@@ -131,7 +138,7 @@ class Client:
             self._noted(found)
             self.cancel_lost()
             if self._offline == "stock":
-                self._stock.tend(fill=not terms)
+                self._stock.tend(fill=not _limits(terms))
         except BaseException:  # such as KeyboardInterrupt: the caller does not get the decision
             self.abandon(found)
             raise
@@ -139,7 +146,7 @@ class Client:
 
     def _asked(self, terms: dict[str, Any]) -> RemoteDecision:
         """Ask the service; if it is not known whether it has decided, keep the key of the request."""
-        patience, lost = None if terms or self._stock.is_empty() else 0.0, Lost(new_once(), terms)
+        patience, lost = None if _limits(terms) or self._stock.is_empty() else 0.0, Lost(new_once(), terms)
         try:
             return decision_of(self._transport.post("/decisions", terms, patience, lost.once), self._clock())
         except BaseException as error:
@@ -203,7 +210,7 @@ class Client:
         """Return a decision without the service."""
         if self._offline == "open":
             return RemoteDecision(None, self._default, skipped=False)
-        held = None if terms.keys() - {"must"} else self._stock.take()  # decisions in stock were made without terms
+        held = None if _limits(terms) - {"must"} else self._stock.take()  # decisions in stock were made without terms
         if held is None:
             what = "the service cannot be reached, and no decision is in stock."
             raise ServiceUnavailableError(503, "unavailable", what)
@@ -288,7 +295,14 @@ class Client:
         """
         self._transport.post("/charges", {"amounts": amounts_text(amounts, "amounts")})
 
-    def observe(self, arm: str, reward: float, costs: Mapping[str, Amount], probability: float | None = None) -> None:
+    def observe(
+        self,
+        arm: str,
+        reward: float,
+        costs: Mapping[str, Amount],
+        probability: float | None = None,
+        context: Context | None = None,
+    ) -> None:
         """Record what the caller's own rule did, for a campaign that watches.
 
         Args:
@@ -297,15 +311,15 @@ class Client:
             costs: The cost in each resource.
             probability: The probability with which the rule chose the arm, 1 for a deterministic rule; None if it is
                 not known.
+            context: The features of the request, as in :meth:`ask`.
 
         Raises:
             ServiceUnavailableError: The service cannot be reached.
             ServiceError: The service refused the observation, for instance because the campaign was switched on.
         """
-        used = amounts_text(costs, "costs")
-        self._transport.post(
-            "/observations", {"arm": arm, "reward": float(reward), "costs": used, "probability": probability}
-        )
+        body: dict[str, Any] = {"arm": arm, "reward": float(reward), "costs": amounts_text(costs, "costs")}
+        body |= {"probability": probability} | ({} if context is None else {"context": context_json(context)})
+        self._transport.post("/observations", body)
 
     def cancel(self, decision: RemoteDecision, costs: Mapping[str, Amount] | None = None) -> None:
         """Give up a decision whose costs are known.
@@ -371,6 +385,11 @@ class Client:
     def disconnect(self) -> None:
         """Close the connections; decisions are not changed, and the next call reconnects."""
         self._transport.disconnect()
+
+
+def _limits(terms: Mapping[str, Any]) -> set[str]:
+    """Return the terms other than the features, which a decision in stock does without."""
+    return set(terms) - {"context"}
 
 
 def _remove(queue: deque[Any], entry: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
@@ -10,6 +11,8 @@ from typing import Any
 from driftsack.core.errors import DriftsackError, SettingError
 
 Amount = str | int | float | Decimal
+Context = Mapping[str, Any]
+"""The features of a request, by name: numbers, strings, lists of numbers, or None for a missing value."""
 ListedAmounts = Mapping[str, Amount | Mapping[str, Amount]]
 
 
@@ -123,3 +126,25 @@ def amounts_text(given: Any, name: str) -> dict[str, str]:
         return {resource: amount_text(amount) for resource, amount in given.items()}
     except InvalidOperation as error:
         raise SettingError(f"{name} must be numbers or decimal strings by resource, got {given!r:.60}.") from error
+
+
+def context_json(given: Any) -> dict[str, Any]:
+    """Return the features of a request as JSON has them; arrays become lists.
+
+    Raises:
+        SettingError: They are not a mapping by name, or a number is not finite.
+
+    >>> context_json({"kind": "code", "tokens": 812, "age": None})
+    {'kind': 'code', 'tokens': 812, 'age': None}
+    """
+    if not isinstance(given, Mapping):
+        raise SettingError(f"context must be a mapping by feature, such as {{'kind': 'code'}}, got {given!r:.60}.")
+    found = {str(name): value.tolist() if hasattr(value, "tolist") else value for name, value in given.items()}
+    for name, value in found.items():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(one, float) and not math.isfinite(one):
+                raise SettingError(
+                    f"context: {name!r:.60} must be finite, got {one}; pass None for a missing value of an optional "
+                    "feature."
+                )
+    return found

@@ -7,10 +7,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from driftsack.client.messages import RemoteDecision, ServiceError, ServiceUnavailableError, decision_of
 from driftsack.client.transport import Transport, new_once
+
+NEEDS_FEATURES: Final = 422  # the status of a request for decisions without features, if the campaign needs some
 
 
 class Held(NamedTuple):
@@ -72,7 +74,11 @@ class Stock:
             return self._held.popleft().decision if self._held else None
 
     def tend(self, fill: bool) -> None:
-        """Extend and cancel decisions as needed; ask for missing ones if ``fill``. The next call retries failures."""
+        """Extend and cancel decisions as needed; ask for missing ones if ``fill``. The next call retries failures.
+
+        Raises:
+            ServiceError: The campaign cannot decide without features.
+        """
         if not self._tending.acquire(blocking=False):
             return  # another thread is doing it
         try:
@@ -81,8 +87,9 @@ class Stock:
             self._cancel_ended()
             if fill:
                 self._fill()
-        except ServiceError:
-            pass
+        except ServiceError as error:
+            if error.status == NEEDS_FEATURES:
+                raise
         finally:
             self._tending.release()
 

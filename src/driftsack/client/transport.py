@@ -31,7 +31,7 @@ class Transport:
     Args:
         url: The address of the service.
         key: The API key.
-        campaign: The campaign.
+        campaign: The campaign; empty for requests about none.
         patience: Seconds for which a request is retried.
         timeout: Timeout of one attempt, in seconds.
     """
@@ -41,7 +41,8 @@ class Transport:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise SettingError(f"url must look like 'http://localhost:8787', got {url!r:.80}.")
         self._parts, self._key, self._patience, self._timeout = parts, key, patience, timeout
-        self._base = f"{parts.path.rstrip('/')}/v1/campaigns/{urllib.parse.quote(campaign, safe='')}"
+        path = f"/{urllib.parse.quote(campaign, safe='')}" if campaign else ""
+        self._base = f"{parts.path.rstrip('/')}/v1/campaigns{path}"
         self._idle: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
 

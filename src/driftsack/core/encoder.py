@@ -5,8 +5,14 @@ learner. It puts numbers first, then one-hot categories, then embeddings. A cate
 ``spare`` slots into which unknown values are hashed, so that a request with an unknown value can still be encoded.
 
 An embedding of D numbers may be projected to k of them, :math:`y = S e / \sqrt k` with random signs S, which keeps
-scalar products in expectation (Achlioptas 2003). It costs D k multiplications a request, about 5 µs for 384 to 32, and
-16 D k bytes of memory in the process; the file keeps the seed only.
+scalar products in expectation (Achlioptas 2003). It costs D k multiplications a request, about 15 µs for 384 to 32, and
+8 D k bytes of memory in the process; the file keeps the seed only. The products are added row by row and not by BLAS,
+whose order of additions depends on the processor.
+
+An *optional* feature may be missing from a request. A missing number is replaced by its mean over earlier requests
+(:mod:`driftsack.policies.learner.missing`), and an indicator, at the end of the vector, says that it was; a missing
+category counts as an unknown value. Encoded values are rounded to single precision, so that a vector is the same in a
+process, in a file and in the journal of the service.
 """
 
 from __future__ import annotations
@@ -23,14 +29,15 @@ import numpy.typing as npt
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import floats, frozen, number, whole
-from driftsack.core.errors import DriftsackError, NamesError, OutOfRangeError, SettingError
-from driftsack.core.names import by_name, checked_names
+from driftsack.core.errors import NamesError, OutOfRangeError, SettingError
+from driftsack.core.names import by_name, checked_names, position
 
 Context = npt.ArrayLike | Mapping[str, Any]
 """The features of one request: numbers in order, or a mapping by name if the problem has an encoder."""
 MOST_FEATURES: Final = 4096
 MOST_SIGNS: Final = 2**22  # entries of a projection matrix
 LARGEST_FEATURE: Final = 1e9
+PLAIN: Final = {float, int}
 WHOLE: Final = (str, int, np.integer)
 
 
@@ -45,16 +52,21 @@ class Encoder:
         project: The dimension to which each embedding is projected; None for no projection.
         spare: The number of slots of each category for unknown values.
         seed: The seed of the random signs of the projection.
+        optional: The names of the numbers and categories that requests may leave out, or give as None.
 
     Raises:
-        NamesError: Names are repeated, or there are no features.
+        NamesError: Names are repeated, or there are no features; or ``optional`` names none of them.
         OutOfRangeError: There are too many features.
+        SettingError: An embedding is optional, or a category without slots for unknown values.
 
     >>> encoder = Encoder(numbers=["tokens"], categories={"kind": ["chat", "code"]})
     >>> encoder.encode({"kind": "code", "tokens": 812}).tolist(), encoder.size
     ([812.0, 0.0, 1.0, 0.0], 4)
     >>> encoder.encode({"kind": "poem", "tokens": 3}).tolist(), encoder.names
     ([3.0, 0.0, 0.0, 1.0], ('tokens', 'kind=chat', 'kind=code', 'kind=?'))
+    >>> lenient = Encoder(numbers=["tokens"], categories={"kind": ["chat", "code"]}, optional=["tokens"])
+    >>> lenient.encode({"kind": "code"}, means=[500.0]).tolist(), lenient.names[-1]
+    ([500.0, 0.0, 1.0, 0.0, 1.0], 'tokens=?')
     """
 
     numbers: Sequence[str] = ()
@@ -63,6 +75,7 @@ class Encoder:
     project: int | None = None
     spare: int = 1
     seed: int = 0
+    optional: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         # Convert the settings to tuples.
@@ -75,12 +88,15 @@ class Encoder:
             (name, whole(size, f"the length of {name!r}", 1, MOST_SIGNS))
             for name, size in _pairs(self.embeddings, "embeddings")
         )
-        for name, value in (("numbers", numbers), ("categories", categories), ("embeddings", embeddings)):
+        optional = checked_names(self.optional, "optional") if not _is_empty(self.optional) else ()
+        found = {"numbers": numbers, "categories": categories, "embeddings": embeddings, "optional": optional}
+        for name, value in found.items():
             object.__setattr__(self, name, value)
         # Check names and sizes.
         checked_names(self.inputs, "features")
         whole(self.spare, "spare", at_least=0, at_most=MOST_FEATURES)
         whole(self.seed, "seed", at_least=0)
+        self._check_optional()
         if self.project is not None:
             if not embeddings:
                 raise SettingError("project needs embeddings, got none; omit project or declare embeddings.")
@@ -96,11 +112,21 @@ class Encoder:
                 f"a problem may have at most {MOST_FEATURES} features, got {self.size}; project embeddings to fewer."
             )
 
+    def _check_optional(self) -> None:
+        """Raise if a feature that may be missing cannot be."""
+        for name in self.optional:
+            position(name, self.inputs, "optional")
+            if name in dict(_pairs(self.embeddings)):
+                raise SettingError(f"an embedding cannot be optional, got {name!r:.80}; leave it out of optional.")
+            if name not in self.numbers and not self.spare:
+                raise SettingError(f"the optional category {name!r:.80} needs a slot for unknown values, got spare=0.")
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle through the constructor, which checks everything."""
-        return type(self), (self.numbers, self.categories, self.embeddings, self.project, self.spare, self.seed)
+        settings = (self.numbers, self.categories, self.embeddings, self.project, self.spare, self.seed, self.optional)
+        return type(self), settings
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The names of the features in a request."""
         return (*self.numbers, *(name for name, _ in _pairs(self.categories)), *(n for n, _ in _pairs(self.embeddings)))
@@ -114,13 +140,19 @@ class Encoder:
             found += [f"{name}=?{k or ''}" for k in range(self.spare)]
         for name, length in _pairs(self.embeddings):
             found += [f"{name}_{k}" for k in range(self.project or length)]
-        return tuple(found)
+        return (*found, *(f"{self.numbers[k]}=?" for k in self.missable))
 
-    @property
+    @cached_property
+    def missable(self) -> tuple[int, ...]:
+        """The positions, in the vector, of the numbers that may be missing; their indicators end the vector."""
+        return tuple(k for k, name in enumerate(self.numbers) if name in self.optional)
+
+    @cached_property
     def size(self) -> int:
         """The encoded dimension n."""
         slots = sum(len(values) + self.spare for _, values in _pairs(self.categories))
-        return len(self.numbers) + slots + sum(self.project or length for _, length in _pairs(self.embeddings))
+        vectors = sum(self.project or length for _, length in _pairs(self.embeddings))
+        return len(self.numbers) + slots + vectors + len(self.missable)
 
     def slots(self, category: str) -> tuple[int, int]:
         """Return the slots of a category in the encoded vector.
@@ -139,35 +171,34 @@ class Encoder:
         known = [name for name, _ in _pairs(self.categories)]
         raise NamesError(f"the feature must be one of the categories {known}, got {category!r:.80}.")
 
-    def encode(self, context: Mapping[str, Any]) -> Floats:
+    def encode(self, context: Mapping[str, Any], means: npt.ArrayLike | None = None) -> Floats:
         """Encode the features of a request.
 
         Args:
-            context: One value for each feature, by name.
+            context: One value for each feature, by name; optional features may be left out or None.
+            means: The values of missing numbers, one for each number that is optional; 0 if omitted.
 
         Returns:
-            (n,) the encoded vector.
+            (n,) the encoded vector, rounded to single precision.
 
         Raises:
             NamesError: A feature is missing or unknown.
             SettingError: A number or an embedding is not numeric, or a category is not a string or an integer.
+            OutOfRangeError: A number is too large.
         """
-        if not isinstance(context, Mapping):
-            raise SettingError(f"context must be a mapping from the features {list(self.inputs)}, got {context!r:.80}.")
-        given = by_name(context, self.inputs, "context", "features")
-        found, count = np.zeros(self.size), len(self.numbers)
-        # Numeric features come first.
+        given, found, count = self._in_order(context), np.zeros(self.size), len(self.numbers)
+        # Numeric features come first; the indicators of those that may be missing come last.
         if count:
-            found[:count] = self._checked_numbers(given[:count])
+            values = given[:count]
+            for at, k in enumerate(self.missable):
+                if values[k] is None:
+                    values[k] = 0.0 if means is None else means[at]  # type: ignore[index]
+                    found[self.size - len(self.missable) + at] = 1.0
+            found[:count] = self._checked_numbers(values)
         # Then one-hot categories; an unknown value is hashed into a spare slot.
         place = count
         for value, (name, known) in zip(given[count:], self._known, strict=False):
-            if not isinstance(value, WHOLE):
-                raise SettingError(f"{name!r} must be a string or an integer, got {value!r:.80}.")
-            text = str(value)
-            slot = known.get(text, -1)
-            if slot < 0 and self.spare:
-                slot = len(known) + zlib.crc32(text.encode(errors="surrogatepass")) % self.spare
+            slot = self._slot(name, known, value)
             if slot >= 0:
                 found[place + slot] = 1.0
             place += len(known) + self.spare
@@ -175,18 +206,45 @@ class Encoder:
         for value, signs, (name, length) in zip(
             given[count + len(self._known) :], self._signs, _pairs(self.embeddings), strict=True
         ):
-            vector = floats(value, name, (length,))
+            vector = _checked_vector(value, name, length)
             width = self.project or length
-            found[place : place + width] = vector if signs is None else signs @ vector
+            found[place : place + width] = vector if signs is None else (signs * vector[:, None]).sum(axis=0)
             place += width
-        return found
+        return found.astype(np.float32).astype(np.float64)
+
+    def _in_order(self, context: Mapping[str, Any]) -> list[Any]:
+        """Return the values of a request in the order of the features; None for optional ones that are missing."""
+        if type(context) is dict and len(context) == len(self.inputs):
+            try:
+                return [context[name] for name in self.inputs]  # fast
+            except KeyError:
+                pass
+        if not isinstance(context, Mapping):
+            raise SettingError(f"context must be a mapping from the features {list(self.inputs)}, got {context!r:.80}.")
+        if self.optional:
+            context = dict.fromkeys(self.optional) | dict(context)
+        return by_name(context, self.inputs, "context", "features")  # type: ignore[no-any-return]
+
+    def _slot(self, name: str, known: dict[str, int], value: Any) -> int:
+        """Return the slot of a value of a category; -1 for an unknown value if there are no spare slots."""
+        if value is None and name in self.optional:
+            value = ""
+        if not isinstance(value, WHOLE):
+            raise SettingError(f"{name!r} must be a string or an integer, got {value!r:.80}.")
+        text = str(value)
+        slot = known.get(text, -1)
+        if slot < 0 and self.spare:
+            slot = len(known) + zlib.crc32(text.encode(errors="surrogatepass")) % self.spare
+        return slot
 
     def _checked_numbers(self, given: list[Any]) -> Floats:
         """Return the values of the numeric features; an error names the offending feature."""
-        try:
-            return floats(given, "numbers", (len(given),))
-        except DriftsackError:  # find the offending feature, one by one
-            return np.array([number(one, repr(name)) for name, one in zip(self.numbers, given, strict=True)])
+        found = _plain_floats(given)
+        if found is None:  # find the offending feature, one by one
+            found = np.array([number(one, repr(name)) for name, one in zip(self.numbers, given, strict=True)])
+        if np.abs(found).max() > LARGEST_FEATURE:
+            _refuse_large(self.numbers[int(np.abs(found).argmax())], found)
+        return found
 
     @cached_property
     def _known(self) -> list[tuple[str, dict[str, int]]]:
@@ -195,9 +253,11 @@ class Encoder:
 
     @cached_property
     def _signs(self) -> list[Floats | None]:
-        """The projection of each embedding; its signs come from a hash and do not depend on NumPy's version."""
+        """(length, project) the projection of each embedding; its signs come from a hash and not from NumPy."""
         return [
-            None if self.project is None else _random_signs(f"{self.seed}/{name}", self.project, length)
+            None
+            if self.project is None
+            else frozen(np.ascontiguousarray(_random_signs(f"{self.seed}/{name}", self.project, length).T))
             for name, length in _pairs(self.embeddings)
         ]
 
@@ -215,6 +275,7 @@ class Encoder:
         found = {name: value for name, value in found.items() if value}
         found |= {"project": self.project} if self.project is not None else {}
         found |= {"spare": self.spare} if self.spare != 1 else {}
+        found |= {"optional": list(self.optional)} if self.optional else {}
         return found | ({"seed": self.seed} if self.seed else {})
 
     @classmethod
@@ -257,24 +318,60 @@ def _random_signs(seed: str, rows: int, columns: int) -> Floats:
     return frozen((2.0 * bits.reshape(rows, columns) - 1.0) / np.sqrt(rows))
 
 
-def checked_context(encoder: Encoder | None, features: int, context: Context) -> Floats:
+def _plain_floats(given: Any) -> Floats | None:
+    """Return a list of Python's own numbers within the limit as an array; None for anything else."""
+    if type(given) is not list or not PLAIN.issuperset(map(type, given)):
+        return None
+    try:
+        found = np.array(given, dtype=np.float64)
+    except OverflowError:  # an integer that no float can hold
+        return None
+    within = found.max(initial=0.0) <= LARGEST_FEATURE and found.min(initial=0.0) >= -LARGEST_FEATURE
+    return found if within else None  # NaN is not within
+
+
+def _checked_vector(value: Any, name: str, length: int) -> Floats:
+    """Return an embedding; an error names it."""
+    plain = _plain_floats(value)
+    if plain is not None and plain.size == length:
+        return plain
+    if isinstance(value, list) and bool in set(map(type, value)):
+        raise SettingError(f"{name!r} must not have true or false among its numbers.")
+    found = floats(value, repr(name), (length,))
+    if np.abs(found).max() > LARGEST_FEATURE:
+        _refuse_large(name, found)
+    return found
+
+
+def _refuse_large(name: str, values: Floats) -> None:
+    raise OutOfRangeError(
+        f"{name!r} must lie within {LARGEST_FEATURE:g} of 0, got {np.abs(values).max():g}; use another unit, or its "
+        "logarithm."
+    )
+
+
+def checked_context(encoder: Encoder | None, features: int, context: Context, means: Floats | None = None) -> Floats:
     """Return the features of one request as (n,) numbers, each within ``LARGEST_FEATURE`` of 0.
+
+    Args:
+        means: The values of missing numbers; see :meth:`Encoder.encode`.
 
     >>> checked_context(None, 2, [1, 2.5])
     array([1. , 2.5])
     """
-    if isinstance(context, Mapping):
+    if type(context) is dict or isinstance(context, Mapping):
         if encoder is None:
             raise NamesError(
                 f"the features of the problem have no names, so a context must be {features} numbers, got a "
                 "mapping; name them with Problem(features=[...]) or Problem(features=ds.Encoder(...))."
             )
-        found = encoder.encode(context)
+        found = encoder.encode(context, means)
     else:
         found = floats(context, "context", (features,))
-    if np.abs(found).max(initial=0.0) > LARGEST_FEATURE:
+    largest = max(found.max(initial=0.0), -found.min(initial=0.0))
+    if largest > LARGEST_FEATURE:
         raise OutOfRangeError(
-            f"the features of a context must lie within {LARGEST_FEATURE:g} of 0, got {np.abs(found).max():g}; use "
-            "another unit, or its logarithm."
+            f"the features of a context must lie within {LARGEST_FEATURE:g} of 0, got {largest:g}; use another "
+            "unit, or its logarithm."
         )
     return found

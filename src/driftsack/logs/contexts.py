@@ -38,6 +38,7 @@ class FeatureColumn:
     strings: int = 0  # number of values that are not numbers
     rows: int = 0  # number of values
     example: tuple[int, str] = (0, "")  # the first value that is not a number
+    optional: bool = False  # whether values may be missing
 
     @property
     def column(self) -> str:
@@ -52,9 +53,9 @@ class FeatureColumn:
     def convert(self, values: pl.Series, line: int, reject: Reject) -> Floats:
         """Return (n, 2) the numbers, NaN where there are none, and the codes of the values as strings."""
         numbers, empty = columns.to_numbers(values), columns.is_empty(values)
-        reject(
-            empty, self.column, "empty", f"{self.column} is empty; fill it in, with 0 or a name for unknown ones", None
-        )
+        if not self.optional:
+            advice = "fill it in, with 0 or a name for unknown ones, or declare it optional with features=ds.Encoder()"
+            reject(empty, self.column, "empty", f"{self.column} is empty; {advice}", None)
         not_finite = (np.isinf(numbers) | columns.is_nan(values)) & ~empty
         finite = f"{self.column} must be finite, got {{}}; replace the value or remove the row"
         reject(not_finite, self.column, "not finite", finite, values)
@@ -87,7 +88,7 @@ class FeatureColumn:
     def _code(self, text: str) -> int:
         """The code of one string; a category that was not declared keeps a bounded number of them."""
         if self.declared is not None:
-            slots = np.flatnonzero(self.declared.encode({self.name: text}))
+            slots = np.flatnonzero(self.declared.encode({self.name: text}))  # "" is a missing value
             return int(slots[0]) if slots.size else NO_SLOT
         if len(self.codes) <= MOST_VALUES:
             return self.codes.setdefault(text, len(self.codes))
@@ -122,9 +123,11 @@ def feature_columns(names: Sequence[str], features: Encoder | None) -> list[Feat
     """Return the columns of features, named without the prefix, before the first row."""
     if features is None:
         return [FeatureColumn(name) for name in names]
-    found = [FeatureColumn(name, numeric=True) for name in features.numbers]
+    optional = features.optional
+    found = [FeatureColumn(name, numeric=True, optional=name in optional) for name in features.numbers]
     for name, values in dict(features.categories).items():
-        found.append(FeatureColumn(name, Encoder(categories={name: values}, spare=features.spare), numeric=False))
+        own = Encoder(categories={name: values}, spare=features.spare)
+        found.append(FeatureColumn(name, own, numeric=False, optional=name in optional))
     return found
 
 
@@ -137,18 +140,32 @@ def encoder_of(found: Sequence[FeatureColumn], features: Encoder | None) -> Enco
 
 
 def encoded(found: Sequence[FeatureColumn], raw: Floats, encoder: Encoder) -> Floats:
-    """Encode the values (n, columns, 2) of ``FeatureColumn.convert`` as contexts (n, features), numbers first."""
+    """Encode the values (n, columns, 2) of ``FeatureColumn.convert`` as contexts (n, features), numbers first.
+
+    Missing numbers are replaced by the mean of their column, and marked by an indicator.
+    """
     by_name = {one.name: (one, raw[:, k]) for k, one in enumerate(found)}
-    parts = [by_name[name][1][:, :1] for name in encoder.numbers]
+    missing = np.isnan(raw[:, [k for k, one in enumerate(found) if one.name in encoder.numbers], 0])
+    parts = [_imputed(by_name[name][1][:, :1]) for name in encoder.numbers]
     for name in dict(encoder.categories):
         one, values = by_name[name]
         parts.append(one.one_hot(values[:, 1], encoder))
+    parts.append(missing[:, list(encoder.missable)].astype(np.float64))
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
+def _imputed(column: Floats) -> Floats:
+    """(n, 1) The values of a number, with their mean where they are missing."""
+    known = column[~np.isnan(column)]
+    return np.where(np.isnan(column), known.mean() if known.size else 0.0, column)
+
+
 def decoded(encoder: Encoder, contexts: Floats) -> Mapping[str, Any]:
-    """Return the columns of encoded contexts, ``?`` for values that had no slot of their own."""
+    """Return the columns of encoded contexts: None for missing numbers, ``?`` for values without their own slot."""
     found: dict[str, Any] = {CONTEXT + name: contexts[:, k] for k, name in enumerate(encoder.numbers)}
+    for at, place in enumerate(encoder.missable):
+        indicator = contexts[:, encoder.size - len(encoder.missable) + at]
+        found[CONTEXT + encoder.numbers[place]] = np.where(indicator > 0, None, contexts[:, place]).tolist()  # type: ignore[call-overload]
     for name in dict(encoder.categories):
         first, slots = encoder.slots(name)
         own = contexts[:, first : first + slots]
@@ -156,3 +173,14 @@ def decoded(encoder: Encoder, contexts: Floats) -> Mapping[str, Any]:
         texts = np.array([*names, "?"], dtype=object)
         found[CONTEXT + name] = texts[np.where(own.any(axis=1), own.argmax(axis=1), slots)].tolist()
     return found
+
+
+def plain_columns(encoder: Encoder, contexts: Floats) -> dict[str, list[Any]]:
+    """Return columns of encoded contexts that are read without a declaration.
+
+    Missing numbers are those that were assumed, with their indicators; embeddings have a column for each number.
+    """
+    found = dict(decoded(encoder, contexts)) | {CONTEXT + n: contexts[:, k] for k, n in enumerate(encoder.numbers)}
+    one_hot = len(encoder.numbers) + sum(encoder.slots(name)[1] for name in dict(encoder.categories))
+    found |= {CONTEXT + encoder.names[k]: contexts[:, k] for k in range(one_hot, encoder.size)}
+    return {name: list(column) for name, column in found.items()}

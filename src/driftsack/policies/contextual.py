@@ -7,13 +7,15 @@ from typing import Any
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError
 from driftsack.core.problem import Problem
+from driftsack.policies.parts.contributions import Contributions, linear_contributions
+from driftsack.policies.parts.estimates import Estimates
 from driftsack.policies.parts.linear_bank import gammas_of
 from driftsack.policies.parts.replayed_price import ReplayedPrice, announce_costs
 from driftsack.policies.policy import Policy
 
 
 class ContextualPolicy(Policy):
-    """A policy with a bank of linear models in its state: ``state.choice.bank``.
+    """A policy with a bank of linear models in its state, ``state.choice.bank``, on ``state.features``.
 
     Attributes:
         forgetting: See :class:`~driftsack.policies.LinearBwK`; each subclass defines the field.
@@ -67,3 +69,12 @@ class ContextualPolicy(Policy):
         """
         price: ReplayedPrice = state.choice.price
         announce_costs(price, arm, cost_factors)
+
+    def contributions(self, state: Any) -> Contributions | None:
+        """Return the parts of the estimates, which are linear in the standardised features."""
+        return linear_contributions(state.choice.bank, state.features.x)
+
+    def estimates(self, state: Any) -> Estimates | None:
+        """Return the estimates at the latest context."""
+        parts = self.contributions(state)
+        return None if parts is None else Estimates(parts.means)

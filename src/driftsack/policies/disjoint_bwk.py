@@ -83,3 +83,6 @@ class DisjointBwK(LinearBwK):
         size = segments.slots + 1
         choice = new_choice(problem, size, self.exploration, self.probe_share, self.forgetting)
         return State(segments, np.zeros(size), choice)
+
+    def contributions(self, state: State) -> None:
+        """Return None: estimates are those of the segment, and not sums over features."""

@@ -15,6 +15,7 @@ from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import Seed
+from driftsack.policies.parts.contributions import Contributions
 from driftsack.policies.parts.estimates import Estimates
 
 if TYPE_CHECKING:
@@ -105,6 +106,17 @@ class Policy(abc.ABC):
 
         Returns:
             The estimates; None if the policy estimates no means, or several sets of them.
+        """
+        return None
+
+    def contributions(self, state: Any) -> Contributions | None:
+        """Return what each feature of the latest request adds to the estimates, for ``driftsack why``.
+
+        Args:
+            state: The state, after a decision.
+
+        Returns:
+            The parts of the estimates; None if they are not sums over features.
         """
         return None
 

@@ -17,6 +17,7 @@ from driftsack.service.domain import messages as ms
 from driftsack.service.domain.book import deltas
 from driftsack.service.domain.campaign import Caller, Campaign, Now
 from driftsack.service.domain.config import Config, Refill
+from driftsack.service.domain.features import Features
 from driftsack.service.domain.plans import MOST_OVERRUN
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.runtime.snapshots import read_snapshot, write_snapshot
@@ -196,12 +197,14 @@ def test_arms_come_and_go() -> None:
 @pytest.mark.parametrize(
     "spec", [{"policy": "LinearBwK"}, {"policy": "SpendingPlan", "base": {"policy": "SquareCBwK"}}]
 )
-def test_policies_that_decide_by_contexts_are_refused(spec: dict[str, Any]) -> None:
-    """Also in a wrapper; the same settings with a policy without contexts are accepted."""
+def test_policies_that_decide_by_contexts_need_features(spec: dict[str, Any]) -> None:
+    """Also in a wrapper; the same settings with features, or with a policy without contexts, are accepted."""
     config = Config(arms=["small", "large"], budget={"usd": "10"}, cost_max={"usd": "1"}, horizon=100, policy=spec)
-    with pytest.raises(Refusal, match="campaigns have no contexts yet") as error:
+    with pytest.raises(Refusal, match="decides by the features of requests; declare them as features") as error:
         config.recipe(config.problem())
     assert kind_of(error) == "invalid"
+    seeing = msgspec.structs.replace(config, features=Features(numbers=["tokens"]))
+    assert seeing.recipe(seeing.problem()).needs_context
     plain = msgspec.structs.replace(config, policy={"policy": "Adaptive"})
     assert plain.recipe(plain.problem()) == ds.Adaptive()
 

@@ -23,6 +23,7 @@ from driftsack.game.listed_costs import UNLISTED
 from driftsack.game.units import checked_outcome
 from driftsack.policies.learner.clock import Clock
 from driftsack.policies.learner.engine import LearnerEngine
+from driftsack.policies.learner.missing import UsualValues, new_usual_values, note_values
 from driftsack.policies.policy import Policy
 
 UNTIMED: Final = (math.nan, math.nan)  # no time, and the expected number of rounds stays
@@ -141,11 +142,13 @@ def set_features(engine: LearnerEngine, context: Context | None) -> None:
         if size < LARGEST_SQUARE:
             engine.terms.context[:] = context
             return
-    engine.terms.context[:] = checked_context(problem.encoder, problem.features, context)
+    engine.terms.context[:] = checked_context(problem.encoder, problem.features, context, engine.usual.means)
 
 
-def contexts_of(policy: Policy, problem: Problem, count: int, contexts: Any) -> Floats:
-    """(count, n) the features of several requests."""
+def contexts_of(
+    policy: Policy, problem: Problem, count: int, contexts: Any, usual: UsualValues | None = None
+) -> Floats:
+    """(count, n) the features of several requests; ``usual`` has the values of missing ones before the first."""
     if contexts is None:
         if policy.needs_context:
             refuse_absence(policy, problem)
@@ -153,7 +156,12 @@ def contexts_of(policy: Policy, problem: Problem, count: int, contexts: Any) -> 
     refuse_features(problem)
     if len(contexts) != count:
         raise ShapeError(f"contexts must be one for each of {count} requests, got {len(contexts)}.")
-    return np.array([checked_context(problem.encoder, problem.features, context) for context in contexts])
+    encoder, found = problem.encoder, np.empty((count, problem.features))
+    seen = new_usual_values(problem) if usual is None else UsualValues(*(part.copy() for part in usual))
+    for row, context in zip(found, contexts, strict=True):
+        row[:] = checked_context(encoder, problem.features, context, seen.means)
+        note_values(seen, encoder, row)
+    return found
 
 
 def refuse_features(problem: Problem) -> None:

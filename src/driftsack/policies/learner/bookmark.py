@@ -64,4 +64,4 @@ class Bookmark:
 def _parts(learner: Learner) -> tuple[object, ...]:
     """The arrays that ``ask`` and ``tell`` change."""
     engine = learner._engine
-    return engine.state, engine.ledger, engine.terms, engine.desk, engine.offered, engine.worst
+    return engine.state, engine.ledger, engine.terms, engine.desk, engine.offered, engine.worst, engine.usual

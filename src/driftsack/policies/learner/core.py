@@ -19,6 +19,7 @@ import numpy as np
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import Safe, share, whole
 from driftsack.core.decision import Decision, Decisions
+from driftsack.core.encoder import Context, checked_context
 from driftsack.core.errors import ReentrantCallError, SettingError
 from driftsack.core.locks import HeldFile, has_taken, thread_lock
 from driftsack.core.names import Amounts
@@ -119,6 +120,19 @@ class LearnerCore:
     def _snapshot(self) -> learner_file.Snapshot:
         """The parts that determine what the learner does; consistent between any two instructions of Python."""
         return learner_file.Snapshot(self._engine, self._clock, self._register.lineage)
+
+    def encode(self, context: Context) -> Floats:
+        """Encode the features of a request as ``ask`` would; nothing is changed.
+
+        Args:
+            context: The features, as in ``ask``.
+
+        Returns:
+            (n,) the encoded vector, which ``ask`` accepts in place of the features.
+        """
+        problem = self._engine.problem
+        arguments.refuse_features(problem)
+        return checked_context(problem.encoder, problem.features, context, self._engine.usual.means)
 
     def _settle_one(self, decision: Decision, reward: float, costs: Any, told: bool) -> int:
         """Settle a decision once; return 0, or another code of ``game.steps`` if the outcome was out of range."""

@@ -35,6 +35,7 @@ from driftsack.game.records import new_terms, set_rate
 from driftsack.game.state_growth import grow
 from driftsack.game.state_tree import solve_stuck
 from driftsack.policies.learner.kernels import LearnerKernels
+from driftsack.policies.learner.missing import new_usual_values, note_values
 from driftsack.policies.policy import Policy
 
 MOST_AWAITED: Final = 2**22  # decisions without an outcome
@@ -101,6 +102,7 @@ class LearnerEngine:
         self._set_worst(range(problem.arms))
         self.cost_limit: list[float] = problem.cost_limit.tolist()
         self.past: dict[int, PastSeason] = {}
+        self.usual = new_usual_values(problem)
         self.lp_rescues = 0
         self.altered = False  # whether the terms are those of a single request
         # Whether a request needs no time, no context and no caps.
@@ -550,6 +552,7 @@ class LearnerEngine:
         ):
             self.desk.given[:] = row
             self.terms.context[:] = context
+            note_values(self.usual, self.problem.encoder, context)
             if teach(arm, probability, reward) == STUCK:
                 self._solve()
                 teach(arm, probability, reward)

@@ -87,6 +87,8 @@ def _arrays(snapshot: Snapshot) -> dict[str, npt.NDArray[Any]]:
         found[f"ledgers.{name}"] = np.array([getattr(ledger, name) for ledger in ledgers])
     found["ledgers.seasons"] = np.array([*(number for number, _ in past), int(engine.desk.season[0])])
     found |= {"arms.offered": engine.offered, "arms.worst": engine.worst}
+    if engine.usual.counts.size:
+        found |= arrays(engine.usual, "features")
     if snapshot.clock.arrivals is not None:
         found |= arrays(snapshot.clock.arrivals.to_arrays(), "arrivals")
     return {name: np.array(array) for name, array in found.items()}
@@ -180,6 +182,9 @@ def _fill(engine: LearnerEngine, stored: dict[str, npt.NDArray[Any]]) -> None:
     put_back(known, stored)
     put_back({"arms.offered": engine.offered, "arms.worst": engine.worst}, stored)
     check_array("arms.worst", engine.worst, (-1, MOST_UNITS))
+    if engine.usual.counts.size:
+        put_back(arrays(engine.usual, "features"), stored)
+        engine.usual.check()
     engine.desk = fill_desk(engine.desk, engine.terms, stored, engine.offered.size)
     _fill_ledgers(engine, stored)
     check_ledgers(engine.desk, {number: season.ledger for number, season in engine.past.items()}, engine.ledger)

@@ -30,6 +30,7 @@ from driftsack.policies.learner import file as learner_file
 from driftsack.policies.learner.clock import Clock
 from driftsack.policies.learner.core import LearnerCore, guarded
 from driftsack.policies.learner.engine import LearnerEngine
+from driftsack.policies.learner.missing import note_values
 from driftsack.policies.learner.teaching import PastOutcomes, past_rounds
 from driftsack.policies.policy import Policy
 
@@ -103,8 +104,8 @@ class Learner(LearnerCore):
             caps: The request's maximum cost, by resource, or by resource and arm. Resources that are left out keep
                 their ``cost_max``.
             at: The time of the request, a ``datetime`` or in seconds; needed if the problem has a ``period``.
-            context: (n,) the features of the request, if the problem has some: numbers in order, or by name. A policy
-                that does not use them ignores them.
+            context: (n,) the features of the request, if the problem has some: numbers in order, or by name; optional
+                ones may be left out. A policy that does not use them ignores them.
             must: Whether the request must be served. An arm that every budget covers is preferred, but if there is none
                 the request is served even if that overspends, and counted in :attr:`overruns`.
             costs: What the arms cost by the price list of this request: for some or all resources a number for all
@@ -130,7 +131,10 @@ class Learner(LearnerCore):
         if engine.plain and not engine.altered and open is caps is at is context is costs is None and must is False:
             return register.made(engine.begin(math.nan, math.nan))
         seconds, rounds = arguments.open_request(engine, self._clock, open, caps, at, context, must, costs)
-        return register.made(engine.begin(seconds, rounds))
+        decision = register.made(engine.begin(seconds, rounds))
+        if context is not None:
+            note_values(engine.usual, engine.problem.encoder, engine.terms.context)
+        return decision
 
     @guarded
     def admissible(
@@ -178,12 +182,15 @@ class Learner(LearnerCore):
             BudgetExhaustedError: A budget is exceeded.
         """
         number = whole(count, "count", at_least=1)
-        features = arguments.contexts_of(self.policy, self.problem, number, contexts)
+        features = arguments.contexts_of(self.policy, self.problem, number, contexts, self._engine.usual)
         if self._register.process != os.getpid():
             self._register.start_epoch()
         first = features[0] if self.problem.features else None
         opened = arguments.open_request(self._engine, self._clock, open, caps, at, first, must, costs)
-        return batches.ask_batch(self._engine, self._register, self._clock, features, at, opened)
+        made = batches.ask_batch(self._engine, self._register, self._clock, features, at, opened)
+        for context in features[: len(made)] if contexts is not None else ():
+            note_values(self._engine.usual, self.problem.encoder, context)
+        return made
 
     def tell(self, decision: Decision | str, reward: float | None = None, costs: Costs | None = None) -> None:
         """Report the outcome of a decision, in any order. The same call again changes nothing.

@@ -119,6 +119,7 @@ class Observation(msgspec.Struct, array_like=True):
         costs: (d,) the costs.
         probability: The probability with which the rule chose the arm; None if it is not known.
         at: The time in milliseconds since 1970.
+        context: The encoded features of the request; None without features.
     """
 
     arm: int
@@ -126,6 +127,7 @@ class Observation(msgspec.Struct, array_like=True):
     costs: list[float]
     probability: float | None
     at: int
+    context: bytes | None = None
 
 
 class Book(msgspec.Struct, eq=False):

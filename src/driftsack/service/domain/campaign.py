@@ -83,7 +83,7 @@ class Campaign(CampaignState):
         Raises:
             Refusal: The settings are not valid.
         """
-        config = config.in_decimals()
+        config = config.completed()
         campaign = cls.new(config)
         period = None
         if config.refill is not None and config.period is not None and not config.watch:

@@ -12,11 +12,14 @@ from driftsack.core.errors import DriftsackError
 from driftsack.core.problem import ABSURD, Problem
 from driftsack.policies.policy import Policy, from_spec
 from driftsack.service.domain.amounts import Amount, amount_of, decimal_text
+from driftsack.service.domain.features import Features
 from driftsack.service.domain.refusals import Refusal
 
 MOST_ARMS: Final = 1000
 MOST_RESOURCES: Final = 16
-MOST_ROUNDS_KEPT: Final = 10**6  # of a policy with a window
+MOST_ROUNDS_KEPT: Final = 10**6  # of a policy with a window, or numbers of one with linear models
+DEFAULT: Final = "Adaptive"
+DEFAULT_WITH_FEATURES: Final = "LinearBwK"
 NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$(?!\n)"  # in Python, $ also matches before a last line break
 CAMPAIGN_NAME: Final = NAME.replace("/", "")
 Name = Annotated[str, msgspec.Meta(pattern=NAME)]
@@ -53,7 +56,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         fallback: The arm that is used where the policy would skip a request, or several in order of preference; None if
             requests may be skipped.
         slots: The maximum number of arms, for arms that are added later.
-        policy: Name and settings of the policy, such as ``{"policy": "Adaptive"}``.
+        policy: Name and settings of the policy, such as ``{"policy": "Adaptive"}``. If omitted, ``LinearBwK`` for
+            campaigns with features, and ``Adaptive`` for others.
         seed: The seed of the policy's randomness.
         lease: Seconds within which an outcome must arrive, unless the request says otherwise.
         late: Seconds after the end of the lease during which an outcome is still accepted and refunds.
@@ -62,6 +66,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             largest maximum cost for resources that are left out.
         refill: When the budgets are refilled; None for never.
         watch: Whether the campaign first watches the user's own rule, until it is switched on.
+        features: The features of requests, sent as their ``context``; None for no features.
         safe: True, since a campaign reserves the maximum cost of each decision; other modes of learners are refused.
     """
 
@@ -73,7 +78,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     reward_max: Annotated[float, msgspec.Meta(gt=0, le=1e12)] = 1.0
     fallback: Name | Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ARMS)] | None = None
     slots: Annotated[int, msgspec.Meta(ge=1, le=MOST_ARMS)] | None = None
-    policy: dict[str, Any] = msgspec.field(default_factory=lambda: {"policy": "Adaptive"})
+    policy: dict[str, Any] | None = None
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
     lease: Seconds = 600
     late: Seconds = 86400
@@ -81,15 +86,20 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     refuse_above: Annotated[dict[Name, Amount], msgspec.Meta(max_length=MOST_RESOURCES)] = {}
     refill: Refill | None = None
     watch: bool = False
+    features: Features | None = None
     safe: bool | str = True
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Config:
         """Read stored settings, whose integers are micro-units: releases since 0.2 store decimal strings only."""
-        return msgspec.msgpack.decode(data, type=cls).in_decimals(micros=True)
+        return msgspec.msgpack.decode(data, type=cls).completed(micros=True)
 
-    def in_decimals(self, micros: bool = False) -> Config:
-        """Return the settings with all amounts as decimal strings; ``micros`` if integers count millionths."""
+    def completed(self, micros: bool = False) -> Config:
+        """Return the settings as the first event keeps them, with the policy and all amounts as decimal strings.
+
+        Args:
+            micros: Whether integers count millionths.
+        """
         maxima: dict[str, MaximaByArm] = {
             name: {arm: decimal_text(amount, micros) for arm, amount in given.items()}
             if isinstance(given, dict)
@@ -98,7 +108,15 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         }
         budget: dict[str, Amount] = {name: decimal_text(amount, micros) for name, amount in self.budget.items()}
         limits: dict[str, Amount] = {name: decimal_text(amount, micros) for name, amount in self.refuse_above.items()}
-        return msgspec.structs.replace(self, budget=budget, cost_max=maxima, refuse_above=limits)
+        amounts: dict[str, Any] = {"budget": budget, "cost_max": maxima, "refuse_above": limits}
+        return msgspec.structs.replace(self, policy=self.policy_spec, **amounts)
+
+    @property
+    def policy_spec(self) -> dict[str, Any]:
+        """Name and settings of the policy; the default one if none was given."""
+        if self.policy is not None:
+            return self.policy
+        return {"policy": DEFAULT if self.features is None else DEFAULT_WITH_FEATURES}
 
     def problem(self) -> Problem:
         """Build the problem of the learner.
@@ -116,6 +134,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
                 fallback=self.fallback,
                 period=None if self.period is None else timedelta(seconds=self.period),
                 slots=self.slots,
+                features=0 if self.features is None else self.features.encoder(),
             )
         except Refusal:
             raise
@@ -142,20 +161,23 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         """Build the policy.
 
         Raises:
-            Refusal: There is no such policy, it needs contexts, or it would use too much memory.
+            Refusal: There is no such policy, it needs features that are not declared, or it would use too much memory.
         """
         try:
-            policy = from_spec(self.policy)
+            policy = from_spec(self.policy_spec)
             kept = policy.rounds_kept(problem)
         except (DriftsackError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise Refusal.invalid(f"policy must be the name and the settings of a policy: {error}") from error
-        if policy.needs_context:
+        if policy.needs_context and not problem.features:
             raise Refusal.invalid(
-                f"{type(policy).__name__} decides by the features of requests, and campaigns have no contexts yet; use "
-                "a policy without them, such as Adaptive, or a learner in your own process."
+                f"{type(policy).__name__} decides by the features of requests; declare them as features, or use a "
+                "policy without them, such as Adaptive."
             )
         if kept > MOST_ROUNDS_KEPT:
-            raise Refusal.invalid(f"the policy would keep {kept:,} rounds; at most {MOST_ROUNDS_KEPT:,} are allowed.")
+            what = f"numbers for {problem.features} features; project embeddings to fewer" if problem.features else ""
+            raise Refusal.invalid(
+                f"the policy would keep {kept:,} {what or 'rounds'}; at most {MOST_ROUNDS_KEPT:,} are allowed."
+            )
         return policy
 
     def zone(self) -> zoneinfo.ZoneInfo:

@@ -296,15 +296,19 @@ def _arm_offered(state: CampaignState, event: journal.ArmOffered) -> ms.Arms:
 def _observed(state: CampaignState, event: journal.Observed) -> ms.Noted:
     book = state.book
     book.observed += 1
-    book.unlearnt.append(Observation(event.arm, event.reward, event.costs, event.probability, event.at))
+    seen = Observation(event.arm, event.reward, event.costs, event.probability, event.at, event.context)
+    book.unlearnt.append(seen)
     return ms.Noted(book.observed)
 
 
 def _studied(state: CampaignState, event: journal.Studied) -> None:
-    seen = state.book.unlearnt
+    seen, first = state.book.unlearnt, event.mix is None
+    if first and state.problem.features:  # before they are learnt from
+        event.mixes = apprentice.choices_at(state.learner, seen)
     _learn_observations(state)
-    if event.mix is None:
-        event.mix = apprentice.choices(state.learner, [event.at + each.at - seen[0].at for each in seen])
+    if first:
+        times = [event.at + each.at - seen[0].at for each in seen]
+        event.mix = apprentice.choices(state.learner, times, [each.context for each in seen])
 
 
 def _learn_observations(state: CampaignState) -> None:

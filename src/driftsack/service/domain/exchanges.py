@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Final
 
+import msgspec
+
 from driftsack.service.domain import journal, plans, views
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.campaign import Caller, Campaign, Now, common
+from driftsack.service.domain.contexts import encoded
 from driftsack.service.domain.refusals import Refusal
 
 MADE_IMPOSSIBLE: Final = ("campaign-closed", "too-many-pending")
@@ -50,9 +53,11 @@ def exchange_in_steps(
     new = 0 if again else known.count(False)
 
     # Refuse the whole exchange if the new decisions are not possible.
-    terms = many.terms or ms.Ask()
+    terms = requests_of(many)
     if new and campaign.book.state not in ("paused", "watching"):
-        plans.checked_terms(campaign, terms, new - _settled_by(campaign, many, now, new))
+        plans.checked_terms(campaign, terms[0], new - _settled_by(campaign, many, now, new))
+        for k, request in enumerate(terms if many.contexts else terms[:1]):
+            check_context(campaign, request, f"/contexts/{k}" if many.contexts else "/terms/context")
 
     # Carry out what is new, and answer the rest as the first time.
     told = []
@@ -61,12 +66,40 @@ def exchange_in_steps(
         told.append(tell_one(campaign, outcome, clock(), caller if fresh else Caller(who=caller.who)))
         yield
     decisions = []
-    for each, found in zip(askers, known, strict=True):
+    for each, found, request in zip(askers, known, terms, strict=True):
         # A repeated exchange does not know why it skipped a request.
-        made = ask_one(campaign, terms, clock(), each) if found or not again else views.skipped("budget")
+        made = ask_one(campaign, request, clock(), each) if found or not again else views.skipped("budget")
         decisions.append(made)
         yield
     return ms.Exchanged(told, decisions)
+
+
+def requests_of(many: ms.Exchange) -> list[ms.Ask]:
+    """Return the requests for decisions in an exchange.
+
+    Raises:
+        Refusal: There is not one context for each, or there are two.
+    """
+    terms = many.terms or ms.Ask()
+    if many.contexts is None:
+        return [terms] * many.ask
+    if len(many.contexts) != many.ask:
+        raise Refusal.invalid(
+            f"contexts must have one entry for each of {many.ask} requests, got {len(many.contexts)}."
+        )
+    if terms.context is not None:
+        raise Refusal.invalid("give either contexts, or one context for all requests in terms.")
+    return [msgspec.structs.replace(terms, context=context) for context in many.contexts]
+
+
+def check_context(campaign: Campaign, request: ms.Ask, place: str) -> None:
+    """Refuse a request of an exchange whose context is not valid; ``place`` is the context's JSON pointer."""
+    try:
+        encoded(campaign, request.context)
+    except Refusal as refusal:
+        named = Refusal.invalid(f"{place.lstrip('/')}: {refusal.detail}")
+        named.pointer = (refusal.pointer or "").replace("/context", place, 1)
+        raise named from refusal
 
 
 def ask_one(campaign: Campaign, terms: ms.Ask, now: Now, caller: Caller) -> ms.Decided:

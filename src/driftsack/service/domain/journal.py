@@ -57,13 +57,14 @@ class Opened(Event, tag="opened"):
 
     def __post_init__(self) -> None:
         """Read integers in the settings as micro-units, which only journals of releases before 0.2 have."""
-        self.config = self.config.in_decimals(micros=True)
+        self.config = self.config.completed(micros=True)
 
 
 class Asked(Event, tag="asked"):
     """A decision was made; ``arm`` is None only while it is being made.
 
-    ``token`` is needed to settle the decision; journals of releases that did not write one do not have it.
+    ``token`` is needed to settle the decision; journals of releases that did not write one do not have it. ``context``
+    has the encoded features of the request, in single precision; None without features.
     """
 
     number: int
@@ -76,6 +77,7 @@ class Asked(Event, tag="asked"):
     must: bool = False
     costs: list[list[float | None] | None] | None = None  # (d, m) by the price list of the request
     token: str = ""
+    context: bytes | None = None
 
 
 class Told(Event, tag="told"):
@@ -183,15 +185,19 @@ class Observed(Event, tag="observed"):
     reward: float
     costs: list[float]
     probability: float | None = None
+    context: bytes | None = None
 
 
 class Studied(Event, tag="studied"):
     """The campaign learnt from the latest observations.
 
-    ``mix`` has the probabilities with which it would choose each arm now; it is None only while they are computed.
+    ``mix`` has the probabilities with which it would choose each arm now; it is None only while they are computed. In
+    a campaign with features, ``mixes`` has those for the context of each of these observations, computed before they
+    were learnt from.
     """
 
     mix: list[float] | None = None
+    mixes: list[list[float]] | None = None
 
 
 class StateChanged(Event, tag="state-changed"):

@@ -8,6 +8,7 @@ import msgspec
 
 from driftsack.service.domain.amounts import Amount
 from driftsack.service.domain.config import MOST_ARMS, MOST_RESOURCES, CampaignName, Config, MaximaByArm, Name, Seconds
+from driftsack.service.domain.features import Context
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 Probability = Annotated[float, msgspec.Meta(ge=1e-9, le=1)]
@@ -38,6 +39,7 @@ class Ask(Request):
         lease: Seconds within which the outcome will be reported.
         must: Whether the request must be served, even if that overspends a budget.
         costs: The price list of this request: costs by resource, for all arms or by arm; some may be left out.
+        context: The features of the request, by name, if the campaign declares some.
     """
 
     open: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ARMS)] | None = None
@@ -45,6 +47,7 @@ class Ask(Request):
     lease: Seconds | None = None
     must: bool = False
     costs: Annotated[dict[Name, MaximaByArm], msgspec.Meta(max_length=MOST_RESOURCES)] | None = None
+    context: Context | None = None
 
 
 class Settlement(Request, kw_only=True):
@@ -110,11 +113,13 @@ class Exchange(Request):
         tells: The outcomes.
         ask: The number of decisions to make.
         terms: The terms of each of these decisions.
+        contexts: The features of each of these requests; omit them if ``terms`` has features for all of them.
     """
 
     tells: Annotated[list[TellOne], msgspec.Meta(max_length=1000)] = []
     ask: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
     terms: Ask | None = None
+    contexts: Annotated[list[Context], msgspec.Meta(max_length=1000)] | None = None
 
 
 class Observe(Request):
@@ -126,12 +131,14 @@ class Observe(Request):
         costs: The costs, by resource.
         probability: The probability with which the rule chose the arm, 1 if it could not have chosen another; omit it
             if it is not known.
+        context: The features of the request, by name, if the campaign declares some.
     """
 
     arm: Name
     reward: Reward
     costs: AmountsByName
     probability: Probability | None = None
+    context: Context | None = None
 
 
 class Grant(Request):

@@ -14,6 +14,7 @@ from driftsack.service.domain import messages as ms
 from driftsack.service.domain.amounts import amount_of
 from driftsack.service.domain.book import Record
 from driftsack.service.domain.calendar import SECOND, seconds_between
+from driftsack.service.domain.contexts import encoded
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.state import CampaignState
 from driftsack.service.domain.views import skipped
@@ -27,12 +28,13 @@ def _ask(state: CampaignState, command: ms.Ask, common: dict[str, Any], _: int) 
     if book.state in ("paused", "watching"):
         return skipped(book.state)
     offered, caps = checked_terms(state, command)
+    context = encoded(state, command.context)
     if not _any_fits(state, offered, caps) and not (command.must and _any_holds(state, offered, caps)):
         return skipped("budget")
     lease = command.lease or state.config.lease
     until = common["tick"] + lease * SECOND
     costs = None if command.costs is None else listed_costs(state, command.costs)
-    terms: dict[str, Any] = {"open": offered, "caps": caps, "must": command.must, "costs": costs}
+    terms: dict[str, Any] = {"open": offered, "caps": caps, "must": command.must, "costs": costs, "context": context}
     return journal.Asked(number=book.number + 1, until=until, **terms, **common)
 
 
@@ -209,7 +211,8 @@ def _observe(state: CampaignState, command: ms.Observe, common: dict[str, Any], 
     if is_absurd(state, costs):
         raise views.absurd(state, state.book.observed + 1, costs)
     _check_size(state, costs, [0] * len(costs), state.book.season)
-    return journal.Observed(arm=arm, reward=command.reward, costs=costs, probability=command.probability, **common)
+    seen: dict[str, Any] = {"reward": command.reward, "costs": costs, "probability": command.probability}
+    return journal.Observed(arm=arm, context=encoded(state, command.context), **seen, **common)
 
 
 def _grant(state: CampaignState, command: ms.Grant, common: dict[str, Any], _: int) -> Any:

@@ -18,6 +18,7 @@ from driftsack.service.domain import journal
 from driftsack.service.domain.book import Book, Record
 from driftsack.service.domain.calendar import SECOND
 from driftsack.service.domain.config import Config
+from driftsack.service.domain.features import vector_of
 from driftsack.service.domain.leases import Leases
 from driftsack.service.domain.refusals import Refusal
 
@@ -143,6 +144,7 @@ class CampaignState:
             "at": event.at / SECOND if self.problem.period is not None else None,
             "must": event.must,
             "costs": listed,
+            "context": None if event.context is None else vector_of(event.context),
         }
 
     def _listed_row(self, row: list[float | None]) -> dict[str, float]:

@@ -17,6 +17,7 @@ from driftsack.service.domain.journal import JournalError
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.replay import apply_events
 from driftsack.service.projections.export import find_row
+from driftsack.service.projections.feature_effects import FeatureEffect, effects_of, in_words
 from driftsack.service.runtime.recovery import before_decision, recover
 from driftsack.service.store.interface import CampaignRow, Store
 
@@ -61,6 +62,8 @@ class Why(msgspec.Struct):
         arms: The information about each arm.
         planned_with: What the plan used in place of means: optimistic ``"bounds"``, or ``"draws"`` from a posterior.
         estimates: The arrays of the policy's state before the decision.
+        features: What each feature of the request added to the estimates; empty without features.
+        words: Which features spoke for or against the drawn arm, most important first.
     """
 
     campaign: str
@@ -76,6 +79,8 @@ class Why(msgspec.Struct):
     arms: list[ArmWhy]
     planned_with: str | None
     estimates: dict[str, list[float]]
+    features: list[FeatureEffect] = []
+    words: list[str] = []
 
 
 def why(store: Store, name: str, number: int) -> Why:
@@ -115,20 +120,26 @@ def _explained(name: str, campaign: Campaign, event: journal.Asked) -> Why:
     closed = [_closed(campaign, event, arm) for arm in range(len(names))]
     decision = campaign.learner.ask(open=event.open, **campaign.terms(event))
     known = _estimates(campaign)
+    effects = effects_of(campaign, event.context)
+    mix = {name: share for name, reason, share in zip(names, closed, decision.mix.tolist(), strict=True) if not reason}
+    prices = dict(zip(campaign.resources, decision.prices.tolist(), strict=True))
+    arm = None if event.arm == SKIP or event.arm is None else names[event.arm]
     return Why(
         campaign=name,
         decision=event.number,
         event=book.seq + 1,
         at=event.at,
-        arm=None if event.arm == SKIP or event.arm is None else names[event.arm],
+        arm=arm,
         same=decision.arm == event.arm,
         open=[name for name, reason in zip(names, closed, strict=True) if reason is None],
         mix=dict(zip(names, decision.mix.tolist(), strict=True)),
-        prices=dict(zip(campaign.resources, decision.prices.tolist(), strict=True)),
+        prices=prices,
         remaining=views.amounts(campaign, free),
         arms=_arms(campaign, closed, decision.mix.tolist(), known),
         planned_with=None if known is None else known.kind,
         estimates=estimates,
+        features=effects,
+        words=in_words(effects, arm, mix, prices, campaign.config.reward_max),
     )
 
 

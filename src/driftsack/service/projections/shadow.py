@@ -81,8 +81,8 @@ class Shadow:
         self.own.append(0)
         self.would.append(0.0)
 
-    def study(self, mix: list[float]) -> None:
-        """Set the campaign's mix for the next observations."""
+    def study(self, mix: list[float] | None) -> None:
+        """Set the campaign's mix for the next observations; None if it is not known."""
         self._mix = mix
 
     def observe(self, arm: int, probability: float | None, outcomes: list[float]) -> None:

@@ -20,6 +20,7 @@ from driftsack.service.domain.config import Config
 from driftsack.service.domain.journal import Segment
 from driftsack.service.domain.rules import change_after
 from driftsack.service.projections.drift import Alarm, ArmDetector, Sample, sample_of
+from driftsack.service.projections.segments import ContextTrack
 from driftsack.service.projections.shadow import Shadow
 
 MOST_BUCKETS: Final = 240
@@ -191,6 +192,10 @@ class Track:
         self.shown: dict[int, Shown] = {}
         self.rounds_left: tuple[int, int] | None = None  # as revised, and the decision after which it was
         self.shadow = Shadow(len(self.arms), len(self.resources))  # what was observed while the campaign was watching
+        encoder = problem.encoder
+        self.contexts = None if encoder is None else ContextTrack(encoder, len(self.arms), len(self.resources))
+        self._unstudied: list[journal.Observed] = []  # of a campaign with features, whose mixes follow
+        self._observed_requests = 0
         self._factors = [grid_factors(k) for k in self.exponents]
         self._detectors: dict[int, ArmDetector] = {}
         self._latest: dict[int, deque[list[float]]] = {}
@@ -281,6 +286,8 @@ class Track:
             self.chosen[arm] += 1
             self.waiting[event.number] = Waiting(arm, event.probability, event.reserved, event.at)
             self.pending += 1
+        if self.contexts is not None:
+            self.contexts.ask(event.number, event.at, arm, event.context or b"")
         state = "skipped" if arm == SKIP else "pending"
         self.shown[event.number] = Shown(event.number, event.at, arm, event.probability, state, None)
         if len(self.shown) > LISTED:
@@ -290,6 +297,8 @@ class Track:
         waited = self._settled(event)
 
         # Count the outcome.
+        if self.contexts is not None:
+            self.contexts.tell(event.number, event.reward, event.costs)
         tally = self._bucket().tally(waited.arm, len(self.resources))
         tally.told += 1
         tally.reward += event.reward
@@ -342,6 +351,8 @@ class Track:
 
     def _cancelled(self, event: journal.Cancelled) -> None:
         self._settled(event)
+        if self.contexts is not None:
+            self.contexts.drop(event.number)
         self._show(event.number, "cancelled")
 
     def _refused(self, event: journal.Refused) -> None:
@@ -363,6 +374,8 @@ class Track:
     def _drop(self, numbers: list[int]) -> None:
         for number in numbers:
             self.waiting.pop(number, None)
+            if self.contexts is not None:
+                self.contexts.drop(number)
             self._show(number, "lost")
 
     def _renewed(self, event: journal.Renewed) -> None:
@@ -377,17 +390,41 @@ class Track:
         self.arms.append(name)
         self.chosen.append(0)
         self.shadow.add_arm()
+        if self.contexts is not None:
+            self.contexts.add_arm()
 
     def _arm_offered(self, event: journal.ArmOffered) -> None:
         (self.retired.discard if event.offered else self.retired.add)(event.arm)
 
     def _observed(self, event: journal.Observed) -> None:
         outcomes = [event.reward, *event.costs]
-        self.shadow.observe(event.arm, event.probability, outcomes)
+        if self.contexts is None:
+            self.shadow.observe(event.arm, event.probability, outcomes)
+        else:
+            self._unstudied.append(event)
+            self._observed_context(event)
         self._latest.setdefault(event.arm, deque(maxlen=LATEST)).append(outcomes)
 
+    def _observed_context(self, event: journal.Observed) -> None:
+        """Add a request that the user's own rule served."""
+        if self.contexts is not None:
+            self._observed_requests += 1
+            number = -self._observed_requests  # apart from the decisions
+            self.contexts.ask(number, event.at, event.arm, event.context or b"")
+            self.contexts.tell(number, event.reward, event.costs)
+
     def _studied(self, event: journal.Studied) -> None:
-        self.shadow.study(event.mix or [])
+        if self.contexts is None:
+            self.shadow.study(event.mix or [])
+            return
+        # The mixes at the contexts of these observations were computed before they were learnt from.
+        waiting = self._unstudied
+        mixes: list[Any] = event.mixes or [None] * len(waiting)
+        count = min(len(waiting), len(mixes))  # the first ones may be in an archive
+        for seen, mix in zip(waiting[len(waiting) - count :], mixes[len(mixes) - count :], strict=True):
+            self.shadow.study(mix)
+            self.shadow.observe(seen.arm, seen.probability, [seen.reward, *seen.costs])
+        self._unstudied = []
 
     def _state_changed(self, event: journal.StateChanged) -> None:
         self.state = event.new_state

@@ -1,4 +1,10 @@
-"""Off-policy evaluation: the reward of another policy, estimated from the journal of a campaign."""
+"""Off-policy evaluation: the reward of another policy, estimated from the journal of a campaign.
+
+Without features, the policy is played on the journal by rejection sampling. With features, it learns from the first
+half of the journal, and its decisions at the contexts of the second half are evaluated by the doubly robust estimator.
+Propensities are those of the journal, unless they contradict the choices, as those of policies that draw means do; they
+are then estimated from the features.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
-from driftsack.logs import Evaluation, Log, evaluate, read
+from driftsack.core.errors import CannotAnswerError
+from driftsack.core.problem import Problem
+from driftsack.logs import Evaluation, Log, evaluate, evaluate_rule, read
+from driftsack.logs.estimated_propensities import estimated_propensities
+from driftsack.logs.evaluation import MIN_SAMPLE_SIZE
 from driftsack.policies.policy import from_spec
 from driftsack.service.domain.config import Config
-from driftsack.service.projections.export import as_csv, find_row
+from driftsack.service.projections.export import as_csv, find_row, outcomes
 from driftsack.service.store.interface import Store
 
 
@@ -28,7 +39,7 @@ def what_if(store: Store, name: str, policy: dict[str, Any], trials: int = 20) -
     Args:
         name: The campaign.
         policy: Name and settings of the other policy.
-        trials: Number of trials.
+        trials: Number of trials; a campaign with features needs one.
 
     Returns:
         The estimate with its standard error, and the campaign's own mean reward per request.
@@ -39,10 +50,51 @@ def what_if(store: Store, name: str, policy: dict[str, Any], trials: int = 20) -
     config = Config.from_bytes(find_row(store, name).config)
     problem = config.problem()
     log = _log(store, name, config)
-    own = float(np.mean(log.reward))
     share = len(log) / problem.horizon if config.horizon is not None else 1.0
     budget = np.asarray(problem.budget) * min(share, 1.0)
+    if log.contexts is not None:
+        return _after_learning(_without_added(log, config), config, policy, budget)
+    own = float(np.mean(log.reward))
     return evaluate(_without_added(log, config), from_spec(policy), budget.tolist(), trials), own
+
+
+def _after_learning(log: Log, config: Config, policy: dict[str, Any], budget: Floats) -> tuple[Evaluation, float]:
+    """Let a policy learn from the first half of a log, and evaluate it on the second."""
+    half = len(log) // 2
+    if half < MIN_SAMPLE_SIZE:
+        raise CannotAnswerError(
+            f"a campaign with features needs {2 * MIN_SAMPLE_SIZE} outcomes, got {len(log)}; wait for more."
+        )
+    first, second = part_of(log, slice(None, half)), part_of(log, slice(half, None))
+    problem = Problem(
+        horizon=len(second),
+        arms=log.arms,
+        budget=dict(zip(log.resources, (budget * len(second) / len(log)).tolist(), strict=True)),
+        cost_max=dict(zip(log.resources, log.cost_max, strict=True)),
+        reward_max=log.reward_max,
+        features=config.problem().encoder or 0,
+    )
+    learner = from_spec(policy).start(problem, seed=config.seed, log=first)
+    own = float(np.mean(second.reward))
+    try:
+        return evaluate_rule(second, learner, problem.budget), own
+    except CannotAnswerError:
+        guessed = replace(log, propensity=estimated_propensities(log))
+        found = evaluate_rule(part_of(guessed, slice(half, None)), learner, problem.budget)
+        return found._replace(method="doubly robust, estimated propensities"), own
+
+
+def part_of(log: Log, rows: slice) -> Log:
+    """Return some rows of a log with contexts."""
+    return replace(
+        log,
+        time=log.time[rows],
+        arm=log.arm[rows],
+        reward=log.reward[rows],
+        costs=log.costs[rows],
+        propensity=None if log.propensity is None else log.propensity[rows],
+        contexts=None if log.contexts is None else log.contexts[rows],
+    )
 
 
 def _log(store: Store, name: str, config: Config) -> Log:
@@ -55,12 +107,15 @@ def _log(store: Store, name: str, config: Config) -> Log:
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / f"{name}.csv"
         file.write_text(text)
-        return read(
+        found = read(
             file,
             arms=[*config.arms, *sorted(added)],
             reward_max=max([config.reward_max, *(float(row["reward"]) for row in rows)]),
             cost_max={column: max([least, *(float(row[column]) for row in rows)]) for column, least in most.items()},
         )
+    if config.features is None:
+        return found
+    return replace(found, contexts=outcomes(store, name).contexts, features=config.problem().encoder)
 
 
 def _without_added(log: Log, config: Config) -> Log:

@@ -8,6 +8,7 @@ import warnings
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from driftsack.core.errors import DriftsackError
 from driftsack.policies.learner import Learner
@@ -15,6 +16,7 @@ from driftsack.service.domain import apprentice, journal
 from driftsack.service.domain.book import Observation
 from driftsack.service.domain.campaign import Campaign
 from driftsack.service.domain.config import Config
+from driftsack.service.domain.features import bytes_of
 from driftsack.service.domain.journal import START, JournalError
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.replay import apply_events
@@ -196,12 +198,14 @@ def rehearse(campaign: Campaign) -> Campaign:
         warnings.simplefilter("ignore")
         copy = Learner.from_bytes(campaign.learner.to_bytes())
         copy.grant(problem.cost_max)
-        decision = copy.ask(at=None if problem.period is None else campaign.book.at / 1000)
+        zeros = np.zeros(problem.features) if problem.features else None
+        decision = copy.ask(at=None if problem.period is None else campaign.book.at / 1000, context=zeros)
         copy.tell(decision, 0.0, [0.0] * problem.resources)
         if campaign.book.state == "watching":
             now = campaign.book.at
-            apprentice.teach(copy, [Observation(0, 0.0, [0.0] * problem.resources, None, now)])
-            apprentice.choices(copy, [now])
+            context = None if zeros is None else bytes_of(zeros)
+            apprentice.teach(copy, [Observation(0, 0.0, [0.0] * problem.resources, None, now, context)])
+            apprentice.choices(copy, [now], [context])
     return campaign
 
 

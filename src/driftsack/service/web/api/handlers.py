@@ -31,7 +31,7 @@ async def list_campaigns(context: Context) -> ms.Campaigns:
 async def create_campaign(context: Context) -> ms.CampaignView:
     """Open a campaign, or return the existing one if its settings are the same."""
     body: ms.NewCampaign = context.body
-    config = body.config.in_decimals()
+    config = body.config.completed()
     caller, store = context.caller(), context.keeper.store
     if caller.key:
         await context.store(openings.check_key, store, caller.key, caller.digest)

@@ -5,6 +5,8 @@ Every request takes these steps, whether it arrives through ASGI, on the direct 
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import urllib.parse
 from typing import Any, Final, NamedTuple
@@ -155,9 +157,37 @@ def decode(route: Route, raw: bytes) -> Any:
         decoder = _decoders[route.body] = msgspec.json.Decoder(route.body).decode
     try:
         return decoder(raw or b"{}")
-    except msgspec.ValidationError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _not_understood(raw, error) from error
+
+
+def _not_understood(raw: bytes, error: Exception) -> Refusal:
+    """Return the refusal of a body that cannot be decoded, which names the field if that is known."""
+    path = _place_of_not_finite(raw)
+    if path:
+        refusal = Refusal.invalid(f"{path[-1]!r:.100} must be a finite number; JSON has no NaN and no infinity.")
+        refusal.pointer = "".join(f"/{part}" for part in path)
+    elif isinstance(error, msgspec.ValidationError):
         refusal = Refusal.invalid(f"{error}.")
         refusal.pointer = pointer_in(str(error))
-        raise refusal from error
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refusal("malformed", f"the body must be JSON: {error}.") from error
+    else:
+        refusal = Refusal("malformed", f"the body must be JSON: {error}.")
+    return refusal
+
+
+def _place_of_not_finite(raw: bytes) -> list[str]:
+    """Return the names that lead to the first number that is not finite, as other libraries write it; empty if none."""
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError):
+        return []
+    waiting: list[tuple[list[str], Any]] = [([], content)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, float) and not math.isfinite(value):
+            return path
+        if isinstance(value, dict):
+            waiting += [([*path, name[:100]], one) for name, one in value.items()]
+        elif isinstance(value, list):
+            waiting += [(path, one) for one in value if isinstance(one, (float, dict, list))]
+    return []
