@@ -16,6 +16,7 @@ from driftsack.game.ledger import open_ledger
 from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.instances.contextual import linear_contexts, segments
 from driftsack.policies import DisjointBwK, LinearBwK, PerSegment, SquareCBwK
+from driftsack.policies.parts.kept_rounds import replay
 from driftsack.policies.parts.linear_bank import (
     LATELY,
     PLAIN,
@@ -26,22 +27,30 @@ from driftsack.policies.parts.linear_bank import (
     observe_context,
 )
 from driftsack.policies.parts.linear_choice import draw_outcomes, new_choice
+from driftsack.policies.parts.log_linear import PRIOR_BELIEF
 from driftsack.policies.parts.replayed_price import (
+    ALL,
+    LATEST,
+    SPEED,
     actual_share,
     committed,
+    correct_prices,
+    fresh_share,
     keep_round,
     move_price,
     new_replayed_price,
+    next_price,
     note_choice,
     note_costs,
+    note_fresh,
     rate_left,
-    replay,
-    solve_price,
+    use_best_arms,
 )
 from driftsack.policies.parts.ridge import combine_rows, multiply, observe_direction
 from driftsack.policies.parts.standardiser import new_standardiser, note_context, standardise
 from driftsack.policies.square_cb_bwk import weigh_by_gap
 from driftsack.simulation import Feedback
+from tests.support.log_linear_twin import SlowProduct
 
 PROBLEM = ds.Problem(horizon=1_000, arms=3, budget=[200.0, 300.0], features=4)
 
@@ -137,6 +146,7 @@ def slow_bank(arms: Ints, rows: Floats, rewards: Floats, costs: Floats, unit: fl
     P = np.tile(np.eye(size), (count, 2, 1, 1))  # noqa: N806
     theta, weights = np.zeros((count, 2, 2, size)), np.full((count, 2, 2), 0.5)
     useful, noise = np.full(2, 0.99), np.zeros((count, 2))
+    products, belief = [[SlowProduct(size) for _ in range(2)] for _ in range(count)], np.full(2, PRIOR_BELIEF)
     for t, (arm, x, y) in enumerate(zip(arms, rows, outcomes, strict=True)):
         before = outcomes[:t][arms[:t] == arm]
         n, top, last = len(before), rewards[: t + 1].max(), rewards[:t].max(initial=0.0)
@@ -159,8 +169,18 @@ def slow_bank(arms: Ints, rows: Floats, rewards: Floats, costs: Floats, unit: fl
             loss = (y[k] - member[:, k]) ** 2 / (2.0 * noise[arm, k] * (1.0 + variance))
             likelihood = np.exp(-np.minimum(loss - loss.min(), 3.0)) / np.sqrt(1.0 + variance)
             shares = np.append(useful[k] * weights[arm, k], 1.0 - useful[k])
+            # The log-linear model has a share in the prediction, by the belief before this outcome.
+            linear, model, largest = float(shares @ member[:, k]), products[arm][k], outcomes[: t + 1, k].max()
+            mixed = linear
+            if model.begun:
+                other = model.predict(x, largest)
+                mixed += belief[k] * (other - linear)
+                evidence = ((y[k] - linear) ** 2 - (y[k] - other) ** 2) / (2.0 * noise[arm, k])
+                odds, share = belief[k] * np.exp(np.clip(evidence, -3.0, 3.0)), min(0.01, 1.0 / (t + 1.0))
+                belief[k] = (1.0 - share) * odds / (odds + 1.0 - belief[k]) + PRIOR_BELIEF * share
+            model.observe(x, y[k], largest, rewards[: t + 1].mean() if k == 0 else y[k])
             if n >= 1:
-                noise[arm, k] += ((y[k] - shares @ member[:, k]) ** 2 - noise[arm, k]) / min(n + 4.0, 200.0)
+                noise[arm, k] += ((y[k] - mixed) ** 2 - noise[arm, k]) / min(n + 4.0, 200.0)
             if n >= 2:
                 shares *= likelihood
                 fresh, spread, back = shares[:2] / shares[:2].sum(), min(0.01, 1.0 / n), min(0.01, 1.0 / (t + 1.0))
@@ -240,12 +260,60 @@ def test_the_price_rises_when_spending_is_too_high_and_settles() -> None:
         new_replayed_price(problem, 2, problem.rate),
         open_round(0, open_ledger(problem), new_terms(problem)),
     )
-    price.held[0] = 1
-    for _ in range(60):
-        value = price.price[0]
-        price.used[0] = 0.0 if value > 0.4 else 10.0  # an arm that is alone: all or nothing
-        move_price(price, new_bank(problem, 2, None), round_, 0.5)
-    assert price.price[0] == pytest.approx(0.4, rel=0.01)
+    price.latest.filled[0] = price.sample.filled[0] = 1
+    for one, limit in ((LATEST, 0.4), (ALL, 0.7)):
+        for _ in range(60):
+            value = price.both[one, 0]
+            price.used[0] = 0.0 if value > limit else 10.0  # an arm that is alone: all or nothing
+            move_price(price, new_bank(problem, 2, None), round_, 0.5, one)
+        assert price.both[one, 0] == pytest.approx(limit, rel=0.01)
+        assert price.price[0] == price.both.max()
+
+
+def test_the_latest_rounds_may_spend_twice_the_pace() -> None:
+    """And all rounds together once: at 1.5 times the pace the one price falls and the other rises."""
+    problem = ds.Problem(horizon=1_000, arms=1, budget=[100.0])
+    bank, round_ = new_bank(problem, 2, None), open_round(0, open_ledger(problem), new_terms(problem))
+    for one, rises in ((LATEST, False), (ALL, True)):
+        price = new_replayed_price(problem, 2, problem.rate)
+        price.both[:], price.latest.filled[0], price.sample.filled[0] = 0.5, 1, 1
+        price.used[0] = 1.5
+        move_price(price, bank, round_, 0.5, one)
+        assert (price.both[one, 0] > 0.5) == rises
+    assert SPEED == 2.0
+
+
+def test_the_last_rounds_spend_what_is_left() -> None:
+    """The price is that of the latest rounds at the even pace, although the long-run price is higher."""
+    problem = ds.Problem(horizon=100, arms=1, budget=[100.0])
+    bank, round_ = new_bank(problem, 2, None), open_round(0, open_ledger(problem), new_terms(problem))
+    price = new_replayed_price(problem, 2, problem.rate)
+    price.both[:], price.latest.filled[0], price.used[0] = [[0.5], [0.9]], 1, 1.5
+    move_price(price, bank, round_, 0.5, LATEST)
+    assert 0.5 < price.price[0] == price.both[LATEST, 0] < price.both[ALL, 0]
+
+
+def test_the_prices_take_turns() -> None:
+    """Both are corrected in the first rounds and after an announcement, otherwise one of them."""
+    price = new_replayed_price(PROBLEM, 2, PROBLEM.rate)
+    assert next_price(price, 5) == next_price(price, 200) == (LATEST, ALL)
+    price.held[0] = 1_000
+    assert sorted(next_price(price, 5) for _ in range(4)) == [(LATEST, LATEST)] * 2 + [(ALL, ALL)] * 2
+
+
+def test_new_rounds_correct_the_sample() -> None:
+    """A sample that happens to be cheap does not spend too much for long: new rounds cost 3, the sample says 1."""
+    problem = ds.Problem(horizon=8_000, arms=1, budget=[800.0])
+    price, round_ = (
+        new_replayed_price(problem, 2, problem.rate),
+        open_round(0, open_ledger(problem), new_terms(problem)),
+    )
+    assert fresh_share(price, 0) == 1.0
+    price.modelled[0] = 1.0
+    for k in range(2_000):
+        price.held[0] = k + 1
+        note_fresh(price, round_, np.array([[5.0, 3.0]]))
+    assert fresh_share(price, 0) == pytest.approx((1.0 + 3.0) / (1.0 + 1.0), rel=1e-6)
 
 
 def test_the_price_counts_what_was_spent() -> None:
@@ -265,8 +333,8 @@ def test_a_large_cost_corrects_the_price_at_once() -> None:
     """Not only at the next of the usual rounds: two more such costs could exhaust the budget before it."""
     problem = ds.Problem(horizon=1_000, arms=1, budget=[100.0])
     price, ledger, values = new_replayed_price(problem, 2, problem.rate), open_ledger(problem), np.ones((1, 2))
-    price.held[0], bank = 100, new_bank(problem, 2, None)
-    move_price(price, bank, open_round(100, ledger, new_terms(problem)), 0.5)
+    price.held[0], price.latest.filled[0], bank = 100, 100, new_bank(problem, 2, None)
+    move_price(price, bank, open_round(100, ledger, new_terms(problem)), 0.5, LATEST)
     ledger.spent[0] = 5.0
     assert keep_round(price, bank, open_round(101, ledger, new_terms(problem)), np.ones(2), values, values) == 0
     ledger.spent[0] = 25.0
@@ -300,9 +368,13 @@ def test_prices_replay_each_round_with_the_arms_that_were_open_in_it() -> None:
         keep_round(price, bank, open_round(0, open_ledger(problem), terms), np.array([0.0, 1.0]), means, drawn)
     bank.levels[:, PLAIN] = means
     bank.usefulness[:] = 0.0
-    replay(price, bank)
-    solve_price(price, bank, open_round(2, open_ledger(problem), terms), 0.5, 1)
-    assert price.used[0] == pytest.approx(1.01 + 3.01)
+    mix_coefficients(bank)
+    for kept in (price.latest, price.sample):
+        replay(kept, bank)
+        use_best_arms(price, kept, price.price, open_round(2, open_ledger(problem), terms))
+        assert price.used[0] == pytest.approx(1.01 + 3.01)
+    correct_prices(price, bank, open_round(2, open_ledger(problem), terms), 0.5, 1)
+    assert (price.both > 0.0).all()
 
 
 def test_pending_pulls_narrow_the_draws() -> None:
@@ -329,7 +401,7 @@ def test_probabilities_fall_with_the_gap() -> None:
     state.choice.bank.overall[:] = [1.0, 1.0, 1.0]
     round_, mix = open_round(3, open_ledger(PROBLEM), new_terms(PROBLEM)), np.zeros(3)
     values = np.array([[0.9, 0, 0], [0.5, 0, 0], [0.1, 0, 0]], dtype=np.float64)
-    weigh_by_gap(state.choice, round_, values, False, mix)
+    weigh_by_gap(state.choice, round_, values, state.choice.price.price, False, mix)
     others = [1 / (4 + 8 * 0.4), 1 / (4 + 8 * 0.8)]
     skip = 1 / (4 + 8 * 0.9)
     assert mix.tolist() == pytest.approx([1 - sum(others) - skip, *others])

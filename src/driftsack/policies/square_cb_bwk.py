@@ -31,6 +31,7 @@ from driftsack.game.records import Outcome, Round, usual_skip_cost
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
 from driftsack.policies.contextual import ContextualPolicy
+from driftsack.policies.parts.kept_rounds import KeptRounds, replay
 from driftsack.policies.parts.linear_bank import (
     LinearBank,
     checked_forgetting,
@@ -38,19 +39,20 @@ from driftsack.policies.parts.linear_bank import (
     learn_levels_again,
     list_estimates,
     mean_reward,
+    mix_coefficients,
     new_bank,
     observe_context,
 )
 from driftsack.policies.parts.linear_choice import untried
 from driftsack.policies.parts.open_arms import uniform_over_open
 from driftsack.policies.parts.replayed_price import (
+    LATEST,
     ReplayedPrice,
     keep_round,
-    kept_rounds,
     move_price,
     new_replayed_price,
+    next_price,
     price_musts,
-    replay,
     show_prices,
 )
 from driftsack.policies.parts.standardiser import Standardiser, new_standardiser, note_context, standardise
@@ -94,10 +96,8 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         list_estimates(bank, round)
         steps = keep_round(choice.price, bank, round, state.features.x, bank.mean, bank.mean)
         if steps > 0:
-            replay(choice.price, bank)
-            price_musts(choice.price, round)
-            solve_spending(choice, round, steps)
-        weigh_by_gap(choice, round, bank.mean, False, mix)
+            correct_mixes(choice, round, steps)
+        weigh_by_gap(choice, round, bank.mean, choice.price.price, False, mix)
         arm = draw(mix, rng.random())
     show_prices(choice.price, prices)
     if arm != SKIP:
@@ -106,11 +106,11 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
 
 
 @kernel
-def weigh_by_gap(choice: Weighting, round: Round, values: Floats, any_arm: bool, mix: Floats) -> None:
-    """Write the probabilities of the open arms, or of all, at estimates (m, 1 + d)."""
+def weigh_by_gap(choice: Weighting, round: Round, values: Floats, price: Floats, any_arm: bool, mix: Floats) -> None:
+    """Write the probabilities of the open arms, or of all, at estimates (m, 1 + d) and a price."""
     # Values of the arms, and the best action.
     skip_cost = usual_skip_cost(round) if any_arm else round.skip_cost
-    best, top, price = SKIP, -skip_cost, choice.price.price
+    best, top = SKIP, -skip_cost
     for i in range(mix.size):
         value = values[i, 0]
         for j in range(price.size):
@@ -129,18 +129,32 @@ def weigh_by_gap(choice: Weighting, round: Round, values: Floats, any_arm: bool,
 
 
 @kernel
-def solve_spending(choice: Weighting, round: Round, steps: int) -> None:
+def correct_mixes(choice: Weighting, round: Round, steps: int) -> None:
     """Correct the prices by the spending of the randomised policy on the kept rounds."""
-    replayed = choice.price
-    for _ in range(steps):
-        for j in range(replayed.used.size):
-            replayed.used[j] = 0.0
-        for s in range(kept_rounds(replayed)):
-            weigh_by_gap(choice, round, replayed.rounds[s], True, choice.chances)
-            for i in range(choice.chances.size):
-                for j in range(replayed.used.size):
-                    replayed.used[j] += choice.chances[i] * max(replayed.rounds[s, i, 1 + j], 0.0)
-        move_price(replayed, choice.bank, round, mean_reward(choice.bank))
+    replayed, reward = choice.price, mean_reward(choice.bank)
+    mix_coefficients(choice.bank)
+    first, last = next_price(replayed, steps)
+    for one in range(first, last + 1):
+        kept = replayed.latest if one == LATEST else replayed.sample
+        replay(kept, choice.bank)
+        if one == LATEST:
+            price_musts(replayed, round)
+        for _ in range(steps):
+            use_mixes(choice, kept, replayed.both[one], round)
+            move_price(replayed, choice.bank, round, reward, one)
+
+
+@kernel
+def use_mixes(choice: Weighting, kept: KeptRounds, price: Floats, round: Round) -> None:
+    """Write what the probabilities at a price would use in the kept rounds."""
+    used = choice.price.used
+    for j in range(used.size):
+        used[j] = 0.0
+    for s in range(kept.filled[0]):
+        weigh_by_gap(choice, round, kept.values[s], price, True, choice.chances)
+        for i in range(choice.chances.size):
+            for j in range(used.size):
+                used[j] += choice.chances[i] * max(kept.values[s, i, 1 + j], 0.0)
 
 
 @kernel

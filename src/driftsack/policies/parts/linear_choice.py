@@ -32,6 +32,7 @@ from driftsack.game.records import Outcome, Round, share_to_come
 from driftsack.game.two_speed import best_response
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.sampling import draw
+from driftsack.policies.parts.kept_rounds import LARGEST_DRAW
 from driftsack.policies.parts.linear_bank import (
     LARGEST_ESTIMATE,
     LinearBank,
@@ -43,16 +44,14 @@ from driftsack.policies.parts.linear_bank import (
 )
 from driftsack.policies.parts.open_arms import uniform_over_open
 from driftsack.policies.parts.replayed_price import (
-    LARGEST_DRAW,
     ReplayedPrice,
+    correct_prices,
     keep_round,
     new_replayed_price,
     note_choice,
     note_costs,
-    price_musts,
-    replay,
+    note_fresh,
     show_prices,
-    solve_price,
 )
 from driftsack.policies.parts.run_length import PRIOR_ROUNDS
 
@@ -104,9 +103,8 @@ def choose_at(choice: LinearChoice, round: Round, x: Floats, rng: Generator, mix
         draw_outcomes(choice, round, rng)
         steps = keep_round(choice.price, bank, round, x, bank.mean, choice.drawn)
         if steps > 0:
-            replay(choice.price, bank)
-            price_musts(choice.price, round)
-            solve_price(choice.price, bank, round, mean_reward(bank), steps)
+            correct_prices(choice.price, bank, round, mean_reward(bank), steps)
+        note_fresh(choice.price, round, choice.drawn)
         wanted = best_response(choice.drawn, choice.price.price, round)
         arm = affordable_probe(choice, round, wanted)
         note_choice(choice.price, choice.drawn, wanted, arm)

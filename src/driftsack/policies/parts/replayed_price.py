@@ -1,20 +1,28 @@
-r"""Prices at which the *randomised* policy would spend the remaining rate on the latest contexts.
+r"""Prices at which the *randomised* policy would spend the remaining rate: on all contexts, and not too fast now.
 
-The last 128 contexts are kept with the noise that was drawn for them. Every few rounds, and at once after a cost that
-lowers the remaining rate by a tenth, the current estimates at these contexts are computed, the noise is added, and the
-prices take a few steps of
+Rounds are kept with their contexts and the noise that was drawn for them (:mod:`driftsack.policies.parts.kept_rounds`).
+Every few rounds, and at once after a cost that lowers the remaining rate by a tenth, the current estimates at these
+contexts are computed, the noise is added, and a price takes a few steps of
 
-.. math:: q_j \leftarrow q_j \exp\Bigl(\eta_j \log \frac{\kappa_j\, \text{spending}_j(q)}{\rho_j}\Bigr), \qquad
+.. math:: q_j \leftarrow q_j \exp\Bigl(\eta_j \log \frac{\kappa_j\, \text{spending}_j(q)}{\theta \rho_j}\Bigr), \qquad
           \rho_j = \frac{\text{remaining budget } j - \text{pending}_j}{\text{remaining rounds}},
 
 where :math:`\text{pending}_j = f \sum_i n_i \hat c_{ij}` is the expected cost of the :math:`n_i` decisions of each arm
 that have not been charged, from its recent mean cost and the share f of them that are expected to be
 (:func:`~driftsack.game.records.share_to_pay`): without it, late outcomes look like savings, and the price falls until
-they arrive. The spending is the mean cost of the policy's choices on those contexts at prices q, among the arms that
+they arrive. The spending is the mean cost of the policy's choices in those rounds at prices q, among the arms that
 were open then. The step :math:`\eta_j` grows while the price keeps its direction and halves when it reverses, because
 spending jumps where the best arm changes. A price that ignores the noise spends too much, because the noise favours
 arms whose costs are drawn too small. After an announced change of costs the prices are solved again before each of the
 next decisions: at the old prices, a cheap arm that becomes expensive could exhaust the budget within a few rounds.
+
+*Two speeds.* The *long-run price* (:math:`\theta = 1`) spends the rate on a sample of all rounds so far, so that
+requests of a good hour get more than those of a bad one. The other price allows at most :math:`\theta = 2` times the
+rate on the latest 128 rounds. Decisions use the larger of both, for each resource. The prices are corrected in turn, so
+that a round takes no longer than with one of them. A sample of 128 rounds may happen to be cheap or expensive, and
+would stay so: its spending is multiplied by the ratio of two moving averages over an eighth of the rounds, of what new
+rounds would spend at the long-run price and of what the sample does. In the last 128 rounds the latest ones spend
+at the even pace, because they say more about those to come: otherwise a bad hour at the end would leave budget unspent.
 
 *Actual spending.* The policy may spend less than its draws say, because probes are withheld or costs are overestimated,
 and a price that trusts the draws would leave budget unspent. With moving averages over 200 rounds of what the draws
@@ -35,24 +43,32 @@ from typing import Annotated, Final, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.bounds import Constants, Counts, Scratch, within
+from driftsack.core.bounds import Constants, Counts, within
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.musts import optional_rate
 from driftsack.game.records import Round, share_to_pay
 from driftsack.game.two_speed import best_above, best_response
 from driftsack.numerics.compiled import kernel
+from driftsack.policies.parts.kept_rounds import (
+    KEPT,
+    LARGEST_DRAW,
+    KeptRounds,
+    keep_latest,
+    keep_sample,
+    new_kept_rounds,
+    replay,
+)
 from driftsack.policies.parts.linear_bank import LARGEST_ESTIMATE, LATELY, LinearBank, mix_coefficients
-from driftsack.policies.parts.ridge import combine_rows
-from driftsack.policies.parts.standardiser import LARGEST
 
-KEPT: Final = 128  # rounds that are replayed
+SPEED: Final = 2.0  # maximum spending on the latest rounds, relative to the even pace
 EARLY: Final = 64  # prices are corrected in each of the first and of the last rounds
 SOON: Final = 2048  # first rounds in which corrections are frequent
 OFTEN: Final = 25  # rounds between two corrections at first
 LATER: Final = 50  # rounds between two corrections later
 MOVED: Final = 0.1  # relative change of a remaining rate after which prices are corrected at once
 MEMORY: Final = 200.0  # rounds of the moving averages of spending
+LONG: Final = 8.0  # the part of all rounds that the averages of the long-run spending remember is 1 / LONG
 STEPS: Final = 5  # steps per correction
 MANY_STEPS: Final = 200  # steps per correction after an announcement
 ANNOUNCED: Final = 10  # rounds with many steps after an announcement, because some rounds may offer few arms
@@ -62,21 +78,24 @@ GROWTH: Final = 1.3  # factor on a step that keeps its direction
 SHRINK: Final = 0.5  # factor on a step that reverses
 RANGE: Final = 1e3  # prices, per budget rate, stay within this factor of the mean reward
 LITTLE: Final = 1e-3
-LARGEST_DRAW: Final = 1e90  # of an estimate plus its noise
+LATEST: Final = 0  # the two prices
+ALL: Final = 1
+
+Price = Annotated[Floats, within(0.0, RANGE * LARGEST_ESTIMATE)]
 
 
 class ReplayedPrice(NamedTuple):
-    """The latest rounds and the prices."""
+    """The kept rounds and the prices."""
 
-    contexts: Annotated[Floats, within(-LARGEST, LARGEST)]  # (KEPT, p) the latest vectors
-    noise: Annotated[Floats, within(-LARGEST_DRAW, LARGEST_DRAW)]  # (KEPT, m, 1 + d) what was added to the estimates
-    factors: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (KEPT, m, d) of the price lists of these rounds; 1 without
-    rounds: Scratch  # (KEPT, m, 1 + d) written: rewards and costs, in units of the budget rate
+    latest: KeptRounds
+    sample: KeptRounds  # of all rounds
     held: Counts  # (1,) rounds so far
-    price: Annotated[Floats, within(0.0, RANGE * LARGEST_ESTIMATE)]  # (d,) reward per budget rate; 0 before the first
+    corrected: Counts  # (1,) corrections so far
+    price: Price  # (d,) the larger of both prices, in reward per budget rate; 0 before the first
+    both: Price  # (2, d) the price at which the latest rounds spend SPEED times the pace, and the long-run price
     step: Annotated[
         Floats, within(-LARGEST_STEP, LARGEST_STEP)
-    ]  # (d,) the size of the next step; negative if the last one lowered the price
+    ]  # (2, d) the size of the next step; negative if the last one lowered the price
     announced: Annotated[
         Ints, within(0, ANNOUNCED)
     ]  # (1,) rounds left in which the prices are solved again, after costs were announced
@@ -84,6 +103,10 @@ class ReplayedPrice(NamedTuple):
     drawn: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (d,) moving average of the spending of the draws
     pulls: Annotated[Floats, within(0.0, 1.0)]  # (1,) moving average of the share of rounds with a pull
     paid: Annotated[Floats, within(0.0, LARGEST_ESTIMATE)]  # (d,) moving average of the cost of a pull
+    modelled: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (d,) spending of the sample at the long-run price
+    fresh: Annotated[
+        Floats, within(0.0, LARGEST_DRAW)
+    ]  # (2, d) long averages: of that, and of the spending of each new round at the long-run price
     must_cost: Annotated[Floats, within(0.0, LARGEST_DRAW)]  # (d,) mean cost of a request that must be served
     used: Floats  # (d,) scratch: spending over the kept rounds
     unit: Constants  # (d,) the budget rate
@@ -93,18 +116,20 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
     """Create the state without rounds and prices."""
     resources = problem.resources
     return ReplayedPrice(
-        contexts=np.zeros((KEPT, size)),
-        noise=np.zeros((KEPT, problem.arms, 1 + resources)),
-        factors=np.ones((KEPT, problem.arms, resources)),
-        rounds=np.zeros((KEPT, problem.arms, 1 + resources)),
+        latest=new_kept_rounds(problem.arms, resources, size),
+        sample=new_kept_rounds(problem.arms, resources, size),
         held=np.zeros(1, dtype=np.int64),
+        corrected=np.zeros(1, dtype=np.int64),
         price=np.zeros(resources),
-        step=np.full(resources, LARGEST_STEP),
+        both=np.zeros((2, resources)),
+        step=np.full((2, resources), LARGEST_STEP),
         announced=np.zeros(1, dtype=np.int64),
         rate=np.zeros(resources),
         drawn=np.zeros(resources),
         pulls=np.zeros(1),
         paid=np.zeros(resources),
+        modelled=np.zeros(resources),
+        fresh=np.zeros((2, resources)),
         must_cost=np.zeros(resources),
         used=np.zeros(resources),
         unit=unit.copy(),
@@ -113,20 +138,10 @@ def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPri
 
 @kernel
 def keep_round(replayed: ReplayedPrice, bank: LinearBank, round: Round, x: Floats, means: Floats, drawn: Floats) -> int:
-    """Keep the context and the noise (m, 1 + d) of a round; return the number of price steps that are due.
-
-    An arm that is closed in the round is no best response in its replay, whatever is open later.
-    """
-    row = replayed.held[0] % replayed.rounds.shape[0]
-    for f in range(x.size):
-        replayed.contexts[row, f] = x[f]
-    for i in range(means.shape[0]):
-        for k in range(means.shape[1]):
-            replayed.noise[row, i, k] = drawn[i, k] - means[i, k]
-        if not round.open[i]:
-            replayed.noise[row, i, 0] = -LARGEST_DRAW
-        for j in range(round.factors.shape[0]):
-            replayed.factors[row, i, j] = round.factors[j, i]
+    """Keep the context and the noise (m, 1 + d) of a round; return the number of price steps that are due."""
+    number = replayed.held[0]
+    keep_latest(replayed.latest, number, round, x, means, drawn)
+    keep_sample(replayed.sample, number, round, x, means, drawn)
     replayed.held[0] += 1
     held = replayed.held[0]
     if replayed.announced[0] > 0:
@@ -134,6 +149,16 @@ def keep_round(replayed: ReplayedPrice, bank: LinearBank, round: Round, x: Float
         return MANY_STEPS
     always = held < EARLY or round.rounds_left < EARLY or rate_moved(replayed, bank, round)
     return STEPS if always or held % (OFTEN if held < SOON else LATER) == 0 else 0
+
+
+@kernel
+def next_price(replayed: ReplayedPrice, steps: int) -> tuple[int, int]:
+    """Return the first and the last of the prices to correct: both after an announcement, else they take turns."""
+    replayed.corrected[0] += 1
+    if steps == MANY_STEPS or replayed.held[0] < EARLY:
+        return LATEST, ALL
+    turn = int(replayed.corrected[0] % 2)
+    return turn, turn
 
 
 @kernel
@@ -165,51 +190,44 @@ def rate_moved(replayed: ReplayedPrice, bank: LinearBank, round: Round) -> bool:
 
 
 @kernel
-def kept_rounds(replayed: ReplayedPrice) -> int:
-    """Return the number of kept rounds."""
-    return int(min(replayed.held[0], replayed.rounds.shape[0]))
-
-
-@kernel
-def replay(replayed: ReplayedPrice, bank: LinearBank) -> None:
-    """Write the current estimates at the kept contexts, plus the noise of their rounds."""
-    mix_coefficients(bank)
-    for s in range(kept_rounds(replayed)):
-        values, noise = replayed.rounds[s].reshape(bank.mixed.shape[1]), replayed.noise[s]
-        combine_rows(bank.mixed, replayed.contexts[s], 0, values.size, values)
-        for i in range(noise.shape[0]):
-            first = i * noise.shape[1]
-            values[first] += noise[i, 0]
-            for k in range(1, noise.shape[1]):
-                values[first + k] = max(values[first + k] * replayed.factors[s, i, k - 1] + noise[i, k], 0.0)
-
-
-@kernel
 def price_musts(replayed: ReplayedPrice, round: Round) -> None:
-    """Estimate the mean cost of requests that must be served, at the present prices in the kept rounds."""
+    """Estimate the mean cost of requests that must be served, at the present prices in the latest rounds."""
     if round.must_share == 0.0:
         return
     replayed.must_cost[:] = 0.0
-    count = kept_rounds(replayed)
+    count = replayed.latest.filled[0]
     for s in range(count):
-        arm = best_above(replayed.rounds[s], replayed.price, round, True, -0.5 * LARGEST_DRAW)
+        arm = best_above(replayed.latest.values[s], replayed.price, round, True, -0.5 * LARGEST_DRAW)
         if arm >= 0:
             for j in range(replayed.used.size):
-                replayed.must_cost[j] += min(replayed.rounds[s, arm, 1 + j] / count, LARGEST_DRAW / count)
+                replayed.must_cost[j] += min(replayed.latest.values[s, arm, 1 + j] / count, LARGEST_DRAW / count)
 
 
 @kernel
-def solve_price(replayed: ReplayedPrice, bank: LinearBank, round: Round, reward: float, steps: int) -> None:
+def correct_prices(replayed: ReplayedPrice, bank: LinearBank, round: Round, reward: float, steps: int) -> None:
     """Correct the prices for a policy that chooses the best arm in each kept round; ``reward`` is the mean reward."""
-    for _ in range(steps):
-        for j in range(replayed.used.size):
-            replayed.used[j] = 0.0
-        for s in range(kept_rounds(replayed)):
-            arm = best_response(replayed.rounds[s], replayed.price, round, True)
-            if arm >= 0:
-                for j in range(replayed.used.size):
-                    replayed.used[j] += replayed.rounds[s, arm, 1 + j]
-        move_price(replayed, bank, round, reward)
+    mix_coefficients(bank)
+    first, last = next_price(replayed, steps)
+    for one in range(first, last + 1):
+        kept = replayed.latest if one == LATEST else replayed.sample
+        replay(kept, bank)
+        if one == LATEST:
+            price_musts(replayed, round)
+        for _ in range(steps):
+            use_best_arms(replayed, kept, replayed.both[one], round)
+            move_price(replayed, bank, round, reward, one)
+
+
+@kernel
+def use_best_arms(replayed: ReplayedPrice, kept: KeptRounds, price: Floats, round: Round) -> None:
+    """Write what the best arms at a price would use in the kept rounds."""
+    for j in range(replayed.used.size):
+        replayed.used[j] = 0.0
+    for s in range(kept.filled[0]):
+        arm = best_response(kept.values[s], price, round, True)
+        if arm >= 0:
+            for j in range(replayed.used.size):
+                replayed.used[j] += kept.values[s, arm, 1 + j]
 
 
 @kernel
@@ -220,22 +238,46 @@ def show_prices(replayed: ReplayedPrice, prices: Floats) -> None:
 
 
 @kernel
-def move_price(replayed: ReplayedPrice, bank: LinearBank, round: Round, reward: float) -> None:
-    """Make one step of the prices, which stay within a factor of the mean reward."""
-    count = kept_rounds(replayed)
+def move_price(replayed: ReplayedPrice, bank: LinearBank, round: Round, reward: float, one: int) -> None:
+    """Make one step of one of the prices, which stay within a factor of the mean reward."""
+    count = replayed.latest.filled[0] if one == LATEST else replayed.sample.filled[0]
     for j in range(replayed.price.size):
         left = rate_left(replayed, bank, round, j)
         replayed.rate[j] = min(left, LARGEST_ESTIMATE)
-        spending = actual_share(replayed, j) * replayed.used[j] / count
-        excess = math.log(max(spending / max(left, LITTLE), LITTLE))
-        price = replayed.price[j] if replayed.price[j] > 0.0 else reward
+        spending = replayed.used[j] / count
+        if one == ALL:
+            replayed.modelled[j] = min(spending, LARGEST_DRAW)
+            spending *= fresh_share(replayed, j)
+        target = SPEED * left if one == LATEST and round.rounds_left > KEPT else left
+        excess = math.log(max(actual_share(replayed, j) * spending / max(target, LITTLE), LITTLE))
+        price = replayed.both[one, j] if replayed.both[one, j] > 0.0 else reward
         # The step grows in the same direction and shrinks when it reverses.
-        size = abs(replayed.step[j])
-        size *= GROWTH if (excess > 0.0) == (replayed.step[j] > 0.0) else SHRINK
+        size = abs(replayed.step[one, j])
+        size *= GROWTH if (excess > 0.0) == (replayed.step[one, j] > 0.0) else SHRINK
         size = min(max(size, SMALLEST_STEP), LARGEST_STEP)
-        replayed.step[j] = size if excess > 0.0 else -size
+        replayed.step[one, j] = size if excess > 0.0 else -size
         price *= math.exp(size * min(max(excess, -1.0), 1.0))
-        replayed.price[j] = min(max(price, reward / RANGE), reward * RANGE)
+        replayed.both[one, j] = min(max(price, reward / RANGE), reward * RANGE)
+        replayed.price[j] = replayed.both[LATEST, j]
+        if round.rounds_left > KEPT:
+            replayed.price[j] = max(replayed.price[j], replayed.both[ALL, j])
+
+
+@kernel
+def fresh_share(replayed: ReplayedPrice, j: int) -> float:
+    """Return the ratio of the spending of new rounds to that of the sample, both at the long-run price."""
+    return float((1.0 + replayed.fresh[1, j]) / (1.0 + replayed.fresh[0, j]))
+
+
+@kernel
+def note_fresh(replayed: ReplayedPrice, round: Round, estimates: Floats) -> None:
+    """Record what the best arm of a new round would cost at the long-run price, and what the sample would."""
+    arm = best_response(estimates, replayed.both[ALL], round)
+    memory = min(float(replayed.held[0]), max((round.t + round.rounds_left) / LONG, MEMORY))
+    for j in range(replayed.used.size):
+        cost = estimates[arm, 1 + j] if arm >= 0 else 0.0
+        replayed.fresh[0, j] += (replayed.modelled[j] - replayed.fresh[0, j]) / memory
+        replayed.fresh[1, j] += (cost - replayed.fresh[1, j]) / memory
 
 
 @kernel
@@ -247,9 +289,10 @@ def actual_share(replayed: ReplayedPrice, j: int) -> float:
 @kernel
 def note_choice(replayed: ReplayedPrice, estimates: Floats, wanted: int, chosen: int) -> None:
     """Record the arm that the draws ``estimates`` (m, 1 + d) wanted and the arm that was chosen, relative to a list."""
-    row = (replayed.held[0] - 1) % replayed.rounds.shape[0]
+    row = (replayed.held[0] - 1) % KEPT
     for j in range(replayed.drawn.size):
-        cost = estimates[wanted, 1 + j] / max(replayed.factors[row, wanted, j], LITTLE) if wanted != SKIP else 0.0
+        factor = max(replayed.latest.factors[row, wanted, j], LITTLE)
+        cost = estimates[wanted, 1 + j] / factor if wanted != SKIP else 0.0
         replayed.drawn[j] += (cost - replayed.drawn[j]) / MEMORY
     replayed.pulls[0] += ((0.0 if chosen == SKIP else 1.0) - replayed.pulls[0]) / MEMORY
 
@@ -263,7 +306,8 @@ def note_costs(replayed: ReplayedPrice, outcome: Floats, count: float) -> None:
 
 def announce_costs(replayed: ReplayedPrice, arm: int, factors: Floats) -> None:
     """Scale the noise of an arm's costs by ``factors`` (d,), and solve the prices again in the next rounds."""
-    replayed.factors[:, arm] = np.minimum(replayed.factors[:, arm] * factors, LARGEST_DRAW)
-    replayed.noise[:, arm, 1:] = np.clip(replayed.noise[:, arm, 1:] * factors, -LARGEST_DRAW, LARGEST_DRAW)
+    for kept in (replayed.latest, replayed.sample):
+        kept.factors[:, arm] = np.minimum(kept.factors[:, arm] * factors, LARGEST_DRAW)
+        kept.noise[:, arm, 1:] = np.clip(kept.noise[:, arm, 1:] * factors, -LARGEST_DRAW, LARGEST_DRAW)
     replayed.step[:] = LARGEST_STEP
     replayed.announced[0] = ANNOUNCED
