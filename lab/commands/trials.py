@@ -133,7 +133,7 @@ def hostile_upstreams(
     """Send requests through the proxy to upstreams that fail in every way, and kill the proxy and the service.
 
     No budget may be overspent, no decision may be left open, and the books of both sides must agree. The long form of
-    tests/service/gateways/proxy/test_hostile_upstreams.py.
+    tests/lab/test_hostile_upstreams.py.
 
     Example: python -m lab hostile-upstreams 3000
     """

@@ -175,7 +175,7 @@ def is_text(content: Any) -> bool:
     parts = content if isinstance(content, list) else [content]
     return all(
         isinstance(part, dict)
-        and part.get("type", "message") in TEXT_PARTS
+        and str(part.get("type", "message")) in TEXT_PARTS
         and is_text(part.get("content"))
         and (not isinstance(part.get("output"), list) or is_text(part["output"]))
         for part in parts

@@ -13,7 +13,13 @@ from driftsack.service.gateways.proxy.outcomes import OutcomeTeller
 from driftsack.service.gateways.proxy.settings import Upstream
 from lab.service.hostile_upstreams import ARMS, Books, Sender, books_of
 from tests.support import gateways
-from tests.support.hostile_upstream import HostileUpstream
+from tests.support.hostile_upstream import SECRET, HostileUpstream
+
+
+@pytest.fixture(autouse=True)
+def upstream_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPSTREAM_KEY", SECRET)
+
 
 REQUESTS, CLIENTS = 240, 16
 
