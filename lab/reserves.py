@@ -41,7 +41,7 @@ Shape = Callable[[Floats, np.random.Generator], Floats]
 Noise = Callable[[Floats, np.random.Generator], Floats]
 
 
-class World(NamedTuple):
+class SeasonKind(NamedTuple):
     """A kind of season: the level of the costs over time, from 0 to 1, and the costs about it."""
 
     shape: Shape
@@ -93,14 +93,14 @@ def waves(time: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(1.0 + 0.5 * np.sin(angles), dtype=np.float64)
 
 
-WORLDS: Final[dict[str, World]] = {
-    "coins": World(still, coins),
-    "lognormal, sd 1": World(still, lognormal(1.0)),
-    "lognormal, sd 2": World(still, lognormal(2.0)),
-    "slow rise": World(rise, lognormal(0.5)),
-    "jump": World(jump, lognormal(0.5)),
-    "late jump": World(late_jump, lognormal(0.5)),
-    "waves": World(waves, lognormal(0.5)),
+WORLDS: Final[dict[str, SeasonKind]] = {
+    "coins": SeasonKind(still, coins),
+    "lognormal, sd 1": SeasonKind(still, lognormal(1.0)),
+    "lognormal, sd 2": SeasonKind(still, lognormal(2.0)),
+    "slow rise": SeasonKind(rise, lognormal(0.5)),
+    "jump": SeasonKind(jump, lognormal(0.5)),
+    "late jump": SeasonKind(late_jump, lognormal(0.5)),
+    "waves": SeasonKind(waves, lognormal(0.5)),
 }
 
 
@@ -113,12 +113,12 @@ class SeasonResult(NamedTuple):
     blocked: int  # rounds
 
 
-def season(world: World, delay: int, policy: Policy, safe: Safe, seed: int, rounds: int = ROUNDS) -> SeasonResult:
+def season(kind: SeasonKind, delay: int, policy: Policy, safe: Safe, seed: int, rounds: int = ROUNDS) -> SeasonResult:
     """Play a season whose outcomes arrive after a geometric delay, and count everything that was spent."""
     rng = np.random.default_rng(seed)
-    level = world.shape(np.arange(rounds) / rounds, rng)
+    level = kind.shape(np.arange(rounds) / rounds, rng)
     means = level[:, None] * np.array(LEVELS)
-    costs = world.noise(means, rng)
+    costs = kind.noise(means, rng)
     rewards = rng.random(means.shape) < np.array(REWARDS)
     waits = rng.geometric(1.0 / delay, rounds)
     budget = AFFORDED * float(means.mean(axis=1).sum())

@@ -45,7 +45,7 @@ def scalar(reward: float, costs: Floats, prices: Prices) -> float:
     return reward - float(np.dot(prices[: costs.size], costs))
 
 
-class Driftsack:
+class DriftsackRouter:
     """A policy of driftsack, asked and told in real units."""
 
     def __init__(self, policy: Policy, problem: Problem, seed: int, safe: bool = False, log: Log | None = None) -> None:

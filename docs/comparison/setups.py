@@ -5,15 +5,15 @@ from __future__ import annotations
 from routing_world import CHANGES, MODELS, REQUESTS, USD, Budgets
 
 import driftsack as ds
-from lab.rivals import Driftsack, ParetoBandit
+from lab.rivals import DriftsackRouter, ParetoBandit
 
 TOKENS = (500, 500)  # in and out of every request
 
 
-def driftsack_router(policy: ds.Policy, seed: int, budgets: Budgets) -> Driftsack:
+def driftsack_router(policy: ds.Policy, seed: int, budgets: Budgets) -> DriftsackRouter:
     """A policy of driftsack, in real units and without any setting."""
     amounts = dict(zip(("usd", "seconds"), budgets.amounts().tolist(), strict=False))
-    return Driftsack(policy, ds.Problem(horizon=REQUESTS, arms=list(MODELS), budget=amounts), seed)
+    return DriftsackRouter(policy, ds.Problem(horizon=REQUESTS, arms=list(MODELS), budget=amounts), seed)
 
 
 def pareto_router(seed: int, budgets: Budgets, alpha: float) -> ParetoBandit:

@@ -22,7 +22,7 @@ ROUNDS: Final = (1, 30, 1_000)
 AFTER: Final = 500  # requests that are watched
 
 
-class Player(Protocol):
+class BilledPlayer(Protocol):
     """Chooses an arm, or None to skip, and learns."""
 
     def ask(self) -> int | None: ...
@@ -62,10 +62,10 @@ class OnSchedule:
         self._spent += cost
 
 
-PLAYERS: Final[dict[str, Callable[[int], Player]]] = {"adaptive": OfAdaptive, "planted": OnSchedule}
+PLAYERS: Final[dict[str, Callable[[int], BilledPlayer]]] = {"adaptive": OfAdaptive, "planted": OnSchedule}
 
 
-def skips(player: Player, seed: int, bill: float, at: int) -> int:
+def skips(player: BilledPlayer, seed: int, bill: float, at: int) -> int:
     """The number of skips among the requests after request ``at``, the first after it that is served costs ``bill``."""
     rng, skipped, due = generator(seed), 0, bill > 0.0
     for t in range(1, at + AFTER + 1):

@@ -31,7 +31,7 @@ ONE_WAY: Final = {
 """Factors on all rewards and on all costs, from some round on for good."""
 
 
-class Size(NamedTuple):
+class StudySize(NamedTuple):
     """The amount of simulation: problems of each kind, trials on each, and runs for each absurd bill."""
 
     per_kind: int
@@ -40,9 +40,9 @@ class Size(NamedTuple):
     horizon: int
 
 
-WHOLE: Final = Size(per_kind=6, trials=8, runs=24, horizon=10_000)
-QUICK: Final = Size(per_kind=1, trials=2, runs=4, horizon=4_000)
-SHORT: Final = Size(per_kind=1, trials=1, runs=2, horizon=2_000)
+WHOLE: Final = StudySize(per_kind=6, trials=8, runs=24, horizon=10_000)
+QUICK: Final = StudySize(per_kind=1, trials=2, runs=4, horizon=4_000)
+SHORT: Final = StudySize(per_kind=1, trials=1, runs=2, horizon=2_000)
 
 
 class Play(NamedTuple):
@@ -54,7 +54,7 @@ class Play(NamedTuple):
     lost: float = 0.0  # share of the outcomes that never arrive
 
 
-def families(seed: int, size: Size) -> Iterator[Play]:
+def families(seed: int, size: StudySize) -> Iterator[Play]:
     """Fresh environments of all families: short and long, with late outcomes, and with lost ones."""
     for horizon in (size.horizon // 10, size.horizon):
         for worlds in held_out_worlds(seed, size.per_kind, horizon).values():
@@ -84,7 +84,7 @@ def table_world(outcomes: Floats, rate: Floats) -> Instance:
     return Instance.from_arrays(outcomes[:, :, 0], costs, rate * len(outcomes), "deterministic")
 
 
-def persistent(seed: int, size: Size) -> Iterator[Play]:
+def persistent(seed: int, size: StudySize) -> Iterator[Play]:
     """Means that are still or change once, with AR(1) noise of each arm or common to all."""
     for memory in PERSISTENCE:
         for common in (False, True):
@@ -99,7 +99,7 @@ def persistent(seed: int, size: Size) -> Iterator[Play]:
                 yield Play(group, table_world(np.clip(outcomes, 0.0, 1.0), rng.uniform(0.2, 0.4, 2)))
 
 
-def bootstrap(seed: int, size: Size) -> Iterator[Play]:
+def bootstrap(seed: int, size: StudySize) -> Iterator[Play]:
     """Real flights in a new order: blocks of a week, drawn with replacement."""
     table = flights().table
     assert table is not None
@@ -111,7 +111,7 @@ def bootstrap(seed: int, size: Size) -> Iterator[Play]:
         yield Play("flights, weeks in random order", table_world(table[rows], np.array(RATE)))
 
 
-def one_way(seed: int, size: Size) -> Iterator[Play]:
+def one_way(seed: int, size: StudySize) -> Iterator[Play]:
     """All rewards or all costs halve or double for good, in the middle third of the rounds."""
     for name, factors in ONE_WAY.items():
         rng = generator(SeedSequence([seed, *name.encode()]))
@@ -129,7 +129,7 @@ def one_way(seed: int, size: Size) -> Iterator[Play]:
             )
 
 
-SECTIONS: Final[dict[str, Callable[[int, Size], Iterator[Play]]]] = {
+SECTIONS: Final[dict[str, Callable[[int, StudySize], Iterator[Play]]]] = {
     "families": families,
     "persistent": persistent,
     "flights": bootstrap,

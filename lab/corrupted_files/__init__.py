@@ -13,6 +13,6 @@ bounds, so an index out of range may go undetected. :func:`attack_apart` therefo
 an index raises an error, in a separate process, whose crash is a failure, too.
 """
 
-from lab.corrupted_files.attacks import Report, attack, attack_apart
+from lab.corrupted_files.attacks import AttackReport, attack, attack_apart
 
-__all__ = ["Report", "attack", "attack_apart"]
+__all__ = ["AttackReport", "attack", "attack_apart"]

@@ -26,7 +26,7 @@ from tests.support.learner_files import file_of_started, go_on, opened
 PART: Final = 2_500  # files that one process reads
 
 
-class Report(NamedTuple):
+class AttackReport(NamedTuple):
     """The outcome of an attack."""
 
     files: int  # read
@@ -35,7 +35,7 @@ class Report(NamedTuple):
     failures: tuple[str, ...]  # other outcomes, with the number of the file
 
 
-def attack(files: int, seed: int = 0, rounds: int = 6, first: int = 0) -> Report:
+def attack(files: int, seed: int = 0, rounds: int = 6, first: int = 0) -> AttackReport:
     """Read corrupted files of learners and use those that can be loaded.
 
     Args:
@@ -62,12 +62,12 @@ def attack(files: int, seed: int = 0, rounds: int = 6, first: int = 0) -> Report
             loaded += verdict == "loaded"
             if verdict not in ("refused", "loaded"):
                 failures.append(f"file {number}: {verdict:.300}")
-    return Report(files, refused, loaded, tuple(failures))
+    return AttackReport(files, refused, loaded, tuple(failures))
 
 
 def attack_apart(
     files: int, seed: int = 0, processes: int = 1, progress: Callable[[int, int], None] | None = None
-) -> Report:
+) -> AttackReport:
     """Run :func:`attack` in separate processes in which nothing is compiled.
 
     Args:
@@ -79,17 +79,17 @@ def attack_apart(
     Returns:
         The report, in which a process that crashed counts as one failure.
     """
-    total = Report(0, 0, 0, ())
+    total = AttackReport(0, 0, 0, ())
     with ThreadPoolExecutor(processes) as pool:
         firsts = range(0, files, PART)
         for found in pool.map(lambda first: _attack_part(min(PART, files - first), first, seed), firsts):
-            total = Report(*map(operator.add, total, found))
+            total = AttackReport(*map(operator.add, total, found))
             if progress is not None:
                 progress(total.files, len(total.failures))
     return total
 
 
-def _attack_part(files: int, first: int, seed: int) -> Report:
+def _attack_part(files: int, first: int, seed: int) -> AttackReport:
     """Attack with some of the files in a separate process."""
     call = f"attack({files}, {seed}, first={first})"
     code = f"import json; from lab.corrupted_files import attack; print(json.dumps({call}))"
@@ -97,11 +97,11 @@ def _attack_part(files: int, first: int, seed: int) -> Report:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode != 0:
-        return Report(
+        return AttackReport(
             files, 0, 0, (f"from file {first}, a process ended with {done.returncode}: {done.stderr[-300:]}",)
         )
     read, refused, loaded, failures = json.loads(done.stdout)
-    return Report(read, refused, loaded, tuple(failures))
+    return AttackReport(read, refused, loaded, tuple(failures))
 
 
 def verdict_on(path: Path, rounds: int) -> str:

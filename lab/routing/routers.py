@@ -14,7 +14,7 @@ from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator
 from driftsack.logs import Log
 from driftsack.policies import Adaptive, DisjointBwK, LinearBwK, Policy, SquareCBwK
-from lab.rivals import Driftsack, ParetoBandit, TokenPrices
+from lab.rivals import DriftsackRouter, ParetoBandit, TokenPrices
 
 MODELS: Final = ("meta-llama/llama-3.1-8b-instruct", "mistralai/mistral-large-2512", "google/gemini-2.5-pro")
 PER_MILLION: Final[tuple[TokenPrices, ...]] = ((0.1, 0.1), (0.5, 1.5), (1.25, 10.0))  # dollars for tokens in and out
@@ -95,7 +95,7 @@ def learner_entrant(policy: Policy, by_source: bool = False, safe: bool = False)
             features=contexts.shape[1],
         )
         log = None if task.past is None else past_log(task.past, contexts_of(task.past), task.seed)
-        router = Driftsack(policy, problem, task.seed, safe, log)
+        router = DriftsackRouter(policy, problem, task.seed, safe, log)
         # Route until the budget is exhausted; an answer that breaks it does not count
         learner, earned, spent, begun = router.learner, 0.0, 0.0, time.perf_counter()
         for t, context in enumerate(contexts):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 
-from lab.scenarios.scenario import SKIP, Brief, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import SKIP, Brief, CatalogueEntry, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import arrivals, day_shape, delays_in_requests, happens, persistent, stream
 
 AUCTIONS, DAYS = 10_000, 7
@@ -101,4 +101,4 @@ class LevelAverages(Rule):
         self.spent += float(costs[0])
 
 
-ENTRY = Entry(make, {"multiplier bidder": MultiplierBidder, "averages by level": LevelAverages})
+ENTRY = CatalogueEntry(make, {"multiplier bidder": MultiplierBidder, "averages by level": LevelAverages})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lab.scenarios.scenario import SKIP, Brief, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import SKIP, Brief, CatalogueEntry, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import (
     around_one,
     arrivals,
@@ -112,4 +112,4 @@ class BidPriceByClock(Rule):
         self.cost[arm] += 0.02 * (float(costs[0]) - self.cost[arm])
 
 
-ENTRY = Entry(make, {"daily budgets": DailyBudgets, "price by the clock": BidPriceByClock})
+ENTRY = CatalogueEntry(make, {"daily budgets": DailyBudgets, "price by the clock": BidPriceByClock})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lab.scenarios.scenario import Brief, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import Brief, CatalogueEntry, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import (
     around_one,
     arrivals,
@@ -126,4 +126,4 @@ class WeeklyQuota(Rule):
         self.time[arm] += 0.01 * (10.0 * float(costs[0]) - self.time[arm])
 
 
-ENTRY = Entry(make, {"target minutes": TargetMinutes, "weekly quota": WeeklyQuota})
+ENTRY = CatalogueEntry(make, {"target minutes": TargetMinutes, "weekly quota": WeeklyQuota})

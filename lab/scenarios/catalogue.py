@@ -18,9 +18,9 @@ from lab.scenarios import (
     pricing_stock,
     spot_instances,
 )
-from lab.scenarios.scenario import Entry, Scenario, check_seed
+from lab.scenarios.scenario import CatalogueEntry, Scenario, check_seed
 
-ENTRIES: Final[dict[str, Entry]] = {
+ENTRIES: Final[dict[str, CatalogueEntry]] = {
     "cloud-regions": cloud_regions.ENTRY,
     "coupons": coupons.ENTRY,
     "ad-auction": ad_auction.ENTRY,

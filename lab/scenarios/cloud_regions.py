@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lab.scenarios.scenario import SKIP, Brief, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import SKIP, Brief, CatalogueEntry, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import (
     around_one,
     arrivals,
@@ -129,4 +129,4 @@ class CheapestThatFits(Rule):
         self.bill[arm] += np.minimum(costs, self.brief.cost_max[arm])
 
 
-ENTRY = Entry(make, {"averages and prices": AveragesAndPrices, "cheapest that fits": CheapestThatFits})
+ENTRY = CatalogueEntry(make, {"averages and prices": AveragesAndPrices, "cheapest that fits": CheapestThatFits})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 import driftsack as ds
-from lab.scenarios.scenario import Brief, Context, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import Brief, CatalogueEntry, Context, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import arrivals, day_shape, happens, is_weekend, logistic, persistent, stream
 
 BASKETS, DAYS = 8_000, 35
@@ -125,4 +125,4 @@ class LogisticWithPrice(Rule):
         self.price = max(0.0, self.price + 0.001 * float(np.clip(self.spent / self.plan - 1.0, -1.0, 1.0)))
 
 
-ENTRY = Entry(make, {"segment rates": SegmentRates, "logistic regression": LogisticWithPrice})
+ENTRY = CatalogueEntry(make, {"segment rates": SegmentRates, "logistic regression": LogisticWithPrice})

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import driftsack as ds
-from lab.scenarios.scenario import SKIP, Brief, Context, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import SKIP, Brief, CatalogueEntry, Context, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import around_one, is_weekend, persistent, stream
 
 QUARTERS, DAYS = 4_704, 49
@@ -127,4 +127,4 @@ class ValueOfAnHour(Rule):
         line += 0.05 * (reward / float(request.context["price"]) - float(line @ x)) * x / float(x @ x)
 
 
-ENTRY = Entry(make, {"price threshold": PriceThreshold, "value of an hour": ValueOfAnHour})
+ENTRY = CatalogueEntry(make, {"price threshold": PriceThreshold, "value of an hour": ValueOfAnHour})

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import driftsack as ds
-from lab.scenarios.scenario import SKIP, Brief, Context, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import SKIP, Brief, CatalogueEntry, Context, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import (
     around_one,
     arrivals,
@@ -136,4 +136,4 @@ class ScoreWithPrice(Rule):
         self.weights[arm] += 0.02 * (reward - float(self.weights[arm] @ row)) * row
 
 
-ENTRY = Entry(make, {"response table": ResponseTable, "score with price": ScoreWithPrice})
+ENTRY = CatalogueEntry(make, {"response table": ResponseTable, "score with price": ScoreWithPrice})

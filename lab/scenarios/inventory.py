@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import driftsack as ds
-from lab.scenarios.scenario import SKIP, Brief, Context, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import SKIP, Brief, CatalogueEntry, Context, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import around_one, delays_in_requests, persistent, stream, within
 
 REVIEWS, DAYS = 3_600, 84
@@ -123,4 +123,4 @@ class MarginPerDollar(Rule):
         self.margin[key] = old + 0.1 * (100.0 * reward / float(costs[0]) - old)
 
 
-ENTRY = Entry(make, {"cover rule": CoverRule, "margin per dollar": MarginPerDollar})
+ENTRY = CatalogueEntry(make, {"cover rule": CoverRule, "margin per dollar": MarginPerDollar})

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 import driftsack as ds
-from lab.scenarios.scenario import SKIP, Brief, Context, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import SKIP, Brief, CatalogueEntry, Context, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import around_one, clipped_mean, delays_in_requests, happens, persistent, stream
 
 REQUESTS, DAYS = 6_000, 4
@@ -154,4 +154,4 @@ class RidgeByModel(Rule):
         self.left -= costs
 
 
-ENTRY = Entry(make, {"table by kind": TableByKind, "ridge by model": RidgeByModel})
+ENTRY = CatalogueEntry(make, {"table by kind": TableByKind, "ridge by model": RidgeByModel})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 import driftsack as ds
-from lab.scenarios.scenario import SKIP, Brief, Context, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import SKIP, Brief, CatalogueEntry, Context, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import (
     around_one,
     arrivals,
@@ -144,4 +144,4 @@ class RidgeQueue(Rule):
         self.xy[arm] += reward * self.row(request) - 0.001 * self.xy[arm]
 
 
-ENTRY = Entry(make, {"score bands": ScoreBands, "ridge queue": RidgeQueue})
+ENTRY = CatalogueEntry(make, {"score bands": ScoreBands, "ridge queue": RidgeQueue})

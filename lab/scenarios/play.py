@@ -24,7 +24,7 @@ LOST: Final = 1
 ARRIVED: Final = 0
 
 
-class Play(NamedTuple):
+class ScenarioPlay(NamedTuple):
     """What a rule did and earned."""
 
     choices: Ints  # (n,) served arms, SKIP if none
@@ -40,7 +40,7 @@ def units(amounts: Floats) -> Ints:
     return np.asarray(np.rint(amounts * UNITS), dtype=np.int64)
 
 
-def play(scenario: Scenario, rule: Rule) -> Play:
+def play(scenario: Scenario, rule: Rule) -> ScenarioPlay:
     """Play all requests of a scenario."""
     n = len(scenario)
     budget = units(scenario.brief.budget)
@@ -76,7 +76,7 @@ def play(scenario: Scenario, rule: Rule) -> Play:
         if choices[t] == SKIP and request.must:
             musts += 1
     skipped = int(np.sum((choices == SKIP) & (refused == SKIP)))
-    return Play(choices, refused, reward - scenario.penalty * musts, left / budget, skipped, musts)
+    return ScenarioPlay(choices, refused, reward - scenario.penalty * musts, left / budget, skipped, musts)
 
 
 def schedule(scenario: Scenario, events: list[tuple[int, int, int, Request]], request: Request, delay: int) -> None:
@@ -102,7 +102,7 @@ def deliver(
             rule.learn(request, arm, outcome.reward, outcome.costs)
 
 
-class Driftsack(Rule):
+class DriftsackRule(Rule):
     """A policy of driftsack through its public interface, as the documentation recommends.
 
     Reservations are statistical where bills themselves are late, and hard where they are known at once.
@@ -177,7 +177,7 @@ class Driftsack(Rule):
         self._names.append(name)
 
 
-def audit(scenario: Scenario, played: Play) -> list[str]:
+def audit(scenario: Scenario, played: ScenarioPlay) -> list[str]:
     """Faults of an account, found by charging every choice again in order: [] if there are none."""
     faults = []
     left = units(scenario.brief.budget)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lab.scenarios.scenario import SKIP, Brief, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import SKIP, Brief, CatalogueEntry, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import arrivals, day_shape, is_weekend, logistic, persistent, stream
 
 VISITORS, DAYS, STOCK = 6_000, 91, 1_200
@@ -92,4 +92,4 @@ class DemandByPrice(Rule):
         self.left -= float(costs[0])
 
 
-ENTRY = Entry(make, {"sell-through": SellThrough, "demand by price": DemandByPrice})
+ENTRY = CatalogueEntry(make, {"sell-through": SellThrough, "demand by price": DemandByPrice})

@@ -235,7 +235,7 @@ class Rule:
         """A new arm exists from now on."""
 
 
-class Entry(NamedTuple):
+class CatalogueEntry(NamedTuple):
     """A scenario's maker and its hand-written rules by name."""
 
     make: Callable[[int], Scenario]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lab.scenarios.scenario import SKIP, Brief, Entry, Floats, Request, Rule, Scenario
+from lab.scenarios.scenario import SKIP, Brief, CatalogueEntry, Floats, Request, Rule, Scenario
 from lab.scenarios.shapes import arrivals, day_shape, happens, logistic, persistent, stream
 
 JOBS, DAYS = 5_000, 10
@@ -110,4 +110,4 @@ class PriceSignalsTrouble(Rule):
         self.left -= float(costs[0])
 
 
-ENTRY = Entry(make, {"finished per dollar": FinishedPerDollar, "price signals trouble": PriceSignalsTrouble})
+ENTRY = CatalogueEntry(make, {"finished per dollar": FinishedPerDollar, "price signals trouble": PriceSignalsTrouble})

@@ -13,7 +13,7 @@ import numpy as np
 
 from lab.scenarios.catalogue import ENTRIES, make
 from lab.scenarios.ceilings import EvenPace, TwoSpeed
-from lab.scenarios.play import Driftsack, Play, hand_written, play
+from lab.scenarios.play import DriftsackRule, ScenarioPlay, hand_written, play
 from lab.scenarios.scenario import Rule, Scenario
 
 Row = dict[str, Any]
@@ -32,13 +32,13 @@ NOTE: Final = (
 def players(name: str) -> dict[str, Callable[[Scenario], Rule]]:
     """Everything that plays a scenario, by name."""
     by_hand = {rule: hand_written(maker) for rule, maker in ENTRIES[name].rules.items()}
-    ours = {OURS: Driftsack, HARD: lambda scenario: Driftsack(scenario, safe=True)}
+    ours = {OURS: DriftsackRule, HARD: lambda scenario: DriftsackRule(scenario, safe=True)}
     return {**ours, **by_hand, EVEN: EvenPace, TWO_SPEED: TwoSpeed}
 
 
 def scenario_row(name: str, seeds: Sequence[int], final: bool, show: Callable[[str], None]) -> Row:
     """Play one scenario for each seed with every rule."""
-    plays: dict[str, list[Play]] = {player: [] for player in players(name)}
+    plays: dict[str, list[ScenarioPlay]] = {player: [] for player in players(name)}
     for seed in seeds:
         scenario = make(name, seed, final)
         for player, start in players(name).items():
@@ -76,7 +76,7 @@ def scenario_row(name: str, seeds: Sequence[int], final: bool, show: Callable[[s
     }
 
 
-def refusals(plays: Iterable[Play]) -> int:
+def refusals(plays: Iterable[ScenarioPlay]) -> int:
     """Mean number of refused choices."""
     return int(np.mean([np.sum(one.refused >= 0) for one in plays]))
 

@@ -15,7 +15,7 @@ from lab.__main__ import app
 from lab.scenarios import play as player
 from lab.scenarios import table
 from lab.scenarios.catalogue import ENTRIES, make
-from lab.scenarios.play import Play, audit, first_peek, play, units
+from lab.scenarios.play import ScenarioPlay, audit, first_peek, play, units
 from lab.scenarios.scenario import NEVER, SKIP, Floats, Ints, Request, Rule, Scenario, check_seed
 
 NAMES = list(ENTRIES)
@@ -116,7 +116,7 @@ class Spender(Rule):
         self.missing.append(request.index)
 
 
-def charged_late(scenario: Scenario, rule: Rule) -> Play:
+def charged_late(scenario: Scenario, rule: Rule) -> ScenarioPlay:
     """A planted fault: a player that charges a request when its outcome arrives."""
     budget = units(scenario.brief.budget)
     left, choices = budget.copy(), np.full(len(scenario), SKIP)
@@ -128,7 +128,7 @@ def charged_late(scenario: Scenario, rule: Rule) -> Play:
             choices[request.index] = arm
             late = request.index + 1 + abs(scenario.outcome(request.index, arm).delay)
             due[late] = due.get(late, 0 * left) + units(scenario.costs[request.index, arm])
-    return Play(choices, np.full(len(scenario), SKIP), 0.0, left / budget, 0, 0)
+    return ScenarioPlay(choices, np.full(len(scenario), SKIP), 0.0, left / budget, 0, 0)
 
 
 def test_a_player_that_charges_late_is_found() -> None:
@@ -186,7 +186,7 @@ def test_the_command_prints_a_row_and_writes_a_page(tmp_path: Path, monkeypatch:
 
 def test_the_learner_is_told_exactly_what_was_charged() -> None:
     scenario = short("pricing-stock")
-    rule = player.Driftsack(scenario)
+    rule = player.DriftsackRule(scenario)
     played = play(scenario, rule)
     assert rule.learner.pending == () or len(rule.learner.pending) == 1  # the last outcome is due after the end
     spent = units(scenario.brief.budget - np.asarray(rule.learner.remaining))
@@ -199,7 +199,7 @@ def test_the_learner_is_told_exactly_what_was_charged() -> None:
 def test_a_lost_outcome_is_charged_its_bill_where_the_trade_knows_it(known: bool) -> None:
     """Otherwise it is forfeited, and what was reserved counts as spent."""
     scenario = replace(short("llm-answers"), bills_at_once=known)
-    rule, request = player.Driftsack(scenario), next(scenario.requests())
+    rule, request = player.DriftsackRule(scenario), next(scenario.requests())
     arm = rule.choose(request)
     bill, reserved = scenario.costs[0, arm], np.asarray(rule.learner.pending[0].reserved)
     if known:
