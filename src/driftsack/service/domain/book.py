@@ -216,7 +216,7 @@ class Book(msgspec.Struct, eq=False):
         Returns:
             Whether it cost more than was reserved.
         """
-        account, overran = self.accounts[record.season], False
+        account = self.accounts[record.season]
         before = [account.free(j) for j in range(len(units))] if record.season != self.season else None
         for j, (kept, cost) in enumerate(zip(record.reserved, units, strict=True)):
             if record.kind == "pending":
@@ -224,12 +224,10 @@ class Book(msgspec.Struct, eq=False):
             else:
                 account.spent[j] -= kept
             account.spent[j] += cost
-            if cost > kept:
-                overran = True
-                account.overrun[j] += cost - kept
+            account.overrun[j] += max(cost - kept, 0)
         if before is not None:
             self._roll_over(account, record, before)
-        return overran
+        return is_overrun(record.reserved, units)
 
     def _roll_over(self, past: Account, record: Record, before: list[int]) -> None:
         """Move the rollover share of what a decision of a past season freed to the current season."""
@@ -296,6 +294,11 @@ class Book(msgspec.Struct, eq=False):
                 for oldest in kept[:EVICTED_AT_ONCE]:
                     self.keys.pop(oldest, None)
                 del kept[:EVICTED_AT_ONCE]
+
+
+def is_overrun(reserved: list[int], units: list[int]) -> bool:
+    """Whether costs exceed what was reserved for a decision; both in grid units."""
+    return any(cost > kept for kept, cost in zip(reserved, units, strict=True))
 
 
 COMPARED: Final = tuple(name for name in Book.__struct_fields__ if name not in ("keys", "writes", "changes", "tellers"))

@@ -10,7 +10,7 @@ SECOND: Final = 1000  # milliseconds
 DAY_MS: Final = 86_400 * SECOND
 
 
-def next_refill(at: int, every: str, zone: ZoneInfo) -> int:
+def next_midnight(at: int, every: str, zone: ZoneInfo) -> int:
     """Return the first midnight after a time at which a period begins.
 
     Args:
@@ -23,7 +23,7 @@ def next_refill(at: int, every: str, zone: ZoneInfo) -> int:
 
     >>> from zoneinfo import ZoneInfo
     >>> start = datetime(2028, 2, 29, 12, tzinfo=ZoneInfo("Europe/Berlin"))
-    >>> ms = next_refill(int(start.timestamp() * 1000), "month", ZoneInfo("Europe/Berlin"))
+    >>> ms = next_midnight(int(start.timestamp() * 1000), "month", ZoneInfo("Europe/Berlin"))
     >>> datetime.fromtimestamp(ms / 1000, ZoneInfo("Europe/Berlin")).isoformat()
     '2028-03-01T00:00:00+01:00'
     """

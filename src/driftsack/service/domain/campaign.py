@@ -20,7 +20,7 @@ from driftsack.policies.learner import Learner
 from driftsack.service.domain import apprentice, journal, views
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.book import Account, Book, Write
-from driftsack.service.domain.calendar import next_refill, seconds_between
+from driftsack.service.domain.calendar import seconds_between
 from driftsack.service.domain.config import Config, Refill
 from driftsack.service.domain.effects import EFFECTS
 from driftsack.service.domain.plans import PLANS, is_blocked
@@ -85,9 +85,9 @@ class Campaign(CampaignState):
         """
         config = config.completed()
         campaign = cls.new(config)
-        period = None
-        if config.refill is not None and config.period is not None and not config.watch:
-            period = seconds_between(now.at, next_refill(now.at, config.refill.every, config.zone()))
+        period, following = None, config.next_refill(now.at)
+        if following is not None and config.period is not None and not config.watch:
+            period = seconds_between(now.at, following)
         campaign.happen(journal.Opened(config=config, period=period, **common(now, caller)))
         return campaign
 
@@ -202,10 +202,11 @@ class Campaign(CampaignState):
 
     def _refill(self, now: Now) -> None:
         """Begin the season of the present time; seasons without requests are skipped."""
-        refill = self.config.refill
-        if refill is None or self.book.state in ("draining", "closed"):
+        if self.book.state in ("draining", "closed"):
             return
-        following = next_refill(now.at, refill.every, self.config.zone())
+        refill, following = self.config.refill, self.config.next_refill(now.at)
+        if refill is None or following is None:
+            return
         season = self.book.season + 1
         rollover = 0.0 if self.book.state == "watching" else self._rollover(refill)  # nothing could be spent
         paced = self.config.period is not None and self.book.state != "watching"

@@ -12,6 +12,7 @@ from driftsack.core.errors import DriftsackError
 from driftsack.core.problem import ABSURD, Problem
 from driftsack.policies.policy import Policy, from_spec
 from driftsack.service.domain.amounts import Amount, amount_of, decimal_text
+from driftsack.service.domain.calendar import next_midnight
 from driftsack.service.domain.features import Features
 from driftsack.service.domain.refusals import Refusal
 
@@ -179,6 +180,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
                 f"the policy would keep {kept:,} {what or 'rounds'}; at most {MOST_ROUNDS_KEPT:,} are allowed."
             )
         return policy
+
+    def next_refill(self, at: int) -> int | None:
+        """Return the time of the first refill after a time, both in milliseconds since 1970; None for never."""
+        return None if self.refill is None else next_midnight(at, self.refill.every, self.zone())
 
     def zone(self) -> zoneinfo.ZoneInfo:
         """Return the time zone of the refill.

@@ -15,8 +15,8 @@ from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError, Ove
 from driftsack.game.amounts import whole_units
 from driftsack.service.domain import apprentice, journal, views
 from driftsack.service.domain import messages as ms
-from driftsack.service.domain.book import Observation, Record, Write
-from driftsack.service.domain.calendar import SECOND, next_refill
+from driftsack.service.domain.book import Observation, Record, Write, is_overrun
+from driftsack.service.domain.calendar import SECOND
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.state import CampaignState
 
@@ -25,11 +25,9 @@ TOKEN_BYTES: Final = 12
 
 
 def _opened(state: CampaignState, event: journal.Opened) -> ms.Done:
-    refill = event.config.refill
     if event.config.watch:
         state.book.state = "watching"
-    if refill is not None:
-        state.book.following = next_refill(event.at, refill.every, event.config.zone())
+    state.book.following = event.config.next_refill(event.at)
     _begin_period(state, event)
     return ms.Done()
 
@@ -126,10 +124,9 @@ def _told(state: CampaignState, event: journal.Told) -> ms.Settled:
     record = state.book.open[event.number]
     decision = state.decisions.get(record.round)
     units = state.units(event.costs)
-    overran = any(cost > kept for cost, kept in zip(units, record.reserved, strict=True))
     if decision is None:
         pass  # the learner does not know it
-    elif overran or not 0.0 <= event.reward <= state.problem.reward_max:
+    elif is_overrun(record.reserved, units) or not 0.0 <= event.reward <= state.problem.reward_max:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverrunWarning)  # counted, answered and shown instead
             state.learner.tell(decision, event.reward, event.costs)

@@ -15,7 +15,7 @@ from driftsack.game.amounts import cost_units, grid_factors
 from driftsack.game.ledger import grid_exponents
 from driftsack.numerics.compiled import source
 from driftsack.service.domain import journal
-from driftsack.service.domain.calendar import next_refill
+from driftsack.service.domain.book import is_overrun
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.journal import Segment
 from driftsack.service.domain.rules import change_after
@@ -271,9 +271,7 @@ class Track:
 
     def _opened(self, event: journal.Opened) -> None:
         self.opened_at = self.season_at = event.at
-        refill = event.config.refill
-        if refill is not None:
-            self.following = next_refill(event.at, refill.every, event.config.zone())
+        self.following = event.config.next_refill(event.at)
 
     def _asked(self, event: journal.Asked) -> None:
         arm = SKIP if event.arm is None else event.arm
@@ -338,7 +336,7 @@ class Track:
 
     def _count_overrun(self, costs: list[float], waited: Waiting) -> None:
         units = [_units(cost, *factors) for cost, factors in zip(costs, self._factors, strict=True)]
-        self.overruns += any(cost > kept for cost, kept in zip(units, waited.reserved, strict=True))
+        self.overruns += is_overrun(waited.reserved, units)
 
     def _billed(self, event: journal.Billed) -> None:
         waited = self.waiting[event.number]
