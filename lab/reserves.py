@@ -65,12 +65,12 @@ def lognormal(sigma: float) -> Noise:
 
 
 def still(time: Floats, rng: np.random.Generator) -> Floats:
-    """A level that stays."""
+    """A constant level."""
     return np.ones_like(time)
 
 
 def rise(time: Floats, rng: np.random.Generator) -> Floats:
-    """A level that rises slowly to twice its beginning."""
+    """A level that slowly doubles."""
     level: Floats = 1.0 + time
     return level
 
@@ -82,7 +82,7 @@ def jump(time: Floats, rng: np.random.Generator) -> Floats:
 
 
 def late_jump(time: Floats, rng: np.random.Generator) -> Floats:
-    """A level that doubles when an unpaced budget is nearly spent, while the last outcomes are on their way."""
+    """A level that doubles when an unpaced budget is nearly spent, while the last outcomes are pending."""
     level: Floats = np.where(time > 0.6 + 0.15 * rng.random(), 2.0, 1.0)
     return level
 
@@ -144,7 +144,7 @@ def season(kind: SeasonKind, delay: int, policy: Policy, safe: Safe, seed: int, 
 def reserve_rows(
     seasons: int, delays: tuple[int, ...] = DELAYS, rounds: int = ROUNDS, progress: Callable[[str], None] | None = None
 ) -> list[dict[str, Any]]:
-    """One row for each policy, world and delay: the statistical mode beside hard reservations on the same seasons."""
+    """One row for each policy, kind and delay: the statistical mode beside hard reservations on the same seasons."""
     rows = []
     for name, policy in POLICIES.items():
         for kind, world in WORLDS.items():

@@ -135,7 +135,6 @@ class ParetoBandit:
         prices: Their list prices.
         rate: The budget in dollars per request.
         alpha: The exploration; its default is 0.01.
-        seed: The seed.
         dimension: The number of features, of which the last is its intercept.
         price_changes: Arms and their new list prices, by the number of the request before which they change.
         tokens: Tokens in and out of a request, if they are known.

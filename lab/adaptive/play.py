@@ -2,7 +2,7 @@
 
 The result is a JSON document with one list of rewards for each group of problems, in the same order for every version.
 ``PYTHONPATH`` decides which version of ``driftsack`` plays. The *planted* player is ``Adaptive`` with far too much
-exploration: a comparison that does not find it worse is worth nothing.
+exploration: a comparison that does not find it worse proves nothing.
 """
 
 from __future__ import annotations

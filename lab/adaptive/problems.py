@@ -28,7 +28,7 @@ ONE_WAY: Final = {
     "costs halve": (1.0, 0.5),
     "costs double": (1.0, 2.0),
 }
-"""Factors on all rewards and on all costs, from some round on for good."""
+"""Factors on all rewards and on all costs, from some round until the end."""
 
 
 class StudySize(NamedTuple):
@@ -112,7 +112,7 @@ def bootstrap(seed: int, size: StudySize) -> Iterator[Play]:
 
 
 def one_way(seed: int, size: StudySize) -> Iterator[Play]:
-    """All rewards or all costs halve or double for good, in the middle third of the rounds."""
+    """All rewards or all costs halve or double permanently, in the middle third of the rounds."""
     for name, factors in ONE_WAY.items():
         rng = generator(SeedSequence([seed, *name.encode()]))
         for _ in range(size.per_kind):

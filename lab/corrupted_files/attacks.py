@@ -39,7 +39,6 @@ def attack(files: int, seed: int = 0, rounds: int = 6, first: int = 0) -> Attack
     """Read corrupted files of learners and use those that can be loaded.
 
     Args:
-        files: The number of files.
         seed: Together with the number of a file, it determines the file.
         rounds: The number of rounds that a loaded learner must be able to play.
         first: The number of the first file.
@@ -71,7 +70,6 @@ def attack_apart(
     """Run :func:`attack` in separate processes in which nothing is compiled.
 
     Args:
-        files: The number of files.
         seed: Together with the number of a file, it determines the file.
         processes: The number of concurrent processes.
         progress: Called with the number of files read and the number of failures.

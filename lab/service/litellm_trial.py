@@ -63,7 +63,6 @@ class Trial:
 
     Args:
         live: The service.
-        address: The address of the upstream.
     """
 
     def __init__(self, live: Live, address: str) -> None:

@@ -103,11 +103,8 @@ async def load(
 
     Args:
         url: The address of the service.
-        key: The API key.
         seconds: The duration.
-        connections: The number of connections.
         rate: Requests per second on all connections together; 0 for as many as are answered.
-        campaign: The campaign.
         asks: The bodies of requests for decisions, sent in turns.
         told: The body of each outcome.
     """

@@ -33,7 +33,6 @@ def measure_many(
     """Start a service on a store with many campaigns, and measure it.
 
     Args:
-        campaigns: The number of campaigns.
         seconds: The length of each measurement.
         directory: Where the store is written.
         progress: Called with the current step.

@@ -76,7 +76,6 @@ def run_orphans(clients: int, asks: int, directory: Path) -> dict[str, Any]:
     """Return a row with the reservations that are left over after all clients were closed.
 
     Args:
-        clients: The number of clients.
         asks: The number of requests of all clients.
         directory: Where the store is written.
     """

@@ -34,7 +34,6 @@ class Accounts:
     """The books of a learner.
 
     Args:
-        budget: (d,) the budgets.
         cost_max: (d,) the maximum costs of a decision, or None if they are unknown.
     """
 

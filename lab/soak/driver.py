@@ -108,7 +108,6 @@ def soak(
     """Play learners until they have done the given number of operations.
 
     Args:
-        operations: The number of operations.
         seed: Together with the number of a learner, it determines everything that the learner does.
         processes: The number of processes; with 1, learners are played in this process, which a crash would end.
         largest_batch: The maximum number of decisions in one request. Smaller batches make single operations more

@@ -144,7 +144,7 @@ def tell_many(player: Player) -> None:
 
 
 def forfeit(player: Player) -> None:
-    """Forfeit one decision; a repetition changes nothing."""
+    """Forfeit one decision; the same call again changes nothing."""
     held = player.take(single=True)
     if held is None:
         return
@@ -168,7 +168,7 @@ def expire(player: Player) -> None:
     timed = [held for held in player.model.held if not math.isnan(held.at)]
     by_time = bool(timed) and player.chance(0.5)
     age = float(player.rng.exponential(2_000.0))
-    # Divide what is pending into what waits and what is late, as the model sees it.
+    # Divide the pending decisions into those in time and those overdue, by the model.
     waiting, late = [], []
     for held in player.model.held:
         old = player.model.begun - held.rounds > rounds

@@ -105,7 +105,7 @@ def recommendation_text(advice: Advice) -> str:
 
 
 def foresight_text(advice: Advice) -> str:
-    """Say how much of what the policy misses is lack of foresight, and how much the cost of learning."""
+    """Divide the gap to the optimum into the price of not knowing the future and the cost of learning."""
     known, share = advice.present, advice.recommended.share
     earned = (
         "A policy that knew the present means but not the future would earn "

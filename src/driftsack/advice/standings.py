@@ -38,10 +38,10 @@ class Standing(NamedTuple):
 
 
 class PresentShares(NamedTuple):
-    """What a policy would earn that knew the present means but not the future, as shares of the optimum.
+    """The reward of a policy that knows the present means but not the future, as shares of the optimum.
 
-    What is missing to 1 needs foresight; what a candidate earns less is the cost of learning and of random outcomes
-    (see :func:`driftsack.benchmarks.present`).
+    The gap to 1 is the price of not knowing the future; the gap between a candidate and these shares is the cost of
+    learning and of random outcomes (see :func:`driftsack.benchmarks.present`).
     """
 
     even: float  # at the even pace

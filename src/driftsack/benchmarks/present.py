@@ -1,20 +1,21 @@
-r"""What a policy earns that knows the present means exactly, but not the future: a reference without foresight.
+r"""The reward of a policy that knows the present means exactly, but not the future: a reference without foresight.
 
-The budgets are paid in expectation, so both values are deterministic. In round t, with :math:`B_t` left of the budgets,
+The budgets are paid in expectation, so both values are deterministic. In round t, with the remaining budgets
+:math:`B_t`,
 
-- *even pace*: the mix solves the step LP of the present means at the rate of what is left,
+- *even pace*: the mix solves the step LP of the present means at the remaining budget per remaining round,
 
   .. math:: \max_x \; \mu_t^\top x \quad \text{s.t. } C_t x \le \frac{B_t}{T - t + 1},\; x \in \Delta_m,
             \qquad B_{t+1} = B_t - C_t x_t ;
 
 - *two speeds*: the mix solves the LP of the pacer of ``Adaptive`` (:mod:`driftsack.game.two_speed`) on the present
   means. It saves where the present price is below its long-run price, which it computes from the means of the past, and
-  spends up to twice the even pace where it is above. The last round spends at most what is left.
+  spends up to twice the even pace where it is above. The last round spends at most the remaining budget.
 
-Both sequences of mixes are feasible in LP-Dynamic, so neither value exceeds it. What LP-Dynamic earns beyond them needs
-foresight; what they earn beyond a policy is the cost of learning, of random outcomes and of its own pacing. They are no
-upper bounds: a rule that happens to save before rounds that are better than all before earns more. The computation
-takes T small linear programs, each warm-started from the last one.
+Both sequences of mixes are feasible in LP-Dynamic, so neither value exceeds it. The gap between LP-Dynamic and these
+values is the price of not knowing the future; the gap between these values and a policy is the cost of learning, of
+random outcomes and of its own pacing. They are not upper bounds: a rule that happens to save before exceptionally good
+rounds earns more. The computation takes T small linear programs, each warm-started from the last one.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ TWO: Final = 2.0  # the largest planned spending of a round in units of the even
 
 @dataclass(frozen=True, eq=False)
 class Present(Benchmark):
-    """What is earned with the present means known and the future unknown, in the problem's units.
+    """The reward with the present means known and the future unknown, in the problem's units.
 
     Attributes:
         name: The name of the benchmark.

@@ -41,7 +41,7 @@ def grid_exponent(budget: float, cost_max: float) -> int:
 
     Args:
         budget: The budget of the resource.
-        cost_max: The most that one round may use of it.
+        cost_max: The maximum cost of a round.
 
     Returns:
         The exponent, between -22 and 22.

@@ -31,9 +31,9 @@ total, no more than Poisson counts do, there is no shape to learn, and otherwise
 
 .. math:: k = \Big(\sum_i E_i^2\Big) \Big/ \Big(\sum_i (n_i - E_i)^2 - n + \sum_i E_i^2 / n\Big), \qquad k \ge 4.
 
-A fifth of the arrivals of one hour or one day is added, because no two days are the same. So both shapes come in
-smoothly, and a stream without a shape is extrapolated as if there were none. Profiles of all 168 hours of the week, or
-factors that are fitted jointly, were not better on simulated streams.
+A fifth of the arrivals of one hour or one day is added, because no two days are the same. So both shapes are introduced
+gradually, and a stream without a shape is extrapolated as if there were none. Neither a profile of all 168 hours of the
+week nor jointly fitted factors were better on simulated streams.
 
 Trends are not modelled: if the rate keeps growing, the rounds left are underestimated until the end of the period.
 """

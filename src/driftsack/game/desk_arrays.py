@@ -68,7 +68,7 @@ def desk_arrays(desk: DecisionDesk, terms: Terms) -> Stored:
 
 
 def _rare(desk: DecisionDesk) -> Stored:
-    """The counts of what rarely happens."""
+    """The counts of rare events."""
     return dict(zip(RARE, (desk.overruns.costs, desk.overruns.outside, desk.blocked), strict=True))
 
 
@@ -144,7 +144,7 @@ def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> De
 
 
 def _fill_prices(terms: Terms, stored: Stored, clock: int) -> None:
-    """Fill what is kept of price lists."""
+    """Fill the record of price lists."""
     prices = terms.prices
     if "listed.active" not in stored:
         return

@@ -1,24 +1,24 @@
-r"""The costs that pending decisions are expected to have, from which ``safe="statistical"`` reserves for them.
+r"""The expected costs of pending decisions, on which the reservations of ``safe="statistical"`` are based.
 
-With ``safe=True`` every pending decision reserves its maximum cost, which may be many times what it will cost. In the
+With ``safe=True`` every pending decision reserves its maximum cost, which may be many times its actual cost. In the
 statistical mode the :math:`n_i` decisions of each arm without costs reserve together, in each resource,
 
 .. math:: \min\Bigl(\sum_i \min(n_i \hat c_i, W_i) + 4 \sqrt{\sum_i n_i \hat v_i + n_i^2 \hat v_i / k_i},\;
           \sum_i W_i\Bigr),
 
 where :math:`W_i` are their maximum costs, and :math:`\hat c_i`, :math:`\hat v_i` the mean and the variance of the
-:math:`k_i` costs of the arm so far; the last term is the variance of the mean itself. The request that is asked for
-reserves its maximum cost. So the budgets hold unless the pending costs exceed their mean by more than four standard
-deviations, or rise while they are on their way.
+:math:`k_i` costs of the arm so far; the last term is the variance of the estimated mean. A new request reserves its
+maximum cost. So the budgets hold unless the pending costs exceed their mean by more than four standard deviations, or
+costs rise before they arrive.
 
 A decision that is forfeited is charged the mean cost of its arm, the larger of the two averages below, instead of its
 maximum cost; if its costs arrive after all, the difference is settled.
 
 *Estimates.* There are two averages, over about 50 and over about 1,000 costs, and the larger mean and the larger
-variance count: a rise is followed quickly, and a rare expensive outcome is remembered. The long average includes one
-imagined cost, of four times the largest cost so far but at most the maximum: without observations it is the maximum.
-A cost counts for at most 4, 16 and 64 times the second, third and fourth largest, as for ``Adaptive``, so that a
-single absurd bill closes no arm. It is charged in full.
+variance are used, which follows a rise quickly without forgetting rare expensive outcomes. The long average includes
+one imagined cost of four times the largest cost so far, but at most the maximum; without observations it is the
+maximum. A cost counts for at most 4, 16 and 64 times the second, third and fourth largest, as for ``Adaptive``, so that
+a single absurd bill closes no arm. It is charged in full.
 
 Costs are in units of ``cost_max``, as in the records. The rules of the game keep them for every policy.
 """
@@ -36,24 +36,24 @@ from driftsack.game.ledger import Ledger
 from driftsack.numerics.compiled import kernel
 
 LEVEL: Final = 4.0  # standard deviations above the mean
-RECENT: Final = 50.0  # costs that the short average remembers
-LONG: Final = 1000.0  # costs that the long average remembers
+RECENT: Final = 50.0  # effective number of costs in the short average
+LONG: Final = 1000.0  # effective number of costs in the long average
 TOP: Final = 4  # largest costs that decide the scale
 ENVELOPE: Final = 4.0  # the largest cost counts for at most this multiple of the second largest, and so on
 LARGEST: Final = 1e50  # a cost that counts
 
 
 class CostRecord(NamedTuple):
-    """The costs of each arm so far, and what its pending decisions reserve."""
+    """The costs of each arm so far, and the reservations of its pending decisions."""
 
     on: Bools  # (1,) whether the mode is statistical; otherwise nothing is kept
     owed: Ints  # (d, m) maximum costs of the decisions without costs, in grid units; in statistical mode
     seen: Floats  # (m,) number of costs
     top: Floats  # (m, d, 4) the largest costs, in descending order
     means: Floats  # (2, m, d) the short and the long average
-    squares: Floats  # (2, m, d) those of the squares
-    margin: Floats  # (d,) what is reserved above the expected costs, in units of cost_max
-    spared: Ints  # (d,) how much less is reserved than the maximum costs, in grid units
+    squares: Floats  # (2, m, d) the same averages of the squares
+    margin: Floats  # (d,) the amount reserved in excess of the expected costs, in units of cost_max
+    spared: Ints  # (d,) maximum costs minus reservations, in grid units
 
 
 def new_cost_record(problem: Problem) -> CostRecord:
@@ -118,7 +118,7 @@ def scale(top: Floats) -> float:
 
 @kernel
 def expected_costs(record: CostRecord, ledger: Ledger, unpaid: Floats, j: int) -> tuple[float, float]:
-    """What decisions without costs are expected to cost, and the margin that is reserved above it.
+    """Estimate the total cost of the decisions without costs, and the margin that is reserved in addition.
 
     Args:
         record: The record.
@@ -155,9 +155,9 @@ def long_average(record: CostRecord, arm: int, j: int, worst: float) -> tuple[fl
 
 @kernel
 def lost_units(record: CostRecord, ledger: Ledger, arm: int, j: int, worst: int) -> int:
-    """What a decision whose outcome is lost is charged, in grid units: its maximum cost.
+    """The charge of a decision whose outcome is lost, in grid units: its maximum cost.
 
-    In statistical mode the mean cost of its arm, in the larger of the two averages, and at most the maximum.
+    In statistical mode it is the mean cost of its arm, the larger of the two averages, and at most the maximum.
 
     Args:
         record: The record.
@@ -175,7 +175,7 @@ def lost_units(record: CostRecord, ledger: Ledger, arm: int, j: int, worst: int)
 
 @kernel
 def held_units(record: CostRecord, ledger: Ledger, unpaid: Floats, j: int) -> int:
-    """What decisions without costs reserve of a budget, in grid units.
+    """The reservation of all decisions without costs in a budget, in grid units.
 
     Args:
         record: The record.
@@ -197,7 +197,7 @@ def held_units(record: CostRecord, ledger: Ledger, unpaid: Floats, j: int) -> in
 
 @kernel
 def set_reserve(record: CostRecord, ledger: Ledger, unpaid: Floats) -> None:
-    """Write the margin and how much less is reserved than the maximum costs, in statistical mode."""
+    """Update the margin and the difference between maximum costs and reservations, in statistical mode."""
     if not record.on[0]:
         return
     for j in range(ledger.reserved.size):

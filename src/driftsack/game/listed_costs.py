@@ -7,10 +7,10 @@ relative to the list. With :math:`\ell_{ij}` the listed cost of arm i in resourc
 outcome is known, so that late outcomes count at the prices at which they were bought. Where the list is exact,
 :math:`c/f` is constant and there is nothing to learn.
 
-*Reference.* If costs are listed from the first round, all arms share the reference of a resource, so that an arm that
-was never tried is expected to cost what it is listed for. Otherwise it is the first listed cost of each arm, so that
-what was learnt before keeps its meaning. A policy that learns outcomes in [0, 1] has half of the largest cost as its
-reference: it can learn up to twice the listed cost.
+*Reference.* If costs are listed from the first round, all arms share the reference of a resource, so that the expected
+cost of an untried arm is its listed cost. Otherwise the reference is the first listed cost of each arm, so that earlier
+estimates keep their meaning. For a policy that learns outcomes in [0, 1] the reference is half of the largest cost: it
+can learn up to twice the listed cost.
 
 *Requests without a list* have the mean factor of the latest lists of an arm, or 1 if there was none. An announced
 change (``Learner.announce``) multiplies that factor.
@@ -28,7 +28,7 @@ from driftsack.core.problem import Problem
 from driftsack.numerics.compiled import kernel
 
 LISTS: Final = 100.0
-"""Lists that the mean factor of an arm remembers."""
+"""Effective number of lists in the mean factor of an arm."""
 
 LARGEST_FACTOR: Final = 1e12
 SMALLEST_FACTOR: Final = 1e-12
@@ -38,7 +38,7 @@ UNLISTED: Final = -1.0
 
 
 class ListedCosts(NamedTuple):
-    """The list of the present request, and what is kept of earlier ones; without lists all factors are 1.
+    """The list of the present request, and averages over earlier ones; without lists all factors are 1.
 
     Attributes:
         active: (1,) whether there was a list or an announcement before.
@@ -70,7 +70,7 @@ KEPT: Final = ("active", "factors", "usual", "lists", "reference", "common", "sw
 
 
 def new_listed_costs(problem: Problem) -> ListedCosts:
-    """No list yet."""
+    """A record without lists."""
     shape = problem.resources, problem.arms
     return ListedCosts(
         active=np.zeros(1, dtype=np.bool_),

@@ -1,12 +1,12 @@
-r"""Requests that must be served, and what a plan keeps back for them.
+r"""Requests that must be served, and the money that a plan holds back for them.
 
-A request may be one that must be served although others may be skipped (``ask(must=True)``). With :math:`\hat p` the
+A request may have to be served although others may be skipped (``ask(must=True)``). With :math:`\hat p` the
 share of such requests (:func:`driftsack.game.records.note_request`), :math:`c` their mean cost, which a pacer estimates
 at its prices, and n rounds left at a rate :math:`\rho`, the other requests may spend on average
 
 .. math:: \Bigl(\rho - \hat p c - c \sqrt{\hat p (2 - \hat p) / n}\Bigr)^+ \Big/ (1 - \hat p) .
 
-The last term holds back one standard deviation of what the musts to come will cost, if the standard deviation of a cost
+The last term holds back one standard deviation of the cost of future musts, if the standard deviation of a single cost
 is about its mean.
 """
 

@@ -4,7 +4,7 @@ A policy file holds a ``NamedTuple`` state and two kernels that act on it,
 
 - ``choose(state, round, rng, mix, prices)`` writes the probabilities of the arms into ``mix (m,)`` and the value of a
   unit of each resource into ``prices (d,)``, and returns the arm of the round, ``SKIP``, or ``STUCK``. After ``STUCK``
-  it is called once more for the same round and must leave the columns of its LP as they are.
+  it is called again for the same round and must not change the columns of its LP.
 - ``learn(state, outcome)`` updates the state with the outcome of a round, which may arrive late. A skipped round is
   passed immediately, with arm ``SKIP`` and zeros.
 

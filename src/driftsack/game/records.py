@@ -23,14 +23,14 @@ MUST_SERVE: Final = 100.0
 
 
 DELAYS: Final = 200.0
-"""Outcomes that the running mean of the delays remembers."""
+"""Effective number of outcomes in the running mean of the delays."""
 
 
 MUSTS: Final = 1000.0
-"""Rounds that the running share of requests that must be served remembers."""
+"""Effective number of rounds in the running share of requests that must be served."""
 
 MUSTS_PRIOR: Final = 20.0
-"""Rounds without such a request that are assumed before the first round."""
+"""Weight of the prior share of 0, in rounds."""
 
 
 class Terms(NamedTuple):
@@ -83,7 +83,7 @@ class Round(NamedTuple):
 
     Attributes:
         t: The round, from 0. It may exceed the horizon that the policy was started with.
-        rounds_left: The number of rounds that are left, this one included, at least 1; it may be an estimate.
+        rounds_left: The number of remaining rounds, including this one, at least 1; it may be an estimate.
         ledger: Budgets, spending and reservations.
         rate: (d,) average spending allowed in this round: b = B/T, or the rate of a spending plan.
         open: (m,) arms that may be chosen.
@@ -94,14 +94,14 @@ class Round(NamedTuple):
         context: (n,) features of the round; empty without contexts.
         pending: (m,) decisions for each arm whose outcomes have not arrived, or only in part.
         delay: The running mean of the delays of outcomes, in rounds.
-        unpaid: (m,) those of them whose costs have not arrived, and are not yet part of the spending.
+        unpaid: (m,) the pending decisions whose costs have not arrived, and are not yet part of the spending.
         must: Whether this request must be served although others may be skipped.
         must_share: The share of such requests; 0 if there was none.
-        margin: (d,) what is reserved above the expected costs of these decisions, in units of ``cost_max``; 0 unless
-            ``safe`` is ``"statistical"``. A pacer does not plan to spend it.
+        margin: (d,) the amount reserved in excess of the expected costs of these decisions, in units of ``cost_max``; 0
+            unless ``safe`` is ``"statistical"``. A pacer does not plan to spend it.
         listed: Whether costs are relative to a list, so that a policy has to plan with its estimates times ``factors``.
         factors: (d, m) the factors on the estimated costs of this request; 1 without a list.
-        usual_factors: (d, m) those of a request without a list; pending decisions are expected to have had them.
+        usual_factors: (d, m) the factors of a request without a list, which are also assumed for pending decisions.
         swing: The mean absolute change of the logarithm of the factors from one request to the next.
     """
 
@@ -206,9 +206,9 @@ def usual_skip_cost(round: Round) -> float:
 
 @kernel
 def note_request(terms: Terms, t: int) -> None:
-    """Update the running share of the requests that must be served with that of round ``t``.
+    """Update the running share of requests that must be served with the request of round ``t``.
 
-    If every request must be answered, none of them is an exception for which money is kept back.
+    If every request must be answered, none of them is an exception for which money is held back.
     """
     if terms.skip_cost[0] > 0.0:
         return
@@ -233,7 +233,7 @@ def note_delay(terms: Terms, rounds: int) -> None:
 def share_to_come(round: Round) -> float:
     """The share of the pending outcomes that are expected to arrive: less than 1 if some never do.
 
-    With a mean delay D about D outcomes are pending if each round has one, so what exceeds 2 D is taken to be lost.
+    With a mean delay D, about D outcomes are pending if every round has one; those in excess of 2 D are assumed lost.
 
     Args:
         round: The round.
@@ -246,7 +246,7 @@ def share_to_come(round: Round) -> float:
 
 @kernel
 def share_to_pay(round: Round) -> float:
-    """The same share of the decisions whose costs have not arrived.
+    """The share of the missing costs that are expected to arrive; see :func:`share_to_come`.
 
     Args:
         round: The round.
@@ -259,7 +259,7 @@ def share_to_pay(round: Round) -> float:
 
 @kernel
 def share_of_late(counts: Floats, delay: float) -> float:
-    """The share of late decisions, ``counts`` (m,) of each arm, that is expected to arrive at a mean delay."""
+    """The share of late decisions, ``counts`` (m,) by arm, whose outcomes are expected to arrive, at a mean delay."""
     total = 0.0
     for i in range(counts.size):
         total += counts[i]
@@ -268,7 +268,7 @@ def share_of_late(counts: Floats, delay: float) -> float:
 
 @kernel
 def set_rate(terms: Terms, ledger: Ledger, t: int) -> None:
-    """Spread the remaining budgets evenly over the rounds that remain at round ``t``.
+    """Spread the remaining budgets evenly over the remaining rounds at round ``t``.
 
     Args:
         terms: The terms; ``rate`` is written.

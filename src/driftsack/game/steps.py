@@ -1,4 +1,4 @@
-"""The steps of a decision: a round begins, its outcome is settled, or what was reserved for it is forfeited.
+"""The steps of a decision: a round begins, its outcome is settled, or its reservation is forfeited.
 
 Each step is one kernel. A signal handler runs between two instructions of Python, and a kernel is a single one, so a
 step is atomic: choosing and reserving, or learning, charging and releasing. All that these steps change is in the
@@ -33,14 +33,14 @@ from driftsack.game.records import (
 )
 from driftsack.numerics.compiled import kernel
 
-CLIPPED: Final = -1  # what ``settle`` returns
+CLIPPED: Final = -1  # return codes of ``settle``
 SETTLED: Final = 0
 OVERRAN: Final = 1
 INVALID: Final = 2
 TOO_LARGE: Final = 3
 DIFFERS: Final = 4
 
-NO_SUCH_ARM: Final = -3  # what ``begin`` returns, besides an arm, SKIP and STUCK
+NO_SUCH_ARM: Final = -3  # return codes of ``begin``, besides an arm, SKIP and STUCK
 HORIZON: Final = -4
 EXHAUSTED: Final = -5
 NO_ARM: Final = -6
@@ -144,8 +144,8 @@ def keep(ledger: Ledger, terms: Terms, desk: DecisionDesk, t: int, arm: int, at:
 def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int, reward: float, told: bool) -> int:
     """Settle a decision whose costs are in ``desk.given``: learn, charge and release.
 
-    What was told before (:mod:`driftsack.game.parts`) must be told as it was, and is not charged again. A decision that
-    is cancelled keeps the costs that were told, also if those given now are 0.
+    A part of the outcome that was told before (:mod:`driftsack.game.parts`) must be repeated unchanged, and is not
+    charged again. A cancelled decision keeps the costs that were told, even if the costs given now are 0.
 
     Args:
         state: The policy's state.
@@ -200,7 +200,7 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: i
 
 @kernel
 def is_anything(costs: Floats) -> bool:
-    """Whether a cost is not 0; a decision that is cancelled without costs says nothing about those of its arm."""
+    """Whether any cost is positive; a decision that is cancelled without costs is no evidence about its arm's costs."""
     for j in range(costs.size):
         if costs[j] > 0.0:
             return True
@@ -215,7 +215,7 @@ def is_paid(awaited: AwaitedTable, slot: int) -> bool:
 
 @kernel
 def read_costs(ledger: Ledger, desk: DecisionDesk, slot: int) -> int:
-    """Check the costs in ``desk.given`` and write them to ``desk.units``; return ``SETTLED`` or what is wrong."""
+    """Check the costs in ``desk.given`` and write them to ``desk.units``; return ``SETTLED`` or an error code."""
     for j in range(desk.given.size):
         cost = desk.given[j]
         if not (cost >= 0.0 and math.isfinite(cost)):
@@ -263,7 +263,7 @@ def count_unpaid(terms: Terms, awaited: AwaitedTable, slot: int, change: int) ->
 
 @kernel
 def charge_decision(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> bool:
-    """Replace what was reserved for a decision, or charged when it was forfeited, by its costs in ``desk.units``."""
+    """Replace the reservation of a decision, or its charge if it was forfeited, by its costs in ``desk.units``."""
     reserved, overran = desk.awaited.reserved, False
     estimated = desk.awaited.status[slot] == FORFEITED and terms.costs.on[0]  # the charge was no maximum
     for j in range(desk.units.size):
@@ -282,10 +282,10 @@ def charge_decision(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int)
 
 @kernel
 def forfeit(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> None:
-    """Charge a pending decision whose outcome is lost, which may still be told; nothing if its costs were told.
+    """Charge a pending decision whose outcome is lost, unless its costs were told; its outcome may still arrive.
 
-    The charge is what was reserved, its maximum cost, or in statistical mode what its arm costs on average; it replaces
-    the reservation in the slot.
+    The charge is the reservation, which is its maximum cost; in statistical mode it is the mean cost of its arm. It
+    replaces the reservation in the slot.
 
     Args:
         ledger: The ledger of the season that the decision belongs to.
@@ -305,7 +305,7 @@ def forfeit(ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: int) -> None
 
 @kernel
 def remember(desk: DecisionDesk, slot: int, reward: float, kind: int) -> None:
-    """Keep the content of a settled decision."""
+    """Store the outcome of a settled decision, with which a repeated call is compared."""
     settled = desk.settled
     row = settled.total[0] % settled.number.size
     settled.total[0] += 1
@@ -336,7 +336,7 @@ class AskedBatch(NamedTuple):
 
 
 def new_batch(contexts: Floats, arms: int, resources: int) -> AskedBatch:
-    """Room for decisions on requests with these contexts (n, f)."""
+    """An empty batch for requests with these contexts (n, f)."""
     size = len(contexts)
     slots = np.full(size, -1, dtype=np.int64)
     return AskedBatch(
@@ -371,10 +371,10 @@ def begin_many(
         stop: The position in the batch to stop at.
         safe: Whether an arm is open only if every budget covers it.
         at: The time of the requests, NaN if it is not known.
-        rounds: The number of rounds that are expected from each of these rounds on; NaN if that is as before.
+        rounds: Expected remaining rounds, including this one, for each of them; NaN keeps the previous estimate.
 
     Returns:
-        The position up to which the batch is filled; before ``stop`` if a round returned a code instead of an arm.
+        The end of the filled part of the batch; before ``stop`` if a round returned a code instead of an arm.
     """
     for k in range(first, stop):
         set_context(terms, batch.contexts[k])
@@ -407,7 +407,7 @@ def settle_many(
         costs: (n, d) in the problem's units.
 
     Returns:
-        The number of decisions that cost more than was reserved; -1 if an outcome was invalid after all.
+        The number of decisions that cost more than was reserved; -1 if an outcome was invalid.
     """
     overran = 0
     for k in range(slots.size):
@@ -431,10 +431,10 @@ def teach_round(
     probability: float,
     reward: float,
 ) -> int:
-    """Let the policy learn the outcome of a round of the past, as if it had made that pull; nothing is charged.
+    """Let the policy learn a past outcome as if it had pulled that arm; nothing is charged.
 
-    Only the arm of that round is open while the policy chooses, so that everything that a policy does in a round, such
-    as forgetting, is done.
+    The policy chooses first, with only that arm open, so that it does everything that it does in each round, such as
+    forgetting.
 
     Args:
         state: The policy's state.

@@ -24,7 +24,7 @@ so that :math:`\lambda` tends to the price at which choices as in the past would
 samples its means, the snapshots contain the samples: at a price computed from the estimates, a randomised policy would
 not spend at the planned rate.
 
-*Musts.* If some requests must be served, the plan keeps money back for them (:mod:`driftsack.game.musts`); their mean
+*Musts.* If some requests must be served, the plan holds back money for them (:mod:`driftsack.game.musts`); their mean
 cost is that of the best arms at :math:`\lambda` in all snapshots, without skipping.
 
 Any policy that plans with a linear program can use this part; ``Adaptive`` and ``ThompsonBwK`` do, and so does the
@@ -73,13 +73,13 @@ class TwoSpeed(NamedTuple):
     kept: Annotated[Ints, within(0, SNAPSHOTS)]  # (1,) snapshots in use
     gap: Annotated[Ints, within(1, LARGEST_INT)]  # (1,) rounds between two snapshots
     rounds: Counts  # (1,) rounds with means so far
-    used: Scratch  # (d,) scratch: what the best responses use
+    used: Scratch  # (d,) scratch: the resource use of the best responses
     must_cost: NonNegative  # (d,) the mean cost of a request that must be served, in units of the budget rate
     committed: Scratch  # (d,) scratch: the expected costs of pending decisions, in units of the budget rate
     unit: Constants  # (d,) the budget rate
     warm_up: int  # rounds at the even pace before the first step of the price
     speed: float  # theta
-    remaining: bool  # pace by what is left, instead of the round's rate
+    remaining: bool  # pace by the remaining budget instead of the round's rate
 
     def grow_from(self, old: TwoSpeed) -> None:
         """Keep the price and the snapshots of ``old``; a new arm is never a best response in them."""
@@ -149,7 +149,7 @@ def follow(pacer: TwoSpeed, round: Round, means: Floats, expected: Floats, rewar
 
 @kernel
 def commit(pacer: TwoSpeed, round: Round, expected: Floats) -> None:
-    """Estimate what unpaid decisions will cost: reservations decide admission only, and are no part of the pace."""
+    """Estimate the costs of unpaid decisions, which the pace deducts; reservations only decide admission."""
     share = share_to_pay(round)
     for j in range(pacer.committed.size):
         pacer.committed[j] = 0.0

@@ -192,11 +192,10 @@ def standings(trials: pl.DataFrame, failed: Sequence[FailedCell], spec: Spec) ->
 
 
 def present_shares(spec: Spec) -> pl.DataFrame:
-    """Compute what knowledge of the present means, but not of the future, earns in each instance of a league.
+    """Compute the reward of a policy that knows the present means but not the future, in each instance of a league.
 
     The table has one row per instance with the shares of LP-Dynamic at the ``even_pace`` and at ``two_speeds`` (see
-    :func:`driftsack.benchmarks.present`). What is missing to 1 needs foresight; what a policy earns less is the cost
-    of learning and of random outcomes.
+    :func:`driftsack.benchmarks.present`).
     """
     rows = []
     for world in spec.instances:

@@ -41,8 +41,8 @@ class LeagueReport(NamedTuple):
     Attributes:
         table: One row per policy and instance, the best policy first: its share of LP-Dynamic, or why there is none.
         overview: One row per policy, the best first: mean, least and largest share, and how many instances it refused.
-        present: One row per instance: the shares that a policy would earn that knew the present means but not the
-            future. What is missing to 1 needs foresight; what a policy earns less is the cost of learning.
+        present: One row per instance: the shares of a policy that knows the present means but not the future. The gap
+            to 1 is the price of not knowing the future; the gap to another policy is the cost of learning.
         instances: How many instances the league has.
         csv: The file of the table.
         figures: The files of the heat map.

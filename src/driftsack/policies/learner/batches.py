@@ -58,7 +58,7 @@ def ask_batch(
 def _begin(
     engine: LearnerEngine, clock: Clock, batch: steps.AskedBatch, at: Any, seconds: float, rounds_left: float
 ) -> int:
-    """Begin the rounds of a batch, together as long as the expected number of rounds stays; return their number."""
+    """Begin the rounds of a batch, in groups with the same expected number of rounds; return their number."""
     size, filled = batch.arms.size, 0
     engine.make_room(size)
     while True:

@@ -136,7 +136,7 @@ class LearnerCore:
 
     def _settle_one(self, decision: Decision, reward: float, costs: Any, told: bool) -> int:
         """Settle a decision once; return 0, or another code of ``game.steps`` if the outcome was out of range."""
-        # Find its slot, unless the call is a repetition.
+        # Find its slot, unless the same call was made before.
         register, engine, number = self._register, self._engine, getattr(decision, "round", -1)
         slot = register.slots.get(number)
         if slot is None or register.issued.get(number) is not decision:

@@ -130,7 +130,7 @@ class LearnerEngine:
         self.altered = False
 
     def most_amounts(self, worst: Ints) -> Floats:
-        """(m + 1, d) what is reserved for each arm and, last, for ``SKIP``; NaN where that is not known."""
+        """(m + 1, d) the reservation for each arm and, last, for ``SKIP``; NaN where the maximum cost is unknown."""
         rows = [amounts_of(self.ledger, np.maximum(column, 0)) for column in worst.T]
         amounts = np.where(worst.T < 0, np.nan, rows)
         return frozen(np.vstack([amounts, np.zeros(worst.shape[0])]))
@@ -195,7 +195,7 @@ class LearnerEngine:
         )
 
     def reserved_in(self, slot: int) -> Floats:
-        """(d,) what is reserved for the decision in a slot, in the problem's units; NaN where that is not known."""
+        """(d,) the reservation of the decision in a slot, in the problem's units; NaN where it is not known."""
         units = self.desk.awaited.reserved[slot]
         amounts = amounts_of(self.ledger, np.maximum(units, 0))
         return read_only(np.where(units < 0, np.nan, amounts))  # type: ignore[no-any-return]
@@ -253,7 +253,7 @@ class LearnerEngine:
         warnings.warn(f"the step LP of round {self.begun + 1} was solved by HiGHS.", RuntimeWarning, stacklevel=5)
 
     def begin_many(self, batch: steps.AskedBatch, first: int, stop: int, at: float, rounds: float) -> int:
-        """Begin the rounds of a part of a batch; return how far it is filled, see :mod:`driftsack.game.steps`."""
+        """Begin the rounds of a part of a batch; see :func:`driftsack.game.steps.begin_many`."""
         fixed, filled = (self.state, self.ledger, self.terms, self.desk, self.rng, batch), first
         while True:
             filled = int(
@@ -280,15 +280,15 @@ class LearnerEngine:
         return status
 
     def earn(self, slot: int, reward: float) -> None:
-        """Keep the reward of a decision whose costs have not arrived."""
+        """Store the reward of a decision whose costs have not arrived."""
         self.desk.awaited.reward[slot] = reward
 
     def told_in(self, slot: int) -> tuple[float, Floats]:
-        """Return the reward and (d,) costs that were told of the decision in a slot; NaN where they were not."""
+        """Return the told reward and (d,) costs of the decision in a slot; NaN for those that were not told."""
         return self.desk.awaited.reward.item(slot), self.desk.awaited.costs[slot]
 
     def parts_of(self, slots: Ints) -> tuple[Floats, Floats]:
-        """(n,) the rewards and (n, d) costs that were told of decisions; NaN where they were not."""
+        """(n,) the told rewards and (n, d) costs of decisions; NaN for those that were not told."""
         return self.desk.awaited.reward[slots], self.desk.awaited.costs[slots]
 
     def any_in_past(self, slots: int | Ints) -> bool:
@@ -327,7 +327,7 @@ class LearnerEngine:
         return self.past[int(self.desk.awaited.season[slot])]
 
     def _charge_past(self, slot: int, charge: Callable[..., int], *arguments: Any) -> int:
-        """Charge a decision to its season; the unused part of its reservation rolls over as the season's rest did."""
+        """Charge a decision to its season; the rollover share of the unused reservation moves to the present season."""
         season, reserved = self._season_of(slot), np.maximum(self.desk.awaited.reserved[slot], 0)
         before = free_units(season.ledger)
         status = charge(slot, *arguments)
@@ -346,7 +346,7 @@ class LearnerEngine:
                 del self.past[number]
 
     def forfeit(self, slots: Ints) -> bool:
-        """Charge what was reserved for pending decisions; return whether older forfeited ones were forgotten.
+        """Charge the reservations of pending decisions; return whether older forfeited ones were forgotten.
 
         Raises:
             SettingError: Nothing is reserved for one of them; then none is forfeited.
@@ -394,7 +394,7 @@ class LearnerEngine:
         self.set_rate()
 
     def held(self) -> Ints:
-        """(d,) what pending decisions of this season reserve, in grid units."""
+        """(d,) the reservations of pending decisions of this season, in grid units."""
         terms, ledger = self.terms, self.ledger
         resources = range(ledger.granted.size)
         return np.array([self.kernels.call(held_units, terms.costs, ledger, terms.unpaid, j) for j in resources])
@@ -412,7 +412,7 @@ class LearnerEngine:
             raise OutOfRangeError(f"{what} may grow up to {most}; use smaller amounts, or renew without rollover.")
 
     def renew(self, amounts: Floats, rollover: float) -> None:
-        """Begin a season with new budgets, plus a share of what is left of the old ones."""
+        """Begin a season with new budgets, plus a share of the remaining old ones."""
         old = self.ledger
         moved = share_of(free_units(old), rollover)
         self._check_sum(self.units(amounts), moved)
@@ -516,7 +516,7 @@ class LearnerEngine:
         grown.unpaid[:count] = old.unpaid
         grow(grown.costs, old.costs)
         grown.version[0] = old.version[0] + 1
-        # Keep what does not depend on the number of arms.
+        # Keep the terms that do not depend on the number of arms.
         self.terms = grown._replace(
             rate=old.rate,
             end=old.end,
@@ -535,7 +535,7 @@ class LearnerEngine:
         self.pin()
 
     def announce(self, arm: int, factors: Floats) -> None:
-        """Multiply the costs that are expected of an arm."""
+        """Multiply the expected costs of an arm."""
         self.policy.announce(self.state, arm, factors)
         prices = self.terms.prices
         prices.usual[:, arm] = np.clip(prices.usual[:, arm] * factors, 1.0 / LARGEST_FACTOR, LARGEST_FACTOR)
@@ -559,14 +559,14 @@ class LearnerEngine:
 
 
 def _more_prices(new: ListedCosts, old: ListedCosts, count: int) -> ListedCosts:
-    """Return what is kept of price lists with room for more arms."""
+    """Return the record of price lists with room for more arms."""
     for name in ("listed", "factors", "usual", "lists", "reference"):
         getattr(new, name)[:, :count] = getattr(old, name)
     return old._replace(**{name: getattr(new, name) for name in ("listed", "factors", "usual", "lists", "reference")})
 
 
 def free_units(ledger: Ledger) -> Ints:
-    """(d,) what is neither spent nor reserved, in grid units; 0 where a budget is exceeded."""
+    """(d,) the budgets that are neither spent nor reserved, in grid units; 0 where a budget is exceeded."""
     free: Ints = np.maximum(ledger.granted - ledger.charged - ledger.reserved, 0)
     return free
 

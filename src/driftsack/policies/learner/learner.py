@@ -109,9 +109,9 @@ class Learner(LearnerCore):
             must: Whether the request must be served. An arm that every budget covers is preferred, but if there is none
                 the request is served even if that overspends, and counted in :attr:`overruns`.
             costs: What the arms cost by the price list of this request: for some or all resources a number for all
-                arms, or amounts by arm, of which some may be left out; or (d, m) numbers. The policy then learns what
-                is paid relative to the list. Reservations are not affected: where the list is the most that is paid,
-                pass it as ``caps`` too.
+                arms, or amounts by arm, of which some may be left out; or (d, m) numbers. The policy then learns costs
+                relative to the list. Reservations are not affected: if the request cannot cost more than its list,
+                pass the list as ``caps`` too.
 
         Returns:
             The decision. Pass it to ``tell`` or ``cancel`` later, unless it is to skip.
@@ -200,7 +200,7 @@ class Learner(LearnerCore):
         policy learns from the outcome when both parts are known; until then it takes told costs into account as
         spending. If the reward never arrives, :meth:`forfeit` and :meth:`cancel` charge nothing more.
 
-        The latest 512 settled decisions are remembered for this; an older one raises ``AlreadyToldError``. A cost above
+        The latest 512 settled decisions are kept for this; an older one raises ``AlreadyToldError``. A cost above
         what was reserved is charged in full and counted in :attr:`overruns`. Rewards out of range are clipped when they
         are learnt, and so are costs above ``cost_max``, or above 1 if it was omitted, by policies that need costs in
         [0, 1]. The first of each kind gives an ``OverrunWarning``.
@@ -252,7 +252,7 @@ class Learner(LearnerCore):
         """Report the outcomes of several decisions. Equivalent to calling :meth:`tell` for each of them; atomic.
 
         The same call again changes nothing as long as all of its decisions are among the latest 512 that were settled.
-        A larger batch is remembered in part: if it may have to be repeated, tell it in parts of up to 512.
+        If a larger batch may have to be repeated, tell it in parts of up to 512.
 
         Args:
             decisions: The decisions that :meth:`ask_many` returned, or some of them (``decisions[mask]``); skips are

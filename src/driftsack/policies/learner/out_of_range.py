@@ -49,7 +49,7 @@ def overruns_of(engine: LearnerEngine) -> Overruns:
 
 
 def total(engine: LearnerEngine) -> int:
-    """Return the number of times that something was out of range."""
+    """Return the number of outcomes out of range, of all kinds."""
     found = engine.desk.overruns
     return int(found.decisions[0] + found.clipped[0] + found.costs[0])
 

@@ -32,7 +32,7 @@ def refuse_other(number: int) -> NoReturn:
 
 
 def _agrees(outcome: Floats, reward: float | None, costs: Floats | None) -> bool:
-    """Whether an outcome, reward first, has this reward and these costs; what is None is not compared."""
+    """Whether an outcome, reward first, has this reward and these costs; None is not compared."""
     return (reward is None or outcome[0] == reward) and (costs is None or np.array_equal(outcome[1:], costs))
 
 
@@ -125,8 +125,8 @@ class Register:
         """Find the slot of a decision, which may be a copy of the object that ``ask`` returned.
 
         Args:
-            reward: The reward, which is compared with that of an earlier call.
-            costs: (d,) the costs, likewise. What is None is not compared.
+            reward: The reward, which is compared with that of an earlier call; None is not compared.
+            costs: (d,) the costs, likewise.
             kind: ``TOLD``, ``CANCELLED`` or ``FORFEITED``.
 
         Returns:
@@ -161,7 +161,7 @@ class Register:
         return slot
 
     def _check_settled(self, decision: Decision, reward: float | None, costs: Floats | None, kind: int) -> None:
-        """Raise unless a decision without a slot was settled with this content, or skipped and costs nothing."""
+        """Raise unless a decision without a slot was settled with this outcome, or was skipped and has no costs."""
         settled = self.engine.settled(decision.round)
         self._check_source(decision, None if settled is None else settled.epoch)
         if decision.arm == SKIP:

@@ -23,8 +23,8 @@ class Account(msgspec.Struct, array_like=True):
         granted: (d,) the budgets.
         reserved: (d,) the reservations of pending decisions.
         spent: (d,) the spending.
-        overrun: (d,) the spending above reservations, and what was reserved beyond the budget for requests that must be
-            served; the database refuses everything above it.
+        overrun: (d,) the spending above reservations, and the reservations in excess of the budget for requests that
+            must be served; the database refuses everything above it.
         rollover: The share of the free budget that was moved to the next season.
     """
 
@@ -48,7 +48,6 @@ class Record(msgspec.Struct, array_like=True, eq=False):
 
     Attributes:
         arm: The number of the arm; -1 for a skipped request.
-        probability: The probability of the arm.
         reserved: (d,) the reservation in grid units.
         until: The tick at which the lease ends.
         lease: The length of the lease in seconds.
@@ -99,7 +98,6 @@ class Write(msgspec.Struct, array_like=True):
     """An entry of the idempotency cache.
 
     Attributes:
-        digest: The digest of the request.
         answer: The encoded answer; empty for a decision or its outcome, whose answers follow from the record.
         number: The decision that was asked for, told or cancelled; 0 for other writes.
         told: Whether the decision was told or cancelled.
@@ -115,7 +113,6 @@ class Observation(msgspec.Struct, array_like=True):
     """One choice of the user's own rule and its outcome.
 
     Attributes:
-        arm: The number of the arm.
         costs: (d,) the costs.
         probability: The probability with which the rule chose the arm; None if it is not known.
         at: The time in milliseconds since 1970.
@@ -158,7 +155,6 @@ class Book(msgspec.Struct, eq=False):
         overruns: The number of decisions that cost more than was reserved.
         refused: The number of decisions with an outcome that was refused as absurd.
         divergences: The number of decisions that came out differently in a replay.
-        reward: The sum of rewards.
         observed: The number of observations.
         unlearnt: The latest observations, from which the learner has not learnt yet.
         format: The format of the journal so far; see ``journal.FORMAT``.
@@ -204,7 +200,7 @@ class Book(msgspec.Struct, eq=False):
         return self.accounts[self.season]
 
     def reserve(self, units: list[int]) -> None:
-        """Reserve amounts in the current season; what a must needs beyond a budget counts as overrun."""
+        """Reserve amounts in the current season; the part that exceeds a budget, for a must, counts as overrun."""
         account = self.account
         for j, amount in enumerate(units):
             account.reserved[j] += amount
@@ -230,7 +226,7 @@ class Book(msgspec.Struct, eq=False):
         return is_overrun(record.reserved, units)
 
     def _roll_over(self, past: Account, record: Record, before: list[int]) -> None:
-        """Move the rollover share of what a decision of a past season freed to the current season."""
+        """Move the rollover share of the amounts that a decision of a past season released to the current season."""
         gained = [max(past.free(j), 0) - max(free, 0) for j, free in enumerate(before)]
         pairs = zip(record.reserved, gained, strict=True)
         unused = np.array([min(max(amount, 0), kept) for kept, amount in pairs], dtype=np.int64)
@@ -247,14 +243,14 @@ class Book(msgspec.Struct, eq=False):
             account.spent[j] += kept
 
     def spend(self, units: list[int]) -> None:
-        """Charge amounts to the current season; what exceeds its free budget is an overrun."""
+        """Charge amounts to the current season; the part that exceeds the free budget is an overrun."""
         account = self.account
         for j, amount in enumerate(units):
             account.overrun[j] += max(amount - max(account.free(j), 0), 0)
             account.spent[j] += amount
 
     def begin_season(self, budget: list[int], rollover: float) -> None:
-        """Open the budgets of a new season, with a share of what is free in the current one."""
+        """Open the budgets of a new season, with a share of the free budgets of the current one."""
         old = self.account
         free = np.array([max(old.free(j), 0) for j in range(len(budget))], dtype=np.int64)
         moved = share_of(free, rollover).tolist()

@@ -1,4 +1,4 @@
-"""Effects: what an event does to the state of a campaign, and the answer to the request that caused it.
+"""Effects: how each event changes the state of a campaign, and the answer to the request that caused it.
 
 The same functions apply an event when it happens and when a campaign is rebuilt from its journal.
 """
@@ -179,7 +179,7 @@ def _refused(state: CampaignState, event: journal.Refused) -> Refusal:
 def _settle(
     state: CampaignState, event: journal.Told | journal.Cancelled, record: Record, kind: str, units: list[int]
 ) -> ms.Settled:
-    """Charge a decision with its costs, in grid units, unless it was, and move it to the settled ones."""
+    """Charge a decision its costs, in grid units, unless they were charged before, and move it to the settled ones."""
     book = state.book
     if not record.billed:
         book.overruns += book.charge(record, units)
@@ -221,7 +221,7 @@ def _expired(state: CampaignState, event: journal.Expired) -> ms.Settled | None:
         if decision is None:
             state.set_learner_account()
 
-    # Drop the oldest if there are more than the learner can keep: those that were dropped when this first happened.
+    # Drop the oldest if there are more than the learner can keep; a replay drops the recorded ones.
     if event.dropped is None:
         event.dropped = _oldest_above_limit(state)
     for number in event.dropped:

@@ -59,7 +59,7 @@ def exchange_in_steps(
         for k, request in enumerate(terms if many.contexts else terms[:1]):
             check_context(campaign, request, f"/contexts/{k}" if many.contexts else "/terms/context")
 
-    # Carry out what is new, and answer the rest as the first time.
+    # Carry out the new parts, and repeat the original answers to the others.
     told = []
     for outcome in many.tells:
         fresh = not again and caller.key not in campaign.book.keys  # the first one that happens keeps the key

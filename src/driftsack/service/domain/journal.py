@@ -256,7 +256,6 @@ class Delta(NamedTuple):
 
     Attributes:
         season: The season, from 0.
-        resource: The number of the resource.
         new: Whether the season is new.
         granted: Change of the budget.
         reserved: Change of the reservations.
@@ -277,7 +276,6 @@ class Segment(NamedTuple):
     """The events of one commit.
 
     Attributes:
-        campaign: The name of the campaign.
         first: The number of the first event, from 1.
         last: The number of the last event.
         at: The time of the last event, in milliseconds since 1970.

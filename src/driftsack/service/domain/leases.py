@@ -47,7 +47,6 @@ class Leases:
         """Remove ends that have passed from the queue.
 
         Args:
-            tick: The present tick.
             most: The largest number of decisions to return.
 
         Returns:

@@ -49,7 +49,6 @@ class Alarm(NamedTuple):
     Attributes:
         at: Time of the detection, in milliseconds since 1970.
         decision: The decision whose outcome raised the alarm.
-        arm: The number of the arm.
         stream: 0 for the reward, 1 + j for the cost in resource j.
         before: The outcomes before the change.
         after: The outcomes after the change.
@@ -127,9 +126,7 @@ class ArmDetector:
     """Tests reward and costs of one arm by generalised likelihood ratios (:mod:`driftsack.numerics.glr`).
 
     Args:
-        arm: The number of the arm.
         reward_max: Maximum reward.
-        resources: Number of resources.
         level: Nominal probability of a false alarm in one stream.
     """
 

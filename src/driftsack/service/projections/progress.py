@@ -20,7 +20,6 @@ class Axis(NamedTuple):
 
     Attributes:
         by_time: Whether it is time.
-        start: The start of the season.
         now: The current position.
         end: The end of the season; None if it is not known.
     """

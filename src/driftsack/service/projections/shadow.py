@@ -56,12 +56,7 @@ class Comparison(NamedTuple):
 class Shadow:
     r"""Sums over the observations.
 
-    Args:
-        arms: Number of arms.
-        resources: Number of resources.
-
     Attributes:
-        observations: Number of observations.
         counted: Number of observations with a known probability, made when the campaign already had a mix.
         own: (m,) how often the rule chose each arm.
         would: (m,) the sum of the campaign's mixes.

@@ -37,7 +37,6 @@ class ArmTally:
     Attributes:
         chosen: The number of decisions.
         told: The number of outcomes.
-        reward: The sum of rewards.
         costs: (d,) the sums of costs.
     """
 
@@ -111,10 +110,8 @@ class Shown(NamedTuple):
     """One of the latest decisions, as it is listed.
 
     Attributes:
-        number: The number of the decision.
         at: The time of the decision, in milliseconds since 1970.
         arm: The number of the arm; SKIP if the request was skipped.
-        probability: The probability of the arm.
         state: The state of the decision, as displayed.
         reward: The reward, if it was told.
     """
@@ -131,7 +128,6 @@ class RefusedOutcome(NamedTuple):
     """An outcome that was refused because its cost is absurd.
 
     Attributes:
-        number: The number of the decision.
         at: The time of the outcome, in milliseconds since 1970.
         costs: (d,) its costs.
     """
@@ -145,7 +141,6 @@ class Estimate(NamedTuple):
     """Means over the latest outcomes of an arm.
 
     Attributes:
-        reward: The sample of rewards.
         costs: (d,) the samples of costs.
     """
 
@@ -164,7 +159,6 @@ class Track:
     """What the pages show about a campaign.
 
     Args:
-        name: The name of the campaign.
         config: The settings.
     """
 

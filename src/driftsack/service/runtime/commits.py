@@ -35,7 +35,6 @@ class GroupCommit:
     """Writes the changes of campaigns.
 
     Args:
-        store: The store of the journals.
         owned: The campaigns in memory, by name; others are not written.
         counts: Counters for the metrics.
         snapshot_every: Events between two snapshots.

@@ -62,16 +62,13 @@ class Keeper(ThreadedCalls):
     """The campaigns of a process.
 
     Args:
-        store: The store of the journals.
         owner: The identity of this process.
         snapshot_every: Events between two snapshots.
         grace: Milliseconds after a recovery in which no lease runs.
-        threads: The thread pools.
         longest_wait: The maximum seconds between two attempts to recover a campaign.
         idle: Seconds without a request after which a closed campaign leaves the memory.
 
     Attributes:
-        store: The store of the journals.
         owner: The identity of this process.
         owned: The campaigns that this process owns and has in memory.
         foreign: The addresses of the owners of other campaigns.
@@ -80,7 +77,6 @@ class Keeper(ThreadedCalls):
         asleep: Closed campaigns that have left the memory.
         arriving: Campaigns that are being opened.
         counts: Counters for the metrics.
-        commits: The group commit.
     """
 
     def __init__(
@@ -216,7 +212,6 @@ class Keeper(ThreadedCalls):
         """Carry out a command; the answer must be withheld until the campaign is durable.
 
         Args:
-            name: The name of the campaign.
             caller: The sender.
             number: The number of the decision or arm that the command is about.
 
@@ -258,7 +253,6 @@ class Keeper(ThreadedCalls):
         """Read decisions that were settled too long ago to be in memory from the journal; see :func:`recall_some`.
 
         Args:
-            name: The name of the campaign.
             numbers: The numbers of the decisions, in ascending order.
 
         Raises:
@@ -302,7 +296,6 @@ class Keeper(ThreadedCalls):
         A long exchange lets other requests run every few milliseconds. Until it is done, the campaign is not committed.
 
         Args:
-            name: The name of the campaign.
             many: The outcomes, and the number of decisions to make.
             caller: The sender.
             charge: Called with the seconds that it kept the event loop busy.

@@ -56,10 +56,8 @@ class Owned:
     """An in-memory campaign, its durable position and its pending waiters.
 
     Args:
-        name: The name of the campaign.
         epoch: The epoch in which this process owns it.
         chain: The hash after its last durable event.
-        clock: The clock of the process.
         grace: Milliseconds in which no lease runs.
         snapshot_at: The number of events in the latest readable snapshot. Replayed events count as events since then,
             so that a process that never runs for long writes snapshots, too.

@@ -47,7 +47,6 @@ def recall_some(store: Store, name: str, numbers: Sequence[int], last: int, late
     it has not found.
 
     Args:
-        name: The name of the campaign.
         numbers: The numbers of the decisions, in ascending order.
         last: The number of the last event in which to look for the first decision.
         late: Seconds after the end of its lease during which the campaign accepts an outcome.
@@ -197,8 +196,6 @@ def events_near(store: Store, name: str, number: int, last: int) -> Iterator[Any
     """Iterate over the events from shortly before the one that made a decision to the end of the journal.
 
     Args:
-        name: The name of the campaign.
-        number: The number of the decision.
         last: The number of the last event in which to look for it.
     """
     yield from _events(store, name, _before(store, name, number, last))

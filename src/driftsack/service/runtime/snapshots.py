@@ -26,7 +26,6 @@ class Content(msgspec.Struct):
         library: The version of the library that wrote it.
         layout: The version of this layout.
         state_hash: The hash of the learner's state.
-        book: The encoded book.
         learner: The learner, as ``Learner.to_bytes`` writes it.
         digest: The SHA-256 of book and learner.
     """

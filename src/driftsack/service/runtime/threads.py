@@ -47,7 +47,6 @@ class ThreadedCalls:
 
     Attributes:
         tasks: The running background tasks.
-        threads: The thread pools.
     """
 
     def __init__(self, threads: Threads | None = None) -> None:

@@ -48,7 +48,6 @@ class CampaignRow(NamedTuple):
     """The row of a campaign.
 
     Attributes:
-        name: The name of the campaign.
         config: The encoded settings.
         epoch: The number of times that a process became its owner.
         seq: The number of events.

@@ -126,13 +126,9 @@ class Keyring:
     """The keys of a service.
 
     Args:
-        store: The store of the keys.
         rate: Requests per second that each key may send; 0 for no limit.
         failures: Requests per second without a valid key that are answered with 401; the others get 429.
         work: Seconds of work per second that each key may cause while others are active; 0 for no limit.
-
-    Attributes:
-        work: The budgets of work.
     """
 
     def __init__(

@@ -21,7 +21,6 @@ class Route(NamedTuple):
     """A route.
 
     Attributes:
-        method: The HTTP method.
         path: The path, with names in braces.
         scope: The scope that a key needs.
         handler: The function that carries out a request.

@@ -21,10 +21,6 @@ class Traced:
 
     Args:
         app: The application.
-        exporter: The exporter of the spans.
-
-    Attributes:
-        provider: The provider of the tracer.
     """
 
     def __init__(self, app: Any, exporter: SpanExporter) -> None:

@@ -15,7 +15,6 @@ class Field(NamedTuple):
     """A field of a form.
 
     Attributes:
-        name: The name of the field.
         kind: The type of the input, or ``select``.
         hint: An example.
         choices: The options of a ``select``.
@@ -33,7 +32,6 @@ class Act(NamedTuple):
 
     Attributes:
         title: The title, also shown on its button.
-        method: The method of the route.
         path: The path of the route after the campaign.
         body: Builds the body from the form.
         says: The consequences, shown before confirmation; ``{pending}`` and ``{arm}`` are filled in.

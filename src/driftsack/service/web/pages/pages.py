@@ -246,7 +246,6 @@ def requested_key(act: str, form: dict[str, str], old: KeyRow | None) -> ms.NewK
 
     Args:
         act: ``create``, ``rotate`` or ``share``.
-        form: The fields of the form.
         old: The key to rotate.
 
     Raises:
