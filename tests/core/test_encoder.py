@@ -12,6 +12,7 @@ import driftsack as ds
 from driftsack.authoring import Floats, Generator, Outcome, Policy, Problem, Round, kernel
 from driftsack.core.encoder import MOST_FEATURES
 from driftsack.core.errors import FileFormatError, NamesError, NotFiniteError, OutOfRangeError, SettingError, ShapeError
+from tests.support.learner_parts import desk_of
 
 ENCODER = ds.Encoder(numbers=["tokens"], categories={"kind": ["chat", "code"], "tier": ["free"]}, spare=2)
 
@@ -211,7 +212,7 @@ def test_a_file_carries_encoder_and_contexts_and_a_damaged_one_is_refused() -> N
     other.tell(kept, 1.0, [0.1])
     assert other.state.learnt.tolist() == [1, 4]
     assert other.ask(context={"arm": 0, "x": 0}).arm == 0
-    learner._engine.desk.awaited.contexts[:] = 1e12
+    desk_of(learner).awaited.contexts[:] = 1e12
     with pytest.raises(FileFormatError, match=r"pending\.contexts"):
         ds.Learner.from_bytes(learner.to_bytes())
 

@@ -19,6 +19,7 @@ from driftsack.game import amounts
 from driftsack.game.amounts import cost_units, grid_exponent, grid_factors, in_units_of_problem, whole_units
 from driftsack.game.ledger import can_pay, charge, charge_or_stop, is_broken, open_ledger
 from driftsack.policies.learner.file import LAYOUT
+from tests.support.learner_parts import ledger_of
 
 UNITS = [10.0**k for k in range(-12, 16)]
 
@@ -69,7 +70,7 @@ def test_a_budget_is_planned_with_as_after_a_file() -> None:
         problem = ds.Problem(horizon=1_000, arms=2, budget=float(Decimal(repr(cost)) * rounds), cost_max=cost)
         started = ds.policies.UniformRandom().start(problem)
         read = ds.Learner.from_bytes(started.to_bytes())
-        budgets = [learner._engine.ledger.budget[0] for learner in (started, read)]
+        budgets = [ledger_of(learner).budget[0] for learner in (started, read)]
         assert budgets[0] == budgets[1]
         differing += budgets[0] != problem.unit_budget[0]
     assert differing > 20

@@ -29,6 +29,7 @@ from lab.soak import operations, worlds
 from lab.soak.accounts import Accounts
 from lab.soak.driver import Report, play, shortfalls, soak
 from lab.soak.worlds import World, random_world
+from tests.support.learner_parts import engine_of
 
 FEW = ("AlwaysArm", "UniformRandom")
 
@@ -82,7 +83,7 @@ def refuse(*_: Any, **__: Any) -> None:
 
 def change_and_refuse(learner: Learner, *_: Any) -> None:
     """The planted fault: an error of the library that changes the learner."""
-    learner._engine.grant(np.ones(learner.problem.resources))
+    engine_of(learner).grant(np.ones(learner.problem.resources))
     raise OutOfRangeError("amounts must be 0 or more")
 
 

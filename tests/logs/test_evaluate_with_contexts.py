@@ -15,6 +15,7 @@ from driftsack.logs.rejection_sampling import Offers
 from driftsack.policies import Policy
 from driftsack.policies.learner import Learner
 from driftsack.policies.learner.bookmark import Bookmark
+from tests.support.learner_parts import engine_of, terms_of
 
 REWARDS = [[0.9, 0.1], [0.1, 0.9]]  # by kind of request and arm
 COSTS = [[[0.5, 0.2]], [[0.2, 0.5]]]
@@ -60,12 +61,12 @@ def test_a_bookmark_that_forgets_a_part_is_noticed(part: str) -> None:
     start, before = Bookmark(learner), learner.state_hash()
     play(learner, 30, seed=1)
     if part == "rng":
-        start._drawn = learner._engine.rng.bit_generator.state
+        start._drawn = engine_of(learner).rng.bit_generator.state
     else:
-        forgotten = {id(array) for array in arrays(getattr(learner._engine, part)).values()}
+        forgotten = {id(array) for array in arrays(getattr(engine_of(learner), part)).values()}
         start._kept = [pair for pair in start._kept if id(pair[0]) not in forgotten]
     if part == "terms":
-        learner._engine.terms.rate[:] *= 0.5
+        terms_of(learner).rate[:] *= 0.5
     start.go_back()
     assert learner.state_hash() != before
 

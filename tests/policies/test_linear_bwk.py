@@ -50,6 +50,7 @@ from driftsack.policies.parts.ridge import combine_rows, multiply, observe_direc
 from driftsack.policies.parts.standardiser import new_standardiser, note_context, standardise
 from driftsack.policies.square_cb_bwk import weigh_by_gap
 from driftsack.simulation import Feedback
+from tests.support.learner_parts import terms_of
 from tests.support.log_linear_twin import SlowProduct
 
 PROBLEM = ds.Problem(horizon=1_000, arms=3, budget=[200.0, 300.0], features=4)
@@ -549,7 +550,7 @@ def test_an_announced_price_is_believed_at_once() -> None:
     for learner in (told, not_told):
         play(learner, 300)
     told.announce("large", cost_factor=0.1)
-    assert told._engine.terms.prices.usual[0].tolist() == pytest.approx([1.0, 0.1])
+    assert terms_of(told).prices.usual[0].tolist() == pytest.approx([1.0, 0.1])
     assert play(told, 200, 0.1).count(1) > play(not_told, 200, 1.0).count(1)
     with pytest.raises(OutOfRangeError, match="above 0"):
         told.announce("large", cost_factor=0.0)
@@ -608,7 +609,7 @@ def test_a_spending_plan_passes_announcements_on() -> None:
         play(learner, 100)
         learner.announce("large", cost_factor=0.1)
         assert choice.price.announced[0] > 0
-        assert learner._engine.terms.prices.usual[0].tolist() == pytest.approx([1.0, 0.1])
+        assert terms_of(learner).prices.usual[0].tolist() == pytest.approx([1.0, 0.1])
     unable = ds.policies.DualDescent()
     for policy, name in ((ds.SpendingPlan(unable), "DualDescent"), (PerSegment(unable), "PerSegment")):
         with pytest.raises(SettingError, match=f"{name} cannot use an announcement.*alone or in a SpendingPlan"):

@@ -9,6 +9,7 @@ import pytest
 import driftsack as ds
 from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError, OutOfRangeError, SettingError
 from driftsack.policies import AlwaysArm, UniformRandom
+from tests.support.learner_parts import engine_of
 
 
 def test_decisions_stay_in_their_slots_when_the_desk_grows() -> None:
@@ -101,15 +102,15 @@ def test_a_batch_of_the_last_season_is_told_at_once() -> None:
     decisions = learner.ask_many(50)
     learner.renew(rollover=0.5)
     searches = 0
-    drop = learner._engine._drop_past
+    drop = engine_of(learner)._drop_past
 
     def counted() -> None:
         nonlocal searches
         searches += 1
         drop()
 
-    learner._engine._drop_past = counted  # type: ignore[method-assign]
+    engine_of(learner)._drop_past = counted  # type: ignore[method-assign]
     learner.tell_many(decisions, [0.5] * 50, [[0.5]] * 50)
     assert searches == 1
     assert learner.budget.tolist() == [100.0 + 25.0 + 12.5]
-    assert not learner._engine.past
+    assert not engine_of(learner).past

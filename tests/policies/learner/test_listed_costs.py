@@ -11,6 +11,7 @@ import driftsack as ds
 from driftsack.core.errors import NamesError, OutOfRangeError, SettingError, ShapeError
 from tests.policies.test_policy_contract import LEARNERS, Recipe, built
 from tests.support.constant_contexts import asked, with_features
+from tests.support.learner_parts import terms_of
 
 NAMES = ["small", "large"]
 
@@ -99,7 +100,7 @@ def test_a_list_may_leave_out_resources_and_arms() -> None:
     given: list[Any] = [{"usd": {"small": 0.1}}, {"seconds": 0.5}, {"usd": [0.1, 0.2]}, both, {"usd": {}}]
     for costs in given:
         learner.ask(costs=costs)
-    prices = learner._engine.terms.prices
+    prices = terms_of(learner).prices
     assert prices.lists.tolist() == [[3.0, 2.0], [2.0, 2.0]]
     before = learner.state_hash()
     with pytest.raises(NamesError, match="costs must be of some of the resources"):
@@ -136,7 +137,7 @@ def test_what_was_learnt_without_a_list_keeps_its_meaning() -> None:
         decision = learner.ask(costs=listed(0.1, 0.3))
         learner.tell(decision, 0.5, (0.1, 0.3)[decision.arm])
     np.testing.assert_allclose(learner.state.belief.mean[:, 1], before, rtol=0.1)
-    np.testing.assert_allclose(learner._engine.terms.prices.usual, 1.0)
+    np.testing.assert_allclose(terms_of(learner).prices.usual, 1.0)
 
 
 @pytest.mark.parametrize("policy", [ds.Adaptive(), ds.ThompsonBwK(), ds.policies.NaiveUCB(scale=0.1)], ids=str)
@@ -172,6 +173,6 @@ def test_new_arms_and_seasons_keep_the_lists() -> None:
     learner.tell(learner.ask(costs=prices, open=["medium"]), 0.5, 0.15)
     learner.renew(budget=3.0)
     learner.tell(learner.ask(costs=prices, must=True), 0.5, 0.15)
-    kept = learner._engine.terms.prices
+    kept = terms_of(learner).prices
     assert (kept.reference == kept.common).all()  # a new arm has the reference of the others
     assert ds.Learner.from_bytes(learner.to_bytes()).state_hash() == learner.state_hash()

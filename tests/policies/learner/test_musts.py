@@ -13,6 +13,7 @@ import driftsack as ds
 from driftsack.core.errors import BudgetExhaustedError, SettingError
 from tests.policies.test_policy_contract import LEARNERS, Recipe, built
 from tests.support.constant_contexts import asked, contexts, with_features
+from tests.support.learner_parts import terms_of
 
 MOST = {"usd": {"small": 0.1, "large": 1.0}}
 
@@ -122,7 +123,7 @@ def overspent(policy: ds.Policy, seed: int, forget: bool = False) -> float:
             continue
         decision = learner.ask(must=must)
         if forget:
-            learner._engine.terms.must_share[0] = 0.0
+            terms_of(learner).must_share[0] = 0.0
         if not decision.skipped:
             arm = decision.arm
             learner.tell(decision, float(rng.random() < (0.5, 0.9)[arm]), min(rng.exponential((0.2, 0.4)[arm]), 0.4))
@@ -139,7 +140,7 @@ def test_without_musts_nothing_is_kept_back() -> None:
     learner = ds.Adaptive().start(problem(), seed=0)
     for _ in range(50):
         told(learner, learner.ask())
-    assert learner._engine.terms.must_share[0] == 0.0
+    assert terms_of(learner).must_share[0] == 0.0
     assert not learner.state.pacer.must_cost.any()
 
 

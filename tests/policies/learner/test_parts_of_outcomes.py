@@ -23,6 +23,7 @@ from driftsack.core.errors import (
 )
 from driftsack.policies.learner import file as learner_file
 from driftsack.policies.learner.bookmark import Bookmark
+from tests.support.learner_parts import desk_of, terms_of
 
 COSTS = [0.25, 0.5]
 OTHER = [0.25, 0.75]
@@ -34,7 +35,7 @@ def started(safe: bool = True, **changes: Any) -> ds.Learner:
 
 
 def counts(learner: ds.Learner) -> tuple[list[float], list[float]]:
-    terms = learner._engine.terms
+    terms = terms_of(learner)
     return terms.pending.tolist(), terms.unpaid.tolist()
 
 
@@ -145,10 +146,10 @@ def test_a_decision_whose_costs_were_told_is_not_charged_again() -> None:
         if end in ("forfeit", "expire"):
             assert learner.forfeited == (decision,)
             learner.tell(decision, reward=0.5)
-            assert learner._engine.state.belief.observed[0] == 1
+            assert learner.state.belief.observed[0] == 1
             assert learner.remaining.tolist() == [299.75, 299.5]
         else:
-            assert learner._engine.state.belief.observed[0] == 0  # the costs alone are not learnt
+            assert learner.state.belief.observed[0] == 0  # the costs alone are not learnt
             with pytest.raises(AlreadyToldError):
                 learner.tell(decision, reward=0.5)
     learner = started()
@@ -228,7 +229,7 @@ def test_impossible_parts_in_a_file_are_refused(reward: float, costs: list[float
     learner = started()
     learner.tell(learner.ask(), costs=COSTS)
     decision = learner.ask()
-    awaited = learner._engine.desk.awaited
+    awaited = desk_of(learner).awaited
     slot = learner._register.slots[decision.round]
     awaited.reward[slot], awaited.costs[slot] = reward, costs
     with pytest.raises(FileFormatError):
@@ -291,9 +292,9 @@ def test_policies_pace_with_told_costs_as_with_settled_ones() -> None:
         decision = learner.ask()
         if not decision.skipped:
             learner.tell(decision, 0.5, [0.2, 0.2])
-    pacer = learner._engine.state.pacer
+    pacer = learner.state.pacer
     held = [decision for decision in (learner.ask() for _ in range(40)) if not decision.skipped]
-    learner._engine.terms.delay[0] = 100.0
+    terms_of(learner).delay[0] = 100.0
     learner.ask()
     assert pacer.committed.min() > 0.0
     waiting = len(held)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
+from tests.support.learner_parts import terms_of
 
 COSTS = [0.1, 0.2]
 
@@ -25,11 +26,11 @@ def ask(learner: ds.Learner, *arms: str) -> list[ds.Decision]:
 
 
 def waiting(learner: ds.Learner) -> list[float]:
-    return [float(count) for count in learner._engine.terms.pending]
+    return [float(count) for count in terms_of(learner).pending]
 
 
 def delay(learner: ds.Learner) -> float:
-    return float(learner._engine.terms.delay[0])
+    return float(terms_of(learner).delay[0])
 
 
 def test_decisions_are_pending_until_they_are_settled() -> None:
@@ -73,7 +74,7 @@ def test_the_delay_is_the_running_mean_over_told_outcomes() -> None:
     for _ in range(300):
         learner.tell(ask(learner, "b")[0], 0.5, COSTS)
     assert delay(learner) == pytest.approx(6 / 200 * (1 - 1 / 200) ** 103)
-    assert learner._engine.terms.delay[1] == 200
+    assert terms_of(learner).delay[1] == 200
 
 
 def test_a_new_season_begins_without_pending_decisions() -> None:
@@ -108,5 +109,5 @@ def test_new_arms_and_files_keep_what_is_pending(tmp_path: Path) -> None:
     learner.save(tmp_path / "learner")
     loaded = ds.Learner.load(tmp_path / "learner", read_only=True)
     assert waiting(loaded) == waiting(learner) == [0, 1, 0, 1]  # of the present season, and not forfeited
-    assert loaded._engine.terms.delay.tolist() == learner._engine.terms.delay.tolist() == [2.0, 1.0]
+    assert terms_of(loaded).delay.tolist() == terms_of(learner).delay.tolist() == [2.0, 1.0]
     assert [loaded.ask().mix.tolist() for _ in range(20)] == [learner.ask().mix.tolist() for _ in range(20)]

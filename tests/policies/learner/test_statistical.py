@@ -13,6 +13,7 @@ from driftsack.core.errors import BudgetExhaustedError, FileFormatError, NamesEr
 from driftsack.game.expected_costs import LARGEST, expected_costs, insert, note_costs, scale
 from driftsack.numerics.compiled import source
 from driftsack.policies.learner import file as learner_file
+from tests.support.learner_parts import engine_of, ledger_of, terms_of
 
 PROBLEM = ds.Problem(
     horizon=10_000, arms=["a", "b"], budget={"usd": 100.0, "s": 5_000.0}, cost_max={"usd": 1.0, "s": 10.0}
@@ -43,7 +44,7 @@ def waiting(learner: ds.Learner, count: int, arm: str = "a") -> list[ds.Decision
 
 def check_sums(learner: ds.Learner) -> None:
     """The maximum costs by arm are those that the ledger holds, and never less than what is reserved."""
-    engine = learner._engine
+    engine = engine_of(learner)
     assert engine.terms.costs.owed.sum(axis=1).tolist() == engine.ledger.reserved.tolist()
     assert (engine.held() <= engine.ledger.reserved).all()
     assert (engine.held() >= 0).all()
@@ -63,7 +64,7 @@ def test_pending_decisions_reserve_their_expected_costs_and_a_margin() -> None:
     learner.forfeit(ours[1])
     learner.cancel(ours[2])
     check_sums(learner)
-    assert learner._engine.terms.unpaid.tolist() == [17.0, 0.0]
+    assert terms_of(learner).unpaid.tolist() == [17.0, 0.0]
 
 
 def test_a_lost_decision_is_charged_the_mean_cost_of_its_arm() -> None:
@@ -128,13 +129,13 @@ def test_the_margin_is_not_planned() -> None:
         told(learner, 1, costs=(float(rng.random() < 0.02), 0.5))
     waiting(learner, 30)
     learner.ask(open=[])
-    terms = learner._engine.terms
-    total, margin = source(expected_costs)(terms.costs, learner._engine.ledger, terms.unpaid, 0)
+    terms = terms_of(learner)
+    total, margin = source(expected_costs)(terms.costs, ledger_of(learner), terms.unpaid, 0)
     assert terms.costs.margin[0] == pytest.approx(margin)
     assert margin > 1.0
     assert learner.reserved[0] == pytest.approx(total + margin)
-    pacer = learner._engine.state.pacer
-    ledger = learner._engine.ledger
+    pacer = learner.state.pacer
+    ledger = ledger_of(learner)
     left = ledger.budget - ledger.spent - pacer.committed * pacer.unit - terms.costs.margin
     rounds = learner.rounds_left + 1
     assert pacer.pace == pytest.approx(np.maximum(left, 0.0) / rounds / pacer.unit, rel=1e-6)
@@ -172,7 +173,7 @@ def test_files_copies_seasons_and_new_arms_keep_the_costs() -> None:
 def test_impossible_costs_in_a_file_are_refused(name: str, value: float) -> None:
     learner = started()
     told(learner, 3)
-    getattr(learner._engine.terms.costs, name)[..., 0] = value
+    getattr(terms_of(learner).costs, name)[..., 0] = value
     with pytest.raises(FileFormatError):
         ds.Learner.from_bytes(learner.to_bytes())
 
@@ -202,7 +203,7 @@ def test_a_learner_that_is_not_statistical_keeps_no_costs() -> None:
     learner = started(safe=True)
     told(learner, 5)
     assert learner.safe is True
-    assert not learner._engine.terms.costs.seen.any()
+    assert not terms_of(learner).costs.seen.any()
 
 
 def test_the_scale_ignores_single_outliers() -> None:
@@ -213,8 +214,8 @@ def test_the_scale_ignores_single_outliers() -> None:
     assert scale(top) == pytest.approx(0.008)
     assert scale(np.array([3.0, 0.0, 0.0, 0.0])) == 3.0
     learner = started()
-    note_costs(learner._engine.terms.costs, 0, np.array([1e300, 0.0]), np.ones(2))
-    assert learner._engine.terms.costs.top[0, 0, 0] == LARGEST
+    note_costs(terms_of(learner).costs, 0, np.array([1e300, 0.0]), np.ones(2))
+    assert terms_of(learner).costs.top[0, 0, 0] == LARGEST
 
 
 # Blocked rounds
@@ -256,9 +257,9 @@ def test_charges_are_exact_and_counted_where_they_exceed_what_is_free() -> None:
     assert learner.overruns.outside.tolist() == [0.0, 0.0]
     decision = learner.ask(open=["a"])
     assert not decision.skipped
-    rate = learner._engine.terms.rate[0]
+    rate = terms_of(learner).rate[0]
     learner.charge([99.0, 0.0])  # 98.7 are free
-    assert learner._engine.terms.rate[0] < rate
+    assert terms_of(learner).rate[0] < rate
     assert learner.overruns.outside.tolist() == [0.3, 0.0]
     assert learner.remaining[0] == 0.7
     assert ds.Learner.from_bytes(learner.to_bytes()).overruns.outside.tolist() == [0.3, 0.0]

@@ -14,6 +14,7 @@ from driftsack.service.domain.plans import MOST_OVERRUN
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.runtime.snapshots import read_snapshot, write_snapshot
 from tests.support.campaigns import Desk, monthly, small
+from tests.support.learner_parts import ledger_of
 
 BILL = ms.Tell(costs={"usd": "0.02"})
 REWARD = ms.Tell(reward=1.0)
@@ -31,7 +32,7 @@ def rebuilt(desk: Desk) -> Campaign:
 def check(desk: Desk) -> None:
     """The learner, the book, a replay and a snapshot agree, and the budgets may be stored."""
     campaign = desk.campaign
-    account, ledger = campaign.book.account, campaign.learner._engine.ledger
+    account, ledger = campaign.book.account, ledger_of(campaign.learner)
     assert account.reserved == ledger.reserved.tolist()
     assert account.spent == ledger.charged.tolist()
     for one in campaign.book.accounts.values():

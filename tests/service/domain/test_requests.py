@@ -12,6 +12,7 @@ from driftsack.service.domain import messages as ms
 from driftsack.service.domain.campaign import NOBODY, Campaign
 from driftsack.service.domain.refusals import Refusal
 from tests.support.campaigns import Desk, small
+from tests.support.learner_parts import terms_of
 
 ADAPTIVE: dict[str, Any] = {"policy": {"policy": "Adaptive"}, "horizon": 100}
 
@@ -67,7 +68,7 @@ def test_price_lists_are_in_the_journal() -> None:
     assert [event.costs for event in asked] == [[[0.01, 0.04]], [[0.02, 0.02]], None, [[None, 0.05]], [None]]
     again = rebuilt(desk)
     assert again.learner.state_hash() == desk.campaign.learner.state_hash()
-    assert again.learner._engine.terms.prices.lists.tolist() == [[2.0, 3.0]]
+    assert terms_of(again.learner).prices.lists.tolist() == [[2.0, 3.0]]
 
 
 def test_an_exchange_has_the_terms_of_its_requests() -> None:

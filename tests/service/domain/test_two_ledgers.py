@@ -16,11 +16,12 @@ from driftsack.service.domain.config import Refill
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.runtime.snapshots import read_snapshot, write_snapshot
 from tests.support.campaigns import Desk, small
+from tests.support.learner_parts import engine_of
 
 
 def disagreement(campaign: Campaign) -> str:
     """Where the two ledgers of a campaign differ, or one of them is not possible; empty if that is nowhere."""
-    book, engine = campaign.book, campaign.learner._engine
+    book, engine = campaign.book, engine_of(campaign.learner)
     offset = int(engine.desk.season[0]) - book.season
     for season, account in book.accounts.items():
         past = engine.past.get(season + offset)

@@ -31,6 +31,7 @@ from driftsack.service.runtime.recovery import rebuild, recover
 from driftsack.service.store.interface import CampaignRow, Owner, Store
 from driftsack.service.store.sqlite import SQLiteStore
 from tests.support import journals
+from tests.support.learner_parts import ledger_of
 from tests.support.paths import DATA
 
 FILES = sorted(path.name for path in DATA.glob("service-*.db"))
@@ -137,7 +138,7 @@ def test_a_journal_of_other_rules_is_recovered_replayed_and_continued(
         recovery.check_budgets(store.budgets(row.name), row.name, whole)
         if any(record.kind == "told" for record in whole.book.settled.values()):
             assert whole.corrections > 0
-        ledger = whole.learner._engine.ledger
+        ledger = ledger_of(whole.learner)
         assert ledger.charged.tolist() == whole.book.account.spent
         assert replay(store, row.name).same
         continued(store, row)

@@ -58,6 +58,11 @@ class Clock:
             return most
         return self.arrivals.repeat(most)
 
+    @property
+    def end(self) -> float | None:
+        """The time at which the current period ends, in seconds; None before it has begun, and without a period."""
+        return None if self.arrivals is None or self._period is None else self.start + self._period
+
     def next_start(self, at: float | datetime | None) -> float:
         """Return when a new period would begin; nothing is changed."""
         start = self.start + (self._period or 0.0) if at is None else seconds(at)

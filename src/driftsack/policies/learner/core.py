@@ -302,6 +302,11 @@ class LearnerCore:
         return max(float(self._engine.terms.end[0] - self._engine.desk.clock[0]), 0.0)
 
     @property
+    def period_end(self) -> float | None:
+        """The time at which the present period ends, in seconds; None before its first request, or without a period."""
+        return self._clock.end
+
+    @property
     def pending(self) -> tuple[Decision, ...]:
         """The decisions whose outcome has not arrived, oldest first; a loaded learner has them too."""
         with self._lock:
