@@ -1,4 +1,4 @@
-"""docs/architecture.md names every package, and every path and function that it names exists."""
+"""docs/architecture.md names every package, every path and function that it names exists, and tests mirror packages."""
 
 from __future__ import annotations
 
@@ -95,3 +95,17 @@ def test_a_wrong_name_is_found(right: str, wrong: str) -> None:
 @pytest.mark.parametrize("name", ["client", "service/projections", "service/web/api", "lab"])
 def test_a_package_that_is_left_out_is_found(name: str) -> None:
     assert unnamed(PAGE.replace(f"`{name}`", "`another`")) == {name}
+
+
+def untested(tests: set[Path]) -> set[str]:
+    """The packages without a directory of tests; those of the deepest packages lie in the directory above."""
+    inner = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*") if (path / "__init__.py").exists()}
+    mirrored = {path for path in inner if 1 <= len(path.parts) <= 2} - {Path("service"), Path("policies/parts")}
+    return {path.as_posix() for path in mirrored | {Path("lab")} if path not in tests}
+
+
+def test_tests_mirror_the_packages() -> None:
+    """The planted fault: the tests of a package lie elsewhere."""
+    tests = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")}
+    assert untested(tests) == set()
+    assert untested(tests - {Path("theory"), Path("service/store")}) == {"theory", "service/store"}
