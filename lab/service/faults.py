@@ -253,6 +253,7 @@ def swallow_bytes(directory: Path, times: int, clients: int, progress: Progress)
             key = service.key
             open_campaign(service.url, key)
             witness = Witness(service.url, key, "chat", clients)
+            # Cut the connection, and check that the service refuses requests until it is back.
             slowest = refused = 0.0
             for k in range(times):
                 progress(f"PostgreSQL swallows bytes, {k + 1} of {times}")
@@ -267,6 +268,7 @@ def swallow_bytes(directory: Path, times: int, clients: int, progress: Progress)
                 if (status, ready) != (503, 503):
                     raise TrialError(f"without a database, a request got {status} and /readyz {ready}.")
                 slowest = max(slowest, until_answered(service.url, key))
+            # Stop the service without its database.
             witness.stop()
             relay.swallow()
             begin = time.monotonic()

@@ -40,6 +40,7 @@ def measure_many(
     Returns:
         One row for each figure, with its bar and whether it is reached.
     """
+    # Fill a store, and start a service on it.
     path, port = str(directory / "many.db"), free_port()
     progress(f"opening {campaigns:,} campaigns")
     with closing(open_store(path)) as store:
@@ -53,12 +54,14 @@ def measure_many(
     with (directory / "many.err").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env={**os.environ})
     try:
+        # Measure the start.
         health = until_status(url, "", "GET", "/healthz", begin)
         first = until_status(url, key, "POST", f"/v1/campaigns/c{campaigns - 1:04}/decisions", begin)
         progress("waiting until all are loaded")
         while "driftsack_unloaded_campaigns 0.0" not in text_of(url, key, "/metrics"):
             time.sleep(1.0)
         loaded = time.monotonic() - begin
+        # Compare requests with and without a viewer, in turns.
         name, ratios = f"c{campaigns // 2:04}", []
         for turn in range(3):
             progress(f"asks with and without a viewer, {turn + 1} of 3")

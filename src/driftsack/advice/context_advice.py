@@ -78,6 +78,7 @@ def context_advice(
     """
     if log.contexts is None or log.features is None:
         return None
+    # Estimate the value of contexts from the log.
     policy, worth, reason, ratio = LinearBwK(), None, "", 1.0
     problem = Problem(
         horizon,
@@ -92,6 +93,7 @@ def context_advice(
         worth = log.value_of_context(list(budget), horizon, seed)
     except CannotAnswerError as error:
         reason = str(error)
+    # If they pay, simulate both policies over the horizon.
     if worth is not None and worth.pays:
         world = _fitted(log, problem, noise, seed)
         earned, other = (

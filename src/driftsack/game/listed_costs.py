@@ -97,11 +97,13 @@ def set_factors(prices: ListedCosts, t: int, bounded: bool) -> None:
     """
     if not (prices.given[0] or prices.active[0]) or prices.round[0] == t:
         return
+    # The first list decides whether the arms share a reference.
     if not prices.active[0]:
         prices.active[0] = True
         if t == 0:
             set_common(prices, bounded)
     prices.round[0] = t
+    # Update the factors, and their means over the latest lists.
     moved, count = 0.0, 0
     for j in range(prices.listed.shape[0]):
         for i in range(prices.listed.shape[1]):
@@ -116,6 +118,7 @@ def set_factors(prices: ListedCosts, t: int, bounded: bool) -> None:
             prices.factors[j, i] = factor
             prices.lists[j, i] = min(prices.lists[j, i] + 1.0, LISTS)
             prices.usual[j, i] += (factor - prices.usual[j, i]) / prices.lists[j, i]
+    # Average how much the factors move from one request to the next.
     if count > 0:
         prices.swing[0] += (moved / count - prices.swing[0]) / LISTS
 

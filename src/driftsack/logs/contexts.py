@@ -52,6 +52,7 @@ class FeatureColumn:
 
     def convert(self, values: pl.Series, line: int, reject: Reject) -> Floats:
         """Return (n, 2) the numbers, NaN where there are none, and the codes of the values as strings."""
+        # Reject empty and infinite values.
         numbers, empty = columns.to_numbers(values), columns.is_empty(values)
         if not self.optional:
             advice = "fill it in, with 0 or a name for unknown ones, or declare it optional with features=ds.Encoder()"
@@ -59,6 +60,7 @@ class FeatureColumn:
         not_finite = (np.isinf(numbers) | columns.is_nan(values)) & ~empty
         finite = f"{self.column} must be finite, got {{}}; replace the value or remove the row"
         reject(not_finite, self.column, "not finite", finite, values)
+        # Count the strings; a column with a string is a category, unless it was declared as a number.
         strings = np.isnan(numbers) & ~empty & ~not_finite
         self.rows += len(values)
         if strings.any() and not self.strings:
@@ -67,6 +69,7 @@ class FeatureColumn:
         self.strings += int(strings.sum())
         if self.numeric:
             reject(strings, self.column, "not a number", f"{self.column} must be a number, got {{}}", values)
+        # Reject numbers that are too large.
         if self.is_number:
             large = np.abs(numbers) > LARGEST_FEATURE
             unit = (

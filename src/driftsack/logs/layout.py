@@ -67,6 +67,7 @@ def find_layout(header: Sequence[str], options: ReadOptions, name: str) -> Layou
     >>> find_layout(["time", "arm", "reward", "cost_money"], ReadOptions(), "log.csv").resources
     ('cost_money',)
     """
+    # Find the roles of the columns, the resources and the arms.
     check_separator(header, name, one_character(options.separator))
     own = _checked_mapping(header, options.columns, name)
     columns = _with_roles(header, own)
@@ -75,6 +76,7 @@ def find_layout(header: Sequence[str], options: ReadOptions, name: str) -> Layou
     tabled = tuple(dict.fromkeys(arm for part, arm in parts if part in (REWARD, *resources)))
     arms = _checked_names(options.arms, "arms") or tabled or None
     played = ARM in columns or not tabled
+    # Build the layout, and check that the log has the columns that it needs.
     layout = Layout(
         resources=resources,
         arms=arms,

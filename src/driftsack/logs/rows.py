@@ -201,11 +201,13 @@ class Reader:
         """Arms as indices; an empty field is a skip."""
         import polars as pl
 
+        # Reject arms that are not finite numbers.
         names = columns.arm_names(column)
         is_float = column.dtype.is_float()
         not_finite = ~np.isfinite(column.fill_null(0.0).to_numpy()) if is_float else columns.is_nan(column)
         expected = f"{self._own(ARM)} must be a name or a finite number, or empty for a skip, got {{}}"
         self.reject(not_finite, ARM, "not finite", expected, column)
+        # Number new arms in the order of their first appearance.
         if self.layout.arms is None:
             for name in names.unique(maintain_order=True).drop_nulls().to_list():
                 self.arms.setdefault(name, len(self.arms))
@@ -214,6 +216,7 @@ class Reader:
                     f"the column {self._own(ARM)} must have at most {MAX_ARMS:,} different values, got more; check "
                     "that it holds the arms."
                 )
+        # Convert names to numbers.
         if not self.arms:
             return np.full(len(names), SKIP, dtype=np.int32)
         keys, indices = list(self.arms), list(self.arms.values())

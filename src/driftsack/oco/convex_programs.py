@@ -194,6 +194,7 @@ def largest_rows(rows: ConstraintRows, x: Floats, above: float) -> Ints:
 
 def solve_with_cvxpy(rows: ConstraintRows, chosen: Ints, minimise_worst: bool) -> tuple[Solution, float]:
     """Solve the program with the chosen rows; return the solution and the upper limit of the rows."""
+    # Write the program.
     cp = cvxpy()
     x, worst = cp.Variable(rows.domain.dimension), cp.Variable()
     limit = worst if minimise_worst else 0.0
@@ -201,6 +202,7 @@ def solve_with_cvxpy(rows: ConstraintRows, chosen: Ints, minimise_worst: bool) -
     losses: Any = rows.problem.losses
     objective = worst if minimise_worst else mean_expression(losses, 0, x)
     program = cp.Problem(cp.Minimize(objective), constraints + rows.domain.program(x))
+    # Solve it with the solver for its kind.
     kinds = {f.rows.kind for f in rows.problem.constraints} | (set() if minimise_worst else {losses.rows.kind})
     linear = kinds == {LINEAR} and not isinstance(rows.domain, Ball)
     with warnings.catch_warnings():
@@ -211,6 +213,7 @@ def solve_with_cvxpy(rows: ConstraintRows, chosen: Ints, minimise_worst: bool) -
             program.solve(solver="CLARABEL")  # with its default tolerances
     if x.value is None:
         raise DriftsackError(f"the solver ended as {program.status}; scale losses and constraints to about 1.")
+    # Read the point and the dual weights.
     weights = np.zeros(rows.shares.size)
     weights[chosen] = [max(float(np.ravel(constraint.dual_value)[0]), 0.0) for constraint in constraints]
     point = np.array(x.value, dtype=float)

@@ -119,6 +119,7 @@ def sweep(setting: Setting, trials: int, horizon: int, seed: int) -> Spec:
 
 def exact_evidence(horizon: int) -> pl.DataFrame:
     """Compute the evidence that needs no trials: optima, also of Example 3 with an early change, V, W and plans."""
+    # The measures and the described plan of every instance.
     rows: list[tuple[Any, ...]] = []
     early = [
         PaperInstance("", 3, alpha, {"instance": "example_3", "alpha": alpha, "horizon": horizon})
@@ -137,6 +138,7 @@ def exact_evidence(horizon: int) -> pl.DataFrame:
         }
         x = {3: quantities["W"], 4: quantities["V"]}.get(one.example, 0.0)
         rows += [(one.example, one.parameter, x, BEST, name, value, 0.0) for name, value in quantities.items()]
+    # W of a change of the means, by its time.
     for step in range(STEPS + 1):
         k = step * horizon // STEPS
         drift = variation(step_change(k, horizon))

@@ -139,6 +139,7 @@ class Register:
         """
         if not isinstance(decision, Decision):
             raise UnknownDecisionError(f"tell needs the Decision that ask returned, got {decision!r:.80}.")
+        # The round must have begun; without a slot, the decision was settled or skipped.
         number, begun = decision.round, self.engine.begun
         if not 1 <= number <= begun:
             raise UnknownDecisionError(
@@ -150,6 +151,7 @@ class Register:
             gain = None if reward is None else float(reward)
             self._check_settled(decision, gain, None if costs is None else np.asarray(costs, dtype=np.float64), kind)
             return None
+        # Otherwise it must be the decision of this learner in that round.
         own = self.decision(slot)
         earlier = own.mix[: decision.mix.size]  # arms may have been added since
         same = own.source == decision.source and np.array_equal(earlier, decision.mix)
