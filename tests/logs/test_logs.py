@@ -194,7 +194,7 @@ def test_misleading_headers_are_refused(tmp_path: Path) -> None:
 
 
 def test_numbers_in_their_own_units_and_names_in_capitals(tmp_path: Path) -> None:
-    """Maxima are taken from the log; a wrong one is one line with the value that would do; lengths are checked."""
+    """Maxima are taken from the log; a wrong one is one line with a sufficient value; lengths are checked."""
     path = write(tmp_path / "log.csv", ["time,arm,reward,cost_usd,Cost_sec", "1,a,1,47.3,0.5", "2,b,0,12,0.5"])
     with pytest.raises(LogError) as caught:
         ds.logs.read(path, cost_max=[10.0, 1.0])

@@ -162,7 +162,7 @@ def _message(name: str, reader: Reader) -> str:
 
 
 def _line_of(rows: list[BadRow], reader: Reader) -> str:
-    """One line for the rows with the same problem; a wrong maximum comes with the value that would do."""
+    """One line for the rows with the same problem; a wrong maximum comes with a sufficient value."""
     first = ", ".join(f"{row.line}" for row in rows[:MAX_LINES])
     where = f"line {first}" if len(rows) == 1 else f"lines {first}{', ...' * (len(rows) > MAX_LINES)} ({len(rows):,})"
     if rows[0].kind != TOO_LARGE:

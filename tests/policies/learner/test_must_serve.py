@@ -58,7 +58,7 @@ def test_late_outcomes_do_not_touch_the_reserve() -> None:
 
 
 def test_a_budget_that_cannot_pay_for_the_fallback_is_refused_with_the_number_that_would_do() -> None:
-    with pytest.raises(InfeasibleError, match="may cost 30 of 'usd', got a budget of 29; a budget of 30 would do"):
+    with pytest.raises(InfeasibleError, match="may cost 30 of 'usd', got a budget of 29; a budget of 30 suffices"):
         ds.Adaptive().start(problem(budget=29.0), safe=True)
     ds.Adaptive().start(problem(budget=30.0), safe=True)
     ds.Adaptive().start(problem(budget=29.0))  # without safe nothing is promised
@@ -79,7 +79,7 @@ def test_a_budget_that_cannot_pay_for_the_fallback_is_refused_with_the_number_th
     before = learner.state_hash()
     with pytest.raises(InfeasibleError, match="answering 700 requests by 'small' may cost 70 of 'usd', got"):
         learner.revise(rounds_left=700)
-    with pytest.raises(InfeasibleError, match="a budget of 30 would do"):
+    with pytest.raises(InfeasibleError, match="a budget of 30 suffices"):
         learner.renew(budget={"usd": 20.0})
     assert learner.state_hash() == before
     with pytest.raises(SettingError, match="set cost_max"):

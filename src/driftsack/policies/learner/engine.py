@@ -460,7 +460,7 @@ class LearnerEngine:
             amount, given = (in_units_of_problem(n, exponents_of(self.ledger)[j]) for n in (most, available))
             raise InfeasibleError(
                 f"answering {rounds:,} requests by {problem.arm_names[problem.fallback]!r} may cost {amount:.15g} of "
-                f"{problem.resource_names[j]!r}, got a budget of {given:.15g}; a budget of {amount:.15g} would do, or "
+                f"{problem.resource_names[j]!r}, got a budget of {given:.15g}; a budget of {amount:.15g} suffices, or "
                 "a smaller cost_max of that arm, or fewer rounds."
             )
 

@@ -22,7 +22,7 @@ from driftsack.service.store.interface import Store
 NEAR: Final = 2000
 """The number of events below which the journal is scanned instead of bisected."""
 FAR: Final = 50_000
-"""The number of events after which a scan goes on for the first decision only."""
+"""The number of events after which a scan continues for the first decision only."""
 
 
 class Recalled(NamedTuple):

@@ -19,7 +19,7 @@ async def in_slices(
     Args:
         steps: The generator.
         charge: Called with the seconds that each slice took.
-        check: Called after each interruption; raises if the work cannot go on.
+        check: Called after each interruption; raises if the work cannot continue.
     """
     begin = time.perf_counter()
     try:
