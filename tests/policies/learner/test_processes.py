@@ -265,6 +265,7 @@ LATE: dict[str, Callable[[ds.Learner, ds.Decisions], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LATE)
 def test_an_outcome_of_an_earlier_season_moves_its_rest_once_wherever_it_is_interrupted(name: str) -> None:
     """Two ledgers change: that of its season, and the present one, to which what it did not use is added."""
