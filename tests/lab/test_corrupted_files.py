@@ -9,7 +9,7 @@ import sys
 from lab.corrupted_files import attack_apart
 
 
-def test_no_damaged_or_crafted_file_is_loaded_wrongly() -> None:
+def test_no_damaged_or_malicious_file_is_loaded_wrongly() -> None:
     """``python -m lab corrupted-files`` does the same at length."""
     report = attack_apart(1_000, seed=11)
     assert report.failures == ()

@@ -103,7 +103,7 @@ def malicious(path: Path, content: dict[str, Any] | None = None, **arrays: Any) 
         ({"content": {"rng": {}}}, "inconsistent"),
     ],
 )
-def test_a_crafted_file_is_refused_with_the_reason(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+def test_a_malicious_file_is_refused_with_the_reason(tmp_path: Path, change: dict[str, Any], words: str) -> None:
     malicious(tmp_path / "learner", **change)
     with pytest.raises(FileFormatError, match=words) as error:
         ds.Learner.load(tmp_path / "learner")
