@@ -29,7 +29,7 @@ PROXY: Final = ["-m", "driftsack", "proxy"]
 WITHOUT: Final = ["-m", "lab.service.proxy_without_asking"]
 
 
-class Connection:
+class ProxyConnection:
     """A persistent connection that sends the same request again and again.
 
     Args:
@@ -82,7 +82,7 @@ def per_second(url: str, key: str, requests: int) -> float:
     """Return the requests per second of several clients."""
 
     def client(_: int) -> None:
-        connection = Connection(url, key)
+        connection = ProxyConnection(url, key)
         for _ in range(requests // CLIENTS):
             connection.send()
 
@@ -110,7 +110,7 @@ def measure(pairs: int, say: Callable[[str], None] = print) -> None:
             proxy(directory, WITHOUT, service.url, upstream) as silent,
         ):
             urls = {"the upstream itself": upstream, "without asking": silent, "with asking": asking}
-            connections = {kind: Connection(url, service.key) for kind, url in urls.items()}
+            connections = {kind: ProxyConnection(url, service.key) for kind, url in urls.items()}
             seconds: dict[str, list[float]] = {kind: [] for kind in urls}
             for _ in range(pairs):
                 for kind, connection in connections.items():

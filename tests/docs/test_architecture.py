@@ -14,7 +14,7 @@ from tests.support.paths import ROOT
 PACKAGE = ROOT / "src" / "driftsack"
 SERVICE = PACKAGE / "service"
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
-BASES = (PACKAGE, SERVICE, SERVICE / "web", ROOT)  # what the paths on the page are relative to
+BASES = (PACKAGE, SERVICE, SERVICE / "web", SERVICE / "gateways", SERVICE / "gateways/proxy", ROOT)  # of the paths
 CODE = re.compile(r"`([^`\n]+)`")
 
 

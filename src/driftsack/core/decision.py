@@ -78,7 +78,10 @@ class Decision:
         """Return the decision that :meth:`to_dict` wrote, after checking it.
 
         Args:
-            data: All fields by name, as plain data.
+            data: The result of :meth:`to_dict`, for example from JSON.
+
+        Raises:
+            NamesError: It has other fields than a decision.
         """
         names = [part.name for part in fields(cls)]
         if set(data) != set(names):

@@ -78,6 +78,12 @@ def learn(state: State, outcome: Outcome) -> None:
 
 
 @kernel
+def restart_primal(state: State) -> None:
+    """Give all actions equal weights again; the prices stay."""
+    state.primal.log_weights[:] = 0.0
+
+
+@kernel
 def move_prices(state: State, costs: Floats) -> None:
     """Take a projected gradient step of the dual; ``costs`` (d,)."""
     for j in range(costs.size):

@@ -49,7 +49,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     first = state.first[0]
     if first < 0 or round.t >= first + state.length:
         state.first[0] = round.t
-        state.base.primal.log_weights[:] = 0.0
+        dual_descent.restart_primal(state.base)
     return dual_descent.choose(state.base, round, rng, mix, prices)
 
 
