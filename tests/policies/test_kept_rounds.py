@@ -81,9 +81,3 @@ def test_a_replay_adds_the_noise_to_present_estimates() -> None:
         plain = (kept.contexts[s] @ bank.coefficients).reshape(2, 2)
         np.testing.assert_allclose(kept.values[s, :, 0], plain[:, 0] + s)
         np.testing.assert_allclose(kept.values[s, :, 1], np.maximum(3.0 * plain[:, 1] - 0.2, 0.0))
-    bank.products.belief[:], bank.products.largest[:] = 0.5, 100.0
-    bank.products.means[:], bank.products.effects[:, :, 1] = 1.0, np.log(0.4)
-    mix_coefficients(bank)
-    replay(kept, bank)
-    mixed = 0.5 * (kept.contexts[1] @ bank.coefficients).reshape(2, 2) + 0.5 * 0.4
-    np.testing.assert_allclose(kept.values[1, :, 0], mixed[:, 0] + 1.0)

@@ -27,7 +27,6 @@ from driftsack.policies.parts.linear_bank import (
     observe_context,
 )
 from driftsack.policies.parts.linear_choice import draw_outcomes, new_choice
-from driftsack.policies.parts.log_linear import PRIOR_BELIEF
 from driftsack.policies.parts.replayed_price import (
     ALL,
     LATEST,
@@ -51,7 +50,6 @@ from driftsack.policies.parts.standardiser import new_standardiser, note_context
 from driftsack.policies.square_cb_bwk import weigh_by_gap
 from driftsack.simulation import Feedback
 from tests.support.learner_parts import terms_of
-from tests.support.log_linear_twin import SlowProduct
 
 PROBLEM = ds.Problem(horizon=1_000, arms=3, budget=[200.0, 300.0], features=4)
 
@@ -147,7 +145,6 @@ def slow_bank(arms: Ints, rows: Floats, rewards: Floats, costs: Floats, unit: fl
     P = np.tile(np.eye(size), (count, 2, 1, 1))  # noqa: N806
     theta, weights = np.zeros((count, 2, 2, size)), np.full((count, 2, 2), 0.5)
     useful, noise = np.full(2, 0.99), np.zeros((count, 2))
-    products, belief = [[SlowProduct(size) for _ in range(2)] for _ in range(count)], np.full(2, PRIOR_BELIEF)
     for t, (arm, x, y) in enumerate(zip(arms, rows, outcomes, strict=True)):
         before = outcomes[:t][arms[:t] == arm]
         n, top, last = len(before), rewards[: t + 1].max(), rewards[:t].max(initial=0.0)
@@ -170,18 +167,8 @@ def slow_bank(arms: Ints, rows: Floats, rewards: Floats, costs: Floats, unit: fl
             loss = (y[k] - member[:, k]) ** 2 / (2.0 * noise[arm, k] * (1.0 + variance))
             likelihood = np.exp(-np.minimum(loss - loss.min(), 3.0)) / np.sqrt(1.0 + variance)
             shares = np.append(useful[k] * weights[arm, k], 1.0 - useful[k])
-            # The log-linear model has a share in the prediction, by the belief before this outcome.
-            linear, model, largest = float(shares @ member[:, k]), products[arm][k], outcomes[: t + 1, k].max()
-            mixed = linear
-            if model.begun:
-                other = model.predict(x, largest)
-                mixed += belief[k] * (other - linear)
-                evidence = ((y[k] - linear) ** 2 - (y[k] - other) ** 2) / (2.0 * noise[arm, k])
-                odds, share = belief[k] * np.exp(np.clip(evidence, -3.0, 3.0)), min(0.01, 1.0 / (t + 1.0))
-                belief[k] = (1.0 - share) * odds / (odds + 1.0 - belief[k]) + PRIOR_BELIEF * share
-            model.observe(x, y[k], largest, rewards[: t + 1].mean() if k == 0 else y[k])
             if n >= 1:
-                noise[arm, k] += ((y[k] - mixed) ** 2 - noise[arm, k]) / min(n + 4.0, 200.0)
+                noise[arm, k] += ((y[k] - shares @ member[:, k]) ** 2 - noise[arm, k]) / min(n + 4.0, 200.0)
             if n >= 2:
                 shares *= likelihood
                 fresh, spread, back = shares[:2] / shares[:2].sum(), min(0.01, 1.0 / n), min(0.01, 1.0 / (t + 1.0))

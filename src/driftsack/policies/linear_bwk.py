@@ -3,8 +3,7 @@ r"""LinearBwK: a linear contextual bandit with knapsacks for unknown drift.
 The rewards and costs of each arm are modelled as linear in the features of the request, which are standardised and
 followed when they shift (:mod:`driftsack.policies.parts.standardiser`). A bank of regressions with and without
 forgetting, weighted by how well they predict, adapts to an unknown amount of drift
-(:mod:`driftsack.policies.parts.linear_bank`). Up to 15 features also have log-linear models, for outcomes that are
-products of effects (:mod:`driftsack.policies.parts.log_linear`). Thompson sampling explores
+(:mod:`driftsack.policies.parts.linear_bank`). Thompson sampling explores
 (:mod:`driftsack.policies.parts.linear_choice`), and spending is paced by prices at which the randomised policy would
 have spent the remaining budget: a long-run price, and one that limits the present pace
 (:mod:`driftsack.policies.parts.replayed_price`).

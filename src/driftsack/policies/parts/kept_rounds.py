@@ -22,7 +22,6 @@ from driftsack.game.records import Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.powers import power
 from driftsack.policies.parts.linear_bank import LinearBank
-from driftsack.policies.parts.log_linear import has_begun, is_used, predict
 from driftsack.policies.parts.ridge import combine_rows
 from driftsack.policies.parts.standardiser import LARGEST
 
@@ -132,20 +131,8 @@ def replay(kept: KeptRounds, bank: LinearBank) -> None:
     for s in range(kept.filled[0]):
         values, noise = kept.values[s].reshape(bank.mixed.shape[1]), kept.noise[s]
         combine_rows(bank.mixed, kept.contexts[s], 0, values.size, values)
-        if is_used(bank.products):
-            add_products(bank, kept.contexts[s], values)
         for i in range(noise.shape[0]):
             first = i * noise.shape[1]
             values[first] += noise[i, 0]
             for k in range(1, noise.shape[1]):
                 values[first + k] = max(values[first + k] * kept.factors[s, i, k - 1] + noise[i, k], 0.0)
-
-
-@kernel
-def add_products(bank: LinearBank, x: Floats, values: Floats) -> None:
-    """Add the shares of the log-linear models to estimates (m (1 + d),) at a context."""
-    kinds = bank.outcome.size
-    for i in range(bank.pulls.size):
-        for k in range(kinds):
-            if has_begun(bank.products, i, k):
-                values[i * kinds + k] += bank.products.belief[k] * predict(bank.products, i, k, x)

@@ -25,11 +25,7 @@ every arm.
 *Changes.* If the weight of the members that never forget, :math:`u_k w_0 + 1 - u_k`, falls below 0.05, a change is
 counted: the last regression is copied into the first one, and a mean of recent outcomes into the plain one.
 
-*Products.* If the vector has at most 16 entries, a log-linear model of each outcome stands beside the linear ones, and
-the estimate is the mixture of both by the belief in it (:mod:`driftsack.policies.parts.log_linear`).
-
-The linear estimate is :math:`\hat y = u_k \sum_g w_g \hat y_g + (1 - u_k)\, \text{mean}`. Its variance is that of the
-mixture,
+The estimate is :math:`\hat y = u_k \sum_g w_g \hat y_g + (1 - u_k)\, \text{mean}`. Its variance is that of the mixture,
 :math:`\sum_g w_g (\sigma^2 a_g + (\hat y_g - \hat y)^2)` over all members with their weights in the estimate, where
 the variance of a forgetting regression is approximated by that of the first one plus :math:`1 - \gamma`, which saves
 :math:`O(p^2)`. The prior mean of an arm without observations is the mean reward of all arms.
@@ -44,21 +40,13 @@ import numpy as np
 
 from driftsack.core.arrays import Floats
 from driftsack.core.bounds import FloatCounts, RoundNumbers, Scratch, Shares, within
-from driftsack.core.checks import above_zero, frozen
+from driftsack.core.checks import ROUNDING, above_zero, frozen
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.powers import squared
-from driftsack.policies.parts.log_linear import (
-    LogLinear,
-    blend,
-    has_begun,
-    is_used,
-    learn_product,
-    new_log_linear,
-)
-from driftsack.policies.parts.ridge import check_covariances, combine_rows, multiply, observe_direction
+from driftsack.policies.parts.ridge import combine_rows, multiply, observe_direction
 
 GAMMAS: Final = (1.0, 0.97)  # forgetting factors of the regressions, per observation of the arm
 PRIOR_PRECISION: Final = 1.0  # of a coefficient; the precision of the intercept is 1
@@ -107,11 +95,16 @@ class LinearBank(NamedTuple):
     linear: Floats  # (m G K,) scratch: predictions of the regressions
     variance: Floats  # (G,) scratch: variances of the regressions, in units of the noise
     likelihood: Scratch  # (G,) scratch
-    products: LogLinear  # models of outcomes that are products
 
     def check(self) -> None:
         """Raise unless covariances are symmetric and positive semidefinite; otherwise updates would not be stable."""
-        check_covariances(self.covariance)
+        size = self.covariance.shape[-1]
+        matrices = self.covariance.reshape(-1, size, size)
+        tolerance = ROUNDING * np.maximum(np.abs(matrices).max(axis=(1, 2)), 1.0)
+        if (np.abs(matrices - matrices.transpose(0, 2, 1)).max(axis=(1, 2)) > tolerance).any():
+            raise ValueError("a covariance is not symmetric")
+        if (np.linalg.eigvalsh(matrices)[:, 0] < -size * tolerance).any():
+            raise ValueError("a covariance is not positive semidefinite")
 
 
 def gammas_of(forgetting: float | None) -> tuple[float, ...]:
@@ -163,7 +156,6 @@ def new_bank(problem: Problem, size: int, forgetting: float | None) -> LinearBan
         linear=np.zeros(arms * count * kinds),
         variance=np.zeros(count),
         likelihood=np.zeros(count),
-        products=new_log_linear(arms, kinds, size, forgetting != 1.0),
     )
 
 
@@ -177,8 +169,6 @@ def estimate(bank: LinearBank, x: Floats) -> None:
             bank.variance[g] = bank.variance[0] + 1.0 - bank.gammas[g]
         for k in range(bank.mean.shape[1]):
             mix_members(bank, i, k)
-            if has_begun(bank.products, i, k):
-                bank.mean[i, k], bank.sd[i, k] = blend(bank.products, i, k, x, bank.mean[i, k], bank.sd[i, k])
 
 
 @kernel
@@ -188,13 +178,12 @@ def mix_coefficients(bank: LinearBank) -> None:
     for i in range(bank.pulls.size):
         for k in range(kinds):
             useful, own = bank.usefulness[k], i * kinds + k
-            share = 1.0 - bank.products.belief[k] if has_begun(bank.products, i, k) else 1.0
             for f in range(constant + 1):
                 value = 0.0
                 for g in range(count):
                     value += bank.weights[i, k, g] * bank.coefficients[f, (i * count + g) * kinds + k]
-                bank.mixed[f, own] = share * useful * value
-            bank.mixed[constant, own] += share * (1.0 - useful) * bank.levels[i, PLAIN, k]
+                bank.mixed[f, own] = useful * value
+            bank.mixed[constant, own] += (1.0 - useful) * bank.levels[i, PLAIN, k]
 
 
 @kernel
@@ -236,7 +225,7 @@ def observe_context(bank: LinearBank, outcome: Outcome, x: Floats) -> None:
     # Update the weights of all members by their predictions before this outcome, then the means.
     changed = False
     for k in range(kinds):
-        changed = weigh_members(bank, arm, k, x) or changed
+        changed = weigh_members(bank, arm, k) or changed
         update_levels(bank, arm, k)
     bank.pulls[arm] += 1.0
     bank.trust[arm] = 1.0
@@ -300,7 +289,7 @@ def start_arm(bank: LinearBank, arm: int, size: int) -> None:
 
 
 @kernel
-def weigh_members(bank: LinearBank, arm: int, k: int, x: Floats) -> bool:
+def weigh_members(bank: LinearBank, arm: int, k: int) -> bool:
     """Update weights, usefulness and noise of an outcome; return whether the members that never forget lost."""
     noise, seen, count = bank.noise[arm, k], bank.pulls[arm], bank.gammas.size
     useful, weights = bank.usefulness[k], bank.weights[arm, k]
@@ -314,10 +303,6 @@ def weigh_members(bank: LinearBank, arm: int, k: int, x: Floats) -> bool:
         mean += useful * weights[g] * value
         bank.likelihood[g] = 0.5 * squared(bank.outcome[k] - value) / (noise * (1.0 + bank.variance[g]))
         least = min(least, bank.likelihood[g])
-    # The log-linear model learns beside the linear ones, and has a share in the prediction.
-    if is_used(bank.products):
-        start = mean_reward(bank) if k == 0 else bank.outcome[k]
-        mean = learn_product(bank.products, arm, k, x, bank.outcome[k], start, mean, noise, bank.overall[0])
     # Noise: a moving average of squared errors.
     if seen >= 1.0:
         noise += (squared(bank.outcome[k] - mean) - noise) / min(seen + PRIOR_ERRORS, MEMORY_OF_ERRORS)

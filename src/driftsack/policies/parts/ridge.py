@@ -16,10 +16,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import ROUNDING
 from driftsack.numerics.compiled import kernel
 
 SMALLEST: Final = 1e-12  # smallest variance
@@ -64,16 +61,3 @@ def observe_direction(covariance: Floats, product: Floats, variance: float, gamm
         scaled = sign * (root * product[f])
         for e in range(size):
             covariance[f, e] -= scaled * (root * product[e])  # bit-identical to the update of (e, f)
-
-
-def check_covariances(stack: Floats) -> None:
-    """Raise ``ValueError`` unless all matrices (..., p, p) are symmetric and positive semidefinite."""
-    size = stack.shape[-1]
-    if size == 0:
-        return
-    matrices = stack.reshape(-1, size, size)
-    tolerance = ROUNDING * np.maximum(np.abs(matrices).max(axis=(1, 2)), 1.0)
-    if (np.abs(matrices - matrices.transpose(0, 2, 1)).max(axis=(1, 2)) > tolerance).any():
-        raise ValueError("a covariance is not symmetric")
-    if (np.linalg.eigvalsh(matrices)[:, 0] < -size * tolerance).any():
-        raise ValueError("a covariance is not positive semidefinite")
