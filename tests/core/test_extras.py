@@ -78,6 +78,17 @@ def test_the_command_without_its_extra_prints_one_line() -> None:
     assert done.stderr == "driftsack: this needs the package typer; pip install 'driftsack[cli]'.\n"
 
 
+@pytest.mark.parametrize("command", [["verify"], ["league"], ["measure", "example-2"]])
+def test_a_command_without_an_extra_that_it_needs_prints_one_line(command: list[str]) -> None:
+    blocked = BLOCK.replace("'typer', 'rich', ", "")
+    code = f"{blocked}import sys\nsys.argv[1:] = {command}\nfrom driftsack.__main__ import main\nmain()"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert run.stderr.startswith("driftsack: ")
+    assert "pip install" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
 def test_each_extra_that_is_named_has_the_package() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for package, extra in EXTRAS.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import fcntl
 import json
 import os
@@ -325,6 +326,61 @@ def test_deferred_signals_arrive_once_and_handlers_are_put_back() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_each_deferred_signal_arrives_although_a_handler_raises() -> None:
+    """Also those whose handler is asyncio's, once: raising a signal again would write its descriptor twice."""
+    arrived: list[int] = []
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        arrived.append(number)
+        raise KeyboardInterrupt
+
+    def both() -> None:
+        with DeferredSignals():
+            signal.raise_signal(signal.SIGUSR1)
+            signal.raise_signal(signal.SIGUSR2)
+
+    first = signal.signal(signal.SIGUSR1, interrupted)
+    second = signal.signal(signal.SIGUSR2, lambda number, frame: arrived.append(number))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            both()
+    finally:
+        signal.signal(signal.SIGUSR1, first)
+        signal.signal(signal.SIGUSR2, second)
+    assert arrived == [signal.SIGUSR1, signal.SIGUSR2]
+
+
+def test_a_handler_of_an_event_loop_runs_once() -> None:
+    async def stopped() -> int:
+        count, loop = [0], asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGUSR1, lambda: count.append(1))
+        with DeferredSignals():
+            signal.raise_signal(signal.SIGUSR1)
+        for _ in range(5):
+            await asyncio.sleep(0.01)
+        loop.remove_signal_handler(signal.SIGUSR1)
+        return sum(count)
+
+    assert asyncio.run(stopped()) == 1
+
+
+def test_directories_that_cannot_be_looked_into_hold_no_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``Path.exists`` raises for them, and so every ``ask`` would: here for a name that is too long."""
+    code = next(iter(machine_code._known.values()), None) or machine_code.MachineCode("nothing", [])
+    monkeypatch.setattr(machine_code, "places", lambda: [Path("/" + "x" * 5_000)])
+    assert not code.is_marked()
+    monkeypatch.undo()
+    for name in ("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as without an entry for the user
+    assert machine_code.places()[-1] == Path("~/.cache/driftsack")
+
+
+def test_an_application_is_not_started_again_as_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/opt/application/bin/uwsgi")
+    assert machine_code._new_child([0, "nothing", []]) is None
 
 
 def test_a_large_batch_waits_for_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:

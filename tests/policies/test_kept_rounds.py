@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import driftsack as ds
 from driftsack.core.arrays import Ints
@@ -19,6 +20,7 @@ from driftsack.policies.parts.kept_rounds import (
     replay,
 )
 from driftsack.policies.parts.linear_bank import mix_coefficients, new_bank
+from driftsack.policies.parts.replayed_price import new_replayed_price
 
 PROBLEM = ds.Problem(horizon=10_000, arms=2, budget=[500.0], features=1)
 
@@ -81,3 +83,14 @@ def test_a_replay_adds_the_noise_to_present_estimates() -> None:
         plain = (kept.contexts[s] @ bank.coefficients).reshape(2, 2)
         np.testing.assert_allclose(kept.values[s, :, 0], plain[:, 0] + s)
         np.testing.assert_allclose(kept.values[s, :, 1], np.maximum(3.0 * plain[:, 1] - 0.2, 0.0))
+
+
+def test_prices_without_kept_rounds_are_refused() -> None:
+    """Spending is divided by their number: a file without them would give prices that are no numbers."""
+    price = new_replayed_price(PROBLEM, 2, PROBLEM.rate)
+    price.check()
+    price.held[0], price.latest.filled[0] = 5, 5
+    with pytest.raises(ValueError, match="kept rounds"):
+        price.check()
+    price.sample.filled[0] = 3
+    price.check()

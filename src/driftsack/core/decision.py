@@ -82,14 +82,19 @@ class Decision:
 
         Raises:
             NamesError: It has other fields than a decision.
+            ShapeError: A list is no list of numbers.
         """
         names = [part.name for part in fields(cls)]
         if set(data) != set(names):
             raise NamesError(f"a decision has the fields {names}, got {sorted(map(str, data))}.")
-        reserved = [math.nan if amount is None else amount for amount in data["reserved"]]
-        arrays = {name: np.array(data[name], dtype=np.float64) for name in ("mix", "prices")}
-        context = None if data["context"] is None else np.array(data["context"], dtype=np.float64)
-        given = {**data, **arrays, "context": context, "reserved": np.array(reserved, dtype=np.float64)}
+        try:
+            reserved = [math.nan if amount is None else amount for amount in data["reserved"]]
+            arrays = {name: np.array(data[name], dtype=np.float64) for name in ("mix", "prices")}
+            arrays["reserved"] = np.array(reserved, dtype=np.float64)
+            context = None if data["context"] is None else np.array(data["context"], dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ShapeError(f"mix, prices, reserved and context must be lists of numbers: {error}.") from error
+        given = {**data, **arrays, "context": context}
         return _decision(*(given[name] for name in names))
 
 

@@ -32,5 +32,11 @@ def require(*packages: str) -> None:
     """
     for name in packages:
         if find_spec(name) is None:
-            extra = EXTRAS.get(name, "all")
-            raise MissingExtraError(f"this needs the package {name}; pip install 'driftsack[{extra}]'.")
+            raise missing(name)
+
+
+def missing(package: str) -> MissingExtraError:
+    """Return the error for a package that is not installed."""
+    return MissingExtraError(
+        f"this needs the package {package}; pip install 'driftsack[{EXTRAS.get(package, 'all')}]'."
+    )

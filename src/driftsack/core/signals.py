@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # the functions of signal without its enumerations, which are slow
+import sys
 import threading
 from types import FrameType, TracebackType
 from typing import Any, Final
@@ -31,6 +32,11 @@ class DeferredSignals:
                 if callable(handler):
                     self._handlers.append((number, handler))
                     _signal.signal(number, self._note)
+        except ValueError:  # not the main thread of the main interpreter, whatever ``threading`` says
+            if _signal.getsignal(self._handlers[-1][0]) is not self._handlers[-1][1]:
+                self._restore()
+                raise
+            self._handlers.clear()
         except BaseException:  # of a handler that is not deferred yet
             self._restore()
             raise
@@ -54,6 +60,11 @@ class DeferredSignals:
             except BaseException as error:
                 raised = error
         for number in dict.fromkeys(self._arrived):
-            _signal.raise_signal(number)
+            handler = _signal.getsignal(number)  # called, not raised: asyncio has been told already
+            try:
+                if callable(handler):
+                    handler(number, sys._getframe(2))  # noqa: SLF001
+            except BaseException as error:  # the others arrive, too
+                raised = error
         if raised is not None:
             raise raised

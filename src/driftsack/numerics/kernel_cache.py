@@ -101,7 +101,9 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
     def holds(self, sig: Any, codegen: Any) -> bool:
         """Return whether there is machine code for a signature."""
-        return self._cache_file.load(self._index_key(sig, codegen)) is not None
+        with contextlib.suppress(Exception):  # removed by another process, or corrupted
+            return self._cache_file.load(self._index_key(sig, codegen)) is not None
+        return False
 
 
 class PinnedCache(KernelCache):

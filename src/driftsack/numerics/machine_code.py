@@ -116,7 +116,7 @@ class MachineCode:
 
     def is_marked(self) -> bool:
         """Return whether a process has found the machine code in the cache, or has put it there."""
-        return any((place / self._mark).exists() for place in places())
+        return any(os.path.exists(place / self._mark) for place in places())  # noqa: PTH110  (False if unknown)
 
     def _leave_mark(self) -> None:
         if not self.is_marked():
@@ -138,17 +138,17 @@ def places() -> list[Path]:
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     if chosen:
         return [Path(chosen)]
-    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  (as it is without a home)
     return [PACKAGE / "numerics" / "__pycache__", Path(home) / "driftsack"]
 
 
 def _new_child(work: list[Any]) -> subprocess.Popen[bytes] | None:
     """Start a process that compiles; None if that is not possible."""
-    if not sys.executable:
-        return None
+    if getattr(sys, "frozen", False) or not Path(sys.executable or "").name.startswith(("python", "pypy")):
+        return None  # the executable is an application, which must not be started again
     try:
         child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", CHILD],
+            [sys.executable, "-P", "-c", CHILD],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -23,8 +23,10 @@ from driftsack.core.errors import (
     InfeasibleError,
     NamesError,
     SettingError,
+    ShapeError,
     UnknownDecisionError,
 )
+from driftsack.core.locks import has_taken
 from driftsack.policies import BanditOverBandit, Master, PerSegment
 from driftsack.policies.learner import file as learner_file
 
@@ -112,6 +114,23 @@ def test_a_decision_becomes_plain_data_and_back() -> None:
         ds.Decision.from_dict({"round": 1})
     with pytest.raises(DriftsackError):
         ds.Decision.from_dict(decision.to_dict() | {"arm": 7})
+    for wrong in ({"reserved": 5}, {"mix": "x"}, {"reserved": ["a"]}, {"context": ["a"]}):
+        with pytest.raises(ShapeError, match="lists of numbers"):
+            ds.Decision.from_dict(decision.to_dict() | wrong)
+
+
+def test_an_id_is_looked_up_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise another thread may settle the decision meanwhile, and its slot may hold the next one."""
+    learner = ds.policies.UniformRandom().start(PROBLEM)
+    decision, found, held = learner.ask(), learner._register.with_id, []
+
+    def with_id(text: str) -> ds.Decision:
+        held.append(has_taken(learner._lock))
+        return found(text)
+
+    monkeypatch.setattr(learner._register, "with_id", with_id)
+    learner.tell(decision.id, 1.0, 0.5)
+    assert held == [True]
 
 
 def test_no_seed_means_fresh_entropy() -> None:

@@ -235,7 +235,8 @@ class Learner(LearnerCore):
         (array([19.75]), ())
         """
         if isinstance(decision, str):
-            decision = self._register.with_id(decision)
+            with self._lock:  # the slot of a decision is used again once it is settled
+                decision = self._register.with_id(decision)
         if reward is None or costs is None:
             gain, uses = arguments.part_of(self._engine.problem, reward, costs)
             if self._tell_part(decision, gain, uses):

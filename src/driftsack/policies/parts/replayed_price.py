@@ -111,6 +111,11 @@ class ReplayedPrice(NamedTuple):
     used: Floats  # (d,) scratch: spending over the kept rounds
     unit: Constants  # (d,) the budget rate
 
+    def check(self) -> None:
+        """Raise unless there are kept rounds once there are rounds; spending is divided by their number."""
+        if self.held[0] > 0 and not (self.latest.filled[0] > 0 and self.sample.filled[0] > 0):
+            raise ValueError("the number of kept rounds does not fit the number of rounds")
+
 
 def new_replayed_price(problem: Problem, size: int, unit: Floats) -> ReplayedPrice:
     """Create the state without rounds and prices."""
