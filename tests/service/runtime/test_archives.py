@@ -197,7 +197,8 @@ def test_a_campaign_that_is_rebuilt_during_a_deletion_is_not_damaged(
         found = archive(store, "chat", tmp_path / "one.db", before=BEGIN + 20_000)
         row = store.campaign("chat")
         assert row is not None
-        usual, counts = store.count_events, []
+        usual = store.count_events
+        counts: list[Any] = []
 
         def pruned(*given: Any) -> int:
             if not counts:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from driftsack.service.gateways.proxy import offers as offers_module
+from driftsack.service.gateways.proxy.attempt import encoded
 from driftsack.service.gateways.proxy.formats import wire_format as wf
 from driftsack.service.gateways.proxy.formats.registry import FORMATS
 from driftsack.service.gateways.proxy.offers import CallerRequest, Offer, offers
@@ -51,14 +52,14 @@ def test_each_tool_with_a_description_of_the_vendor_extends_the_prompt() -> None
 
 
 def test_each_prompt_of_a_list_has_answers_of_its_own() -> None:
-    given = {"max_tokens": 5, "n": 2}
+    given: dict[str, Any] = {"max_tokens": 5, "n": 2}
     assert only("completions", prompt=[1, 2, 3], **given).demand.answers == 2  # the tokens of one prompt
     assert only("completions", prompt=["a", "b"], **given).demand.answers == 4
     assert only("completions", prompt=[1, "a", "b"], **given).demand.answers == 6
 
 
 def test_a_body_is_encoded_once_for_each_translation(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, sizes = offers_module.encoded, []
+    usual, sizes = encoded, []
 
     def counted(body: dict[str, Any]) -> bytes:
         sizes.append(len(usual(body)))
