@@ -28,6 +28,30 @@ def kind_of(error: pytest.ExceptionInfo[Refusal]) -> str:
     return error.value.kind
 
 
+@pytest.mark.parametrize("late", [0, 600])
+def test_a_lease_whose_end_fails_ends_later(monkeypatch: pytest.MonkeyPatch, late: int) -> None:
+    """An error while decisions expire, or are dropped, does not lose them: the next request ends their leases."""
+    desk = Desk(small(late=600))
+    number = desk.ask().decision
+    if late:
+        desk.wait(61)
+        assert desk.campaign.book.open[number].kind == "expired"
+    usual = Campaign.happen
+
+    def failing(self: Campaign, event: journal.Event) -> Any:
+        if isinstance(event, (journal.Expired, journal.Dropped)):
+            raise Refusal.invalid("planted")
+        return usual(self, event)
+
+    monkeypatch.setattr(Campaign, "happen", failing)
+    with pytest.raises(Refusal, match="planted"):
+        desk.wait(late or 61)
+    monkeypatch.undo()
+    desk.wait(1)
+    assert (desk.campaign.book.expired, desk.campaign.book.pending) == (1, 0)
+    assert (number in desk.campaign.book.open) == (not late)
+
+
 def test_ask_and_tell_move_the_budget() -> None:
     desk = Desk()
     asked = desk.ask()

@@ -11,9 +11,9 @@ import pytest
 import driftsack as ds
 from driftsack.service.domain import contexts, journal
 from driftsack.service.domain import messages as ms
-from driftsack.service.domain.campaign import Campaign
+from driftsack.service.domain.campaign import Caller, Campaign
 from driftsack.service.domain.config import Config
-from driftsack.service.domain.exchanges import exchange
+from driftsack.service.domain.exchanges import exchange, exchange_in_steps
 from driftsack.service.domain.features import Features, bytes_of, vector_of
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.runtime.snapshots import read_snapshot, write_snapshot
@@ -141,6 +141,27 @@ def test_an_exchange_decides_as_single_requests() -> None:
         told = [ms.TellOne(decision=n, reward=reward, costs={"usd": cost}) for n, reward, cost in tells]
         exchange(many.campaign, ms.Exchange(tells=told), many.now, ms_caller())
     assert many.campaign.learner.state_hash() == one.campaign.learner.state_hash()
+
+
+def test_an_exchange_pauses_after_each_context() -> None:
+    """Contexts may be large, so that a check of a thousand of them would keep others waiting."""
+    desk, traffic = Desk(seeing()), Traffic(3)
+    rows = [traffic.context() for _ in range(5)]
+    steps = exchange_in_steps(desk.campaign, ms.Exchange(ask=5, contexts=rows), lambda: desk.now, Caller("k", b"one"))
+    for _ in rows:
+        next(steps)
+        assert desk.campaign.book.number == 0
+    assert len(list(steps)) == 5
+    # The key is used by another request in such a pause: nothing happens.
+    steps = exchange_in_steps(desk.campaign, ms.Exchange(ask=5, contexts=rows), lambda: desk.now, Caller("l", b"one"))
+    next(steps)
+    desk.do(ms.Ask(context=rows[0]), caller=Caller("l", b"two"))
+    before = desk.campaign.book.number
+    assert before
+    with pytest.raises(Refusal) as refusal:
+        list(steps)
+    assert refusal.value.kind == "key-reused"
+    assert desk.campaign.book.number == before
 
 
 def ms_caller() -> Any:

@@ -194,18 +194,56 @@ def test_a_decision_that_no_call_follows_is_cancelled(live: Live, monkeypatch: p
         # It reports a failure before any call: nothing is learnt.
         await plugin.async_log_failure_event({"litellm_params": {"metadata": metadata}}, None, START, END)
         assert await asyncio.to_thread(pending, live, "unused") == 0
-        # Nothing more is heard, or the plugin is closed.
-        monkeypatch.setattr(litellm_budget, "UNUSED", 0.05)
-        await choose(plugin, ["openai/a"])
-        while await asyncio.to_thread(pending, live, "unused"):
-            await asyncio.sleep(0.02)
-        monkeypatch.setattr(litellm_budget, "UNUSED", 60.0)
+        # The plugin is closed.
         await choose(plugin, ["openai/a"])
         await plugin.close()
         assert await asyncio.to_thread(pending, live, "unused") == 0
 
     asyncio.run(run())
     assert told(live, "unused") == (0, 0.0, Decimal(0))
+
+
+@pytest.mark.parametrize("told_later", [False, True])
+def test_a_call_that_waits_for_long_is_charged(live: Live, monkeypatch: pytest.MonkeyPatch, told_later: bool) -> None:
+    """Its decision is forfeited, and replaced by the outcome if that comes; it was cancelled, and the call was free."""
+    name = f"waits-{told_later}".lower()
+    live.open(name, arms=["openai/a", "openai/b"], budget={"usd": "1"}, cost_max={"usd": "0.01"})
+    monkeypatch.setattr(litellm_budget, "UNUSED", 0.05)
+
+    async def run() -> None:
+        plugin = BudgetRouting(live.url, live.key, name)
+        metadata = await choose(plugin, ["openai/a"])
+        while await asyncio.to_thread(pending, live, name):
+            await asyncio.sleep(0.02)
+        given = {"litellm_params": {"metadata": metadata}, "response_cost": 0.002}
+        if told_later:
+            plugin.log_pre_api_call("openai/a", [], given)
+            await once(plugin, given)
+        await plugin.close()
+
+    asyncio.run(run())
+    assert told(live, name) == ((1, 1.0, CHARGED) if told_later else (0, 0.0, WORST))
+
+
+def failing(*_: Any) -> float:
+    raise RuntimeError("planted")
+
+
+@pytest.mark.parametrize("reward", [failing, lambda *_: "good", lambda *_: float("nan"), None])
+def test_a_reward_that_is_no_number_is_0_and_the_cost_is_told(live: Live, reward: Any) -> None:
+    async def scored(plugin: BudgetRouting, given: dict[str, Any]) -> None:
+        given["litellm_params"]["metadata"]["driftsack_reward"] = "good"
+        await once(plugin, given)
+
+    name = f"bad-{getattr(reward, '__name__', 'none').strip('<>')}-{id(reward)}"
+    assert routed(live, name, scored, reward=reward) == (1, 0.0, CHARGED)
+
+
+def test_a_cost_that_is_no_number_is_charged_at_the_worst_case(live: Live) -> None:
+    async def odd(plugin: BudgetRouting, given: dict[str, Any]) -> None:
+        await once(plugin, {**given, "response_cost": "unknown"})
+
+    assert routed(live, "odd", odd) == (0, 0.0, WORST)
 
 
 def test_requests_of_other_routers_are_left_alone(live: Live) -> None:

@@ -187,6 +187,35 @@ def test_a_changed_journal_is_not_archived(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir() if "one" in path.name or "none" in path.name} == set()
 
 
+@pytest.mark.parametrize("snapshots", [False, True])
+def test_a_campaign_that_is_rebuilt_during_a_deletion_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshots: bool
+) -> None:
+    """The part that is deleted is counted, but no longer found."""
+    with closing(SQLiteStore(tmp_path / "s.db")) as store:
+        written = played(store)
+        found = archive(store, "chat", tmp_path / "one.db", before=BEGIN + 20_000)
+        row = store.campaign("chat")
+        assert row is not None
+        usual = store.count_events
+        counts: list[Any] = []
+
+        def pruned(*given: Any) -> int:
+            if not counts:
+                store.prune("chat", found.base, found.snapshot, ENTRY)
+            counts.append(given)
+            return usual(*given)
+
+        monkeypatch.setattr(store, "count_events", pruned)
+        again = recover(store, row, snapshots=snapshots)
+        assert again.learner.state_hash() == written.owned.campaign.learner.state_hash()
+        assert len(counts) == 2
+        # Events that are missing without a deletion are still noticed.
+        monkeypatch.setattr(store, "count_events", lambda *given: usual(*given) - 1)
+        with pytest.raises(JournalError, match="events are missing"):
+            recover(store, row, snapshots=snapshots)
+
+
 def test_an_interrupted_deletion_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The journal begins after the archive as soon as that is decided, whatever is left of the earlier part."""
     with closing(SQLiteStore(tmp_path / "s.db")) as store:

@@ -203,6 +203,25 @@ def test_closed_campaigns_leave_the_memory_and_are_read_again(tmp_path: Path) ->
     run(play())
 
 
+def test_leases_end_although_a_closed_campaign_cannot_leave_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(_: Any) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(keepers, "sweep", broken)
+
+    async def play() -> None:
+        with closing(SQLiteStore(tmp_path / "s.db")) as store:
+            async with keeping(store, idle=0.01) as keeper:
+                await until(lambda: "could not leave the memory" in caplog.text)
+                await keeper.create("chat", small(lease=1))
+                await ask(keeper)
+                await until(lambda: keeper.owned["chat"].campaign.book.expired == 1)
+
+    run(play())
+
+
 def test_a_campaign_that_another_replica_opened_is_found_in_the_store(postgres: LocalPostgres) -> None:
     """Before the next renewal of the leases, which is far away here; a name that nobody has stays unknown."""
     address, slow = postgres.new_database(), 60.0

@@ -195,10 +195,18 @@ class Campaign(CampaignState):
             self._refill(now)
         while (end := leases.next_end()) is not None and end <= now.tick:
             expired, dropped = leases.take_ended(now.tick, ENDED_AT_ONCE)
-            if dropped:  # first: when others expire, the oldest may be dropped to keep to the limit
-                self.happen(journal.Dropped(numbers=dropped, **common(now, NOBODY)))
-            if expired:
-                self.happen(journal.Expired(numbers=expired, **common(now, NOBODY)))
+            try:
+                self._end(expired, dropped, now)
+            except BaseException:
+                leases.rebuild()  # or those that were taken would never end
+                raise
+
+    def _end(self, expired: list[int], dropped: list[int], now: Now) -> None:
+        """Drop and expire decisions."""
+        if dropped:  # first: when others expire, the oldest may be dropped to keep to the limit
+            self.happen(journal.Dropped(numbers=dropped, **common(now, NOBODY)))
+        if expired:
+            self.happen(journal.Expired(numbers=expired, **common(now, NOBODY)))
 
     def _refill(self, now: Now) -> None:
         """Begin the season of the present time; seasons without requests are skipped."""

@@ -58,6 +58,8 @@ def exchange_in_steps(
         plans.checked_terms(campaign, terms[0], new - _settled_by(campaign, many, now, new))
         for k, request in enumerate(terms if many.contexts else terms[:1]):
             check_context(campaign, request, f"/contexts/{k}" if many.contexts else "/terms/context")
+            yield  # a context may be large
+        campaign.seen(caller)  # the key may have been used for another request meanwhile
 
     # Carry out the new parts, and repeat the original answers to the others.
     told = []

@@ -23,9 +23,10 @@ class Leases:
 
     def __init__(self, book: Book, late: int) -> None:
         self._book, self._late = book, late * SECOND
-        self._rebuild()
+        self.rebuild()
 
-    def _rebuild(self) -> None:
+    def rebuild(self) -> None:
+        """Build the queue from the open decisions."""
         self._ends = [(self.end(record), number) for number, record in self._book.open.items()]
         heapq.heapify(self._ends)
 
@@ -41,7 +42,7 @@ class Leases:
         """Note when a decision ends; the queue is rebuilt when most of it is out of date."""
         heapq.heappush(self._ends, (self.end(record), number))
         if len(self._ends) > 2 * len(self._book.open) + KEPT_ENDS:
-            self._rebuild()
+            self.rebuild()
 
     def take_ended(self, tick: int, most: int) -> tuple[list[int], list[int]]:
         """Remove ends that have passed from the queue.

@@ -1,9 +1,10 @@
 """LiteLLM with budgets (extra ``litellm``): a routing plugin that selects the model, and a logger that tells outcomes.
 
 As a plugin it only marks the requests of its router. It asks when LiteLLM has removed the deployments that rest after
-failures, so that the campaign never chooses one that is not called. A decision that no call follows is cancelled. A
-lost callback is covered by the lease of its decision, and a repeated one changes nothing. LiteLLM calls plugins only
-from the asynchronous methods of a router.
+failures, so that the campaign never chooses one that is not called. A decision is cancelled if LiteLLM chooses again or
+fails before a call, and forfeited if no call has begun within a minute: the worst case is charged until its outcome is
+told. A lost callback is covered by the lease of its decision, and a repeated one changes nothing. LiteLLM calls plugins
+only from the asynchronous methods of a router.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ MARK: Final = "driftsack_decision"
 SCORE: Final = "driftsack_reward"
 SIGNALS: Final = "routing_plugin_signals"  # LiteLLM's metadata entry for the signals of plugins
 MOST_KEPT: Final = 100_000
-UNUSED: Final = 60.0  # seconds after which a decision that no call has followed is cancelled
+UNUSED: Final = 60.0  # seconds after which a decision that no call has followed is forfeited
+LARGEST: Final = 1e15  # of the rewards that the service accepts
 Reward = Callable[[dict[str, Any], Any], float]
 log = logging.getLogger("driftsack.litellm")
 
@@ -78,7 +80,7 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         self._money, self._time, self._reward = money, time, reward
         self._name = secrets.token_hex(8)  # LiteLLM calls the callbacks of all plugins, also those of other campaigns
         self._decisions: OrderedDict[str, RemoteDecision] = OrderedDict()
-        self._unused: dict[str, asyncio.Task[None]] = {}  # cancels the decisions that no call has followed yet
+        self._unused: dict[str, asyncio.Task[None]] = {}  # forfeits the decisions that no call has followed yet
 
     async def close(self) -> None:
         """Cancel the decisions that no call has followed, and close the connections; the next call connects again."""
@@ -124,21 +126,26 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         self._decisions[mark] = decision
         if len(self._decisions) > MOST_KEPT:
             self._decisions.popitem(last=False)
-        self._unused[mark] = asyncio.ensure_future(self._cancel_later(mark))
+        self._unused[mark] = asyncio.ensure_future(self._forfeit_later(mark))
         return mark
 
-    async def _cancel_later(self, mark: str) -> None:
-        """Cancel a decision, unless a call follows it in time."""
+    async def _forfeit_later(self, mark: str) -> None:
+        """Forfeit a decision, unless a call follows it in time; a call that only waits can still tell its outcome."""
         await asyncio.sleep(UNUSED)
-        await self._cancel_unused(mark)
+        decision = self._decisions.get(mark)
+        if self._unused.pop(mark, None) is None or decision is None:
+            return
+        try:
+            await self._client.forfeit(decision)
+        except ServiceError as error:
+            log.warning("decision %s could not be forfeited; its lease will end: %s", decision.number, error)
 
     async def _cancel_unused(self, mark: str) -> None:
         """Cancel a decision that no call has followed."""
         waiting, decision = self._unused.pop(mark, None), self._decisions.get(mark)
         if waiting is None or decision is None:
             return
-        if waiting is not asyncio.current_task():
-            waiting.cancel()
+        waiting.cancel()
         del self._decisions[mark]
         try:
             await self._client.cancel(decision)
@@ -161,8 +168,12 @@ class BudgetRouting(Logger):  # type: ignore[misc]
     ) -> None:
         """Tell reward and cost of an answer (LiteLLM's callback)."""
         metadata = metadata_of(kwargs)
-        reward = float(metadata.get(SCORE, 1.0)) if self._reward is None else float(self._reward(kwargs, response_obj))
-        await self._settle(metadata, reward, kwargs.get("response_cost"), start_time, end_time)
+        try:
+            score = metadata.get(SCORE, 1.0) if self._reward is None else self._reward(kwargs, response_obj)
+        except Exception:
+            log.exception("the reward function failed; the reward is 0")
+            score = 0.0
+        await self._settle(metadata, number_of(score) or 0.0, kwargs.get("response_cost"), start_time, end_time)
 
     async def async_log_failure_event(
         self,
@@ -183,15 +194,29 @@ class BudgetRouting(Logger):  # type: ignore[misc]
             return
         self._used(mark)
         try:
-            if dollars is None:
+            charge = number_of(dollars)
+            if charge is None:
                 await self._client.forfeit(decision)
                 return
-            costs = {self._money: f"{max(float(dollars), 0.0):.9f}"}
+            costs = {self._money: f"{max(charge, 0.0):.9f}"}
             if self._time:
                 costs[self._time] = f"{max((end - start).total_seconds(), 0.0):.6f}"
             await self._client.tell(decision, reward, costs)
         except ServiceError as error:
             log.warning("decision %s could not be told; its lease will end: %s", decision.number, error)
+
+
+def number_of(value: Any) -> float | None:
+    """Return a number that the service accepts; None if it is something else.
+
+    >>> number_of("0.5"), number_of("good"), number_of(None), number_of(float("nan")), number_of(1e300)
+    (0.5, None, None, None, None)
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if abs(number) <= LARGEST else None
 
 
 def metadata_of(kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -535,4 +535,7 @@ class Keeper(ThreadedCalls):
                     self.commits.changed(owned)
             if time.monotonic() - swept > self._idle:
                 swept = time.monotonic()
-                await sweep(self)
+                try:
+                    await sweep(self)
+                except Exception:  # must not end the leases of all campaigns
+                    log.exception("closed campaigns could not leave the memory")

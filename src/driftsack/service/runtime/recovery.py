@@ -65,6 +65,17 @@ def rebuild(store: Store, row: CampaignRow, snapshots: bool = True, budgets: Bud
     Raises:
         JournalError: The journal was changed or truncated, or does not match the budgets.
     """
+    base = store.base(row.name)
+    try:
+        return _rebuilt(store, row, snapshots, budgets)
+    except JournalError:
+        if store.base(row.name) == base:
+            raise
+        return _rebuilt(store, row, snapshots, budgets)  # a part was archived and deleted meanwhile
+
+
+def _rebuilt(store: Store, row: CampaignRow, snapshots: bool, budgets: Budgets | None) -> Rebuilt:
+    """Rebuild a campaign from a journal of which nothing is deleted meanwhile."""
     check_beginning(store, row)
 
     # Apply the events after the snapshot.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftsack.service.gateways.proxy import gateway as gateway_module
+from driftsack.service.gateways.proxy import offers as offers_module
 from driftsack.service.gateways.proxy.formats.registry import FORMATS
-from driftsack.service.gateways.proxy.gateway import CallerRequest, Gateway, Offer
+from driftsack.service.gateways.proxy.offers import CallerRequest, Offer
 from driftsack.service.gateways.proxy.rejections import Rejected
-from driftsack.service.gateways.proxy.settings import ProxySettings, Upstream
+from driftsack.service.gateways.proxy.settings import Upstream
 from driftsack.service.gateways.proxy.worst_case import worst_case
 from tests.support.gateways import PRICE
 from tests.support.upstream_formats import FORMATS as SPOKEN
@@ -40,14 +38,10 @@ def offers(name: str, body: dict[str, Any]) -> list[Offer]:
         Upstream("b", "http://localhost", "m", PRICE, "anthropic"),
     ]
 
-    async def found() -> list[Offer]:
-        gateway = Gateway(ProxySettings(table, "chat"))
-        with suppress(Rejected):
-            return gateway.offers(CallerRequest("", "chat", FORMATS[name], body, table))
-        await gateway.close()
+    try:
+        return offers_module.offers(CallerRequest("", "chat", FORMATS[name], body, table))
+    except Rejected:
         return []
-
-    return asyncio.run(found())
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
@@ -71,6 +65,6 @@ def test_a_translation_that_fails_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     """The planted fault: values of other types are not expected."""
     body = {"messages": [{"role": "user", "content": "x", "tool_calls": 5}]}
     assert [offer.upstream.arm for offer in offers("chat", body)] == ["a"]
-    monkeypatch.setattr(gateway_module, "UNREADABLE", ())
+    monkeypatch.setattr(offers_module, "UNREADABLE", ())
     with pytest.raises(TypeError):
         offers("chat", body)

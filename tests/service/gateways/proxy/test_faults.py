@@ -11,8 +11,9 @@ import httpx
 import pytest
 
 from driftsack.service.gateways.proxy.formats.registry import FORMATS
-from driftsack.service.gateways.proxy.gateway import CallerRequest, Gateway
+from driftsack.service.gateways.proxy.gateway import Gateway
 from driftsack.service.gateways.proxy.observed import Journey
+from driftsack.service.gateways.proxy.offers import CallerRequest, offers
 from driftsack.service.gateways.proxy.outcomes import OutcomeTeller
 from driftsack.service.gateways.proxy.reply import Reply
 from driftsack.service.gateways.proxy.settings import ProxySettings, Upstream
@@ -83,7 +84,7 @@ class World:
         gateway = Gateway(self.settings)
         request = {"model": "driftsack", "messages": HELLO, "max_tokens": 20, **body}
         asked = CallerRequest(self.live.key, "chat", FORMATS["chat"], request, list(self.settings.upstream))
-        work = Interrupted(gateway.answer(asked, gateway.offers(asked), Reply(), Journey("r")), at, fault)
+        work = Interrupted(gateway.answer(asked, offers(asked), Reply(), Journey("r")), at, fault)
         await work
         await asyncio.sleep(0.05)
         await gateway.close()

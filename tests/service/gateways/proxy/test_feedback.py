@@ -71,12 +71,14 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield found
 
 
-@pytest.mark.parametrize("name", [None, 7, "", "chat", "chat/x/y", "chat/-1/y", "chat/1/x/y", f"chat/{10**20}/y"])
+@pytest.mark.parametrize(
+    "name", [None, 7, "", "chat", "chat/x/y", "chat/-1/y", "chat/1/x/y", f"chat/{10**20}/y", "\ud83d/1/y"]
+)
 def test_an_id_must_be_that_of_an_answer(one: Gate, name: Any) -> None:
     assert score(one, name, 1.0)[0] == 400
 
 
-@pytest.mark.parametrize("value", [None, "good", [], 1e300])
+@pytest.mark.parametrize("value", [None, "good", [], 1e300, pytest.param(10**400, id="huge"), 2e15])
 def test_a_score_must_be_a_number(one: Gate, value: Any) -> None:
     assert score(one, "chat/1/x", value)[0] == 400
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import traceback
 import urllib.parse
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +15,8 @@ import pytest
 
 from driftsack.client.transport import Transport
 from driftsack.service.gateways.proxy import clients
+from driftsack.service.gateways.proxy.rejections import Rejected
+from driftsack.service.gateways.proxy.settings import ProxySettings
 from tests.support.gateways import HELLO, Gate, gate
 
 WRONG = f"ds_{'0' * 12}_{'0' * 64}"
@@ -48,6 +52,20 @@ def statuses(found: Gate, keys: list[str]) -> set[int]:
 def test_what_is_no_key_never_reaches_the_service(found: Gate, sent: list[str]) -> None:
     assert statuses(found, ["x", "ds_wrong", WRONG + "0", WRONG.upper()]) == {401}
     assert sent == []
+
+
+def test_a_rejection_that_is_kept_does_not_grow(found: Gate) -> None:
+    async def frames() -> list[int]:
+        pool, counted = clients.ClientPool(ProxySettings([], "chat", service=found.live.url)), []
+        for _ in range(3):
+            with pytest.raises(Rejected) as caught:
+                await pool.check(WRONG, "chat")
+            counted.append(len(list(traceback.walk_tb(caught.value.__traceback__))))
+        await pool.close()
+        return counted
+
+    first, *others = asyncio.run(frames())
+    assert others == [first, first]
 
 
 def test_a_wrong_key_is_asked_about_once_and_never_again(found: Gate, sent: list[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import time
 from decimal import Decimal
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from driftsack.client.messages import ServiceUnavailableError
 from driftsack.client.transport import Transport
 from driftsack.service.gateways.proxy import outcomes
+from driftsack.service.gateways.proxy.clients import ClientPool
 from driftsack.service.gateways.proxy.prices import Prices
 from tests.support.gateways import HELLO, gate
 
@@ -86,6 +89,34 @@ def test_outcomes_are_told_when_the_service_is_back(
         time.sleep(0.3)
         assert found.live.call("GET", "/v1/campaigns/chat")[1]["pending"] == 1
         monkeypatch.setattr(outcomes, "CLOSING", 0.1)
+
+
+def test_a_campaign_with_a_resource_that_is_not_measured_is_refused_before_the_call(tmp_path: Any) -> None:
+    campaign = {"budget": {"usd": "10", "calls": "100"}, "cost_max": {"usd": "0.1", "calls": "1"}}
+    with gate(str(tmp_path), ["fine"], campaign) as found:
+        status, _, answer = found.post("/v1/chat/completions", {"model": "fine", "messages": HELLO})
+        assert (status, json.loads(answer)["error"]["code"]) == (500, "misconfigured")
+        assert b"calls" in answer
+        assert found.upstream.seen == []
+        assert found.told() == (0, 0.0, Decimal(0))
+
+
+def test_an_arm_is_not_judged_by_the_time_that_the_service_took(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = ClientPool.ask
+
+    async def slow(self: ClientPool, *given: Any) -> Any:
+        decision = await usual(self, *given)
+        await asyncio.sleep(0.5)
+        return decision
+
+    monkeypatch.setattr(ClientPool, "ask", slow)
+    with gate(str(tmp_path), ["fine"], most_seconds=0.4, rest=100.0) as found:
+        status, _, answer = found.post("/v1/chat/completions", {"model": "fine", "messages": HELLO})
+        assert (status, json.loads(answer)["error"]["code"]) == (504, "upstream_timeout")
+        assert found.upstream.seen == []
+        assert found.told() == (0, 0.0, Decimal(0))  # cancelled
+        monkeypatch.undo()
+        assert found.complete("fine").choices  # the arm does not rest
 
 
 def test_an_upstream_that_is_free_reserves_nothing(tmp_path: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import openai
 import pytest
 
-from driftsack.service.gateways.proxy import gateway as gateway_module
+from driftsack.service.gateways.proxy import offers as offers_module
 from driftsack.service.gateways.proxy import worst_case
 from driftsack.service.gateways.proxy.app import Proxy
 from driftsack.service.gateways.proxy.attempt import Attempt
@@ -107,7 +107,7 @@ def test_a_proxy_that_does_not_lower_limits_is_found(
 ) -> None:
     """The planted fault: the worst case is not compared with what was reserved, or is taken for nothing."""
     if fault == "never":
-        monkeypatch.setattr(gateway_module, "fitting_limit", lambda demand, prices, limit, most: limit)
+        monkeypatch.setattr(offers_module, "fitting_limit", lambda demand, prices, limit, most: limit)
     else:
         monkeypatch.setattr(worst_case, "worst_case", lambda *_: NOTHING)
     with pytest.raises(AssertionError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 import re
 import secrets
 from typing import Any, Final
@@ -15,8 +14,9 @@ from driftsack.service.domain.refusals import Refusal
 from driftsack.service.gateways.proxy.clients import away, of_service
 from driftsack.service.gateways.proxy.formats.registry import BY_PATH, FORMATS
 from driftsack.service.gateways.proxy.formats.wire_format import WireFormat
-from driftsack.service.gateways.proxy.gateway import CallerRequest, Gateway
+from driftsack.service.gateways.proxy.gateway import Gateway
 from driftsack.service.gateways.proxy.observed import Journey
+from driftsack.service.gateways.proxy.offers import CallerRequest, offers
 from driftsack.service.gateways.proxy.rejections import Rejected
 from driftsack.service.gateways.proxy.reply import Reply
 from driftsack.service.gateways.proxy.routing import PREFIX, Routing, described, listed
@@ -26,6 +26,7 @@ from driftsack.service.web.asgi import AsgiApplication, Receive, Send, caller_go
 LARGEST: Final = 16 * 1024 * 1024
 SMALL: Final = 64 * 1024
 REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,100}")
+DECISION_ID: Final = re.compile(r"([A-Za-z0-9._:@-]+)/([1-9][0-9]{0,14})/([A-Za-z0-9]+)")  # campaign, number, token
 MODELS: Final = "/v1/models"
 FEEDBACK: Final = "/v1/feedback"
 OTHERS: Final = FORMATS["chat"]  # the format of errors on paths that have none
@@ -140,7 +141,7 @@ class Proxy(AsgiApplication):
         campaign, upstreams = self._routing.find(key, body.get("model"))
         journey.campaign = campaign
         asked = CallerRequest(key, campaign, wire, body, upstreams)
-        task = asyncio.ensure_future(gateway.answer(asked, gateway.offers(asked), reply, journey))
+        task = asyncio.ensure_future(gateway.answer(asked, offers(asked), reply, journey))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
@@ -148,12 +149,12 @@ class Proxy(AsgiApplication):
 async def feed_back(gateway: Gateway, key: str, body: dict[str, Any]) -> None:
     """Tell the reward of an answer that was given before, by the id in its header ``x-driftsack-decision``."""
     name, score = body.get("id"), body.get("score")
-    parts = name.split("/") if isinstance(name, str) else []
-    if len(parts) != 3 or not re.fullmatch(r"[1-9][0-9]{0,14}", parts[1]):
+    parts = DECISION_ID.fullmatch(name) if isinstance(name, str) else None
+    if parts is None:
         raise Rejected.invalid(f"id must be the header x-driftsack-decision of an answer, got {name!r:.60}.")
-    if not isinstance(score, (int, float)) or not math.isfinite(score) or abs(score) > LARGEST_REWARD:
+    if not isinstance(score, (int, float)) or not abs(score) <= LARGEST_REWARD:  # NaN is not
         raise Rejected.invalid(f"score must be a number, or true or false, got {score!r:.60}.")
-    campaign, number, token = parts
+    campaign, number, token = parts.groups()
     await gateway.clients.check(key, campaign)
     decision = RemoteDecision(int(number), None, skipped=False, token=token)
     try:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from driftsack.service.gateways.proxy.formats.events import DONE, EventSplitter, EventTooLargeError, content_of
-from driftsack.service.gateways.proxy.formats.translation import Translation
+from driftsack.service.gateways.proxy.formats.translation import UNREADABLE, Translation
 from driftsack.service.gateways.proxy.outcomes import CANCELLED, CallOutcome
 from driftsack.service.gateways.proxy.prices import Prices, Usage
 from driftsack.service.gateways.proxy.rejections import Rejected
@@ -136,13 +136,20 @@ class Attempt:
         elif self._terms.request.get("stream"):
             await self._streamed(response, reply, headers)
         else:
-            content = await read_all(response)
-            answer = decoded(content)
-            verdict = self._terms.translation.upstream.verdict(answer)
-            self._judge(verdict.finished, verdict.usage, answer)
-            if not verdict.finished:
-                raise UpstreamFailedError("its answer is not a complete one")
-            reply.whole(200, self._terms.translation.answer(content, answer), headers)
+            reply.whole(200, self._read(await read_all(response)), headers)
+
+    def _read(self, content: bytes) -> bytes:
+        """Judge a complete answer, and return it for the caller."""
+        translation, answer = self._terms.translation, decoded(content)
+        verdict = translation.upstream.verdict(answer)
+        try:
+            shown = translation.answer(content, answer) if verdict.finished else None
+        except UNREADABLE:  # a value of another type
+            shown = None
+        self._judge(shown is not None, verdict.usage, answer)
+        if shown is None:
+            raise UpstreamFailedError("its answer is not a complete one")
+        return shown
 
     async def _refused(self, response: httpx.Response) -> None:
         """Raise what follows from an error of the upstream."""
@@ -166,6 +173,7 @@ class Attempt:
         terms = self._terms
         reader, relay = terms.translation.upstream.reader(), terms.translation.relay(terms.request)
         held: list[bytes] = []  # what must not be seen before it is known what follows
+        ended = False  # only then the usage is the last one
         try:
             async for event in events_of(response):
                 content = content_of(event)
@@ -173,18 +181,24 @@ class Attempt:
                 if reader.failed:
                     break
                 held += relay.events(event, content, shown)
-                if content is None and (not reply.status or DONE in event):
+                ended = ended or (content is None and DONE in event)
+                if content is None and (not reply.status or ended):
                     continue
                 if held and not reply.status:
                     reply.start(200, STREAM, headers)
                 for part in held:
                     reply.write(part)
                 held = []
+            else:
+                ended = True
+        except UNREADABLE as error:  # a value of another type
+            reader.failed = True
+            raise UpstreamFailedError("its stream is not valid") from error
         finally:
             answer = reader.answer()
             verdict = terms.translation.upstream.verdict(answer)
             finished = verdict.finished and not reader.failed
-            self._judge(finished, verdict.usage, answer)
+            self._judge(finished, verdict.usage if ended else None, answer)
         if not finished:
             raise UpstreamFailedError("its stream broke" if not reader.failed else "its stream reported an error")
         for part in (*held, *relay.last()):

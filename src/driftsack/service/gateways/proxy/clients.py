@@ -87,7 +87,7 @@ class ClientPool:
             await asyncio.shield(task)
             _, rejected = self._checked.get(pair, (0.0, None))
         if rejected is not None:
-            raise rejected
+            raise rejected.with_traceback(None)  # it is kept, and would collect the frames of every request
 
     async def _check(self, pair: Pair) -> None:
         """Ask the service about a key, once, and note its answer."""

@@ -15,50 +15,22 @@ from typing import Any, Final, NamedTuple
 import httpx
 
 from driftsack.client import RemoteDecision
-from driftsack.service.gateways.proxy.attempt import Attempt, AttemptTerms, UpstreamFailedError, encoded
+from driftsack.service.gateways.proxy.attempt import Attempt, AttemptTerms, UpstreamFailedError
 from driftsack.service.gateways.proxy.breaker import CircuitBreaker
 from driftsack.service.gateways.proxy.clients import ClientPool, ServiceAsk
-from driftsack.service.gateways.proxy.formats.registry import translation_of
-from driftsack.service.gateways.proxy.formats.translation import Translation
-from driftsack.service.gateways.proxy.formats.wire_format import WireFormat, check_fields
+from driftsack.service.gateways.proxy.formats.wire_format import WireFormat
 from driftsack.service.gateways.proxy.observed import Journey, ProxyMetrics
+from driftsack.service.gateways.proxy.offers import CallerRequest, Offer
 from driftsack.service.gateways.proxy.outcomes import CANCELLED, OutcomeTeller
 from driftsack.service.gateways.proxy.prices import Usage
 from driftsack.service.gateways.proxy.rejections import Rejected
 from driftsack.service.gateways.proxy.reply import Headers, Reply
 from driftsack.service.gateways.proxy.settings import ProxySettings, Upstream
-from driftsack.service.gateways.proxy.worst_case import Demand, fitting_limit, worst_case
 
 CONNECT: Final = 10.0  # seconds until an upstream must accept a connection
 TYPICAL: Final = Usage(1000, 500)  # the request whose cost is listed if prices change by date
-UNREADABLE: Final = (TypeError, ValueError, AttributeError, LookupError)  # a body with values of other types
 LEASE_SLACK: Final = 30  # seconds of a lease beyond the deadline of the request
 log = logging.getLogger("driftsack.proxy")
-
-
-class Offer(NamedTuple):
-    """An arm that may answer a request.
-
-    Attributes:
-        upstream: Its upstream.
-        translation: Between the formats of the caller and of the upstream.
-        demand: What the request asks for.
-    """
-
-    upstream: Upstream
-    translation: Translation
-    demand: Demand
-
-    def most(self) -> Decimal:
-        """Return the maximum cost of the request, with the limit that the caller wants."""
-        return worst_case(self.demand, self.upstream.prices(), self.demand.asked(self.upstream.max_tokens))
-
-    def fitting(self, reserved: Decimal) -> int | None:
-        """Return the limit with which the request costs at most what is reserved; None if there is none."""
-        wanted = self.demand.asked(self.upstream.max_tokens)
-        limit = fitting_limit(self.demand, self.upstream.prices(), wanted, reserved)
-        unlimited = self.demand.limit is None and self.upstream.limit == "none"  # the model takes no limit
-        return None if unlimited and limit != wanted else limit
 
 
 class Failed(NamedTuple):
@@ -73,24 +45,6 @@ class Failed(NamedTuple):
     arm: str
     problem: Rejected
     unsent: bool = False
-
-
-class CallerRequest(NamedTuple):
-    """A request that was read.
-
-    Attributes:
-        key: The driftsack key of the caller.
-        campaign: The campaign.
-        wire: The format.
-        body: The request.
-        upstreams: The upstreams that the model which the caller named stands for.
-    """
-
-    key: str
-    campaign: str
-    wire: WireFormat
-    body: dict[str, Any]
-    upstreams: list[Upstream]
 
 
 class Gateway:
@@ -122,27 +76,6 @@ class Gateway:
         await self.settlement.close()
         await self.clients.close()
         await self._http.aclose()
-
-    def offers(self, asked: CallerRequest) -> list[Offer]:
-        """Return the arms that can answer a request; ``Rejected`` if there is none."""
-        serving = [u for u in asked.upstreams if asked.wire.name in u.serves]
-        if not serving:
-            raise Rejected(404, "model_not_found", f"no upstream of this model serves {asked.wire.path}.")
-        check_fields(asked.body, asked.wire, set.intersection(*(set(u.fields) for u in serving)))
-        size, found, reasons = len(encoded(asked.body)), [], []
-        asked.wire.demand(asked.body, size)
-        for upstream in serving:
-            translation = translation_of(asked.wire, upstream)
-            try:
-                most = max(size, len(encoded(translation.request(asked.body))))
-                found.append(Offer(upstream, translation, asked.wire.demand(asked.body, most)))
-            except Rejected as rejected:  # it cannot be translated for this upstream
-                reasons.append(rejected)
-            except UNREADABLE as error:
-                reasons.append(Rejected.invalid(f"the body is not one for {asked.wire.path}: {error}."))
-        if not found:
-            raise reasons[0]
-        return found
 
     async def answer(self, asked: CallerRequest, offers: list[Offer], reply: Reply, journey: Journey) -> None:
         """Answer a request, with another arm if one fails; this never raises."""
@@ -194,6 +127,9 @@ class Gateway:
         try:
             if arm not in left:
                 raise Rejected.skipped(decision.reason or "policy")
+            self._check_resources(decision)
+            if self._seconds(decision, deadline) <= 0:
+                return Failed(arm, Rejected(504, "upstream_timeout", "no time was left for an upstream."), unsent=True)
             reserved = self._reserved(decision)
             offer, limit = left[arm], left[arm].fitting(reserved)
             if limit is None:
@@ -241,6 +177,13 @@ class Gateway:
         if not self._settings.announce_prices or not any(u.has_dated_prices() for u in self._settings.upstream):
             return None
         return {self._settings.money: {u.arm: u.prices().cost(TYPICAL) for u in upstreams}}
+
+    def _check_resources(self, decision: RemoteDecision) -> None:
+        """Reject a decision that also reserves what the proxy does not measure: its outcome would be refused."""
+        others = sorted(set(decision.reserved) - {self._settings.money, self._settings.time})
+        if others:
+            known = f"the campaign also charges {others}, which the proxy does not measure; use one without them."
+            raise Rejected(500, "misconfigured", known)
 
     def _reserved(self, decision: RemoteDecision) -> Decimal:
         """Return the dollars that are reserved for a decision."""

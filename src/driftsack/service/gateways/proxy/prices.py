@@ -83,10 +83,16 @@ class Prices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tokens = sum((count * price for count, price in zip(usage, self.each(), strict=True)), Decimal(0))
         return (Decimal(self.request) + tokens / MILLION).quantize(FINEST, rounding="ROUND_CEILING")
 
-    def largest(self, writes_cache: bool) -> tuple[Decimal, Decimal]:
-        """Return the largest prices of a token of text, of a prompt and of an answer, in dollars."""
-        into, out, cached, written, reasoning, _, _ = self.each()
-        return max(into, cached, written if writes_cache else into) / MILLION, max(out, reasoning) / MILLION
+    def largest(self, writes_cache: bool, speaks: bool = False) -> tuple[Decimal, Decimal]:
+        """Return the largest prices of a token of text, of a prompt and of an answer, in dollars.
+
+        Args:
+            writes_cache: Whether the prompt is written to a cache.
+            speaks: Whether the answer may have audio.
+        """
+        into, out, cached, written, reasoning, _, spoken = self.each()
+        most = max(out, reasoning, spoken if speaks else out)
+        return max(into, cached, written if writes_cache else into) / MILLION, most / MILLION
 
 
 def _or(price: str | None, otherwise: Decimal) -> Decimal:

@@ -51,7 +51,7 @@ def worst_case(demand: Demand, prices: Prices, limit: int) -> Decimal:
     >>> worst_case(Demand(size=100, limit=None, answers=2), Prices("1", "10"), 50)
     Decimal('0.001200000')
     """
-    into, out = prices.largest(demand.writes_cache)
+    into, out = prices.largest(demand.writes_cache, not demand.bounded)
     prompt = demand.size * demand.answers if demand.answers else demand.size
     tokens = (prompt if demand.bounded else 0) * into + (demand.answers * limit + demand.extra) * out
     return (Decimal(prices.request) + tokens).quantize(FINEST, rounding="ROUND_CEILING")
@@ -67,7 +67,7 @@ def fitting_limit(demand: Demand, prices: Prices, limit: int, most: Decimal) -> 
     """
     if worst_case(demand, prices, limit) <= most:
         return limit
-    _, out = prices.largest(demand.writes_cache)
+    _, out = prices.largest(demand.writes_cache, not demand.bounded)
     left = most - worst_case(demand, prices, 0)
     if left < 0 or not demand.answers or not out:
         return None

@@ -26,7 +26,7 @@ class Completions(wf.WireFormat):
         prompt = request.get("prompt")
         if not isinstance(prompt, (str, list)) or not prompt:
             raise Rejected.invalid(f"prompt must be a string or a list, got {prompt!r:.60}.")
-        several = isinstance(prompt, list) and not isinstance(prompt[0], int)
+        several = isinstance(prompt, list) and not all(isinstance(part, int) for part in prompt)
         answers = [whole for name in ("n", "best_of") if (whole := wf.whole_number(request, name, wf.MOST_ANSWERS))]
         return Demand(
             size=size,

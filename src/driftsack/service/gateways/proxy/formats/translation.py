@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from driftsack.service.gateways.proxy.formats.wire_format import WireFormat
+
+UNREADABLE: Final = (TypeError, ValueError, AttributeError, LookupError, RecursionError)
+"""What a translation raises if a body has values of other types, or is nested too deeply."""
 
 
 class Relay:

@@ -198,7 +198,8 @@ def tools_tokens(request: dict[str, Any], kinds: tuple[str, ...]) -> int:
         kind = tool.get("type", kinds[0])
         if not isinstance(kind, str) or not kind.startswith(kinds):
             raise Rejected.invalid(f"tools must be of a type that the caller runs, {list(kinds)}, got {kind!r:.60}.")
-    return TOOLS
+    built_in = [tool for tool in tools if tool.get("type", kinds[0]) != kinds[0]]  # with a description of its own
+    return TOOLS * (1 + len(built_in))
 
 
 def failed(answer: dict[str, Any]) -> bool:
