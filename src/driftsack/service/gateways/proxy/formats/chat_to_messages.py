@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any, Final
 
-from driftsack.service.gateways.proxy.formats.chat import asked_for_usage
+from driftsack.service.gateways.proxy.formats.choices import asked_for_usage
 from driftsack.service.gateways.proxy.formats.events import event_of
 from driftsack.service.gateways.proxy.formats.messages import message_usage
 from driftsack.service.gateways.proxy.formats.translation import Relay, Translation

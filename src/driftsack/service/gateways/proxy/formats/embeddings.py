@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from driftsack.service.gateways.proxy.formats import wire_format as wf
-from driftsack.service.gateways.proxy.formats.chat import chat_usage
+from driftsack.service.gateways.proxy.formats.choices import chat_usage
 from driftsack.service.gateways.proxy.rejections import Rejected
 from driftsack.service.gateways.proxy.worst_case import Demand
 

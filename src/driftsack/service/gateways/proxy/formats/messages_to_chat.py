@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from driftsack.service.gateways.proxy.formats.chat import chat_usage
 from driftsack.service.gateways.proxy.formats.chat_to_messages import arguments_of, text_of
+from driftsack.service.gateways.proxy.formats.choices import chat_usage
 from driftsack.service.gateways.proxy.formats.events import event_of
 from driftsack.service.gateways.proxy.formats.translation import Relay, Translation
 from driftsack.service.gateways.proxy.formats.wire_format import WireFormat, words
