@@ -550,10 +550,11 @@ def test_a_replica_that_stops_lets_go_of_a_campaign_that_it_was_rebuilding(
 
 
 def fail_halfway(owned: Owned, happens: str) -> None:
-    """Plant a fault: when something happens to a campaign, its budget changes, and then an error is raised."""
+    """Plant a fault: when something first happens to a campaign, its budget changes, and then an error is raised."""
 
     def apply(event: Any) -> Any:
         if type(event).__name__ == happens:
+            del owned.campaign.apply
             owned.campaign.book.account.spent[0] += 1
             raise RuntimeError("it failed halfway")
         return Campaign.apply(owned.campaign, event)
@@ -580,7 +581,7 @@ def test_a_campaign_that_failed_halfway_is_rebuilt(
                 fail_halfway(owned, "Expired" if how == "expiry" else "Told")
                 if how == "expiry":
                     times.monotonic += 6
-                    await until(lambda: owned.campaign.book.account.spent[0] == 1)
+                    await until(lambda: owned.campaign.book.account.spent[0] >= 1)
                 elif how == "tell":
                     with pytest.raises(RuntimeError):
                         keeper.carry_out("chat", ms.Tell(1.0, {"usd": "0.02"}), number=number)
