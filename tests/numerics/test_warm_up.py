@@ -94,6 +94,7 @@ def hash_in_a_child(learner: ds.Learner, rounds: range) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::driftsack.core.errors.LooseCostMaxWarning")
 @pytest.mark.parametrize("name", variants())
 def test_interpreted_then_switched_is_compiled_throughout(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = range(ROUNDS)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 import pytest
 
 from driftsack import oco
+from driftsack.core import extras
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import InfeasibleError, MissingExtraError, SettingError, TooLargeError
 from driftsack.oco.convex_programs import ConstraintRows, row_expression, solve
@@ -177,10 +177,7 @@ def test_too_large_problems_and_missing_packages_are_reported(monkeypatch: pytes
     with pytest.raises(TooLargeError, match="at most 1000 rounds, got 5000"):
         oco.restricted_optimum(oco.ConvexProblem(many, many, oco.Box(0, 1)))
 
-    def absent(name: str) -> None:
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr(importlib, "import_module", absent)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"driftsack\[oco\]"):
         oco.static_optimum(oco.instances.proposition_2(10))
     assert oco.VirtualQueue().play(oco.instances.proposition_2(10)).trials == 1  # plays need no extra

@@ -185,8 +185,8 @@ def test_the_check_notices_a_dispatcher_that_all_classes_share(modules: Path) ->
     """The planted fault is what the library did: one copy of the loop for all states from outside."""
     code = """
 import always_0, always_1
-from driftsack.game import trial
-trial.kernel_for = lambda state, kernel: kernel
+from driftsack.game import trial_loop
+trial_loop.copy_for = lambda kernel, state: kernel
 print(json.dumps([reward(module.InTurn()) for module in (always_0, always_1)]))
 """
     assert run(modules, code, NUMBA_CACHE_DIR=str(modules / "cache")) == [[40.0, 40.0], [40.0, 40.0]]

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
+from driftsack.game import trial_loop
 from driftsack.game.ledger import open_ledger
 from driftsack.numerics.sampling import ROUNDING
 from driftsack.policies import from_spec
@@ -303,8 +304,12 @@ def test_a_false_declaration_is_detected() -> None:
 
 
 @ALL
-def test_memory_does_not_grow_with_the_horizon(recipe: Recipe) -> None:
-    """Peak memory of a trial at T = 10^5 and 10^6, beyond the instance itself and what the policy was given."""
+def test_memory_does_not_grow_with_the_horizon(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Peak memory of a trial at T = 10^5 and 10^6, beyond the instance itself and what the policy was given.
+
+    Without pauses, because Numba keeps up to 0.1 MB of arguments of the calls between them.
+    """
+    monkeypatch.setattr(trial_loop, "ROUNDS_AT_ONCE", 10_000_000)
     peaks = []
     for horizon in (100_000, 1_000_000):
         world = world_for(recipe, ds.instances.example_2(horizon=horizon))

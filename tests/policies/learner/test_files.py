@@ -121,7 +121,7 @@ def test_a_malicious_file_is_refused_with_the_reason(tmp_path: Path, change: dic
         (ds.LinearBwK(), "state.choice.bank.coefficients", 1e308, "coefficients must lie in"),
         (ds.LinearBwK(), "state.choice.bank.covariance", 1e308, "covariance must lie in"),
         (ds.LinearBwK(), "state.choice.bank.covariance", -1.0, "a covariance is not positive semidefinite"),
-        (ds.LinearBwK(), "state.choice.price.noise", 1e308, "noise must lie in"),
+        (ds.LinearBwK(), "state.choice.price.latest.noise", 1e308, "noise must lie in"),
         (ds.LinearBwK(), "state.features.squares", -1.0, "squares must lie in"),
         (ds.LinearBwK(), "state.features.mean", 1e308, "mean must lie in"),
     ],
