@@ -11,6 +11,7 @@ import pytest
 
 from driftsack.service.projections import explain
 from driftsack.service.projections.choice import chosen
+from driftsack.service.projections.track import Track
 from driftsack.service.web.pages import acts, responses
 from driftsack.service.web.pages.sessions import Sessions
 from driftsack.service.web.pages.visit import Visit
@@ -43,9 +44,12 @@ def evil(live: Live, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         assert "regex" in problem["detail"]
     assert Visitor(live.url, live.key).get(CHAT).status == 200  # from here on the campaign is followed
     watcher = live.app.service.watcher
-    usual_names, track = watcher.names, watcher.tracks["chat"]
+    usual_names, usual, track = watcher.names, watcher._current, watcher.tracks["chat"]
     kept = track.name, track.arms, track.resources
     track.name, track.arms, track.resources = EVIL, [WORSE, EVIL], [WORSE]
+
+    def current(name: str) -> Track:
+        return track if name == EVIL else usual(name)  # the watcher drops tracks that the store lacks
 
     async def names() -> list[str]:
         return [EVIL if name == "chat" else name for name in await usual_names()]
@@ -55,7 +59,7 @@ def evil(live: Live, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         return msgspec.structs.replace(found, planned_with="bounds")  # so that the table of estimates is shown
 
     monkeypatch.setattr(watcher, "names", names)
-    monkeypatch.setitem(watcher.tracks, EVIL, track)
+    monkeypatch.setattr(watcher, "_current", current)
     monkeypatch.setattr("driftsack.service.web.pages.pages.explain", SimpleNamespace(why=why))
     monkeypatch.setattr(
         "driftsack.service.web.pages.pages.chosen", lambda store, _, *rest: chosen(store, "chat", *rest)
