@@ -286,3 +286,21 @@ def test_a_session_needs_the_secret_of_the_process(live: Live) -> None:
     forged = Visitor(live.url)
     forged.cookie = f"driftsack_session={row.prefix}.9999999999.00.{'0' * 64}"
     assert forged.get("/").status == 303
+
+
+def test_a_campaign_that_is_deleted_while_the_list_is_made_is_left_out(
+    live: Live, admin: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher = live.app.service.watcher
+    usual = watcher.names
+
+    async def names() -> list[str]:
+        return [*await usual(), "gone"]
+
+    monkeypatch.setattr(watcher, "names", names)
+    for headers in ({}, {"hx_request": "true"}):
+        seen = admin.get("/", **headers)
+        assert seen.status == 200
+        assert CHAT in seen.text
+        assert "gone" not in seen.text
+    assert admin.get("/campaigns/gone").status == 404

@@ -87,18 +87,20 @@ class Pages:
         names = [name for name in await self._watcher.names() if limited is None or name in limited]
         names.sort(key=lambda name: (name not in damaged, name))
         start = min(page_number(visit.query.get("page", "")), max(len(names) - 1, 0) // CARDS) * CARDS
-        cards = [await self._card(name) for name in names[start : start + CARDS]]
+        cards = [card for name in names[start : start + CARDS] if (card := await self._card(name)) is not None]
         template = "_campaigns.html" if visit.is_part else "campaigns.html"
         pages = {"now": start // CARDS, "last": max(len(names) - 1, 0) // CARDS, "campaigns": len(names)}
         return page(template, cards=cards, pages=pages, **visit.common())
 
-    async def _card(self, name: str) -> dict[str, Any]:
-        """Return the values of a campaign in the list."""
+    async def _card(self, name: str) -> dict[str, Any] | None:
+        """Return the values of a campaign in the list; None if it was deleted in the meantime."""
         damaged = self._service.keeper.damaged
         if name not in damaged:
             try:
                 return await self._watcher.shown(name, view.card)
             except Refusal as refusal:
+                if refusal.kind == "unknown-campaign":
+                    return None
                 if refusal.kind != "damaged":
                     raise
                 return {"name": name, "damaged": refusal.detail}
