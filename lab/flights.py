@@ -20,6 +20,7 @@ from driftsack.policies import (
     DualDescent,
     DynamicOracle,
     EpsilonGreedy,
+    InventoryReserving,
     LagrangeBwK,
     Master,
     NaiveUCB,
@@ -34,6 +35,7 @@ from driftsack.policies import (
     ThompsonBwK,
     UCBBwK,
     UniformRandom,
+    WindowPacing,
 )
 from driftsack.simulation import simulate
 
@@ -93,6 +95,8 @@ def league_entries(weekly: Instance) -> list[Contender]:
         Contender("EpsilonGreedy", EpsilonGreedy()),
         Contender("PriceController", PriceController()),
         Contender("RecentMeansLP", RecentMeansLP()),
+        Contender("InventoryReserving", InventoryReserving(scale=0.05)),
+        Contender("WindowPacing", WindowPacing()),
         Contender("UniformRandom", UniformRandom()),
     ]
 

@@ -20,6 +20,7 @@ from lab.speed.ridge_rounds import after_rounds, ridge_rows
 from lab.speed.timing import Progress
 
 SHORT = Size(worlds=3, trials=1, horizon=6_000, longest=40_000, horizons=2)
+STEEP = SHORT._replace(worlds=24, longest=300_000)  # six problems over a range of 30 instead of 4
 
 
 @pytest.mark.parametrize(("seen", "code"), [(0.6, 0), (0.7, 1)])
@@ -71,14 +72,20 @@ def test_the_exponent_of_the_regret_is_fitted() -> None:
     assert error == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("part", [contexts.exponent_rows, contexts.segment_rows, contexts.useless_rows])
-def test_competitors_without_the_skill_are_rejected(part: contexts.Part) -> None:
+@pytest.mark.parametrize(
+    ("part", "size"), [(contexts.exponent_rows, STEEP), (contexts.segment_rows, SHORT), (contexts.useless_rows, SHORT)]
+)
+def test_competitors_without_the_skill_are_rejected(part: contexts.Part, size: Size) -> None:
     """And our own policies hold the bars of the whole form.
 
-    Seen: exponents 0.36 and 0.44 (bars 0.65 and 0.55; 0.98 without contexts), segments 1.06 and 1.15 (1 and 1.02; 0.71
+    Exponents: with three problems, from T = 10^4 to 4 10^4, two sets of problems gave 0.30 and 0.67 for one policy,
+    which says nothing about a bar of 0.65; hence six problems, up to 3 10^5. The bar of 0.55 holds narrowly, because
+    one of twelve runs without forgetting loses 11,118, and the others 464 to 1,258.
+
+    Seen: exponents 0.29 and 0.54 (bars 0.65 and 0.55; 0.99 without contexts), segments 1.06 and 1.15 (1 and 1.02; 0.71
     and 0.75), noisy 1.08 and duplicated 1.00 (0.995), worthless 1.007 ± 0.025 (0.995; its competitor 0.94).
     """
-    rows = part(SHORT, 7_000, quiet)
+    rows = part(size, 7_000, quiet)
     competitors = [row for row in rows if row["bar"].startswith("misses")]
     assert competitors
     assert all(row["holds"] == "yes" for row in rows)
