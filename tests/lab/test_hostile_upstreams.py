@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from driftsack.service.gateways.proxy import gateway
+from driftsack.service.gateways.proxy import offers
 from driftsack.service.gateways.proxy.outcomes import OutcomeTeller
 from driftsack.service.gateways.proxy.settings import Upstream
 from lab.service.hostile_upstreams import ARMS, Books, Sender, books_of
@@ -51,7 +51,7 @@ def test_no_fault_of_an_upstream_costs_more_than_the_budget(tmp_path: Path, monk
 
 def test_a_proxy_that_overspends_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: what does not fit into the reservation is sent all the same."""
-    monkeypatch.setattr(gateway, "fitting_limit", lambda demand, prices, limit, most: limit)
+    monkeypatch.setattr(offers, "fitting_limit", lambda demand, prices, limit, most: limit)
     assert "the upstreams" in " ".join(play(tmp_path, monkeypatch).faults())
 
 
