@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -29,25 +30,36 @@ app = CommandLine(
     add_completion=False,
     pretty_exceptions_show_locals=False,
 )
-app.command()(reproduce)
-app.command()(verify)
-app.command()(run)
-app.command()(report)
-app.command()(league)
-app.command()(measure)
-app.command()(advise)
-app.command()(serve)
-app.command()(demo)
-app.command()(proxy)
-app.command()(prices)
-app.command()(why)
-app.command()(replay)
-app.command()(backup)
-app.command()(archive)
-app.command("compile")(compile_kernels)
-app.add_typer(campaign, name="campaign")
-app.add_typer(clock, name="clock")
-app.add_typer(keys, name="keys")
+PANELS: Final[dict[str, dict[str, Callable[..., Any] | typer.Typer]]] = {
+    "Start here": {"advise": advise, "serve": serve, "demo": demo, "proxy": proxy},
+    "Manage a service": {
+        "campaign": campaign,
+        "keys": keys,
+        "prices": prices,
+        "why": why,
+        "replay": replay,
+        "backup": backup,
+        "archive": archive,
+        "clock": clock,
+        "compile": compile_kernels,
+    },
+    "Research": {
+        "reproduce": reproduce,
+        "verify": verify,
+        "run": run,
+        "report": report,
+        "league": league,
+        "measure": measure,
+    },
+}
+"""The commands by name, under the headings of the help page."""
+
+for heading, commands in PANELS.items():
+    for name, command in commands.items():
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name, rich_help_panel=heading)
+        else:
+            app.command(name, rich_help_panel=heading)(command)
 
 
 def print_version(wanted: bool) -> None:
@@ -66,4 +78,7 @@ def main(
         typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Budget-constrained bandits for non-stationary environments. Start with: driftsack reproduce."""
+    """Spend limited budgets well while rewards and costs change.
+
+    With a log of past requests, begin with "driftsack advise"; "driftsack demo" shows the service at work.
+    """

@@ -30,7 +30,7 @@ from driftsack.simulation.simulate import simulate
 ROUNDS: Final = 20
 SLOWEST: Final = ("LinearBwK", "Adaptive", "Master", "BanditOverBandit", "DetectAndRestart")
 COMPARED: Final = ("Adaptive", "AlwaysArm", "UniformRandom")  # baselines of simulations with contexts
-POLICIES_PER_PROCESS: Final = 4  # the compiler does not return its memory
+POLICIES_PER_PROCESS: Final = 14  # what they share is lowered once per process; each adds about 70 MB
 
 Variant = Callable[[Problem], Policy]
 
