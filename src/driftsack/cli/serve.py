@@ -247,7 +247,7 @@ def compile_kernels(
     ] = None,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="Also compile simulations, batches and learning from logs, on all cores."),
+        typer.Option("--all", help="Also compile simulations, and batches and logs for recommended policies."),
     ] = False,
 ) -> None:
     """Compile the kernels of policies into the cache, so that the service is ready in a few seconds.

@@ -32,6 +32,7 @@ from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state_tree import arrays
 from tests.policies.test_policy_contract import LEARNERS, Recipe, built
 from tests.support.constant_contexts import asked, contexts, with_features
+from tests.support.forms import interpret, interpret_unless_recommended
 
 PROBLEM = ds.Problem(horizon=400, arms=3, budget=[90.0, 95.0], cost_max=1.0)
 
@@ -275,8 +276,9 @@ def test_a_batch_is_recognised_when_it_is_repeated_as_long_as_it_is_remembered()
 
 
 @LEARNERS
-def test_batches_are_single_calls(recipe: Recipe) -> None:
+def test_batches_are_single_calls(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same decisions, states and budgets, bit for bit."""
+    interpret_unless_recommended(recipe, monkeypatch)
     one = ds.Problem(400, 3, [90.0], cost_max=1.0) if recipe is ds.policies.Exp3BwK else PROBLEM
     policy = built(recipe, one)
     single, many = (policy.start(with_features(policy, one), seed=4, safe=True) for _ in range(2))
@@ -424,7 +426,8 @@ def taught_twin(policy: ds.Policy, problem: ds.Problem, log: Past) -> dict[str, 
 
 
 @LEARNERS
-def test_a_taught_learner_is_one_that_made_those_pulls(recipe: Recipe) -> None:
+def test_a_taught_learner_is_one_that_made_those_pulls(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    interpret_unless_recommended(recipe, monkeypatch)
     one, log = PROBLEM, log_of(["0", "1", "2"])
     if recipe is ds.policies.Exp3BwK:
         one = ds.Problem(400, 3, [90.0], cost_max=1.0)
@@ -440,6 +443,7 @@ def test_a_taught_learner_is_one_that_made_those_pulls(recipe: Recipe) -> None:
             policy.start(problem, log=log)
         log = log._replace(contexts=np.random.default_rng(3).random((len(log.arm), problem.features)))
     learner = policy.start(problem, seed=9, log=log)
+    interpret(monkeypatch)  # the twin
     own, twin = arrays(learner.state), taught_twin(policy, problem, log)
     for name, array in twin.items():
         np.testing.assert_array_equal(own[name], array, err_msg=name)

@@ -13,6 +13,7 @@ import driftsack as ds
 from driftsack.core.errors import BudgetExhaustedError, SettingError
 from tests.policies.test_policy_contract import LEARNERS, Recipe, built
 from tests.support.constant_contexts import asked, contexts, with_features
+from tests.support.forms import interpret_unless_recommended
 from tests.support.learner_parts import terms_of
 
 MOST = {"usd": {"small": 0.1, "large": 1.0}}
@@ -31,8 +32,11 @@ def told(learner: ds.Learner, decision: ds.Decision) -> None:
 @pytest.mark.filterwarnings("ignore::driftsack.core.errors.LooseCostMaxWarning")
 @LEARNERS
 @pytest.mark.parametrize("safe", [True, False])
-def test_no_policy_skips_a_request_that_must_be_served(recipe: Recipe, safe: bool) -> None:
+def test_no_policy_skips_a_request_that_must_be_served(
+    recipe: Recipe, safe: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every third request, and all of the last ones, for which the budget is not enough."""
+    interpret_unless_recommended(recipe, monkeypatch)
     policy = built(recipe, problem())
     learner = policy.start(with_features(policy, problem()), seed=1, safe=safe)
     while learner.round < 120:

@@ -30,6 +30,7 @@ from driftsack.core.errors import (
 from driftsack.core.locks import has_taken
 from driftsack.policies import BanditOverBandit, Master, PerSegment
 from driftsack.policies.learner import file as learner_file
+from tests.support.forms import interpret
 
 SEGMENTS = ds.Encoder(categories={"user": ["a", "b"]})
 NESTED: dict[str, Callable[[], ds.Policy]] = {
@@ -55,8 +56,11 @@ def play(learner: ds.Learner, rounds: int, chance: random.Random) -> None:
 
 @pytest.mark.parametrize("name", NESTED)
 @pytest.mark.parametrize("case", range(3))
-def test_a_nested_learner_can_be_loaded_after_every_operation(name: str, case: int) -> None:
+def test_a_nested_learner_can_be_loaded_after_every_operation(
+    name: str, case: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Blocks that are cut short by fewer rounds and go on in a longer season, and memories inside memories."""
+    interpret(monkeypatch)
     chance = random.Random(case)
     features = SEGMENTS if "segment" in name else 0
     problem = ds.Problem(horizon=60, arms=3, budget=[40.0], cost_max=[1.0], features=features)
