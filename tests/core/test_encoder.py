@@ -12,9 +12,16 @@ import driftsack as ds
 from driftsack.authoring import Floats, Generator, Outcome, Policy, Problem, Round, kernel
 from driftsack.core.encoder import MOST_FEATURES
 from driftsack.core.errors import FileFormatError, NamesError, NotFiniteError, OutOfRangeError, SettingError, ShapeError
+from tests.support.forms import interpret
 from tests.support.learner_parts import desk_of
 
 ENCODER = ds.Encoder(numbers=["tokens"], categories={"kind": ["chat", "code"], "tier": ["free"]}, spare=2)
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interpret kernels, because compiling those of this file takes longer than its tests."""
+    interpret(monkeypatch)
 
 
 class State(NamedTuple):

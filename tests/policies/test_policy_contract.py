@@ -22,6 +22,7 @@ from driftsack.policies import from_spec
 from driftsack.policies.oracles import Oracle
 from driftsack.policies.policy import recipes
 from tests.support.constant_contexts import asked, with_contexts, with_features
+from tests.support.forms import interpret
 from tests.support.in_turn import InTurn
 from tests.support.paths import ROOT
 from tests.support.rounding_policy import Rounding
@@ -158,8 +159,9 @@ def test_mixes_are_distributions_on_two_resources(recipe: Recipe) -> None:
         assert_distribution(mix)
 
 
-def test_rounding_errors_of_a_policy_do_not_leave_it() -> None:
+def test_rounding_errors_of_a_policy_do_not_leave_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault is in the policy: 1.0000000000000007, -1e-17, and a sum of 1.00000001."""
+    interpret(monkeypatch)
     problem = ds.Problem(horizon=50, arms=2, budget=[50.0, 50.0])
     learner = Rounding().start(problem, seed=0)
     for t in range(20):

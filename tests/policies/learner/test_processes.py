@@ -243,7 +243,7 @@ def test_rare_changes_are_made_wholly_or_not_at_all(name: str) -> None:
     complete = ds.Learner.from_bytes(whole)
     CHANGES[name](complete)
     possible = {origin.state_hash(), complete.state_hash()}
-    for after in points(7):
+    for after in points(17):
         learner, saved = ds.Learner.from_bytes(whole), list[bytes]()
         handler = Interrupter(after, partial(keep_copy, learner, saved))
         if not handler.run(partial(CHANGES[name], learner)):
@@ -277,7 +277,7 @@ def test_an_outcome_of_an_earlier_season_moves_its_rest_once_wherever_it_is_inte
     LATE[name](complete, batch)
     possible = {origin.state_hash(), complete.state_hash()}
     assert complete.budget[0] > origin.budget[0]
-    for after in points(5):
+    for after in points(11):
         learner, saved = ds.Learner.from_bytes(whole), list[bytes]()
         handler = Interrupter(after, partial(keep_copy, learner, saved))
         if not handler.run(partial(LATE[name], learner, batch)):
