@@ -108,6 +108,43 @@ def budgets(state: CampaignState) -> ms.Budgets:
     return ms.Budgets(found, next_refill(state))
 
 
+def label_accounts(state: CampaignState, by: str, label: str, at: int) -> ms.AccountsOfLabel:
+    """The accounts of a label at a time, in the order of the limits.
+
+    Raises:
+        Refusal: No limit is by labels of this name.
+    """
+    found = []
+    for number, rule in enumerate(state.limits.rules):
+        if rule.limit.by == by:
+            found += [_label_account(state, number, k, label, at) for k in range(len(rule.resources))]
+    if not found:
+        known = sorted({rule.limit.by for rule in state.limits.rules})
+        raise Refusal("not-found", f"the limits of the campaign are by {known}, got {by!r:.60}.")
+    return ms.AccountsOfLabel(found)
+
+
+def _label_account(state: CampaignState, number: int, place: int, label: str, at: int) -> ms.LabelAccount:
+    """The account of a label for one of the resources of a limit."""
+    rule, accounts = state.limits.rules[number], state.limits.accounts[number]
+    row, j = accounts.find(label, at), rule.resources[place]
+    readings = (accounts.spent, accounts.reserved, accounts.overrun)
+    spent, reserved, overrun = (0 if row < 0 else read(row, place) for read in readings)
+    amount, k = rule.amounts[place], state.exponents[j]
+    return ms.LabelAccount(
+        by=rule.limit.by,
+        label=label,
+        every=rule.limit.every,
+        resource=list(state.resources)[j],
+        amount=text_of(amount, k),
+        spent=text_of(spent, k),
+        reserved=text_of(reserved, k),
+        left=text_of(amount - spent - reserved, k),
+        overrun=text_of(overrun, k),
+        resets=accounts.until(row) if row >= 0 and rule.limit.every else None,
+    )
+
+
 def next_refill(state: CampaignState) -> int | None:
     """The time of the next refill, in milliseconds since 1970; None for never."""
     return None if state.book.state in ("draining", "closed") else state.book.following

@@ -49,6 +49,7 @@ from driftsack.service.store.interface import (
 Result = TypeVar("Result")
 SNAPSHOT_EVERY: Final = 10_000
 CHECK_DUE: Final = 0.25  # seconds between two checks of leases and seasons
+SWEPT: Final = 1000  # accounts of limits that each of these checks looks at
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover a campaign
 POLL: Final = 0.01  # seconds
 LOADING_PAUSE: Final = 1.0  # after loading a campaign in the background, times what it took
@@ -526,6 +527,7 @@ class Keeper(ThreadedCalls):
         while True:
             await asyncio.sleep(CHECK_DUE)
             for owned in list(self.owned.values()):
+                owned.campaign.limits.sweep(owned.campaign.book.at, SWEPT)  # a snapshot has no later time
                 if owned.is_due():
                     try:
                         owned.campaign.pass_time(owned.now())

@@ -23,6 +23,7 @@ GRACE: Final = 30_000
 
 
 MILESTONE: Final = 2500  # decisions, which an explanation replays in less than 0.1 seconds
+ACCOUNTS_AN_EVENT: Final = 10  # accounts of limits for which a snapshot waits one event longer, since it holds them all
 MILESTONE_SHARE: Final = 4  # bytes of the journal for each byte of a milestone
 
 
@@ -166,7 +167,7 @@ class Owned:
 
         # Take a snapshot before anything else happens to the campaign.
         snapshot = None
-        if book.seq - self.snapshot_at >= snapshot_every:
+        if book.seq - self.snapshot_at >= snapshot_every + self.campaign.limits.size() // ACCOUNTS_AN_EVENT:
             snapshot = snapshot_of(self.campaign, self.chain)
             self.snapshot_at = book.seq
         self._keep_accounts()
