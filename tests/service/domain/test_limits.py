@@ -228,7 +228,7 @@ def play(seed: int) -> str:
         Limit("run", {"usd": "0.4", "sec": "9"}, idle=rng.choice((60, 40_000))),
     ]
     most = {"usd": "0.1", "sec": {"small": "2", "large": "0"}}
-    desk = Desk(small(budget={"usd": "30", "sec": "500"}, cost_max=most, late=10_000, limits=given, seed=seed))
+    desk = Desk(small(budget={"usd": "30", "sec": "500"}, cost_max=most, late=200_000, limits=given, seed=seed))
     twin, events = LabelTwin(given), desk.campaign.take()
     for _ in range(150):
         labels = {name: f"{name}{rng.randrange(3)}" for name in ("user", "run") if rng.random() < 0.8}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -36,6 +36,20 @@ class Held(msgspec.Struct, array_like=True, frozen=True):
     limit: int
     label: str
     until: int
+
+
+class Usage(NamedTuple):
+    """How much of a resource the labels of a limit use.
+
+    Attributes:
+        labels: The labels that use most, largest first; what is reserved counts as used.
+        accounts: The number of labels.
+        exhausted: The number of labels that are exhausted.
+    """
+
+    labels: list[str]
+    accounts: int
+    exhausted: int
 
 
 class LabelAccounts:
@@ -178,8 +192,15 @@ class LabelAccounts:
             if self._is_live(slot * self._width, at)
         }
 
-    def largest(self, at: int, resource: int, count: int) -> tuple[list[str], int]:
-        """Return the labels that have used most of a resource, largest first, and the number of accounts."""
+    def usage(self, at: int, resource: int, count: int, full: int) -> Usage:
+        """Return how much of a resource the labels use.
+
+        Args:
+            at: The time.
+            resource: The resource, of those that are limited.
+            count: The largest number of labels to return.
+            full: Labels that use more than this are exhausted.
+        """
         table = np.array(self.rows, dtype=np.int64).reshape(-1, self._width)
         live = table[:, UNTIL] > at
         if self.idle:
@@ -187,7 +208,7 @@ class LabelAccounts:
         slots: Ints = np.flatnonzero(live)
         used = table[slots, HEAD + resource] + table[slots, HEAD + self.resources + resource]
         chosen = slots[np.argsort(-used, kind="stable")[:count]]
-        return [self._names[slot] for slot in chosen.tolist()], int(slots.size)
+        return Usage([self._names[slot] for slot in chosen.tolist()], int(slots.size), int((used > full).sum()))
 
     # Snapshots
 

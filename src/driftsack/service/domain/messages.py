@@ -437,6 +437,39 @@ class LabelAccount(ResponseBody):
     resets: int | None
 
 
+class Alert(ResponseBody):
+    """A threshold that was crossed, as a webhook gets it.
+
+    Attributes:
+        type: Always ``threshold.crossed``.
+        id: An identifier of the alert, the same in repeated messages.
+        campaign: The name of the campaign.
+        at: The time in milliseconds since 1970.
+        percent: The percentage of the amount that was reached; 100 also if a request was refused because of what was
+            spent.
+        resource: The name of the resource.
+        spent: The spending.
+        amount: The budget or the limit.
+        by: The name of the labels that the limit is by; null for a budget of the campaign.
+        label: The label; null for a budget of the campaign.
+        every: The period of the limit; null for none.
+        resets: The time at which the label has the amount again, in milliseconds since 1970; null for never.
+    """
+
+    type: str
+    id: str
+    campaign: str
+    at: int
+    percent: int
+    resource: str
+    spent: str
+    amount: str
+    by: str | None = None
+    label: str | None = None
+    every: str | None = None
+    resets: int | None = None
+
+
 class AccountsOfLabel(ResponseBody):
     """The accounts of a label.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from driftsack.core.decision import SKIP
+from driftsack.service.domain import journal
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.amounts import text_of
 from driftsack.service.domain.book import Record
@@ -143,6 +144,26 @@ def _label_account(state: CampaignState, number: int, place: int, label: str, at
         overrun=text_of(overrun, k),
         resets=accounts.until(row) if row >= 0 and rule.limit.every else None,
     )
+
+
+def alert(state: CampaignState, name: str, number: int, event: journal.Crossed) -> ms.Alert:
+    """An event about a threshold as a message; ``number`` is that of the event."""
+    k = state.exponents[event.resource]
+    found = ms.Alert(
+        type="threshold.crossed",
+        id=f"{name}-{number}-{event.at}",
+        campaign=name,
+        at=event.at,
+        percent=event.percent,
+        resource=list(state.resources)[event.resource],
+        spent=text_of(event.spent, k),
+        amount=text_of(event.amount, k),
+    )
+    if event.limit is not None:
+        limit = state.limits.rules[event.limit].limit
+        found.by, found.label, found.every = limit.by, event.label, limit.every
+        found.resets = event.until if limit.every else None
+    return found
 
 
 def next_refill(state: CampaignState) -> int | None:
