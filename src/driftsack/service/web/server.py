@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import uvicorn
 
@@ -32,7 +32,9 @@ from driftsack.service.web.api.limits import LimitedProtocol
 from driftsack.service.web.api.work import SHARE
 from driftsack.service.web.json_logs import log_as_json
 from driftsack.service.web.pages.app import PULSE, Dashboard
-from driftsack.service.web.webhooks import Webhooks
+
+if TYPE_CHECKING:
+    from driftsack.service.web.webhooks import Webhooks
 
 SWITCH = 0.0002  # seconds after which a busy event loop yields to the commit thread; Python's default is 5 ms
 RARELY = (20_000, 20, 100)  # for gc.set_threshold: requests create few reference cycles
@@ -109,7 +111,11 @@ def webhooks_of(settings: Settings) -> Webhooks | None:
         SettingError: An address or the secret is not valid.
     """
     addresses = [address.strip() for address in settings.webhooks.split(",") if address.strip()]
-    return Webhooks(addresses, settings.webhook_secret) if addresses else None
+    if not addresses:
+        return None
+    from driftsack.service.web.webhooks import Webhooks  # which imports an HTTP client
+
+    return Webhooks(addresses, settings.webhook_secret)
 
 
 def with_traces(app: Application, address: str) -> Any:

@@ -150,7 +150,12 @@ def check_address(address: str) -> None:
     """Raise an error unless an address is one of HTTP, without a user or a fragment."""
     try:
         parts = urllib.parse.urlsplit(address)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and bool(httpx.URL(address).host)
+        fits = (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and bool(httpx.URL(address).host)
+        )
     except (ValueError, httpx.InvalidURL):
         fits = False
     if not fits or parts.username is not None or parts.fragment or any(c.isspace() for c in address):

@@ -117,8 +117,8 @@ class ClientPool:
             raise away()
         self._service.begin(SERVICE)
         try:
-            client, other = self.client(key, campaign), {"costs": terms.listed, "labels": terms.labels}
-            decision = await client.ask(terms.arms, terms.caps, terms.lease, **other)
+            client = self.client(key, campaign)
+            decision = await client.ask(terms.arms, terms.caps, terms.lease, costs=terms.listed, labels=terms.labels)
         except ServiceUnavailableError as error:
             if error.status == 429:
                 self._service.leave(SERVICE)
