@@ -57,6 +57,24 @@ def context_speed(
     run_trial(measure, markdown, as_json)
 
 
+def labels(
+    count: Annotated[int, typer.Argument(metavar="LABELS", min=1000, help="Number of labels.")] = 1_000_000,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask and tell with many labels, each of which has a daily limit: memory, snapshots, and what ended accounts free.
+
+    Example: python -m lab labels
+    """
+
+    def measure(_: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import labels_table
+
+        return labels_table(count, show)
+
+    run_trial(measure, markdown, as_json)
+
+
 def faults(
     kills: Annotated[int, typer.Argument(min=1, help="How often the service is killed under load.")] = 150,
     markdown: MarkdownOption = None,

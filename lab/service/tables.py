@@ -12,6 +12,7 @@ from lab.service.backups import back_up_under_load
 from lab.service.context_speed import measure_contexts
 from lab.service.endurance import endure
 from lab.service.faults import run_faults
+from lab.service.labels import measure_labels
 from lab.service.many_campaigns import measure_many
 from lab.service.neighbours import measure_neighbours
 from lab.service.partition import run_partitions
@@ -81,6 +82,12 @@ def neighbours_table(decisions: int, seconds: float, directory: Path, progress: 
     """Measure how much a key that hammers the service delays others."""
     title, command = "Beside a key that hammers the service.", f"python -m lab neighbours {decisions}"
     return _tried(title, command, lambda: measure_neighbours(decisions, seconds, directory, progress))
+
+
+def labels_table(labels: int, progress: Callable[[str], None]) -> Table:
+    """Measure a campaign with many labels."""
+    title, command = f"A campaign with {labels:,} labels.", f"python -m lab labels {labels}"
+    return _tried(title, command, lambda: measure_labels(labels, progress))
 
 
 def endurance_table(events: int, directory: Path, progress: Callable[[str], None]) -> Table:

@@ -12,7 +12,7 @@ from typing import Any
 
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.campaign import Campaign, Now
-from driftsack.service.domain.config import Config
+from driftsack.service.domain.config import Config, Limit
 from driftsack.service.domain.journal import START
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.runtime.owned import Owned, ServiceClock
@@ -64,10 +64,10 @@ class Written:
                 self._store.save_snapshot(self.owned.name, snapshot)
             self.owned.durable = segment.last
 
-    def ask(self) -> int:
+    def ask(self, labels: dict[str, str] | None = None) -> int:
         """Ask until the policy does not skip, and return the number of the decision."""
         while True:
-            found = self.do(ms.Ask(caps={"usd": "0.09"}))
+            found = self.do(ms.Ask(caps={"usd": "0.09"}, labels=labels))
             if found.decision is not None and not found.skipped:
                 return int(found.decision)
 
@@ -79,7 +79,7 @@ class Written:
 
 
 def write(path: Path) -> None:
-    """Write two campaigns that together have every kind of event, with a snapshot in the middle of the first."""
+    """Write three campaigns that together have every kind of event, two of them with a snapshot in the middle."""
     with closing(SQLiteStore(path)) as store:
         settings = {"slots": 3, "pause_on_overrun": True, "policy": {"policy": "Adaptive"}, "budget": {"usd": "2"}}
         one = Written(store, "all", monthly(**settings))
@@ -121,6 +121,34 @@ def write(path: Path) -> None:
         last = two.ask()
         two.do(ms.Patch("closed"))
         two.do(ms.Tell(1.0, {"usd": "0.02"}), last)
+
+        write_limits(store)
+
+
+def write_limits(store: Store) -> None:
+    """Write a campaign with limits, thresholds that are crossed, and a snapshot in the middle."""
+    limits = [
+        Limit("user", {"usd": "0.25"}, "day", "Europe/Berlin"),
+        Limit("run", {"usd": "0.5"}, idle=3600),
+        Limit("team", {"usd": "0.07"}, "month"),
+    ]
+    three = Written(store, "limits", small(limits=limits, cost_max={"usd": {"small": "0.05", "large": "0.1"}}))
+    ann = {"user": "ann", "run": "r1"}
+    numbers = [three.ask(ann), three.ask(ann), three.ask({"user": "bob"}), three.ask()]
+    three.do(ms.Tell(1.0, {"usd": "0.06"}), numbers[0])
+    three.do(ms.Tell(costs={"usd": "0.0825"}), numbers[1])
+    three.do(ms.Cancel({"usd": "0.01"}), numbers[2])
+    numbers.append(three.ask(ann))
+    three.do(ms.Ask(caps={"usd": "0.09"}, labels=ann, open=["large"]))
+    three.owned.campaign.handle(ms.Ask(labels=ann), three.now)
+    three.commit(snapshot_every=1)
+    three.wait(61_000)
+    three.do(ms.Tell(0.5, {"usd": "0.03"}), numbers[4])
+    three.wait(601_000, stopped=DAY)
+    three.do(ms.Tell(0.5, {"usd": "0.02"}), three.ask(ann))
+    three.do(ms.Tell(0.5, {"usd": "0.05"}), three.ask({"run": "r1", "team": "x"}))
+    three.do(ms.Ask(labels={"team": "x"}))
+    three.ask({"run": "r1"})
 
 
 if __name__ == "__main__":

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
-from driftsack.cli.console import Commands, JsonOption, messages, plain_errors, print_json, results
+from driftsack.cli.console import (
+    Commands,
+    JsonOption,
+    messages,
+    plain_errors,
+    print_json,
+    print_table,
+    results,
+    text_column,
+)
 from driftsack.cli.extras import service_extra
 from driftsack.cli.serve import StoreOption, store_address
-from driftsack.client import open_campaign, read_campaign
+from driftsack.client import open_campaign, read_accounts, read_campaign
 from driftsack.core.errors import SettingError
 
 ADDRESS: Final = "http://127.0.0.1:8787"
@@ -50,6 +60,41 @@ def create(
     policy = found["config"]["policy"]["policy"]
     by = f"by the features of requests ({policy})" if features else f"with {policy}"
     results.print(f"{found['name']} is {found['state']}; it decides {by}.", markup=False)
+
+
+@campaign.command("limits")
+def limits(
+    name: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="The campaign.")],
+    label: Annotated[str, typer.Argument(metavar="NAME=LABEL", help="The label, such as user=ann.")],
+    url: Annotated[str, typer.Option(envvar="DRIFTSACK_URL", help="The address of the service.")] = ADDRESS,
+    key: Annotated[str, typer.Option(envvar="DRIFTSACK_KEY", help="A key with the scope read.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a label has spent, reserved and left of the limits of a campaign.
+
+    Example: driftsack campaign limits chat user=ann
+    """
+    by, sign, given = label.partition("=")
+    with plain_errors():
+        if not (by and sign and given):
+            raise SettingError(f"the label must look like user=ann, got {label!r:.60}.")
+        if not key:
+            raise SettingError("a key with the scope read is needed; pass it as --key, or set DRIFTSACK_KEY.")
+        found = read_accounts(url, key, name, by, given)
+    if as_json:
+        print_json({"accounts": found})
+        return
+    columns = ("resource", "every", "amount", "spent", "reserved", "left", "resets")
+    rows = [{column: shown(row, column) for column in columns} for row in found]
+    print_table(rows, [text_column(column) for column in columns], f"{label} in {name}.")
+
+
+def shown(account: dict[str, Any], column: str) -> str:
+    """Format an entry of an account."""
+    value = account[column]
+    if column == "resets" and value is not None:
+        return datetime.fromtimestamp(value / 1000, UTC).isoformat(timespec="minutes")
+    return "-" if value is None else str(value)
 
 
 @campaign.command("what-if")

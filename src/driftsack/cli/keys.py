@@ -27,7 +27,7 @@ from driftsack.core.errors import SettingError
 if TYPE_CHECKING:
     from driftsack.service.store.interface import AuditRow, KeyRow, Store
 
-COLUMNS: Final = ("prefix", "scopes", "campaigns", "expires", "note")
+COLUMNS: Final = ("prefix", "scopes", "campaigns", "labels", "expires", "note")
 keys = Commands(no_args_is_help=True, help="Manage the API keys of the service in its store.")
 
 
@@ -72,7 +72,17 @@ def shown(row: KeyRow) -> dict[str, str | None]:
     """Describe a key without its secret."""
     expires = None if row.expires is None else datetime.fromtimestamp(row.expires / 1000, UTC).isoformat()
     campaigns = "all" if row.campaigns is None else " ".join(row.campaigns)
-    return dict(zip(COLUMNS, (row.prefix, " ".join(row.scopes), campaigns, expires, row.note), strict=True))
+    labels = " ".join(f"{name}={label}" for name, label in row.labels)
+    return dict(zip(COLUMNS, (row.prefix, " ".join(row.scopes), campaigns, labels, expires, row.note), strict=True))
+
+
+def labels_of(given: list[str]) -> dict[str, str]:
+    """Return labels that were written as ``NAME=LABEL``."""
+    pairs = [each.partition("=") for each in given]
+    wrong = [each for each, (name, sign, label) in zip(given, pairs, strict=True) if not (name and sign and label)]
+    if wrong:
+        raise SettingError(f"a label must look like user=ann, got {wrong[0]!r:.60}.")
+    return {name: label for name, _, label in pairs}
 
 
 @keys.command()
@@ -84,6 +94,9 @@ def create(
         list[str] | None, typer.Option(help="A campaign to which the key is limited; repeat for several. Default: all.")
     ] = None,
     days: Annotated[int | None, typer.Option(min=1, help="Days until the key expires. Default: never.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="A label of all requests with the key, NAME=LABEL; repeat for several.")
+    ] = None,
     text: Annotated[str, typer.Option("--note", help="Purpose of the key.")] = "",
     store: StoreOption = None,
 ) -> None:
@@ -93,6 +106,7 @@ def create(
 
     Example: driftsack keys create --scope admin
     Example: driftsack keys create --scope decide --campaign chat --days 90 --note "the chat workers"
+    Example: driftsack keys create --scope decide --campaign chat --label user=ann
     """
     with opened(store) as found:
         import msgspec
@@ -100,11 +114,14 @@ def create(
         from driftsack.service.domain import messages as ms
         from driftsack.service.web.api.keyring import key_for
 
-        given = {"scopes": scope, "campaigns": campaign or None, "days": days, "note": text}
+        labels = labels_of(label or [])
+        given = {"scopes": scope, "campaigns": campaign or None, "days": days, "note": text, "labels": labels}
         try:
             body = msgspec.convert(given, ms.NewKey)
         except msgspec.ValidationError as error:
-            raise SettingError(f"a key needs scopes among decide, read, operate and admin: {error}.") from error
+            raise SettingError(
+                f"a key needs scopes among decide, read, operate and admin, and labels such as user=ann: {error}."
+            ) from error
         key, row = key_for(body)
         found.add_key(row, entry_of(f"keys create {row.prefix}", msgspec.json.encode(body).decode()))
     typer.echo(key)

@@ -60,6 +60,13 @@ def serve(
     proxies: Annotated[
         str | None, typer.Option(help="Comma-separated proxies whose X-Forwarded-* headers are trusted.")
     ] = None,
+    webhooks: Annotated[
+        str | None,
+        typer.Option(
+            help="Comma-separated addresses that get alerts about budgets and limits, signed with "
+            "DRIFTSACK_WEBHOOK_SECRET."
+        ),
+    ] = None,
 ) -> None:
     """Serve decisions over HTTP: durable, shared by all workers, with budgets that are never overspent.
 
@@ -75,6 +82,7 @@ def serve(
         from driftsack.service.web.server import serve as run
 
         given = {"store": store, "host": host, "port": port, "url": url, "rate": rate, "work": work, "proxies": proxies}
+        given["webhooks"] = webhooks
         settings = Settings(**merged(given, config, Settings._fields))
         run(settings, show_key, lambda address: messages.print(f"listening on {address}, store {settings.store}"))
 

@@ -10,7 +10,7 @@ response never causes a second decision. ``offline`` selects the behaviour while
 """
 
 from driftsack.client.async_client import AsyncClient
-from driftsack.client.campaigns import open_campaign, read_campaign
+from driftsack.client.campaigns import open_campaign, read_accounts, read_campaign
 from driftsack.client.client import Client
 from driftsack.client.messages import (
     OutcomeRefusedWarning,
@@ -29,5 +29,6 @@ __all__ = [
     "ServiceUnavailableError",
     "amount_text",
     "open_campaign",
+    "read_accounts",
     "read_campaign",
 ]

@@ -64,6 +64,7 @@ class AsyncClient:
         must: bool = False,
         costs: ListedAmounts | None = None,
         context: Context | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> RemoteDecision:
         """Ask which arm to use; see :meth:`Client.ask`. If the call is cancelled, so is its decision.
 
@@ -74,11 +75,12 @@ class AsyncClient:
             must: Whether the request must be served, as for :meth:`Client.ask`.
             costs: The price list of this request, as for :meth:`Client.ask`.
             context: The features of this request, as for :meth:`Client.ask`.
+            labels: The labels of this request, as for :meth:`Client.ask`.
 
         Returns:
             The decision.
         """
-        call = self._submit(self._client.ask, open, caps, lease, must, costs, context)
+        call = self._submit(self._client.ask, open, caps, lease, must, costs, context, labels)
         try:
             return await asyncio.wrap_future(call)
         except BaseException as error:

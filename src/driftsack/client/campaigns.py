@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import urllib.parse
 from collections.abc import Mapping
 from datetime import date, time
 from decimal import Decimal
@@ -12,7 +13,7 @@ from typing import Any, Final
 from driftsack.client.transport import Transport
 from driftsack.core.errors import SettingError
 
-AMOUNTS: Final = ("budget", "cost_max", "refuse_above")  # settings that the service takes as decimal strings
+AMOUNTS: Final = ("budget", "cost_max", "refuse_above", "limits")  # settings that the service takes as decimal strings
 
 
 def open_campaign(
@@ -41,6 +42,36 @@ def open_campaign(
     finally:
         transport.disconnect()
     return found
+
+
+def read_accounts(
+    url: str, key: str, campaign: str, by: str, label: str, patience: float = 10.0, timeout: float = 5.0
+) -> list[dict[str, Any]]:
+    """Read what a label has spent, reserved and left of the limits of a campaign.
+
+    Args:
+        url: The address of the service.
+        key: An API key with the scope ``read``.
+        campaign: The name of the campaign.
+        by: The name of the label, such as ``user``.
+        label: The label, such as ``ann``.
+        patience: Seconds for which the request is retried.
+        timeout: Timeout of one attempt, in seconds.
+
+    Returns:
+        One account for each resource of each limit, with amounts as decimal strings.
+
+    Raises:
+        ServiceError: No limit of the campaign is by labels of this name, or the key does not allow this.
+        ServiceUnavailableError: The service cannot be reached.
+    """
+    transport = Transport(url, key, campaign, patience, timeout)
+    try:
+        found = transport.get(f"/limits?{urllib.parse.urlencode({'by': by, 'label': label})}")
+    finally:
+        transport.disconnect()
+    accounts: list[dict[str, Any]] = found["accounts"]
+    return accounts
 
 
 def read_campaign(path: Path) -> tuple[str, dict[str, Any]]:

@@ -22,6 +22,7 @@ from driftsack.client.messages import (
     amounts_text,
     context_json,
     decision_of,
+    labels_json,
     listed_text,
 )
 from driftsack.client.stock import Stock
@@ -105,6 +106,7 @@ class Client:
         must: bool = False,
         costs: ListedAmounts | None = None,
         context: Context | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> RemoteDecision:
         """Ask which arm to use.
 
@@ -115,6 +117,7 @@ class Client:
             must: Whether the request must be served, even if that overspends a budget.
             costs: The price list of this request: costs by resource, for all arms or by arm; some may be left out.
             context: The features of this request, by name, if the campaign declares some.
+            labels: The labels of this request, such as ``{"user": "ann"}``, by which the campaign may limit it.
 
         Returns:
             The decision.
@@ -122,7 +125,7 @@ class Client:
         Raises:
             ServiceUnavailableError: The service cannot be reached, and ``offline`` offers no other decision.
             ServiceError: The service refused the request, or a stock without features.
-            SettingError: The context is not a mapping, or has a number that is not finite.
+            SettingError: The context or the labels are not a mapping, or a number of the context is not finite.
         """
         terms: dict[str, Any] = {} if open is None else {"open": list(open)}
         terms |= {} if caps is None else {"caps": amounts_text(caps, "caps")}
@@ -130,6 +133,7 @@ class Client:
         terms |= {"must": True} if must else {}
         terms |= {} if costs is None else {"costs": listed_text(costs)}
         terms |= {} if context is None else {"context": context_json(context)}
+        terms |= {} if labels is None else {"labels": labels_json(labels)}
         try:
             found = self._asked(terms)
         except ServiceUnavailableError:

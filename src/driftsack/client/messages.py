@@ -46,11 +46,13 @@ class RemoteDecision:
         number: Number of the decision; None if it was made without the service.
         name: Name of the arm; None if the request should be skipped.
         skipped: Whether the request should be skipped; no ``tell`` is needed then.
-        reason: Reason for skipping: ``policy``, ``budget``, ``horizon``, ``paused`` or ``watching``.
+        reason: Reason for skipping: ``policy``, ``budget``, ``limit``, ``horizon``, ``paused`` or ``watching``.
         probability: Probability of the arm when it was drawn.
         reserved: Reserved amounts, by resource.
         until: End of the lease, on this process's monotonic clock.
         token: The secret of the decision, which is sent with its outcome.
+        limit: If the reason is ``limit``: ``by`` and ``label`` of the limit, its period ``every``, when it ``resets``
+            (milliseconds since 1970, or None), and whether it is ``exhausted`` or only reserved for pending decisions.
     """
 
     number: int | None
@@ -61,6 +63,7 @@ class RemoteDecision:
     reserved: Mapping[str, str] = field(default_factory=dict)
     until: float = float("inf")
     token: str = field(default="", repr=False)
+    limit: Mapping[str, Any] | None = None
 
 
 def decision_of(answer: Mapping[str, Any], now: float) -> RemoteDecision:
@@ -74,6 +77,7 @@ def decision_of(answer: Mapping[str, Any], now: float) -> RemoteDecision:
         reserved=answer["reserved"],
         until=now + answer["lease"],
         token=answer["token"],
+        limit=answer["limit"],
     )
 
 
@@ -126,6 +130,22 @@ def amounts_text(given: Any, name: str) -> dict[str, str]:
         return {resource: amount_text(amount) for resource, amount in given.items()}
     except InvalidOperation as error:
         raise SettingError(f"{name} must be numbers or decimal strings by resource, got {given!r:.60}.") from error
+
+
+def labels_json(given: Any) -> dict[str, str]:
+    """Return the labels of a request as JSON has them.
+
+    Raises:
+        SettingError: They are not a mapping of names to strings.
+
+    >>> labels_json({"user": "ann"})
+    {'user': 'ann'}
+    """
+    if not isinstance(given, Mapping) or not all(isinstance(label, str) for label in given.values()):
+        raise SettingError(
+            f"labels must be a mapping of names to strings, such as {{'user': 'ann'}}, got {given!r:.60}."
+        )
+    return dict(given)
 
 
 def context_json(given: Any) -> dict[str, Any]:

@@ -59,8 +59,23 @@ class Transport:
             ServiceUnavailableError: The service could not be reached in time.
             ServiceError: The service refused the request.
         """
-        once, wait = once or new_once(), FIRST_WAIT
-        data = json.dumps(body).encode()
+        return self._answered(path, json.dumps(body).encode(), patience, once or new_once())
+
+    def get(self, path: str) -> Any:
+        """Read something, with retries.
+
+        Args:
+            path: The path after that of the campaign, with its query.
+
+        Raises:
+            ServiceUnavailableError: The service could not be reached in time.
+            ServiceError: The service refused the request.
+        """
+        return self._answered(path, None, None, "")
+
+    def _answered(self, path: str, data: bytes | None, patience: float | None, once: str) -> Any:
+        """Send a request, with retries, and return the answer."""
+        wait = FIRST_WAIT
         end = time.monotonic() + (self._patience if patience is None else patience)
         while True:
             # Make an attempt; no response counts as 503.
@@ -80,8 +95,8 @@ class Transport:
             time.sleep(wait * (0.5 + random.random()))  # noqa: S311  (jitter, so that clients do not retry together)
             wait = min(2 * wait, LONGEST_WAIT)
 
-    def send(self, path: str, data: bytes, once: str) -> tuple[int, Any]:
-        """Make one attempt, on a connection of its own, and return status and answer."""
+    def send(self, path: str, data: bytes | None, once: str) -> tuple[int, Any]:
+        """Make one attempt, on a connection of its own, and return status and answer; it is a GET without data."""
         connection = self._connection()
         headers = {
             "Authorization": f"Bearer {self._key}",
@@ -89,7 +104,7 @@ class Transport:
             "Idempotency-Key": once,
         }
         try:
-            connection.request("POST", self._base + path, data, headers)
+            connection.request("GET" if data is None else "POST", self._base + path, data, headers)
             response = connection.getresponse()
             found = response.status, json.loads(response.read())
         except BaseException:

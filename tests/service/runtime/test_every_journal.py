@@ -35,7 +35,7 @@ from tests.support.learner_parts import ledger_of
 from tests.support.paths import DATA
 
 FILES = sorted(path.name for path in DATA.glob("service-*.db"))
-LATEST = "service-journal-1.db"
+LATEST = "service-journal-2.db"
 
 
 def kinds(store: Store) -> set[type]:
@@ -61,6 +61,7 @@ def test_the_latest_journal_has_every_kind_of_event(latest: SQLiteStore) -> None
     assert kinds(latest) == set(EFFECTS)
     events = [e for n in latest.names() for s in latest.segments(n) for e in journal.decode(s.body)]
     assert {e.reason for e in events if isinstance(e, journal.StateChanged)} == {"", "overrun", "drained"}
+    assert any(e.limited and e.held for e in events if isinstance(e, journal.Asked))
 
 
 def test_an_event_that_is_missing_is_noticed(latest: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,12 +114,14 @@ def test_every_journal_is_recovered_replayed_and_continued(store: SQLiteStore) -
 
 @pytest.mark.parametrize("planted", [False, True])
 def test_snapshots_of_earlier_releases_have_no_times(
-    latest: SQLiteStore, monkeypatch: pytest.MonkeyPatch, planted: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: bool
 ) -> None:
     """The planted fault: the times of decisions, which a replay finds, are compared with those of the snapshot."""
     if planted:
         monkeypatch.setattr(book, "TIME", None)
-    assert replay(latest, "all").same != planted
+    shutil.copy(DATA / "service-journal-1.db", tmp_path / "old.db")
+    with closing(SQLiteStore(tmp_path / "old.db")) as store:
+        assert replay(store, "all").same != planted
 
 
 def other_rules(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,6 +146,27 @@ def test_a_journal_of_other_rules_is_recovered_replayed_and_continued(
         assert replay(store, row.name).same
         continued(store, row)
         assert replay(store, row.name).same
+
+
+def test_accounts_of_limits_keep_the_recorded_amounts(latest: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also under other rules of accounting, and under other calendars; the planted fault forgets the amounts."""
+    row = latest.campaign("limits")
+    assert row is not None
+    before = recover(latest, row, snapshots=False)
+    expected = before.limits.live(before.book.at)
+    assert sum(map(len, expected)) >= 3
+    assert recover(latest, row).limits.live(before.book.at) == expected
+    other_rules(monkeypatch)
+    monkeypatch.setattr("driftsack.service.domain.limits.next_midnight", lambda *_: 1)
+    assert recover(latest, row, snapshots=False).limits.live(before.book.at) == expected
+    charge = effects._charge_costs
+
+    def recomputed(state: CampaignState, event: Any, record: Any, units: list[int]) -> None:
+        event.units = None
+        charge(state, event, record, units)
+
+    monkeypatch.setattr(effects, "_charge_costs", recomputed)
+    assert recover(latest, row, snapshots=False).limits.live(before.book.at) != expected
 
 
 def test_without_the_recorded_amounts_such_a_journal_is_damaged(

@@ -156,7 +156,12 @@ class TestContract:
         store.add_key(key)
         with pytest.raises(NameTakenError):
             store.add_key(key)
-        assert store.keys() == [key]
+        fixed = KeyRow("abd", b"\2" * 32, ("decide",), None, None, "", (("team", "x"), ("user", "ann")))
+        store.add_key(fixed)
+        assert store.keys() == [key, fixed]
+        assert store.remove_key("abd")
+        store.add_key(fixed._replace(labels=()))  # the labels went with the key
+        assert store.keys()[1].labels == ()
         assert store.remove_key("abc")
         assert not store.remove_key("abc")
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from driftsack.game.amounts import MOST_UNITS, share_of
+from driftsack.service.domain.accounts import Held
 from driftsack.service.domain.journal import Delta
 
 MOST_CACHED: Final = 4096
@@ -62,6 +63,7 @@ class Record(msgspec.Struct, array_like=True, eq=False):
         token: The secret that settles the decision; empty if it was made by a release without tokens.
         refused: Whether an outcome was refused as absurd.
         at: The time of the decision, in milliseconds since 1970; 0 if it was made by a release that did not keep it.
+        held: The accounts of limits that the decision is charged to.
     """
 
     arm: int
@@ -80,18 +82,20 @@ class Record(msgspec.Struct, array_like=True, eq=False):
     token: str = ""
     refused: bool = False
     at: int = 0
+    held: list[Held] = []
 
     def __eq__(self, other: object) -> bool:
         """Whether another record says the same about a decision."""
         if not isinstance(other, Record):
             return NotImplemented
-        return msgspec.structs.astuple(self)[:TIME] == msgspec.structs.astuple(other)[:TIME]
+        mine, others = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
+        return mine[:TIME] == others[:TIME] and self.held == other.held
 
     __hash__ = None  # type: ignore[assignment]
 
 
 TIME: Final = Record.__struct_fields__.index("at")
-"""The place of the time among the fields of a record, after those that are compared."""
+"""The place of the time among the fields of a record."""
 
 
 class Write(msgspec.Struct, array_like=True):
@@ -158,6 +162,7 @@ class Book(msgspec.Struct, eq=False):
         observed: The number of observations.
         unlearnt: The latest observations, from which the learner has not learnt yet.
         format: The format of the journal so far; see ``journal.FORMAT``.
+        raised: The thresholds that the budgets of the current season have crossed, as a mask.
     """
 
     accounts: dict[int, Account]
@@ -185,6 +190,7 @@ class Book(msgspec.Struct, eq=False):
     changes: list[str] = []
     format: int = 0
     refused: int = 0
+    raised: int = 0
 
     def __eq__(self, other: object) -> bool:
         """Whether another book has the same decisions and budgets."""
@@ -259,6 +265,7 @@ class Book(msgspec.Struct, eq=False):
         zeros = [0] * len(budget)
         granted = [amount + more for amount, more in zip(budget, moved, strict=True)]
         self.season += 1
+        self.raised = 0
         self.accounts[self.season] = Account(granted, [*zeros], [*zeros], [*zeros])
 
     def forget_seasons(self) -> None:

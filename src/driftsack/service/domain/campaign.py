@@ -19,6 +19,7 @@ from driftsack.game.ledger import grid_exponents
 from driftsack.policies.learner import Learner
 from driftsack.service.domain import apprentice, journal, views
 from driftsack.service.domain import messages as ms
+from driftsack.service.domain.admission import RefusedByLimit
 from driftsack.service.domain.book import Account, Book, Write
 from driftsack.service.domain.calendar import seconds_between
 from driftsack.service.domain.config import Config, Refill
@@ -27,6 +28,7 @@ from driftsack.service.domain.plans import PLANS, is_blocked
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.rules import change_after
 from driftsack.service.domain.state import CampaignState
+from driftsack.service.domain.thresholds import crossed_by, exhausted_for
 
 ENDED_AT_ONCE: Final = 500  # leases and late windows in one event
 FINEST_SHARE: Final = 10**6  # shares in a configuration have at most six digits
@@ -156,11 +158,20 @@ class Campaign(CampaignState):
         answer = PLANS[type(command)](self, command, common(now, caller), number)
         if isinstance(answer, journal.Event):
             answer = self.happen(answer)
+        elif isinstance(answer, RefusedByLimit):
+            answer = self._refused_by_limit(answer, now)
         elif isinstance(answer, ms.Decided) and answer.reason == "budget":
             self.blocked += is_blocked(self, command)
         if isinstance(answer, Refusal):  # that is an event
             raise answer
         return answer
+
+    def _refused_by_limit(self, refusal: RefusedByLimit, now: Now) -> ms.Decided:
+        """Count a request that a limit refuses; the first one in a period raises an alert."""
+        self.limited[refusal.held.limit] += 1
+        for crossed in exhausted_for(self, journal.Event(**common(now, NOBODY)), refusal.held, refusal.least):
+            self.happen(crossed)
+        return refusal.answer
 
     def seen(self, caller: Caller) -> Write | None:
         """Return the entry of a caller's key in the idempotency cache; None if the key is new.
@@ -252,6 +263,8 @@ class Campaign(CampaignState):
         change = change_after(self.config, book.state, book.overruns > overruns, book.pending)
         if change is not None:
             self.happen(journal.StateChanged(**change._asdict(), at=event.at, tick=event.tick))
+        for crossed in crossed_by(self, event) if self.percents else ():
+            self.happen(crossed)
         return answer
 
     def apply(self, event: Any) -> Any:

@@ -27,6 +27,16 @@ Name = Annotated[str, msgspec.Meta(pattern=NAME)]
 CampaignName = Annotated[str, msgspec.Meta(pattern=CAMPAIGN_NAME)]
 MaximaByArm = dict[Name, Amount] | Amount
 Seconds = Annotated[int, msgspec.Meta(ge=1, le=31 * 86400)]
+MOST_LABELS: Final = 8  # of a request
+MOST_LIMITS: Final = 16
+MOST_THRESHOLDS: Final = 3
+THRESHOLDS: Final = [50, 80, 100]  # percent
+IDLE: Final = 30 * 86400  # seconds
+LABEL_NAME: Final = r"^[A-Za-z][A-Za-z0-9._-]{0,39}$(?!\n)"
+LABEL: Final = r"^[!-~]([ -~]{0,98}[!-~])?$(?!\n)"  # printable ASCII
+LabelName = Annotated[str, msgspec.Meta(pattern=LABEL_NAME)]
+Labels = Annotated[dict[LabelName, Annotated[str, msgspec.Meta(pattern=LABEL)]], msgspec.Meta(max_length=MOST_LABELS)]
+Percent = Annotated[int, msgspec.Meta(ge=1, le=100)]
 
 
 class Refill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +51,27 @@ class Refill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     every: Literal["month", "week", "day"] = "month"
     zone: str = "UTC"
     rollover: Annotated[str, msgspec.Meta(pattern=r"^(0(\.[0-9]{1,6})?|1(\.0{1,6})?)$(?!\n)")] = "0"
+
+
+class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A budget of its own for each label of one name, such as each user.
+
+    Attributes:
+        by: The name of the labels, such as ``user``.
+        amount: The amount that the requests with one label may cost together, for some of the resources.
+        every: The period after which each label has the amount again; None if it has it once.
+        zone: The time zone of the midnight at which a period begins.
+        idle: Seconds after its last use after which a label without a period is forgotten, and would have the amount
+            again; 30 days if omitted.
+        required: Whether requests without such a label are refused.
+    """
+
+    by: LabelName
+    amount: Annotated[dict[Name, Amount], msgspec.Meta(min_length=1, max_length=MOST_RESOURCES)]
+    every: Literal["month", "week", "day"] | None = None
+    zone: str = "UTC"
+    idle: Annotated[int, msgspec.Meta(ge=60, le=400 * 86400)] | None = None
+    required: bool = False
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -68,6 +99,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         refill: When the budgets are refilled; None for never.
         watch: Whether the campaign first watches the user's own rule, until it is switched on.
         features: The features of requests, sent as their ``context``; None for no features.
+        limits: The limits of requests with the same label, within the budgets.
+        thresholds: The percentages of a budget or limit at which an alert is raised; if omitted, 50, 80 and 100 in a
+            campaign with limits, and none in others.
         safe: True, since a campaign reserves the maximum cost of each decision; other modes of learners are refused.
     """
 
@@ -88,6 +122,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     refill: Refill | None = None
     watch: bool = False
     features: Features | None = None
+    limits: Annotated[list[Limit], msgspec.Meta(max_length=MOST_LIMITS)] = []
+    thresholds: Annotated[list[Percent], msgspec.Meta(max_length=MOST_THRESHOLDS)] | None = None
     safe: bool | str = True
 
     @classmethod
@@ -108,8 +144,12 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
             for name, given in self.cost_max.items()
         }
         budget: dict[str, Amount] = {name: decimal_text(amount, micros) for name, amount in self.budget.items()}
-        limits: dict[str, Amount] = {name: decimal_text(amount, micros) for name, amount in self.refuse_above.items()}
-        amounts: dict[str, Any] = {"budget": budget, "cost_max": maxima, "refuse_above": limits}
+        absurd: dict[str, Amount] = {name: decimal_text(amount, micros) for name, amount in self.refuse_above.items()}
+        amounts: dict[str, Any] = {"budget": budget, "cost_max": maxima, "refuse_above": absurd}
+        amounts["limits"] = [
+            msgspec.structs.replace(limit, amount={name: decimal_text(given) for name, given in limit.amount.items()})
+            for limit in self.limits
+        ]
         return msgspec.structs.replace(self, policy=self.policy_spec, **amounts)
 
     @property
@@ -191,11 +231,25 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         Raises:
             Refusal: There is no such time zone.
         """
-        name = "UTC" if self.refill is None else self.refill.zone
-        try:
-            return zoneinfo.ZoneInfo(name)
-        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise Refusal.invalid(f"zone must be a time zone such as 'Europe/Berlin', got {name!r:.60}.") from error
+        return zone_of("UTC" if self.refill is None else self.refill.zone)
+
+    @property
+    def percents(self) -> list[int]:
+        """The percentages at which alerts are raised, in ascending order."""
+        given = (THRESHOLDS if self.limits else []) if self.thresholds is None else self.thresholds
+        return sorted(set(given))
+
+
+def zone_of(name: str) -> zoneinfo.ZoneInfo:
+    """Return a time zone.
+
+    Raises:
+        Refusal: There is no such time zone.
+    """
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Refusal.invalid(f"zone must be a time zone such as 'Europe/Berlin', got {name!r:.60}.") from error
 
 
 def _maxima(name: str, given: Any) -> Any:

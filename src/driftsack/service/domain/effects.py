@@ -15,10 +15,12 @@ from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError, Ove
 from driftsack.game.amounts import whole_units
 from driftsack.service.domain import apprentice, journal, views
 from driftsack.service.domain import messages as ms
+from driftsack.service.domain.accounts import Held
 from driftsack.service.domain.book import Observation, Record, Write, is_overrun
 from driftsack.service.domain.calendar import SECOND
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.state import CampaignState
+from driftsack.service.domain.thresholds import mask_of
 
 MOST_EXPIRED: Final = 5_000  # a learner keeps 10,000 forfeited decisions
 TOKEN_BYTES: Final = 12
@@ -57,6 +59,7 @@ def _asked(state: CampaignState, event: journal.Asked) -> ms.Decided:
         event.arm = decision.arm
         event.reserved = [] if decision.skipped else state.most(decision.arm, event.caps)
         event.token = "" if decision.skipped else secrets.token_hex(TOKEN_BYTES)
+        event.held = [] if decision.skipped else event.held
         event.probability = (
             float(max(0.0, 1.0 - decision.mix.sum())) if decision.skipped else float(decision.mix[decision.arm])
         )
@@ -90,6 +93,7 @@ def _keep(state: CampaignState, event: journal.Asked, arm: int, turn: int) -> ms
         key=event.key,
         token=event.token,
         at=event.at,
+        held=event.held,
     )
     if event.key:
         book.remember(event.key, Write(event.digest, number=event.number))
@@ -102,6 +106,7 @@ def _keep(state: CampaignState, event: journal.Asked, arm: int, turn: int) -> ms
         book.open[event.number] = record
         book.pending += 1
         book.reserve(event.reserved)
+        state.limits.reserve(event.held, event.reserved, event.at)
         state.leases.add(event.number, record)
     return views.decided(state, event.number, record)
 
@@ -109,7 +114,7 @@ def _keep(state: CampaignState, event: journal.Asked, arm: int, turn: int) -> ms
 def _choose(state: CampaignState, event: journal.Asked) -> Decision:
     """The learner's decision; the recorded one if a replay comes to another."""
     terms = state.terms(event)
-    decision = state.learner.ask(open=event.open, **terms)
+    decision = state.learner.ask(open=state.open_arms(event), **terms)
     if event.arm is None or decision.arm == event.arm:
         return decision
     state.book.divergences += 1
@@ -145,9 +150,19 @@ def _billed(state: CampaignState, event: journal.Billed) -> ms.Settled:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverrunWarning)
             state.learner.tell(decision, costs=event.costs)
-    state.book.overruns += state.book.charge(record, state.units(event.costs))
+    _charge_costs(state, event, record, state.units(event.costs))
     record.costs, record.billed = event.costs, True
     return views.settled(state, event.number, record)
+
+
+def _charge_costs(
+    state: CampaignState, event: journal.Told | journal.Billed | journal.Cancelled, record: Record, units: list[int]
+) -> None:
+    """Charge the costs of a decision, in grid units, to the budgets and to its accounts of limits."""
+    if record.held:
+        event.units = units if event.units is None else event.units
+        state.limits.charge(record.held, record.reserved, event.units, record.kind == "pending")
+    state.book.overruns += state.book.charge(record, units)
 
 
 def _earned(state: CampaignState, event: journal.Earned) -> ms.Settled:
@@ -182,7 +197,8 @@ def _settle(
     """Charge a decision its costs, in grid units, unless they were charged before, and move it to the settled ones."""
     book = state.book
     if not record.billed:
-        book.overruns += book.charge(record, units)
+        _charge_costs(state, event, record, units)
+    state.limits.close(record.held, event.at)
     if record.kind == "pending":
         book.pending -= 1
     else:
@@ -212,6 +228,8 @@ def _expired(state: CampaignState, event: journal.Expired) -> ms.Settled | None:
         if decision is not None:
             state.learner.forfeit(decision)
         book.forfeit(record)
+        if not record.billed:
+            state.limits.forfeit(record.held, record.reserved)
         record.kind = "expired"
         record.until = min(record.until, event.tick)
         book.pending -= 1
@@ -225,7 +243,7 @@ def _expired(state: CampaignState, event: journal.Expired) -> ms.Settled | None:
     if event.dropped is None:
         event.dropped = _oldest_above_limit(state)
     for number in event.dropped:
-        _drop(state, number)
+        _drop(state, number, event.at)
     return None if record is None else views.settled(state, event.numbers[-1], record)
 
 
@@ -237,20 +255,21 @@ def _oldest_above_limit(state: CampaignState) -> list[int]:
     return [number for number, record in state.book.open.items() if record.kind == "expired"][:surplus]
 
 
-def _drop(state: CampaignState, number: int) -> None:
+def _drop(state: CampaignState, number: int, at: int) -> None:
     """Settle an expired decision, which can no longer be told; its charge stays."""
     record = state.book.open[number]
     decision = state.decisions.pop(record.round, None)
     if decision is not None:
         state.learner.cancel(decision, None if record.billed else decision.reserved)
     record.kind = "dropped"
+    state.limits.close(record.held, at)
     state.expired -= 1
     state.book.settle(number, record)
 
 
 def _dropped(state: CampaignState, event: journal.Dropped) -> None:
     for number in event.numbers:
-        _drop(state, number)
+        _drop(state, number, event.at)
 
 
 def _granted(state: CampaignState, event: journal.Granted) -> ms.Budgets:
@@ -326,6 +345,18 @@ def _revised(state: CampaignState, event: journal.Revised) -> ms.Done:
     return ms.Done()
 
 
+def _crossed(state: CampaignState, event: journal.Crossed) -> ms.Done:
+    mask = mask_of(state, event.resource, event.percent)
+    if event.limit is None:
+        state.book.raised |= mask
+    else:
+        accounts, held = state.limits.accounts[event.limit], Held(event.limit, event.label, event.until)
+        row = accounts.place(held)
+        if row >= 0:
+            accounts.set_raised(row, mask)
+    return ms.Done()
+
+
 EFFECTS: Final[dict[type, Any]] = {
     journal.Opened: _opened,
     journal.Asked: _asked,
@@ -346,4 +377,5 @@ EFFECTS: Final[dict[type, Any]] = {
     journal.Studied: _studied,
     journal.StateChanged: _state_changed,
     journal.Revised: _revised,
+    journal.Crossed: _crossed,
 }

@@ -13,7 +13,7 @@ from driftsack.service.domain.campaign import Caller, Campaign, Now, common
 from driftsack.service.domain.contexts import encoded
 from driftsack.service.domain.refusals import Refusal
 
-MADE_IMPOSSIBLE: Final = ("campaign-closed", "too-many-pending")
+MADE_IMPOSSIBLE: Final = ("campaign-closed", "too-many-pending", "too-many-labels")
 """Refusals of decisions that other requests may cause while an exchange is being carried out."""
 
 
@@ -56,8 +56,9 @@ def exchange_in_steps(
     terms = requests_of(many)
     if new and campaign.book.state not in ("paused", "watching"):
         plans.checked_terms(campaign, terms[0], new - _settled_by(campaign, many, now, new))
-        for k, request in enumerate(terms if many.contexts else terms[:1]):
+        for k, request in enumerate(terms if many.contexts or many.labels else terms[:1]):
             check_context(campaign, request, f"/contexts/{k}" if many.contexts else "/terms/context")
+            campaign.limits.held(request.labels or {}, now.at)
             yield  # a context may be large
         campaign.seen(caller)  # the key may have been used for another request meanwhile
 
@@ -80,18 +81,21 @@ def requests_of(many: ms.Exchange) -> list[ms.Ask]:
     """Return the requests for decisions in an exchange.
 
     Raises:
-        Refusal: There is not one context for each, or there are two.
+        Refusal: There is not one context, or not one set of labels, for each; or there are two.
     """
     terms = many.terms or ms.Ask()
-    if many.contexts is None:
-        return [terms] * many.ask
-    if len(many.contexts) != many.ask:
-        raise Refusal.invalid(
-            f"contexts must have one entry for each of {many.ask} requests, got {len(many.contexts)}."
-        )
-    if terms.context is not None:
-        raise Refusal.invalid("give either contexts, or one context for all requests in terms.")
-    return [msgspec.structs.replace(terms, context=context) for context in many.contexts]
+    requests = [terms] * many.ask
+    for plural, single, shared in (("contexts", "context", "one context"), ("labels", "labels", "the same labels")):
+        given = getattr(many, plural)
+        if given is None:
+            continue
+        if len(given) != many.ask:
+            raise Refusal.invalid(f"{plural} must have one entry for each of {many.ask} requests, got {len(given)}.")
+        if getattr(terms, single) is not None:
+            raise Refusal.invalid(f"give either {plural}, or {shared} for all requests in terms.")
+        pairs = zip(requests, given, strict=True)
+        requests = [msgspec.structs.replace(request, **{single: one}) for request, one in pairs]
+    return requests
 
 
 def check_context(campaign: Campaign, request: ms.Ask, place: str) -> None:

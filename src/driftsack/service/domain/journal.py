@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from driftsack.core.errors import DriftsackError
+from driftsack.service.domain.accounts import Held
 from driftsack.service.domain.config import Config
 
 START: Final = b"\0" * 32
@@ -64,7 +65,8 @@ class Asked(Event, tag="asked"):
     """A decision was made; ``arm`` is None only while it is being made.
 
     ``token`` is needed to settle the decision; journals of releases that did not write one do not have it. ``context``
-    has the encoded features of the request, in single precision; None without features.
+    has the encoded features of the request, in single precision; None without features. ``held`` lists the accounts of
+    limits that the decision is charged to, and ``limited`` the arms that limits closed for the request.
     """
 
     number: int
@@ -78,14 +80,21 @@ class Asked(Event, tag="asked"):
     costs: list[list[float | None] | None] | None = None  # (d, m) by the price list of the request
     token: str = ""
     context: bytes | None = None
+    held: list[Held] = []
+    limited: list[int] = []
 
 
 class Told(Event, tag="told"):
-    """The outcome of a decision arrived."""
+    """The outcome of a decision arrived.
+
+    Here and below, ``units`` has the costs in grid units, by which accounts of limits were charged; None if there are
+    none.
+    """
 
     number: int
     reward: float
     costs: list[float]
+    units: list[int] | None = None
 
 
 class Billed(Event, tag="billed"):
@@ -93,6 +102,7 @@ class Billed(Event, tag="billed"):
 
     number: int
     costs: list[float]
+    units: list[int] | None = None
 
 
 class Earned(Event, tag="earned"):
@@ -107,6 +117,7 @@ class Cancelled(Event, tag="cancelled"):
 
     number: int
     costs: list[float]
+    units: list[int] | None = None
 
 
 class Refused(Event, tag="refused"):
@@ -225,6 +236,28 @@ class Revised(Event, tag="revised"):
     rounds_left: int
 
 
+class Crossed(Event, tag="crossed"):
+    """A threshold of a budget or of a limit was crossed, for the first time in its season or period.
+
+    Attributes:
+        percent: The threshold. 100 is also crossed when a request is refused because of what was spent.
+        resource: The number of the resource.
+        spent: The spending, in grid units.
+        amount: The budget or the limit, in grid units.
+        limit: The number of the limit; None for the budget of the campaign.
+        label: The label; empty for the budget of the campaign.
+        until: The time at which the account of the label ends, in milliseconds since 1970; 0 for the budget.
+    """
+
+    percent: int
+    resource: int
+    spent: int
+    amount: int
+    limit: int | None = None
+    label: str = ""
+    until: int = 0
+
+
 AnyEvent = (
     Opened
     | Asked
@@ -245,6 +278,7 @@ AnyEvent = (
     | Studied
     | StateChanged
     | Revised
+    | Crossed
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -7,7 +7,16 @@ from typing import Annotated, Literal
 import msgspec
 
 from driftsack.service.domain.amounts import Amount
-from driftsack.service.domain.config import MOST_ARMS, MOST_RESOURCES, CampaignName, Config, MaximaByArm, Name, Seconds
+from driftsack.service.domain.config import (
+    MOST_ARMS,
+    MOST_RESOURCES,
+    CampaignName,
+    Config,
+    Labels,
+    MaximaByArm,
+    Name,
+    Seconds,
+)
 from driftsack.service.domain.features import Context
 
 Number = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
@@ -17,7 +26,7 @@ AmountsByName = Annotated[dict[Name, Amount], msgspec.Meta(max_length=MOST_RESOU
 Texts = dict[str, str]
 Token = Annotated[str, msgspec.Meta(max_length=64)]
 State = Literal["watching", "active", "paused", "draining", "closed"]
-Reason = Literal["policy", "budget", "horizon", "paused", "watching"]
+Reason = Literal["policy", "budget", "limit", "horizon", "paused", "watching"]
 Kind = Literal["pending", "expired", "told", "cancelled", "dropped", "skipped"]
 Scope = Literal["decide", "read", "operate", "admin"]
 
@@ -40,6 +49,7 @@ class Ask(Request):
         must: Whether the request must be served, even if that overspends a budget.
         costs: The price list of this request: costs by resource, for all arms or by arm; some may be left out.
         context: The features of the request, by name, if the campaign declares some.
+        labels: The labels of the request, such as its user and its team, by which the campaign may limit it.
     """
 
     open: Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ARMS)] | None = None
@@ -48,6 +58,7 @@ class Ask(Request):
     must: bool = False
     costs: Annotated[dict[Name, MaximaByArm], msgspec.Meta(max_length=MOST_RESOURCES)] | None = None
     context: Context | None = None
+    labels: Labels | None = None
 
 
 class Settlement(Request, kw_only=True):
@@ -114,12 +125,14 @@ class Exchange(Request):
         ask: The number of decisions to make.
         terms: The terms of each of these decisions.
         contexts: The features of each of these requests; omit them if ``terms`` has features for all of them.
+        labels: The labels of each of these requests; omit them if ``terms`` has labels for all of them.
     """
 
     tells: Annotated[list[TellOne], msgspec.Meta(max_length=1000)] = []
     ask: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
     terms: Ask | None = None
     contexts: Annotated[list[Context], msgspec.Meta(max_length=1000)] | None = None
+    labels: Annotated[list[Labels], msgspec.Meta(max_length=1000)] | None = None
 
 
 class Observe(Request):
@@ -216,12 +229,32 @@ class NewKey(Request):
         campaigns: The campaigns that the key is limited to; all if omitted.
         days: Days after which the key expires; never if omitted.
         note: A note for operators.
+        labels: The labels of all requests with the key; a request with another label of the same name is refused.
     """
 
     scopes: Annotated[list[Scope], msgspec.Meta(min_length=1, max_length=4)]
     campaigns: Annotated[list[CampaignName], msgspec.Meta(max_length=100)] | None = None
     days: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
     note: Annotated[str, msgspec.Meta(max_length=200)] = ""
+    labels: Labels = {}
+
+
+class LimitReached(ResponseBody):
+    """The limit that refuses a request.
+
+    Attributes:
+        by: The name of the labels that the limit is by.
+        label: The label of the request.
+        every: The period of the limit; null for none.
+        resets: The time at which the next period begins, in milliseconds since 1970; null for never.
+        exhausted: Whether too much was spent; otherwise what is left is reserved for pending decisions.
+    """
+
+    by: str
+    label: str
+    every: str | None
+    resets: int | None
+    exhausted: bool
 
 
 class Decided(ResponseBody):
@@ -236,6 +269,7 @@ class Decided(ResponseBody):
         reserved: The reservation, by resource.
         lease: Seconds within which the outcome is expected.
         token: A secret of the decision, to be sent with its outcome; empty for a skipped request.
+        limit: The limit that refuses the request, if that is the reason.
     """
 
     decision: int | None
@@ -246,6 +280,7 @@ class Decided(ResponseBody):
     reserved: Texts
     lease: int
     token: str = ""
+    limit: LimitReached | None = None
 
 
 class Settled(ResponseBody):
@@ -372,6 +407,77 @@ class Budgets(ResponseBody):
 
     budgets: list[BudgetView]
     next_refill: int | None = None
+
+
+class LabelAccount(ResponseBody):
+    """The account of a label: one resource of one limit.
+
+    Attributes:
+        by: The name of the labels that the limit is by.
+        label: The label.
+        every: The period of the limit; null for none.
+        resource: The name of the resource.
+        amount: The amount that the limit allows.
+        spent: The spending.
+        reserved: The reservations of pending decisions.
+        left: The amount that is neither spent nor reserved.
+        overrun: The spending above reservations.
+        resets: The time at which the label has the amount again, in milliseconds since 1970; null for never.
+    """
+
+    by: str
+    label: str
+    every: str | None
+    resource: str
+    amount: str
+    spent: str
+    reserved: str
+    left: str
+    overrun: str
+    resets: int | None
+
+
+class Alert(ResponseBody):
+    """A threshold that was crossed, as a webhook gets it.
+
+    Attributes:
+        type: Always ``threshold.crossed``.
+        id: An identifier of the alert, the same in repeated messages.
+        campaign: The name of the campaign.
+        at: The time in milliseconds since 1970.
+        percent: The percentage of the amount that was reached; 100 also if a request was refused because of what was
+            spent.
+        resource: The name of the resource.
+        spent: The spending.
+        amount: The budget or the limit.
+        by: The name of the labels that the limit is by; null for a budget of the campaign.
+        label: The label; null for a budget of the campaign.
+        every: The period of the limit; null for none.
+        resets: The time at which the label has the amount again, in milliseconds since 1970; null for never.
+    """
+
+    type: str
+    id: str
+    campaign: str
+    at: int
+    percent: int
+    resource: str
+    spent: str
+    amount: str
+    by: str | None = None
+    label: str | None = None
+    every: str | None = None
+    resets: int | None = None
+
+
+class AccountsOfLabel(ResponseBody):
+    """The accounts of a label.
+
+    Attributes:
+        accounts: One entry for each resource of each limit by labels of this name.
+    """
+
+    accounts: list[LabelAccount]
 
 
 class ArmView(ResponseBody):
@@ -546,6 +652,7 @@ class KeyView(ResponseBody):
         campaigns: The campaigns that the key is limited to; null for all.
         expires: The time at which the key expires, in milliseconds since 1970; null for never.
         note: A note for operators.
+        labels: The labels of all requests with the key.
     """
 
     prefix: str
@@ -553,6 +660,7 @@ class KeyView(ResponseBody):
     campaigns: list[str] | None
     expires: int | None
     note: str
+    labels: Labels
 
 
 class CreatedKey(KeyView):

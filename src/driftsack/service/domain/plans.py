@@ -11,6 +11,7 @@ from typing import Any, Final
 from driftsack.game.amounts import MOST_UNITS
 from driftsack.service.domain import journal, views
 from driftsack.service.domain import messages as ms
+from driftsack.service.domain.admission import Caps, closed_by_limits, offered_arms, refused_by_limit
 from driftsack.service.domain.amounts import amount_of
 from driftsack.service.domain.book import Record
 from driftsack.service.domain.calendar import SECOND, seconds_between
@@ -29,13 +30,19 @@ def _ask(state: CampaignState, command: ms.Ask, common: dict[str, Any], _: int) 
         return skipped(book.state)
     offered, caps = checked_terms(state, command)
     context = encoded(state, command.context)
-    if not _any_fits(state, offered, caps) and not (command.must and _any_holds(state, offered, caps)):
+    # Close the arms that a limit does not cover; a must may overspend the budgets, but no limit.
+    held = state.limits.held(command.labels or {}, common["at"]) if state.limits.rules else []
+    limited = closed_by_limits(state, held, offered, caps, common["at"]) if held else []
+    left = [arm for arm in offered_arms(state, offered) if arm not in limited] if limited else offered
+    if not _may_serve(state, left, caps, command.must):
+        if limited and _may_serve(state, offered, caps, command.must):
+            return refused_by_limit(state, held, offered, caps, common["at"])
         return skipped("budget")
     lease = command.lease or state.config.lease
     until = common["tick"] + lease * SECOND
     costs = None if command.costs is None else listed_costs(state, command.costs)
     terms: dict[str, Any] = {"open": offered, "caps": caps, "must": command.must, "costs": costs, "context": context}
-    return journal.Asked(number=book.number + 1, until=until, **terms, **common)
+    return journal.Asked(number=book.number + 1, until=until, held=held, limited=limited, **terms, **common)
 
 
 def checked_terms(
@@ -100,7 +107,12 @@ def _listed_row(state: CampaignState, name: str, given: Any) -> list[float | Non
     return row
 
 
-def _any_holds(state: CampaignState, offered: list[int] | None, caps: list[float | None] | None) -> bool:
+def _may_serve(state: CampaignState, offered: list[int] | None, caps: Caps, must: bool) -> bool:
+    """Whether the budgets cover one of the arms or, for a request that must be served, the ledger can hold one."""
+    return _any_fits(state, offered, caps) or (must and _any_holds(state, offered, caps))
+
+
+def _any_holds(state: CampaignState, offered: list[int] | None, caps: Caps) -> bool:
     """Whether the ledger can hold the reservation of an offered arm, whatever the budgets."""
     account, retired = state.book.account, state.book.retired
     for arm in range(len(state.worst)) if offered is None else offered:
@@ -110,20 +122,18 @@ def _any_holds(state: CampaignState, offered: list[int] | None, caps: list[float
     return False
 
 
-def _any_fits(state: CampaignState, offered: list[int] | None, caps: list[float | None] | None) -> bool:
+def _any_fits(state: CampaignState, offered: list[int] | None, caps: Caps) -> bool:
     """Whether the budgets cover the maximum cost of at least one offered arm; usually they cover all."""
     retired = state.book.retired
     if offered is None and len(retired) < len(state.worst) and state.covers(state.largest_worst):
         return True
-    arms = range(len(state.worst)) if offered is None else offered
-    return any(arm not in retired and state.fits(arm, caps) for arm in arms)
+    return any(state.fits(arm, caps) for arm in offered_arms(state, offered))
 
 
 def is_blocked(state: CampaignState, command: ms.Ask) -> bool:
     """Whether a request that no budget covers would be covered if nothing were reserved for pending decisions."""
     offered, caps = checked_terms(state, command)
-    arms = range(len(state.worst)) if offered is None else offered
-    return any(arm not in state.book.retired and state.owns(state.most(arm, caps)) for arm in arms)
+    return any(state.owns(state.most(arm, caps)) for arm in offered_arms(state, offered))
 
 
 def _tell(state: CampaignState, command: ms.Tell, common: dict[str, Any], number: int) -> Any:
@@ -137,7 +147,7 @@ def _tell(state: CampaignState, command: ms.Tell, common: dict[str, Any], number
     if costs is not None and not record.billed:
         if is_absurd(state, costs):
             return _refuse(state, number, record, costs, common)
-        _check_size(state, costs, record.reserved, record.season)
+        _check_size(state, costs, record)
     # Complete the outcome with the part that was told before, which must not differ.
     before = (record.reward, record.costs if record.billed else None)
     for earlier, now in zip(before, (reward, costs), strict=True):
@@ -171,7 +181,7 @@ def _cancel(state: CampaignState, command: ms.Cancel, common: dict[str, Any], nu
         return journal.Cancelled(number=number, costs=record.costs, **common)
     if is_absurd(state, costs):
         return _refuse(state, number, record, costs, common)
-    _check_size(state, costs, record.reserved, record.season)
+    _check_size(state, costs, record)
     return journal.Cancelled(number=number, costs=costs, **common)
 
 
@@ -210,7 +220,7 @@ def _observe(state: CampaignState, command: ms.Observe, common: dict[str, Any], 
     arm, costs = state.arm_number(command.arm), _amounts(state, command.costs, "costs")
     if is_absurd(state, costs):
         raise views.absurd(state, state.book.observed + 1, costs)
-    _check_size(state, costs, [0] * len(costs), state.book.season)
+    _check_size(state, costs)
     seen: dict[str, Any] = {"reward": command.reward, "costs": costs, "probability": command.probability}
     return journal.Observed(arm=arm, context=encoded(state, command.context), **seen, **common)
 
@@ -222,7 +232,7 @@ def _grant(state: CampaignState, command: ms.Grant, common: dict[str, Any], _: i
 
 def _charge(state: CampaignState, command: ms.Charge, common: dict[str, Any], _: int) -> Any:
     given = [amount or 0.0 for amount in _amounts(state, command.amounts, "amounts", partial=True)]
-    _check_size(state, given, [0] * len(given), state.book.season)
+    _check_size(state, given)
     return journal.Charged(amounts=given, **common)
 
 
@@ -311,9 +321,12 @@ def _amounts(state: CampaignState, given: dict[str, Any], what: str, partial: bo
     return [amount_of(given[name], f"{what} of {name}") if name in given else None for name in state.resources]
 
 
-def _check_size(state: CampaignState, costs: list[float], reserved: list[int], season: int) -> None:
-    """Refuse costs that exceed the reservation by more than the ledger and the database can hold."""
-    overrun = state.book.accounts[season].overrun
+def _check_size(state: CampaignState, costs: list[float], record: Record | None = None) -> None:
+    """Refuse costs that exceed the reservation, if there is one, by more than the ledger and the database can hold."""
+    reserved = [0] * len(costs) if record is None else record.reserved
+    overrun = state.book.accounts[state.book.season if record is None else record.season].overrun
+    if record is not None and record.held:
+        overrun = state.limits.largest_overruns(record.held, overrun)
     for cost, kept, beyond, (fine, coarse) in zip(costs, reserved, overrun, state.factors, strict=True):
         if cost * fine / coarse - kept + beyond > MOST_OVERRUN:
             raise Refusal.invalid("costs must be amounts that the ledger can hold; are they in other units?")

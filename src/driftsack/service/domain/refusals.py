@@ -31,6 +31,7 @@ TITLES: Final = {
     "unsupported-media-type": (415, "The body must be JSON"),
     "key-reused": (422, "The idempotency key was used with another body"),
     "too-many-pending": (429, "Too many decisions wait for an outcome"),
+    "too-many-labels": (429, "There are too many labels"),
     "rate-limited": (429, "Too many requests"),
     "head-too-large": (431, "The header is too large"),
     "internal": (500, "The service failed"),

@@ -20,6 +20,7 @@ from driftsack.service.domain.calendar import SECOND
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.features import vector_of
 from driftsack.service.domain.leases import Leases
+from driftsack.service.domain.limits import Limits
 from driftsack.service.domain.refusals import Refusal
 
 SHOWN_ARMS: Final = 10  # in an error message
@@ -38,6 +39,9 @@ class CampaignState:
         expired: The number of expired decisions that may still be told.
         blocked: The number of requests, since the campaign is in memory, that were skipped only because the money was
             reserved for pending decisions.
+        limits: The limits by label, and their accounts.
+        percents: The percentages at which alerts are raised.
+        limited: The number of requests that each limit refused, since the campaign is in memory.
         corrections: The number of segments whose recorded amounts were not those of this release's rules.
         prices: (d,) the shadow price of each budget according to the latest decision; None before the first.
         exponents: (d,) the exponent of the grid of each resource.
@@ -61,6 +65,9 @@ class CampaignState:
         self.exponents = grid_exponents(config.problem())
         self.factors = [grid_factors(k) for k in self.exponents]
         self.set_arms()
+        self.limits = Limits(config, self.exponents)
+        self.limited = [0] * len(self.limits.rules)
+        self.percents = config.percents
 
     def set_arms(self) -> None:
         """Derive the lookups by arm and resource, at first and when an arm was added."""
@@ -132,6 +139,13 @@ class CampaignState:
         if caps is None:
             return None
         return {name: cap for name, cap in zip(self.resources, caps, strict=True) if cap is not None} or None
+
+    def open_arms(self, event: journal.Asked) -> list[int] | None:
+        """The arms that a request may use: those that it offers, without those that limits closed; None for all."""
+        if not event.limited:
+            return event.open
+        arms = range(self.problem.arms) if event.open is None else event.open
+        return [arm for arm in arms if arm not in event.limited]
 
     def terms(self, event: journal.Asked) -> dict[str, Any]:
         """The terms of a request as a learner takes them, but for the arms that it may use."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from driftsack.core.decision import SKIP
+from driftsack.service.domain import journal
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.amounts import text_of
 from driftsack.service.domain.book import Record
@@ -106,6 +107,63 @@ def budgets(state: CampaignState) -> ms.Budgets:
                 )
             )
     return ms.Budgets(found, next_refill(state))
+
+
+def label_accounts(state: CampaignState, by: str, label: str, at: int) -> ms.AccountsOfLabel:
+    """The accounts of a label at a time, in the order of the limits.
+
+    Raises:
+        Refusal: No limit is by labels of this name.
+    """
+    found = []
+    for number, rule in enumerate(state.limits.rules):
+        if rule.limit.by == by:
+            found += [_label_account(state, number, k, label, at) for k in range(len(rule.resources))]
+    if not found:
+        known = sorted({rule.limit.by for rule in state.limits.rules})
+        raise Refusal("not-found", f"the limits of the campaign are by {known}, got {by!r:.60}.")
+    return ms.AccountsOfLabel(found)
+
+
+def _label_account(state: CampaignState, number: int, place: int, label: str, at: int) -> ms.LabelAccount:
+    """The account of a label for one of the resources of a limit."""
+    rule, accounts = state.limits.rules[number], state.limits.accounts[number]
+    row, j = accounts.find(label, at), rule.resources[place]
+    readings = (accounts.spent, accounts.reserved, accounts.overrun)
+    spent, reserved, overrun = (0 if row < 0 else read(row, place) for read in readings)
+    amount, k = rule.amounts[place], state.exponents[j]
+    return ms.LabelAccount(
+        by=rule.limit.by,
+        label=label,
+        every=rule.limit.every,
+        resource=list(state.resources)[j],
+        amount=text_of(amount, k),
+        spent=text_of(spent, k),
+        reserved=text_of(reserved, k),
+        left=text_of(amount - spent - reserved, k),
+        overrun=text_of(overrun, k),
+        resets=accounts.until(row) if row >= 0 and rule.limit.every else None,
+    )
+
+
+def alert(state: CampaignState, name: str, number: int, event: journal.Crossed) -> ms.Alert:
+    """An event about a threshold as a message; ``number`` is that of the event."""
+    k = state.exponents[event.resource]
+    found = ms.Alert(
+        type="threshold.crossed",
+        id=f"{name}-{number}-{event.at}",
+        campaign=name,
+        at=event.at,
+        percent=event.percent,
+        resource=list(state.resources)[event.resource],
+        spent=text_of(event.spent, k),
+        amount=text_of(event.amount, k),
+    )
+    if event.limit is not None:
+        limit = state.limits.rules[event.limit].limit
+        found.by, found.label, found.every = limit.by, event.label, limit.every
+        found.resets = event.until if limit.every else None
+    return found
 
 
 def next_refill(state: CampaignState) -> int | None:

@@ -48,5 +48,6 @@ def _continue(track: Track, store: Store, row: CampaignRow, base: BaseRow) -> No
     for number, record in book.open.items():
         expired = record.kind == "expired"
         track.waiting[number] = Waiting(
-            record.arm, record.probability, record.reserved, record.at, expired, record.billed
+            record.arm, record.probability, record.reserved, record.at, expired, record.billed, record.held
         )
+    track.limits = campaign.limits

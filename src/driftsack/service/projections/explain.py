@@ -29,7 +29,8 @@ class ArmWhy(msgspec.Struct):
 
     Attributes:
         arm: The name of the arm.
-        closed: Why it could not be chosen: ``"retired"``, ``"not asked for"`` or ``"budget"``; None if it could.
+        closed: Why it could not be chosen: ``"retired"``, ``"not asked for"``, ``"limit"`` (by label) or ``"budget"``;
+            None if it could.
         probability: The probability with which it was drawn.
         reward: The estimated mean reward; None if it was never observed or the policy has no estimates.
         costs: The estimated mean costs; None if it was never observed or the policy has no estimates.
@@ -55,7 +56,7 @@ class Why(msgspec.Struct):
         at: The time of the decision, in milliseconds since 1970.
         arm: The arm that was drawn; None if the request was skipped.
         same: Whether the recomputed decision equals the recorded one.
-        open: The arms that were offered, asked for, and covered by the budgets.
+        open: The arms that were offered, asked for, and covered by the budgets and limits.
         mix: The probability of each arm; the rest of 1 is the probability of skipping.
         prices: The shadow price of each budget.
         remaining: The amount of each budget that could still be reserved.
@@ -118,7 +119,7 @@ def _explained(name: str, campaign: Campaign, event: journal.Asked) -> Why:
     }
     # Repeat the decision.
     closed = [_closed(campaign, event, arm) for arm in range(len(names))]
-    decision = campaign.learner.ask(open=event.open, **campaign.terms(event))
+    decision = campaign.learner.ask(open=campaign.open_arms(event), **campaign.terms(event))
     known = _estimates(campaign)
     effects = effects_of(campaign, event.context)
     mix = {name: share for name, reason, share in zip(names, closed, decision.mix.tolist(), strict=True) if not reason}
@@ -149,6 +150,8 @@ def _closed(campaign: Campaign, event: journal.Asked, arm: int) -> str | None:
         return "retired"
     if event.open is not None and arm not in event.open:
         return "not asked for"
+    if arm in event.limited:
+        return "limit"
     return None if campaign.fits(arm, event.caps) else "budget"
 
 
@@ -231,8 +234,9 @@ def replay(store: Store, name: str) -> Replayed:
     whole = recover(store, row, snapshots=False, budgets=budgets)
     _check_later_events(store, row)
     digest = whole.learner.state_hash()
-    same = digest == short.learner.state_hash() and whole.book == short.book
     book = whole.book
+    accounts = [campaign.limits.live(book.at) for campaign in (whole, short)]
+    same = digest == short.learner.state_hash() and book == short.book and accounts[0] == accounts[1]
     return Replayed(name, book.seq, book.number, book.divergences, same, digest, row.chain.hex())
 
 

@@ -32,6 +32,11 @@ COUNTS: Final = {
     "dropped": "Campaigns dropped from memory because a commit failed.",
     "divergences": "Decisions for which a recovery computed a different arm.",
 }
+WEBHOOKS: Final = {
+    "webhooks_sent": "Alerts that a webhook has accepted.",
+    "webhooks_retried": "Alerts that a webhook has not accepted at once.",
+    "webhooks_dropped": "Alerts that a webhook has never accepted.",
+}
 TALLIES: Final = {
     "told": "Told outcomes.",
     "late": "Outcomes that arrived after the end of their lease.",
@@ -79,6 +84,9 @@ def exposition(keeper: Keeper, tracks: dict[str, Track]) -> str:
     found = Families()
     for name, says in COUNTS.items():
         found.counter(f"driftsack_{name}", says, keeper.counts[name])
+    if keeper.alerts is not None:
+        for name, says in WEBHOOKS.items():
+            found.counter(f"driftsack_{name}", says, keeper.alerts.counts[name])
     found.gauge("driftsack_ready", "Whether requests are answered.", int(keeper.is_ready))
     found.gauge("driftsack_unloaded_campaigns", "Campaigns that are not in memory yet.", len(keeper.unloaded))
     found.gauge("driftsack_damaged_campaigns", "Campaigns that cannot be read.", len(keeper.damaged))
@@ -114,6 +122,11 @@ def add_owned(found: Families, name: str, owned: Owned) -> None:
     blocked = campaign.blocked + campaign.learner.blocked
     found.counter("driftsack_campaign_blocked", says, blocked, campaign=name)
     found.gauge("driftsack_campaign_reward", "The sum of rewards.", book.reward, campaign=name)
+    for rule, accounts, refused in zip(campaign.limits.rules, campaign.limits.accounts, campaign.limited, strict=True):
+        labels = {"campaign": name, "by": rule.limit.by, "every": rule.limit.every or ""}
+        found.gauge("driftsack_limit_labels", "Labels with an account in memory.", len(accounts), **labels)
+        says = "Requests that a limit refused."
+        found.counter("driftsack_limit_refused", says, refused, **labels)
     behind = book.seq - owned.durable
     found.gauge("driftsack_campaign_lag_events", "Events that are not durable yet.", behind, campaign=name)
 
@@ -124,6 +137,11 @@ def add_track(found: Families, name: str, track: Track) -> None:
         found.counter("driftsack_decisions", "Decisions, by arm.", count, campaign=name, arm=arm)
     for kind, says in TALLIES.items():
         found.counter(f"driftsack_campaign_{kind}", says, getattr(track, kind), campaign=name)
+    for (number, percent), count in sorted(track.crossed.items(), key=str):
+        limit = None if number is None else track.config.limits[number]
+        labels = {"by": "", "every": ""} if limit is None else {"by": limit.by, "every": limit.every or ""}
+        says = "Thresholds of budgets and limits that were crossed."
+        found.counter("driftsack_thresholds_crossed", says, count, campaign=name, percent=str(percent), **labels)
     says = "Detected changes in the outcomes of an arm."
     found.counter("driftsack_drift_alarms", says, track.alarm_count, campaign=name)
 

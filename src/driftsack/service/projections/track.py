@@ -7,7 +7,8 @@ the memory does not grow with the journal.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from driftsack.core.decision import SKIP
@@ -15,9 +16,11 @@ from driftsack.game.amounts import cost_units, grid_factors
 from driftsack.game.ledger import grid_exponents
 from driftsack.numerics.compiled import source
 from driftsack.service.domain import journal
+from driftsack.service.domain.accounts import Held
 from driftsack.service.domain.book import is_overrun
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.journal import Segment
+from driftsack.service.domain.limits import Limits
 from driftsack.service.domain.rules import change_after
 from driftsack.service.projections.drift import Alarm, ArmDetector, Sample, sample_of
 from driftsack.service.projections.segments import ContextTrack
@@ -27,6 +30,7 @@ MOST_BUCKETS: Final = 240
 LATEST: Final = 200  # outcomes of each arm from which its means are estimated
 KEPT_ALARMS: Final = 50
 KEPT_REFUSALS: Final = 20
+KEPT_CROSSINGS: Final = 50
 LISTED: Final = 50  # latest decisions that are listed
 _units = source(cost_units)
 
@@ -104,6 +108,7 @@ class Waiting(NamedTuple):
     at: int
     expired: bool = False
     billed: bool = False  # whether the costs were told before the reward
+    held: Sequence[Held] = ()  # the accounts of limits
 
 
 class Shown(NamedTuple):
@@ -183,6 +188,9 @@ class Track:
         self.alarm_count = 0
         self.refusals: deque[RefusedOutcome] = deque(maxlen=KEPT_REFUSALS)
         self.chosen = [0] * len(self.arms)  # decisions by arm
+        self.limits = Limits(config, self.exponents)
+        self.crossings: deque[journal.Crossed] = deque(maxlen=KEPT_CROSSINGS)
+        self.crossed = Counter[tuple[int | None, int]]()  # thresholds crossed, by limit and percentage
         self.shown: dict[int, Shown] = {}
         self.rounds_left: tuple[int, int] | None = None  # as revised, and the decision after which it was
         self.shadow = Shadow(len(self.arms), len(self.resources))  # what was observed while the campaign was watching
@@ -276,7 +284,8 @@ class Track:
         else:
             bucket.tally(arm, len(self.resources)).chosen += 1
             self.chosen[arm] += 1
-            self.waiting[event.number] = Waiting(arm, event.probability, event.reserved, event.at)
+            self.waiting[event.number] = Waiting(arm, event.probability, event.reserved, event.at, held=event.held)
+            self.limits.reserve(event.held, event.reserved, event.at)
             self.pending += 1
         if self.contexts is not None:
             self.contexts.ask(event.number, event.at, arm, event.context or b"")
@@ -325,16 +334,19 @@ class Track:
         self.pending -= not waited.expired
         self.lost -= waited.expired
         if not waited.billed:
-            self._count_overrun(event.costs, waited)
+            self._charge(event, waited)
+        self.limits.close(waited.held, event.at)
         return waited
 
-    def _count_overrun(self, costs: list[float], waited: Waiting) -> None:
-        units = [_units(cost, *factors) for cost, factors in zip(costs, self._factors, strict=True)]
+    def _charge(self, event: journal.Told | journal.Cancelled | journal.Billed, waited: Waiting) -> None:
+        """Charge the accounts of limits, and count an overrun; budgets come from the segment."""
+        units = [_units(cost, *factors) for cost, factors in zip(event.costs, self._factors, strict=True)]
         self.overruns += is_overrun(waited.reserved, units)
+        self.limits.charge(waited.held, waited.reserved, event.units or units, not waited.expired)
 
     def _billed(self, event: journal.Billed) -> None:
         waited = self.waiting[event.number]
-        self._count_overrun(event.costs, waited)
+        self._charge(event, waited)
         self.waiting[event.number] = waited._replace(billed=True)
 
     def _show(self, number: int, state: str, reward: float | None = None) -> None:
@@ -353,19 +365,23 @@ class Track:
 
     def _expire(self, event: journal.Expired) -> None:
         for number in event.numbers:
-            self.waiting[number] = self.waiting[number]._replace(expired=True)
+            waited = self.waiting[number]
+            if not waited.billed:
+                self.limits.forfeit(waited.held, waited.reserved)
+            self.waiting[number] = waited._replace(expired=True)
             self._show(number, "expired")
         self.pending -= len(event.numbers)
         self.expired += len(event.numbers)
         self.lost += len(event.numbers)
-        self._drop(event.dropped or [])
+        self._drop(event.dropped or [], event.at)
 
     def _dropped(self, event: journal.Dropped) -> None:
-        self._drop(event.numbers)
+        self._drop(event.numbers, event.at)
 
-    def _drop(self, numbers: list[int]) -> None:
+    def _drop(self, numbers: list[int], at: int) -> None:
         for number in numbers:
-            self.waiting.pop(number, None)
+            waited = self.waiting.pop(number, None)
+            self.limits.close(() if waited is None else waited.held, at)
             if self.contexts is not None:
                 self.contexts.drop(number)
             self._show(number, "lost")
@@ -424,6 +440,10 @@ class Track:
     def _revised(self, event: journal.Revised) -> None:
         self.rounds_left = (event.rounds_left, self.number)
 
+    def _crossed(self, event: journal.Crossed) -> None:
+        self.crossings.append(event)
+        self.crossed[event.limit, event.percent] += 1
+
     def _nothing(self, event: Any) -> None:
         """Ignore an event that changes budgets only, which are in the deltas of the segment, or nothing yet."""
 
@@ -448,4 +468,5 @@ TAKE: Final[dict[type, Any]] = {
     journal.Studied: Track._studied,
     journal.StateChanged: Track._state_changed,
     journal.Revised: Track._revised,
+    journal.Crossed: Track._crossed,
 }

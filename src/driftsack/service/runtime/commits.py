@@ -15,6 +15,7 @@ from typing import Final
 
 from prometheus_client import Histogram
 
+from driftsack.service.domain import messages as ms
 from driftsack.service.domain.journal import Segment
 from driftsack.service.runtime.owned import Owned
 from driftsack.service.store.interface import (
@@ -39,6 +40,7 @@ class GroupCommit:
         counts: Counters for the metrics.
         snapshot_every: Events between two snapshots.
         drop: Called with a campaign that could not be written, and the error.
+        announce: Called with each alert once it is durable.
 
     Attributes:
         seconds: The durations of commits, for the metrics.
@@ -51,12 +53,13 @@ class GroupCommit:
         counts: Counter[str],
         snapshot_every: int,
         drop: Callable[[Owned, Exception], None],
+        announce: Callable[[ms.Alert], None],
     ) -> None:
         self.seconds = Histogram(
             "driftsack_commit_seconds", "How long commits take.", registry=None, buckets=COMMIT_SECONDS
         )
         self._store, self._owned, self._counts = store, owned, counts
-        self._snapshot_every, self._drop = snapshot_every, drop
+        self._snapshot_every, self._drop, self._announce = snapshot_every, drop, announce
         self._changed: dict[str, Owned] = {}
         self._some = asyncio.Event()  # set while there are changed campaigns
         self._latest = 0  # events in the previous batch
@@ -146,3 +149,5 @@ class GroupCommit:
         for owned, segment, _ in batch:
             self._counts["events"] += segment.last - segment.first + 1
             owned.done(segment)
+            for alert in owned.take_alerts():
+                self._announce(alert)

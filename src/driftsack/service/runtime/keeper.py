@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -49,6 +49,7 @@ from driftsack.service.store.interface import (
 Result = TypeVar("Result")
 SNAPSHOT_EVERY: Final = 10_000
 CHECK_DUE: Final = 0.25  # seconds between two checks of leases and seasons
+SWEPT: Final = 1000  # accounts of limits that each of these checks looks at
 LONGEST_WAIT: Final = 2.0  # seconds between two attempts to recover a campaign
 POLL: Final = 0.01  # seconds
 LOADING_PAUSE: Final = 1.0  # after loading a campaign in the background, times what it took
@@ -56,6 +57,26 @@ IDLE: Final = 60.0  # seconds without a request after which a closed campaign le
 RENEWALS_MISSED: Final = 2  # intervals after which a renewal is overdue
 STOP_LIMIT: Final = 3.0  # seconds in which a process that stops saves its campaigns
 log = logging.getLogger("driftsack.service")
+
+
+class Alerts(Protocol):
+    """Sends alerts to users.
+
+    Attributes:
+        counts: Counters for the metrics.
+    """
+
+    counts: Counter[str]
+
+    def announce(self, alert: ms.Alert) -> None:
+        """Note an alert to be sent; this never waits."""
+
+    async def run(self) -> None:
+        """Send alerts until the task is cancelled."""
+
+
+def _ignored(_: ms.Alert) -> None:
+    """Do nothing with an alert."""
 
 
 class Keeper(ThreadedCalls):
@@ -67,12 +88,14 @@ class Keeper(ThreadedCalls):
         grace: Milliseconds after a recovery in which no lease runs.
         longest_wait: The maximum seconds between two attempts to recover a campaign.
         idle: Seconds without a request after which a closed campaign leaves the memory.
+        alerts: Sends alerts; None to send none.
 
     Attributes:
         owner: The identity of this process.
         owned: The campaigns that this process owns and has in memory.
         foreign: The addresses of the owners of other campaigns.
         damaged: Campaigns that cannot be rebuilt, and why.
+        alerts: Sends alerts; None to send none.
         unloaded: Campaigns that this process owns and has not loaded yet.
         asleep: Closed campaigns that have left the memory.
         arriving: Campaigns that are being opened.
@@ -89,6 +112,7 @@ class Keeper(ThreadedCalls):
         threads: Threads | None = None,
         longest_wait: float = LONGEST_WAIT,
         idle: float = IDLE,
+        alerts: Alerts | None = None,
     ) -> None:
         super().__init__(threads)
         self.store, self.owner, self.clock = store, owner, clock or ServiceClock()
@@ -96,7 +120,9 @@ class Keeper(ThreadedCalls):
         self.foreign: dict[str, str] = {}
         self.damaged: dict[str, str] = {}
         self.counts: Counter[str] = Counter()
-        self.commits = GroupCommit(store, self.owned, self.counts, snapshot_every, self._drop)
+        self.alerts = alerts
+        announce = _ignored if alerts is None else alerts.announce
+        self.commits = GroupCommit(store, self.owned, self.counts, snapshot_every, self._drop, announce)
         self.unloaded: dict[str, CampaignRow] = {}
         self.arriving: set[str] = set()
         self._grace, self._longest_wait, self._idle = grace, longest_wait, idle
@@ -115,6 +141,8 @@ class Keeper(ThreadedCalls):
         await self._renew(again=True)
         for work in (self.commits.run, self._expiry_loop, self._lease_renewal_loop, self._loading_loop):
             self.spawn(work())
+        if self.alerts is not None:
+            self.spawn(self.alerts.run())
 
     async def until_loaded(self) -> None:
         """Wait until no campaign is left to load, except closed ones, which are loaded for requests only."""
@@ -526,6 +554,7 @@ class Keeper(ThreadedCalls):
         while True:
             await asyncio.sleep(CHECK_DUE)
             for owned in list(self.owned.values()):
+                owned.campaign.limits.sweep(owned.campaign.book.at, SWEPT)  # a snapshot has no later time
                 if owned.is_due():
                     try:
                         owned.campaign.pass_time(owned.now())

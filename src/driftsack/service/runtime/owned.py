@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from driftsack.service.domain import journal
+from driftsack.service.domain import journal, views
+from driftsack.service.domain import messages as ms
 from driftsack.service.domain.book import Account, deltas
 from driftsack.service.domain.campaign import Campaign, Now
 from driftsack.service.domain.journal import Segment
@@ -23,6 +24,7 @@ GRACE: Final = 30_000
 
 
 MILESTONE: Final = 2500  # decisions, which an explanation replays in less than 0.1 seconds
+ACCOUNTS_AN_EVENT: Final = 10  # accounts of limits for which a snapshot waits one event longer, since it holds them all
 MILESTONE_SHARE: Final = 4  # bytes of the journal for each byte of a milestone
 
 
@@ -92,6 +94,7 @@ class Owned:
         self.entries: list[AuditRow] = []
         self.is_held = False
         self.exchanging = asyncio.Lock()
+        self._alerts: list[ms.Alert] = []  # of the batch that is being written
         self._clock = clock
         self._since = clock.elapsed() + grace
         self._tick = campaign.book.tick
@@ -163,10 +166,16 @@ class Owned:
         milestone = self._next_milestone(len(body))
         segment = Segment(self.name, first, book.seq, book.at, self.epoch, moved, body, self.chain, entries, milestone)
         self.in_flight, self.waiting = self.waiting, []
+        if self.campaign.percents:
+            self._alerts = [
+                views.alert(self.campaign, self.name, number, event)
+                for number, event in enumerate(events, start=first)
+                if isinstance(event, journal.Crossed)
+            ]
 
         # Take a snapshot before anything else happens to the campaign.
         snapshot = None
-        if book.seq - self.snapshot_at >= snapshot_every:
+        if book.seq - self.snapshot_at >= snapshot_every + self.campaign.limits.size() // ACCOUNTS_AN_EVENT:
             snapshot = snapshot_of(self.campaign, self.chain)
             self.snapshot_at = book.seq
         self._keep_accounts()
@@ -197,6 +206,11 @@ class Owned:
         done, self.in_flight = self.in_flight, []
         for waiter in done:
             waiter(None)
+
+    def take_alerts(self) -> list[ms.Alert]:
+        """Return the alerts of the latest committed segment, once."""
+        taken, self._alerts = self._alerts, []
+        return taken
 
     def fail(self, reason: str) -> None:
         """Refuse all waiters, because their events may not be durable."""

@@ -107,6 +107,7 @@ class KeyRow(NamedTuple):
         campaigns: The campaigns that the key is limited to; None for all.
         expires: The time at which the key expires, in milliseconds since 1970; None for never.
         note: A note for operators.
+        labels: The labels of all requests with the key: names and values.
     """
 
     prefix: str
@@ -115,6 +116,7 @@ class KeyRow(NamedTuple):
     campaigns: tuple[str, ...] | None
     expires: int | None
     note: str
+    labels: tuple[tuple[str, str], ...] = ()
 
 
 class AuditRow(NamedTuple):
@@ -400,12 +402,18 @@ def segment_of(row: Sequence[Any]) -> Segment:
 
 def key_of(row: Sequence[Any]) -> KeyRow:
     """Convert a database row to a key."""
-    prefix, digest, scopes, campaigns, expires, note = row
+    prefix, digest, scopes, campaigns, expires, note, labels = row
     limited = None if campaigns is None else tuple(json.loads(campaigns))
-    return KeyRow(prefix, bytes(digest), tuple(scopes.split()), limited, expires, note)
+    fixed = tuple(json.loads(labels or "{}").items())
+    return KeyRow(prefix, bytes(digest), tuple(scopes.split()), limited, expires, note, fixed)
 
 
 def key_columns(key: KeyRow) -> tuple[Any, ...]:
-    """Convert a key to a database row."""
+    """Convert a key, without its labels, to a database row."""
     campaigns = None if key.campaigns is None else json.dumps(key.campaigns)
     return key.prefix, key.hash, " ".join(key.scopes), campaigns, key.expires, key.note
+
+
+def label_columns(key: KeyRow) -> tuple[str, str]:
+    """Convert the labels of a key to a database row."""
+    return key.prefix, json.dumps(dict(key.labels))

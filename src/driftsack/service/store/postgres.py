@@ -219,6 +219,8 @@ class PostgresStore(QueryStore):
         def work(connection: psycopg.Connection[Any]) -> None:
             with connection.transaction():
                 connection.execute("INSERT INTO api_key VALUES (%s, %s, %s, %s, %s, %s)", base.key_columns(key))
+                if key.labels:
+                    connection.execute("INSERT INTO key_labels VALUES (%s, %s)", base.label_columns(key))
                 if entry is not None:
                     connection.execute(AUDIT, entry)
 
@@ -230,6 +232,7 @@ class PostgresStore(QueryStore):
         def work(connection: psycopg.Connection[Any]) -> bool:
             with connection.transaction():
                 found = bool(connection.execute("DELETE FROM api_key WHERE prefix = %s", (prefix,)).rowcount)
+                connection.execute("DELETE FROM key_labels WHERE prefix = %s", (prefix,))
                 if found and entry is not None:
                     connection.execute(AUDIT, entry)
                 return found

@@ -140,7 +140,8 @@ class QueryStore(Store):
 
     def keys(self) -> list[KeyRow]:
         """Every API key."""
-        return [base.key_of(row) for row in self._rows("SELECT * FROM api_key ORDER BY prefix")]
+        joined = "api_key LEFT JOIN key_labels ON key_labels.prefix = api_key.prefix ORDER BY api_key.prefix"
+        return [base.key_of(row) for row in self._rows(f"SELECT api_key.*, labels FROM {joined}")]
 
     def audit(self, limit: int, before: int = LAST_ENTRY) -> list[tuple[int, AuditRow]]:
         """Return the latest audit entries before a number, newest first, with their numbers."""

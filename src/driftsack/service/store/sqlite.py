@@ -229,6 +229,8 @@ class SQLiteStore(QueryStore):
         """Add an API key, and the audit entry of this in the same transaction."""
         with self._changing() as run:
             run("INSERT INTO api_key VALUES (?, ?, ?, ?, ?, ?)", base.key_columns(key))
+            if key.labels:
+                run("INSERT INTO key_labels VALUES (?, ?)", base.label_columns(key))
             if entry is not None:
                 run(AUDIT, entry)
 
@@ -236,6 +238,7 @@ class SQLiteStore(QueryStore):
         """Remove an API key, and add the audit entry of this in the same transaction."""
         with self._changing() as run:
             found = bool(run("DELETE FROM api_key WHERE prefix = ?", (prefix,)).rowcount)
+            run("DELETE FROM key_labels WHERE prefix = ?", (prefix,))
             if found and entry is not None:
                 run(AUDIT, entry)
             return found

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import uvicorn
 
@@ -32,6 +32,9 @@ from driftsack.service.web.api.limits import LimitedProtocol
 from driftsack.service.web.api.work import SHARE
 from driftsack.service.web.json_logs import log_as_json
 from driftsack.service.web.pages.app import PULSE, Dashboard
+
+if TYPE_CHECKING:
+    from driftsack.service.web.webhooks import Webhooks
 
 SWITCH = 0.0002  # seconds after which a busy event loop yields to the commit thread; Python's default is 5 ms
 RARELY = (20_000, 20, 100)  # for gc.set_threshold: requests create few reference cycles
@@ -53,6 +56,8 @@ class Settings(NamedTuple):
         snapshot_every: Events between two snapshots.
         log_level: ``debug``, ``info``, ``warning`` or ``error``.
         key_file: The file to which the first administrator's key is written instead of the output; empty for none.
+        webhooks: Addresses that get alerts about thresholds, separated by commas.
+        webhook_secret: The secret with which these messages are signed.
         traces: The OpenTelemetry collector, such as ``http://localhost:4318/v1/traces``; empty for none.
     """
 
@@ -68,6 +73,8 @@ class Settings(NamedTuple):
     log_level: str = "info"
     traces: str = ""
     key_file: str = ""
+    webhooks: str = ""
+    webhook_secret: str = ""
 
 
 def application(
@@ -89,11 +96,26 @@ def application(
     """
     url = settings.url or f"http://{settings.host}:{port}"
     owner = Owner(f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}", url, settings.lease)
-    keeper = Keeper(store, owner, clock=clock, snapshot_every=settings.snapshot_every)
+    webhooks = webhooks_of(settings)
+    keeper = Keeper(store, owner, clock=clock, snapshot_every=settings.snapshot_every, alerts=webhooks)
     watcher = Watcher(keeper)
     keyring = Keyring(store, settings.rate, failures, settings.work)
     service = Service(keeper, keyring, watcher, Metrics(keeper, watcher))
     return Application(service, Dashboard(service, pulse, is_encrypted=url.startswith("https:")))
+
+
+def webhooks_of(settings: Settings) -> Webhooks | None:
+    """Return the sender of alerts; None without webhooks.
+
+    Raises:
+        SettingError: An address or the secret is not valid.
+    """
+    addresses = [address.strip() for address in settings.webhooks.split(",") if address.strip()]
+    if not addresses:
+        return None
+    from driftsack.service.web.webhooks import Webhooks  # which imports an HTTP client
+
+    return Webhooks(addresses, settings.webhook_secret)
 
 
 def with_traces(app: Application, address: str) -> Any:
@@ -177,6 +199,7 @@ def serve(settings: Settings, first_key: Callable[[str], None], ready: Callable[
     directory = Path(settings.store).resolve().parent
     if not settings.store.startswith("postgres") and not directory.is_dir():
         raise SettingError(f"the directory {directory} of the store does not exist; create it first.")
+    webhooks_of(settings)  # before a store is made and a key is shown
     log_as_json(settings.log_level)
     # Listen first: if the port is busy, no store is made and no key is shown. The application must know its port, too.
     with (

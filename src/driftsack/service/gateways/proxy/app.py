@@ -9,7 +9,10 @@ import re
 import secrets
 from typing import Any, Final
 
+import msgspec
+
 from driftsack.client import RemoteDecision, ServiceError, ServiceUnavailableError
+from driftsack.service.domain.config import Labels
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.gateways.proxy.clients import away, of_service
 from driftsack.service.gateways.proxy.formats.registry import BY_PATH, FORMATS
@@ -117,7 +120,7 @@ class Proxy(AsgiApplication):
             reply.whole(200, b'{"ok":true}')
         elif method == "POST" and path in BY_PATH:
             body = understood(await whole_body(receive, LARGEST))
-            await self._begin(gateway, key, BY_PATH[path], body, reply, journey)
+            await self._begin(gateway, key, BY_PATH[path], (body, labels_of(headers)), reply, journey)
         else:
             raise Rejected(404, "not_found", f"there is nothing at {method} {path[:200]}.")
 
@@ -133,14 +136,15 @@ class Proxy(AsgiApplication):
         gateway: Gateway,
         key: str,
         wire: WireFormat,
-        body: dict[str, Any],
+        given: tuple[dict[str, Any], dict[str, str] | None],
         reply: Reply,
         journey: Journey,
     ) -> None:
-        """Start the task that answers a request, which goes on if the caller leaves."""
+        """Start the task that answers a request, its body and labels, which goes on if the caller leaves."""
+        body, labels = given
         campaign, upstreams = self._routing.find(key, body.get("model"))
         journey.campaign = campaign
-        asked = CallerRequest(key, campaign, wire, body, upstreams)
+        asked = CallerRequest(key, campaign, wire, body, upstreams, labels)
         task = asyncio.ensure_future(gateway.answer(asked, offers(asked), reply, journey))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -186,6 +190,18 @@ def key_of(headers: dict[bytes, bytes]) -> str:
     given = headers.get(b"authorization", b"").decode("latin-1")
     scheme, _, key = given.partition(" ")
     return key.strip() if scheme.lower() == "bearer" else headers.get(b"x-api-key", b"").decode("latin-1")
+
+
+def labels_of(headers: dict[bytes, bytes]) -> dict[str, str] | None:
+    """Return the labels of a request, which are written as ``user=ann, run=r1``; None without the header."""
+    given = headers.get(b"x-driftsack-labels")
+    if given is None:
+        return None
+    pairs = (pair.strip().partition("=") for pair in given.decode("latin-1").split(","))
+    try:
+        return msgspec.convert({name: label for name, _, label in pairs}, Labels)
+    except msgspec.ValidationError as error:
+        raise Rejected.invalid(f"x-driftsack-labels must look like user=ann, run=r1: {error}.") from error
 
 
 def request_id(headers: dict[bytes, bytes]) -> str:

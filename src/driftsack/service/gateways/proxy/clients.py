@@ -36,12 +36,14 @@ class ServiceAsk(NamedTuple):
         caps: The maximum cost of the request, by resource.
         lease: Seconds within which its outcome is told.
         listed: The price list of the day; None without one.
+        labels: The labels of the request; the service adds those of the key.
     """
 
     arms: list[str]
     caps: dict[str, Any]
     lease: int
     listed: dict[str, Any] | None = None
+    labels: dict[str, str] | None = None
 
 
 class ClientPool:
@@ -115,7 +117,8 @@ class ClientPool:
             raise away()
         self._service.begin(SERVICE)
         try:
-            decision = await self.client(key, campaign).ask(terms.arms, terms.caps, terms.lease, costs=terms.listed)
+            client = self.client(key, campaign)
+            decision = await client.ask(terms.arms, terms.caps, terms.lease, costs=terms.listed, labels=terms.labels)
         except ServiceUnavailableError as error:
             if error.status == 429:
                 self._service.leave(SERVICE)

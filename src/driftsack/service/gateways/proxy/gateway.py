@@ -170,7 +170,7 @@ class Gateway:
         if all(left[arm].demand.bounded for arm in arms):
             caps[settings.money] = max(left[arm].most() for arm in arms)
         lease, listed = int(seconds) + LEASE_SLACK, self._listed([left[arm].upstream for arm in arms])
-        return await self.clients.ask(asked.key, asked.campaign, ServiceAsk(arms, caps, lease, listed))
+        return await self.clients.ask(asked.key, asked.campaign, ServiceAsk(arms, caps, lease, listed, asked.labels))
 
     def _listed(self, upstreams: list[Upstream]) -> dict[str, Any] | None:
         """Return the price list of the day: what a typical request costs with each arm; None if no price changes."""

@@ -48,6 +48,7 @@ class CallerRequest(NamedTuple):
         wire: The format.
         body: The request.
         upstreams: The upstreams that the model which the caller named stands for.
+        labels: The labels in the header ``x-driftsack-labels``; None without one.
     """
 
     key: str
@@ -55,6 +56,7 @@ class CallerRequest(NamedTuple):
     wire: WireFormat
     body: dict[str, Any]
     upstreams: list[Upstream]
+    labels: dict[str, str] | None = None
 
 
 def offers(asked: CallerRequest) -> list[Offer]:

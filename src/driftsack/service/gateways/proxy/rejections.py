@@ -8,6 +8,7 @@ DO_NOT_RETRY: Final = (b"x-should-retry", b"false")  # the clients of OpenAI and
 PAYMENT: Final = 402
 SKIPPED: Final = {
     "budget": (PAYMENT, "budget_exhausted", "the budgets of the campaign do not cover this request."),
+    "limit": (PAYMENT, "limit_exhausted", "a limit of the labels of this request, or of its key, does not cover it."),
     "horizon": (PAYMENT, "horizon_reached", "the campaign has made all its decisions."),
     "policy": (429, "saved_by_plan", "the campaign saves its budget for later requests and skips this one."),
     "paused": (503, "paused", "the campaign is paused."),

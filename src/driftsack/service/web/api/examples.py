@@ -17,7 +17,12 @@ EXAMPLES: Final[dict[type, Any]] = {
         },
     },
     ms.Patch: {"state": "paused"},
-    ms.Ask: {"open": ["small", "large"], "caps": {"usd": "0.03"}, "lease": 600},
+    ms.Ask: {
+        "open": ["small", "large"],
+        "caps": {"usd": "0.03"},
+        "lease": 600,
+        "labels": {"user": "ann", "run": "r1"},
+    },
     ms.Tell: {"reward": 1.0, "costs": {"usd": "0.002"}, "token": "5f2d9c0e7a1b4c3d8e6f0a12"},
     ms.Cancel: {"costs": {"usd": "0"}, "token": "5f2d9c0e7a1b4c3d8e6f0a12"},
     ms.Extend: {"lease": 600, "token": "5f2d9c0e7a1b4c3d8e6f0a12"},
@@ -33,5 +38,5 @@ EXAMPLES: Final[dict[type, Any]] = {
     ms.Charge: {"amounts": {"usd": "3.20"}},
     ms.AddArm: {"name": "medium", "cost_max": {"usd": "0.04"}},
     ms.OfferArm: {"offered": False},
-    ms.NewKey: {"scopes": ["decide"], "campaigns": ["chat"], "days": 90, "note": "the chat workers"},
+    ms.NewKey: {"scopes": ["decide"], "campaigns": ["chat"], "days": 90, "note": "Ann", "labels": {"user": "ann"}},
 }

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain import views
 from driftsack.service.domain.campaign import Campaign, Now
+from driftsack.service.domain.config import Labels
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections import explain, export
 from driftsack.service.projections.apprentice_report import apprentice
@@ -14,7 +17,7 @@ from driftsack.service.runtime import leaving, openings
 from driftsack.service.runtime.owned import Owned
 from driftsack.service.store.interface import LAST_ENTRY, KeyRow
 from driftsack.service.web.api.context import Context
-from driftsack.service.web.api.keyring import is_last_admin, key_for
+from driftsack.service.web.api.keyring import Principal, is_last_admin, key_for
 from driftsack.service.web.api.paging import read_cursor, read_limit, write_cursor
 
 MOST_NAMES: Final = 1000  # campaigns in a page
@@ -69,6 +72,8 @@ async def delete_campaign(context: Context) -> ms.Done:
 
 def ask(context: Context) -> tuple[Owned, ms.Decided]:
     """Ask for a decision."""
+    if context.principal.labels:
+        context.body.labels = context.principal.labelled(context.body.labels)
     return context.carry_out()
 
 
@@ -82,7 +87,22 @@ async def exchange(context: Context) -> ms.Exchanged:
     """Tell many outcomes and ask for many decisions."""
     for k, outcome in enumerate(context.body.tells):
         context.check_has_token(outcome, f"tells[{k}].token")
+    if context.principal.labels:
+        label_exchange(context.body, context.principal)
     return await context.exchange()
+
+
+def label_exchange(many: ms.Exchange, principal: Principal) -> None:
+    """Give the requests of an exchange the labels of its key.
+
+    Raises:
+        Refusal: A request has another label of the same name.
+    """
+    if many.labels is not None:
+        many.labels = [principal.labelled(each) or {} for each in many.labels]
+    else:
+        terms = many.terms or ms.Ask()
+        many.terms = msgspec.structs.replace(terms, labels=principal.labelled(terms.labels))
 
 
 def observe(context: Context) -> tuple[Owned, ms.Noted]:
@@ -121,6 +141,20 @@ async def read_budgets(context: Context) -> ms.Budgets:
     return views.budgets((await context.owned()).campaign)
 
 
+async def read_label_accounts(context: Context) -> ms.AccountsOfLabel:
+    """Read the accounts of a label."""
+    by, label = (context.query.get(name, "") for name in ("by", "label"))
+    if not by or not label:
+        raise Refusal.invalid("the query must have by and label, such as ?by=user&label=ann.")
+    try:
+        asked = msgspec.convert({by: label}, Labels)
+    except msgspec.ValidationError as error:
+        raise Refusal.invalid(f"by and label must be the name and the value of a label: {error}.") from error
+    context.principal.labelled(asked)
+    owned = await context.owned()
+    return views.label_accounts(owned.campaign, by, label, owned.now().at)
+
+
 async def read_arms(context: Context) -> ms.Arms:
     """List the arms."""
     return views.arms((await context.owned()).campaign)
@@ -141,7 +175,7 @@ async def export_log(context: Context) -> str:
 def key_view(row: KeyRow) -> ms.KeyView:
     """Return a key without its secret."""
     campaigns = None if row.campaigns is None else list(row.campaigns)
-    return ms.KeyView(row.prefix, list(row.scopes), campaigns, row.expires, row.note)  # type: ignore[arg-type]
+    return ms.KeyView(row.prefix, list(row.scopes), campaigns, row.expires, row.note, dict(row.labels))  # type: ignore[arg-type]
 
 
 async def list_keys(context: Context) -> ms.Keys:
@@ -155,7 +189,7 @@ async def create_key(context: Context) -> ms.CreatedKey:
     await context.store(context.keeper.store.add_key, row, context.entry())
     await context.store(context.service.keyring.load)
     view = key_view(row)
-    return ms.CreatedKey(view.prefix, view.scopes, view.campaigns, view.expires, view.note, key)
+    return ms.CreatedKey(view.prefix, view.scopes, view.campaigns, view.expires, view.note, view.labels, key)
 
 
 async def remove_key(context: Context) -> ms.Done:

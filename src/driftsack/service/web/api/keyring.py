@@ -6,6 +6,8 @@ import hashlib
 import hmac
 import secrets
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from driftsack.service.domain import messages as ms
@@ -35,11 +37,13 @@ class Principal(NamedTuple):
         prefix: The public prefix of the key.
         allows: The scopes of the key, with those that they include.
         campaigns: The campaigns that the key is limited to; None for all.
+        labels: The labels of all requests with the key.
     """
 
     prefix: str
     allows: frozenset[str]
     campaigns: tuple[str, ...] | None
+    labels: Mapping[str, str] = MappingProxyType({})
 
     def check(self, scope: str, campaign: str | None, limited_ok: bool = False) -> None:
         """Raise a refusal unless the key allows an action.
@@ -56,9 +60,29 @@ class Principal(NamedTuple):
         if campaign is None or campaign not in self.campaigns:
             raise Refusal("forbidden", f"the key is limited to the campaigns {list(self.campaigns)[:10]}.")
 
+    def labelled(self, given: Mapping[str, str] | None) -> dict[str, str] | None:
+        """Return the labels of a request with those of the key; None if there are none.
+
+        Raises:
+            Refusal: The request has another label of the same name.
+        """
+        if not self.labels:
+            return None if given is None else dict(given)
+        for name, label in self.labels.items():
+            if given is not None and given.get(name, label) != label:
+                raise Refusal(
+                    "forbidden",
+                    f"the key is for {name}={label}, the request says {given[name]!r:.100}; omit the label.",
+                )
+        return {**(given or {}), **self.labels}
+
 
 def new_key(
-    scopes: tuple[str, ...], campaigns: tuple[str, ...] | None = None, expires: int | None = None, note: str = ""
+    scopes: tuple[str, ...],
+    campaigns: tuple[str, ...] | None = None,
+    expires: int | None = None,
+    note: str = "",
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str, KeyRow]:
     """Create a key.
 
@@ -67,20 +91,22 @@ def new_key(
         campaigns: The campaigns that it is limited to; None for all.
         expires: When it expires, in milliseconds since 1970; None for never.
         note: A note for administrators.
+        labels: The labels of all requests with it.
 
     Returns:
         The key, which is stored nowhere, and its row for the store.
     """
     prefix = secrets.token_hex(PREFIX_BYTES)
     key = f"{MARK}_{prefix}_{secrets.token_hex(SECRET_BYTES)}"
-    return key, KeyRow(prefix, digest_of(key), tuple(sorted(set(scopes))), campaigns, expires, note)
+    fixed = tuple(sorted(labels.items()))
+    return key, KeyRow(prefix, digest_of(key), tuple(sorted(set(scopes))), campaigns, expires, note, fixed)
 
 
 def key_for(body: ms.NewKey) -> tuple[str, KeyRow]:
     """Create the key that a request asks for; see :func:`new_key`."""
     expires = None if body.days is None else int(1000 * time.time()) + body.days * DAY_MS
     campaigns = None if body.campaigns is None else tuple(body.campaigns)
-    return new_key(tuple(body.scopes), campaigns, expires, body.note)
+    return new_key(tuple(body.scopes), campaigns, expires, body.note, body.labels)
 
 
 def is_last_admin(rows: list[KeyRow], prefix: str) -> bool:
@@ -212,4 +238,4 @@ def _prefix(key: str) -> str:
 
 def _principal(row: KeyRow) -> Principal:
     allows: frozenset[Any] = frozenset().union(*(ALLOWS[scope] for scope in row.scopes))
-    return Principal(row.prefix, allows, row.campaigns)
+    return Principal(row.prefix, allows, row.campaigns, dict(row.labels))

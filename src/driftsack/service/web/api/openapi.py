@@ -10,10 +10,10 @@ import msgspec
 
 from driftsack.core.release import __version__
 from driftsack.service.domain import messages as ms
-from driftsack.service.domain.config import CAMPAIGN_NAME, NAME
+from driftsack.service.domain.config import CAMPAIGN_NAME, LABEL, LABEL_NAME, NAME
 from driftsack.service.web.api.examples import EXAMPLES
 from driftsack.service.web.api.paging import LARGEST_PAGE, PAGE
-from driftsack.service.web.api.routes import DECISION, ROUTES, Route
+from driftsack.service.web.api.routes import ACCOUNT, DECISION, ROUTES, Route
 
 PARAMETERS = {
     "campaign": {"type": "string", "pattern": CAMPAIGN_NAME},
@@ -27,6 +27,8 @@ QUERY = {
     "cursor": {"type": "string"},
     "state": {"type": "string", "enum": list(get_args(ms.Kind))},
     "arm": {"type": "string", "pattern": NAME},
+    "by": {"type": "string", "pattern": LABEL_NAME},
+    "label": {"type": "string", "pattern": LABEL},
 }
 """The types of the query parameters."""
 TAGS = ("campaigns", "decisions", "budgets", "arms", "keys", "audit", "metrics", "health")
@@ -81,7 +83,9 @@ def operation(route: Route) -> dict[str, Any]:
     problem = {"content": {"application/problem+json": {"schema": reference(ms.ProblemDetails)}}}
     names = re.findall(r"{(\w+)}", route.path)
     parameters = [{"name": name, "in": "path", "required": True, "schema": PARAMETERS[name]} for name in names]
-    parameters += [{"name": name, "in": "query", "schema": QUERY[name]} for name in route.query]
+    parameters += [
+        {"name": name, "in": "query", "required": name in ACCOUNT, "schema": QUERY[name]} for name in route.query
+    ]
     if route.body is not None:
         needed = route.needs_key
         schema = {"type": "string", "minLength": int(needed), "maxLength": 200, "pattern": "^[!-~]*$"}

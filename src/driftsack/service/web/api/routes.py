@@ -12,6 +12,7 @@ from driftsack.service.web.api.context import Context
 
 HOT_LIMIT: Final = 64 * 1024
 LARGE_LIMIT: Final = 4 * 1024 * 1024
+ACCOUNT: Final = ("by", "label")
 LISTED: Final = ("limit", "cursor", "state", "arm")
 CAMPAIGN: Final = "/v1/campaigns/{campaign}"
 DECISION: Final = CAMPAIGN + "/decisions/{decision}"
@@ -67,6 +68,7 @@ ROUTES: Final = (
     Route("POST", CAMPAIGN + "/observations", "decide", handlers.observe, ms.Noted, ms.Observe, direct=True),
     Route("GET", CAMPAIGN + "/apprentice", "read", handlers.read_apprentice, ms.Apprentice),
     Route("GET", CAMPAIGN + "/budgets", "read", handlers.read_budgets, ms.Budgets),
+    Route("GET", CAMPAIGN + "/limits", "read", handlers.read_label_accounts, ms.AccountsOfLabel, query=ACCOUNT),
     Route("POST", CAMPAIGN + "/grants", "operate", handlers.change, ms.Budgets, ms.Grant, needs_key=True),
     Route("POST", CAMPAIGN + "/charges", "operate", handlers.change, ms.Budgets, ms.Charge, needs_key=True),
     Route("GET", CAMPAIGN + "/arms", "read", handlers.read_arms, ms.Arms),

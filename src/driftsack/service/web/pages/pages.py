@@ -257,12 +257,27 @@ def requested_key(act: str, form: dict[str, str], old: KeyRow | None) -> ms.NewK
         if old is None:
             raise Refusal("not-found", "the key was removed in the meantime.")
         campaigns = None if old.campaigns is None else list(old.campaigns)
-        return ms.NewKey(list(old.scopes), campaigns, _days(form), old.note)  # type: ignore[arg-type]
+        return ms.NewKey(list(old.scopes), campaigns, _days(form), old.note, dict(old.labels))  # type: ignore[arg-type]
     campaigns = form["campaigns"].split(",") if form.get("campaigns") else None
     if act == "share":
         return ms.NewKey(["read"], campaigns, _days(form) or LINK_DAYS, "read-only link")
     scopes = form.get("scopes", "").split(",")
-    return ms.NewKey(scopes, campaigns, _days(form), form.get("note", ""))  # type: ignore[arg-type]
+    return ms.NewKey(scopes, campaigns, _days(form), form.get("note", ""), labels_of(form.get("labels", "")))  # type: ignore[arg-type]
+
+
+def labels_of(text: str) -> dict[str, str]:
+    """Return the labels in a field of a form.
+
+    Raises:
+        Refusal: They are not written as names and values.
+
+    >>> labels_of("user=ann, team=x")
+    {'user': 'ann', 'team': 'x'}
+    """
+    pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
+    if not all(name and sign for name, sign, _ in pairs):
+        raise Refusal.invalid(f"labels must look like user=ann, team=x, got {text!r:.60}.")
+    return {name.strip(): label.strip() for name, _, label in pairs}
 
 
 def page_number(text: str) -> int:

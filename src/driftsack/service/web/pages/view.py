@@ -11,7 +11,7 @@ from driftsack.service.projections.choice import Choice
 from driftsack.service.projections.plan import Planned, planned
 from driftsack.service.projections.progress import Axis, Pace, axis_of, pace_of, recent_shares
 from driftsack.service.projections.track import Track
-from driftsack.service.web.pages import apprentice, segments
+from driftsack.service.web.pages import apprentice, limits, segments
 from driftsack.service.web.pages.numbers import interval, named_costs, number, when
 
 SMALL: Final = 24  # points of a small chart
@@ -226,6 +226,8 @@ def details(track: Track, done: bool) -> dict[str, Any]:
         "policy": str(track.config.policy_spec.get("policy", "")),
         "apprentice": apprentice.shown(track),
         "contexts": segments.shown(track),
+        "limits": limits.shown(track),
+        "crossings": limits.crossings(track),
     }
 
 
