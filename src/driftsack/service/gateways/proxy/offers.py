@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from driftsack.service.gateways.proxy.attempt import encoded
+from driftsack.service.gateways.proxy.contexts import NO_CONTEXT, RequestContext
 from driftsack.service.gateways.proxy.formats.registry import translation_of
 from driftsack.service.gateways.proxy.formats.translation import UNREADABLE, Translation
 from driftsack.service.gateways.proxy.formats.wire_format import WireFormat, check_fields
@@ -48,6 +49,7 @@ class CallerRequest(NamedTuple):
         wire: The format.
         body: The request.
         upstreams: The upstreams that the model which the caller named stands for.
+        context: Its features.
     """
 
     key: str
@@ -55,6 +57,7 @@ class CallerRequest(NamedTuple):
     wire: WireFormat
     body: dict[str, Any]
     upstreams: list[Upstream]
+    context: RequestContext = NO_CONTEXT
 
 
 def offers(asked: CallerRequest) -> list[Offer]:
