@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import uvicorn
 
 from driftsack.core.arrays import Floats
 from driftsack.core.seeding import generator
@@ -230,7 +231,8 @@ def played(
     names = {f"{kind}-{seed}": kind for seed in seeds for kind in (BLIND, SEEING)}
     requests, rows = Requests(np.empty((0, 0)), np.empty((0, 0)), table.rewards, table.dollars), []
     service = Process(directory, str(directory / "prompts.db"))
-    with running(TableUpstream(table)) as upstream, proxy(directory, table, service.url, upstream, names) as url:
+    config = uvicorn.Config(TableUpstream(table), log_level="critical", timeout_keep_alive=3600)
+    with running(None, config) as upstream, proxy(directory, table, service.url, upstream, names) as url:
         for seed in seeds:
             order = generator(seed).permutation(len(table.prompts))
             row: Row = {"order": seed, **fixed_rewards(requests, order, seed)}
