@@ -49,6 +49,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Gateways and installation": {
         "proxy-cost": trials.proxy_cost,
         "hostile-upstreams": trials.hostile_upstreams,
+        "prompt-routing": trials.prompt_routing,
         "litellm": trials.litellm,
         "newcomer": trials.newcomer,
     },

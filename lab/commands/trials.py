@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lab.commands.pages import exit_unless
+from driftsack.cli.console import JsonOption, SeedOption
+from lab.commands.pages import all_hold, exit_unless
 
 
 def state_machine(
@@ -149,6 +150,41 @@ def hostile_upstreams(
     for fault in faults:
         messages.print(fault)
     exit_unless(not faults)
+
+
+def prompt_routing(
+    orders: Annotated[int, typer.Argument(min=1, help="Number of orders of the prompts.")] = 20,
+    clients: Annotated[int, typer.Option(min=1, help="Number of clients.")] = 4,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Route real prompts through the proxy, with the built-in features of prompts and without.
+
+    Needs the prompts of another package: pip install paretobandit==0.1.1. Fails if the features do not pay, or a budget
+    is exceeded.
+
+    Example: python -m lab prompt-routing 3
+    """
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from driftsack.cli.console import columns_of, plain_errors, print_json, print_table, status_line
+    from lab.service import prompt_routing as measured
+
+    with (
+        plain_errors(),
+        TemporaryDirectory(dir=Path.cwd(), prefix="driftsack-lab-") as directory,
+        status_line("starting") as show,
+    ):
+        table, seeds = measured.table_of_wheel(), range(seed, seed + orders)
+        rows = measured.played(table, seeds, clients, Path(directory), show)
+    bars = measured.prompt_bars(rows)
+    if as_json:
+        print_json({"rows": rows, "bars": bars})
+    else:
+        print_table(rows, columns_of(rows), "Reward per request in each order.")
+        print_table(bars, columns_of(bars), "What must hold.")
+    exit_unless(all_hold(bars))
 
 
 def litellm() -> None:

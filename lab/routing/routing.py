@@ -43,24 +43,33 @@ DIMENSIONS = 25
 Row = dict[str, Any]
 
 
-def read_requests() -> tuple[Requests, Requests]:
-    """Read the prompts of both files of the wheel and compute their features."""
+def read_rows() -> tuple[list[Row], int]:
+    """Read the prompts of both files of the wheel, and return them with the number of those in the first file."""
     try:
-        from sklearn.decomposition import TruncatedSVD
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
         directory = files("pareto_bandit") / "data" / "examples"
     except ImportError as error:
         raise SettingError("routing needs other packages: pip install paretobandit==0.1.1.") from error
     texts = [(directory / f"{name}.jsonl").read_text().rstrip("\n").split("\n") for name in ("val", "test_holdout")]
-    rows = [json.loads(line) for text in texts for line in text]
+    return [json.loads(line) for text in texts for line in text], len(texts[0])
+
+
+def outcomes_of(rows: list[Row]) -> Floats:
+    """(N, 2, 3) the reward and the dollars of each model for each prompt."""
+    return np.array([[[row["arms"][model][key] for model in MODELS] for key in ("reward", "cost")] for row in rows])
+
+
+def read_requests() -> tuple[Requests, Requests]:
+    """Read the prompts of both files of the wheel and compute their features."""
+    rows, first = read_rows()
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
     words = TfidfVectorizer(sublinear_tf=True, min_df=2).fit_transform([row["prompt"] for row in rows])
     names, source = np.unique([row["source"] for row in rows], return_inverse=True)
-    outcomes = np.array([[[row["arms"][model][key] for model in MODELS] for key in ("reward", "cost")] for row in rows])
+    outcomes = outcomes_of(rows)
     features = TruncatedSVD(DIMENSIONS, random_state=0).fit_transform(words)
     features = (features - features.mean(axis=0)) / features.std(axis=0)
     every = Requests(features, np.eye(len(names))[source], outcomes[:, 0], outcomes[:, 1])
-    first = len(texts[0])
     return Requests(*(part[:first] for part in every)), Requests(*(part[first:] for part in every))
 
 

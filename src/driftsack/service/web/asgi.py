@@ -37,7 +37,7 @@ async def whole_body(receive: Receive, limit: int) -> bytes:
     """Return the complete body of a request.
 
     Raises:
-        Refusal: The body has more than ``limit`` bytes, or takes more than ``SLOW`` seconds in all.
+        Refusal: The body has more than ``limit`` bytes, takes more than ``SLOW`` seconds in all, or is cut.
     """
     task, late = asyncio.current_task(), False
 
@@ -60,10 +60,16 @@ async def whole_body(receive: Receive, limit: int) -> bytes:
 
 
 async def read_parts(receive: Receive, limit: int) -> bytes:
-    """Return the complete body of a request, however long it takes."""
+    """Return the complete body of a request, however long it takes.
+
+    Raises:
+        Refusal: The body is too large, or the caller left before its end: what has come could mean something else.
+    """
     parts, size, more = [], 0, True
     while more:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refusal("malformed", "the connection was closed before the body was complete.")
         parts.append(message.get("body", b""))
         size, more = size + len(parts[-1]), message.get("more_body", False)
         if size > limit:

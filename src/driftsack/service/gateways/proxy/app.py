@@ -7,24 +7,29 @@ import json
 import logging
 import re
 import secrets
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from driftsack.client import RemoteDecision, ServiceError, ServiceUnavailableError
+from driftsack.core.errors import MissingExtraError
 from driftsack.service.domain.config import Labels
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.gateways.proxy.clients import away, of_service
+from driftsack.service.gateways.proxy.contexts import ContextReader
 from driftsack.service.gateways.proxy.formats.registry import BY_PATH, FORMATS
 from driftsack.service.gateways.proxy.formats.wire_format import WireFormat
 from driftsack.service.gateways.proxy.gateway import Gateway
 from driftsack.service.gateways.proxy.observed import Journey
 from driftsack.service.gateways.proxy.offers import CallerRequest, offers
-from driftsack.service.gateways.proxy.rejections import Rejected
+from driftsack.service.gateways.proxy.rejections import Rejected, json_object
 from driftsack.service.gateways.proxy.reply import Reply
 from driftsack.service.gateways.proxy.routing import PREFIX, Routing, described, listed
 from driftsack.service.gateways.proxy.settings import LARGEST_REWARD, ProxySettings
 from driftsack.service.web.asgi import AsgiApplication, Receive, Send, caller_gone, whole_body
+
+if TYPE_CHECKING:
+    from driftsack.service.gateways.proxy.tracing import ProxyTracer
 
 LARGEST: Final = 16 * 1024 * 1024
 SMALL: Final = 64 * 1024
@@ -41,17 +46,19 @@ class Proxy(AsgiApplication):
 
     Args:
         settings: The settings of the proxy.
+        tracer: Makes spans; None for those of the settings.
     """
 
-    def __init__(self, settings: ProxySettings) -> None:
-        self._settings, self._routing = settings, Routing(settings)
+    def __init__(self, settings: ProxySettings, tracer: ProxyTracer | None = None) -> None:
+        self._tracer = tracer or tracer_of(settings)
+        self._settings, self._routing, self._contexts = settings, Routing(settings), ContextReader(settings)
         self._gateway: Gateway | None = None
         self._running: set[asyncio.Task[None]] = set()
 
     async def live(self, receive: Receive, send: Send) -> None:
         """Start, and when the server stops, let the calls of upstreams end first."""
         await receive()
-        self._gateway = Gateway(self._settings)
+        self._gateway = Gateway(self._settings, self._tracer)
         await send({"type": "lifespan.startup.complete"})
         await receive()
         while self._running:
@@ -67,6 +74,8 @@ class Proxy(AsgiApplication):
         try:
             if self._gateway is None:
                 raise Rejected.unavailable("the proxy has not started yet.")
+            if scope["path"] in BY_PATH:
+                self._gateway.observer.began(journey, scope["method"], scope["path"], headers)
             await self._answer(self._gateway, scope, headers, receive, reply, journey)
         except Rejected as rejected:
             self._reject(reply, wire, rejected, journey)
@@ -87,7 +96,7 @@ class Proxy(AsgiApplication):
         """Answer with an error."""
         reply.whole(rejected.status, wire.problem(rejected), rejected.headers())
         if self._gateway is not None:
-            self._gateway.metrics.answered(journey, rejected.status)
+            self._gateway.observer.answered(journey, rejected.status)
 
     async def _answer(
         self,
@@ -108,19 +117,19 @@ class Proxy(AsgiApplication):
         await gateway.clients.check(key, own.name)
         if (method, path) == ("GET", "/metrics"):
             arms = [upstream.arm for upstream in self._settings.upstream]
-            text = gateway.metrics.text(gateway.settlement.unsettled(), arms, gateway.breaker.resting())
+            text = gateway.observer.text(gateway.settlement.unsettled(), arms, gateway.breaker.resting())
             reply.start(200, b"text/plain; version=0.0.4; charset=utf-8", length=len(text))
             reply.write(text)
             reply.end()
         elif method == "GET" and (path == MODELS or path.startswith(f"{MODELS}/")):
             reply.whole(200, json.dumps(self._models(key, path)).encode())
         elif (method, path) == ("POST", FEEDBACK):
-            body = understood(await whole_body(receive, SMALL))
+            body = json_object(await whole_body(receive, SMALL), "the body")
             await feed_back(gateway, key, body)
             reply.whole(200, b'{"ok":true}')
         elif method == "POST" and path in BY_PATH:
-            body = understood(await whole_body(receive, LARGEST))
-            await self._begin(gateway, key, BY_PATH[path], (body, labels_of(headers)), reply, journey)
+            body = json_object(await whole_body(receive, LARGEST), "the body")
+            await self._begin(gateway, key, BY_PATH[path], body, headers, reply, journey)
         else:
             raise Rejected(404, "not_found", f"there is nothing at {method} {path[:200]}.")
 
@@ -136,18 +145,35 @@ class Proxy(AsgiApplication):
         gateway: Gateway,
         key: str,
         wire: WireFormat,
-        given: tuple[dict[str, Any], dict[str, str] | None],
+        body: dict[str, Any],
+        headers: dict[bytes, bytes],
         reply: Reply,
         journey: Journey,
     ) -> None:
-        """Start the task that answers a request, its body and labels, which goes on if the caller leaves."""
-        body, labels = given
+        """Start the task that answers a request, which goes on if the caller leaves."""
         campaign, upstreams = self._routing.find(key, body.get("model"))
         journey.campaign = campaign
-        asked = CallerRequest(key, campaign, wire, body, upstreams, labels)
-        task = asyncio.ensure_future(gateway.answer(asked, offers(asked), reply, journey))
+        asked = CallerRequest(key, campaign, wire, body, upstreams, labels_of(headers))
+        offered = offers(asked)
+        asked = asked._replace(context=self._contexts.read(campaign, body, headers))
+        task = asyncio.ensure_future(gateway.answer(asked, offered, reply, journey))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+
+
+def tracer_of(settings: ProxySettings) -> ProxyTracer | None:
+    """Return the tracer to the collector in the settings; None without one.
+
+    Raises:
+        MissingExtraError: The extra ``otel`` is not installed.
+    """
+    if not settings.traces:
+        return None
+    try:
+        from driftsack.service.gateways.proxy.tracing import tracer_to
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(f"{error.name} is not installed: pip install 'driftsack[otel]'") from error
+    return tracer_to(settings.traces)
 
 
 async def feed_back(gateway: Gateway, key: str, body: dict[str, Any]) -> None:
@@ -167,22 +193,6 @@ async def feed_back(gateway: Gateway, key: str, body: dict[str, Any]) -> None:
         raise away() from error
     except ServiceError as error:
         raise of_service(error) from error
-
-
-def understood(raw: bytes) -> dict[str, Any]:
-    """Return the body of a request, which must be an object of JSON without NaN."""
-    try:
-        found = json.loads(raw, parse_constant=unknown_number)
-    except (ValueError, RecursionError) as error:
-        raise Rejected.invalid(f"the body must be JSON: {error}.") from error
-    if not isinstance(found, dict):
-        raise Rejected.invalid("the body must be an object.")
-    return found
-
-
-def unknown_number(name: str) -> float:
-    """Refuse NaN and the infinities, which JSON does not have."""
-    raise ValueError(f"{name} is no number")
 
 
 def key_of(headers: dict[bytes, bytes]) -> str:

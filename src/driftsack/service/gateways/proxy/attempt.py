@@ -77,13 +77,18 @@ class Attempt:
     Attributes:
         outcome: What would have to be told if the call ended now.
         alarm: What is wrong with the usage; empty if nothing is.
+        answer: The answer as far as it has come, in the upstream's format.
+        usage: The usage that it reports; None if there is none that can be believed.
+        failed: Why there is no answer, as a short identifier; empty if there is one.
     """
 
     def __init__(self, http: httpx.AsyncClient, terms: AttemptTerms, reward: Reward) -> None:
         self._http, self._terms, self._reward = http, terms, reward
         self._start = time.monotonic()
         self.outcome: CallOutcome = CANCELLED
-        self.alarm = ""
+        self.alarm = self.failed = ""
+        self.answer: dict[str, Any] = {}
+        self.usage: Usage | None = None
 
     def seconds(self) -> float:
         """Return the seconds since the beginning."""
@@ -97,7 +102,7 @@ class Attempt:
             Rejected: The upstream refused the request itself.
         """
         request = self._sent()
-        self.outcome = CallOutcome("failed", self._terms.reserved)
+        self.outcome, self.failed = CallOutcome("failed", self._terms.reserved), "timeout"  # if it is ended
         try:
             response = await self._http.send(request, stream=True)
             try:
@@ -105,6 +110,7 @@ class Attempt:
             finally:
                 await response.aclose()
         except httpx.HTTPError as error:
+            self.failed = type(error).__name__
             if isinstance(error, NOT_REACHED):
                 self.outcome = CallOutcome("failed")
             raise UpstreamFailedError(f"it did not answer, or not completely ({type(error).__name__})") from error
@@ -154,6 +160,7 @@ class Attempt:
     async def _refused(self, response: httpx.Response) -> None:
         """Raise what follows from an error of the upstream."""
         status = response.status_code
+        self.failed = str(status)
         if status in CALLERS_FAULT:
             self.outcome = CANCELLED
             message = self._scrubbed(message_of(decoded(await read_all(response))))
@@ -195,7 +202,7 @@ class Attempt:
             reader.failed = True
             raise UpstreamFailedError("its stream is not valid") from error
         finally:
-            answer = reader.answer()
+            answer = {**reader.names, **reader.answer()}
             verdict = terms.translation.upstream.verdict(answer)
             finished = verdict.finished and not reader.failed
             self._judge(finished, verdict.usage if ended else None, answer)
@@ -207,10 +214,12 @@ class Attempt:
 
     def _judge(self, finished: bool, usage: Usage | None, answer: dict[str, Any]) -> None:
         """Note the outcome of an answer: its charge, which is never above the reservation, and its reward."""
+        self.answer, self.usage = answer, usage
         dollars = self._terms.reserved if usage is None else self._terms.prices.cost(usage)
         if dollars > self._terms.reserved:
             self.alarm = f"its usage costs {dollars} dollars, above the worst case of {self._terms.reserved}"
             dollars = self._terms.reserved
+        self.failed = "" if finished else "invalid_answer"
         if not finished:
             self.outcome = CallOutcome("failed", dollars)
             return

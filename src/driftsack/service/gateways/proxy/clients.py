@@ -24,6 +24,7 @@ WRONG: Final = 5.0
 SERVICE: Final = "the decision service"
 AWAY: Final = 0.5  # seconds for which the service is not called after it could not be reached
 KEY: Final = re.compile(rf"{MARK}_[0-9a-f]{{{2 * PREFIX_BYTES}}}_[0-9a-f]{{{2 * SECRET_BYTES}}}")
+NOT_VALID: Final = 422  # the status of a request whose context is not what the campaign declares
 PASSED_ON: Final = (401, 403, 404, 409, 429)  # statuses of the service that concern the caller
 Pair = tuple[str, str]  # a key and a campaign
 
@@ -37,6 +38,8 @@ class ServiceAsk(NamedTuple):
         lease: Seconds within which its outcome is told.
         listed: The price list of the day; None without one.
         labels: The labels of the request; the service adds those of the key.
+        context: The features of the request; None without features.
+        from_caller: Whether the caller sent the features.
     """
 
     arms: list[str]
@@ -44,6 +47,8 @@ class ServiceAsk(NamedTuple):
     lease: int
     listed: dict[str, Any] | None = None
     labels: dict[str, str] | None = None
+    context: dict[str, Any] | None = None
+    from_caller: bool = False
 
 
 class ClientPool:
@@ -117,8 +122,9 @@ class ClientPool:
             raise away()
         self._service.begin(SERVICE)
         try:
-            client = self.client(key, campaign)
-            decision = await client.ask(terms.arms, terms.caps, terms.lease, costs=terms.listed, labels=terms.labels)
+            decision = await self.client(key, campaign).ask(
+                terms.arms, terms.caps, terms.lease, costs=terms.listed, context=terms.context, labels=terms.labels
+            )
         except ServiceUnavailableError as error:
             if error.status == 429:
                 self._service.leave(SERVICE)
@@ -128,6 +134,8 @@ class ClientPool:
         except ServiceError as error:
             self._service.succeeded(SERVICE)
             self._checked.pop((key, campaign), None)
+            if terms.from_caller and error.status == NOT_VALID:
+                raise Rejected.invalid(str(error)) from error
             raise of_service(error) from error
         except BaseException:
             self._service.leave(SERVICE)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx
 
@@ -19,13 +19,16 @@ from driftsack.service.gateways.proxy.attempt import Attempt, AttemptTerms, Upst
 from driftsack.service.gateways.proxy.breaker import CircuitBreaker
 from driftsack.service.gateways.proxy.clients import ClientPool, ServiceAsk
 from driftsack.service.gateways.proxy.formats.wire_format import WireFormat
-from driftsack.service.gateways.proxy.observed import Journey, ProxyMetrics
+from driftsack.service.gateways.proxy.observed import Journey, ProxyObserver
 from driftsack.service.gateways.proxy.offers import CallerRequest, Offer
 from driftsack.service.gateways.proxy.outcomes import CANCELLED, OutcomeTeller
 from driftsack.service.gateways.proxy.prices import Usage
 from driftsack.service.gateways.proxy.rejections import Rejected
 from driftsack.service.gateways.proxy.reply import Headers, Reply
 from driftsack.service.gateways.proxy.settings import ProxySettings, Upstream
+
+if TYPE_CHECKING:
+    from driftsack.service.gateways.proxy.tracing import ProxyTracer
 
 CONNECT: Final = 10.0  # seconds until an upstream must accept a connection
 TYPICAL: Final = Usage(1000, 500)  # the request whose cost is listed if prices change by date
@@ -52,21 +55,22 @@ class Gateway:
 
     Args:
         settings: The settings of the proxy.
+        tracer: Makes spans; None for none.
 
     Attributes:
         clients: The clients of the service.
         settlement: Tells outcomes.
         breaker: Of the arms.
-        metrics: Counts and logs.
+        observer: Counts, logs and traces.
     """
 
-    def __init__(self, settings: ProxySettings) -> None:
+    def __init__(self, settings: ProxySettings, tracer: ProxyTracer | None = None) -> None:
         self._settings = settings
         self._reward = settings.reward_function()
         self.clients = ClientPool(settings)
         self.settlement = OutcomeTeller(settings)
         self.breaker = CircuitBreaker(settings.rest, probe=settings.most_seconds)
-        self.metrics = ProxyMetrics()
+        self.observer = ProxyObserver(tracer)
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=200)
         timeout = httpx.Timeout(settings.most_seconds, connect=min(CONNECT, settings.most_seconds))
         self._http = httpx.AsyncClient(limits=limits, timeout=timeout, follow_redirects=False)
@@ -76,6 +80,7 @@ class Gateway:
         await self.settlement.close()
         await self.clients.close()
         await self._http.aclose()
+        self.observer.close()
 
     async def answer(self, asked: CallerRequest, offers: list[Offer], reply: Reply, journey: Journey) -> None:
         """Answer a request, with another arm if one fails; this never raises."""
@@ -88,7 +93,7 @@ class Gateway:
             self._reject(asked.wire, Rejected(500, "internal", "internal error; see the log of the proxy."), reply)
         finally:
             reply.end()
-            self.metrics.answered(journey, reply.status)
+            self.observer.answered(journey, reply.status)
 
     def _reject(self, wire: WireFormat, rejected: Rejected, reply: Reply) -> None:
         """Answer with an error, or end a stream with one."""
@@ -123,7 +128,7 @@ class Gateway:
         """Ask which arm to use, call its upstream, and settle the decision; return what failed, if anything did."""
         decision = await self._ask(asked, left, deadline)
         client = self.clients.client(asked.key, asked.campaign)
-        arm, attempt = decision.name or "", None
+        arm, attempt, span = decision.name or "", None, None
         try:
             if arm not in left:
                 raise Rejected.skipped(decision.reason or "policy")
@@ -137,7 +142,7 @@ class Gateway:
             terms = AttemptTerms(
                 offer.upstream, offer.upstream.prices(), offer.translation, asked.body, limit, reserved
             )
-            attempt = Attempt(self._http, terms, self._reward)
+            attempt, span = Attempt(self._http, terms, self._reward), self.observer.calls(journey, terms)
             self.breaker.begin(arm)
             async with asyncio.timeout(self._seconds(decision, deadline)):
                 await attempt.run(reply, self._headers(asked, offer, decision, limit))
@@ -156,6 +161,7 @@ class Gateway:
             if not decision.skipped:
                 self.settlement.settle(client, decision, outcome, 0.0 if attempt is None else attempt.seconds())
                 self._count(journey, arm, attempt)
+                self.observer.called(span, attempt, decision.number)
         self.breaker.succeeded(arm)
         return None
 
@@ -170,7 +176,8 @@ class Gateway:
         if all(left[arm].demand.bounded for arm in arms):
             caps[settings.money] = max(left[arm].most() for arm in arms)
         lease, listed = int(seconds) + LEASE_SLACK, self._listed([left[arm].upstream for arm in arms])
-        return await self.clients.ask(asked.key, asked.campaign, ServiceAsk(arms, caps, lease, listed, asked.labels))
+        terms = ServiceAsk(arms, caps, lease, listed, asked.labels, *asked.context)
+        return await self.clients.ask(asked.key, asked.campaign, terms)
 
     def _listed(self, upstreams: list[Upstream]) -> dict[str, Any] | None:
         """Return the price list of the day: what a typical request costs with each arm; None if no price changes."""
@@ -207,12 +214,12 @@ class Gateway:
     def _count(self, journey: Journey, arm: str, attempt: Attempt | None) -> None:
         """Count and log an attempt."""
         if attempt is None:
-            self.metrics.tried(journey, arm, "unsent", Decimal(0), alarm=False)
+            self.observer.tried(journey, arm, "unsent", Decimal(0), alarm=False)
             return
         if attempt.alarm:
             log.error("the upstream of %s: %s; the worst case is charged", arm, attempt.alarm)
         outcome = attempt.outcome
-        self.metrics.tried(journey, arm, outcome.kind, outcome.dollars, alarm=bool(attempt.alarm))
+        self.observer.tried(journey, arm, outcome.kind, outcome.dollars, alarm=bool(attempt.alarm))
 
 
 def too_large(offer: Offer, reserved: Decimal) -> Rejected:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from driftsack.service.gateways.proxy.attempt import encoded
+from driftsack.service.gateways.proxy.contexts import NO_CONTEXT, RequestContext
 from driftsack.service.gateways.proxy.formats.registry import translation_of
 from driftsack.service.gateways.proxy.formats.translation import UNREADABLE, Translation
 from driftsack.service.gateways.proxy.formats.wire_format import WireFormat, check_fields
@@ -49,6 +50,7 @@ class CallerRequest(NamedTuple):
         body: The request.
         upstreams: The upstreams that the model which the caller named stands for.
         labels: The labels in the header ``x-driftsack-labels``; None without one.
+        context: Its features.
     """
 
     key: str
@@ -57,6 +59,7 @@ class CallerRequest(NamedTuple):
     body: dict[str, Any]
     upstreams: list[Upstream]
     labels: dict[str, str] | None = None
+    context: RequestContext = NO_CONTEXT
 
 
 def offers(asked: CallerRequest) -> list[Offer]:

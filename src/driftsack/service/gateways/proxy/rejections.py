@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from typing import Any, Final
 
 DO_NOT_RETRY: Final = (b"x-should-retry", b"false")  # the clients of OpenAI and Anthropic obey it
 PAYMENT: Final = 402
@@ -51,3 +52,23 @@ class Rejected(Exception):  # noqa: N818  (it is an answer)
         if self.retry_after is None:
             return [DO_NOT_RETRY]
         return [(b"retry-after", b"%d" % max(1, round(self.retry_after)))]
+
+
+def json_object(raw: bytes, what: str) -> dict[str, Any]:
+    """Return an object of JSON without NaN, which a caller sent as ``what``.
+
+    Raises:
+        Rejected: It is something else.
+    """
+    try:
+        found = json.loads(raw, parse_constant=unknown_number)
+    except (ValueError, RecursionError) as error:
+        raise Rejected.invalid(f"{what} must be JSON: {error}.") from error
+    if not isinstance(found, dict):
+        raise Rejected.invalid(f"{what} must be an object.")
+    return found
+
+
+def unknown_number(name: str) -> float:
+    """Refuse NaN and the infinities, which JSON does not have."""
+    raise ValueError(f"{name} is no number")

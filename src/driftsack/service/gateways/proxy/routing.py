@@ -51,7 +51,7 @@ class Routing:
 
     def _of(self, route: CampaignRoute) -> list[Upstream]:
         """Return the upstreams of a campaign."""
-        return [upstream for upstream in self._upstreams if route.arms is None or upstream.arm in route.arms]
+        return [upstream for upstream in self._upstreams if route.has(upstream.arm)]
 
 
 def described(name: str) -> dict[str, Any]:

@@ -19,6 +19,9 @@ from driftsack.service.gateways.proxy.prices import Prices, prices_on
 
 LARGEST_REWARD: Final = 1e15  # that the service accepts
 ANY: Final = "driftsack"  # the model that allows any arm
+PROMPT: Final = "prompt"  # features from the built-in function
+HEADER: Final = "header"  # features from the caller
+FEATURE_SOURCES: Final = (PROMPT, HEADER)
 Positive = Annotated[int, msgspec.Meta(ge=1, le=10**7)]
 Duration = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 Prefix = Annotated[str, msgspec.Meta(pattern=r"^ds_[0-9a-f]{12}$(?!\n)")]
@@ -82,11 +85,17 @@ class CampaignRoute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         name: The campaign.
         arms: The arms of its upstreams; all if omitted.
         keys: The prefixes of the driftsack keys for which the model ``driftsack`` means this campaign.
+        features: Where the features of its requests come from, as in the settings of the proxy; those if omitted.
     """
 
     name: CampaignName
     arms: list[Name] | None = None
     keys: list[Prefix] = []
+    features: str | None = None
+
+    def has(self, arm: str) -> bool:
+        """Return whether an arm belongs to the campaign."""
+        return self.arms is None or arm in self.arms
 
 
 class ProxySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -113,6 +122,10 @@ class ProxySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         reward: ``module:function`` that computes the reward from request, answer and seconds; empty for reward 1.
         feedback: Seconds in which a reward may arrive by ``POST /v1/feedback``; 0 if the reward is known at once.
         feedback_default: The reward of an answer without feedback; none is told if omitted.
+        features: Where the features of requests come from: ``"prompt"`` for those of :mod:`..prompts`, ``"header"`` for
+            the JSON object in the header ``x-driftsack-context``, or ``module:function`` for what a function makes of
+            the request; empty for campaigns without features.
+        traces: The OpenTelemetry collector, such as ``http://localhost:4318/v1/traces``; empty for none.
     """
 
     upstream: Annotated[list[Upstream], msgspec.Meta(min_length=1, max_length=1000)]
@@ -134,6 +147,8 @@ class ProxySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reward: str = ""
     feedback: Annotated[float, msgspec.Meta(ge=0, le=30 * 86400)] = 0.0
     feedback_default: float | None = None
+    features: str = ""
+    traces: str = ""
 
     def routes(self) -> list[CampaignRoute]:
         """Return the campaigns."""
@@ -141,14 +156,21 @@ class ProxySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def reward_function(self) -> Reward:
         """Return the function that computes rewards; ``SettingError`` if there is no such function."""
-        if not self.reward:
-            return lambda request, answer, seconds: 1.0
-        module, _, name = self.reward.partition(":")
-        try:
-            found: Reward = getattr(importlib.import_module(module), name)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise SettingError(f"reward must be 'module:function', got {self.reward!r}: {error}.") from error
+        found: Reward = function_of(self.reward, "reward") if self.reward else lambda request, answer, seconds: 1.0
         return found
+
+    def features_of(self, route: CampaignRoute) -> str:
+        """Return where the features of a campaign's requests come from."""
+        return self.features if route.features is None else route.features
+
+
+def function_of(setting: str, name: str) -> Any:
+    """Return the function that a setting names as ``module:function``; ``SettingError`` if there is none."""
+    module, _, function = setting.partition(":")
+    try:
+        return getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingError(f"{name} must be 'module:function', got {setting!r}: {error}.") from error
 
 
 def read_settings(path: Path) -> ProxySettings:
@@ -190,6 +212,8 @@ def check_settings(settings: ProxySettings) -> None:
         unknown = [arm for arm in route.arms or [] if arm not in arms]
         if unknown:
             raise SettingError(f"the campaign {route.name} lists {unknown[0]!r}, which is no upstream's arm.")
+        if settings.features_of(route) not in ("", *FEATURE_SOURCES):
+            function_of(settings.features_of(route), "features, unless it is 'prompt' or 'header',")
     settings.reward_function()
 
 

@@ -44,10 +44,12 @@ class StreamReader(ABC):
 
     Attributes:
         failed: Whether an event reports an error.
+        names: The id and the model of the answer, as far as they are known.
     """
 
     def __init__(self) -> None:
         self.failed = False
+        self.names: dict[str, Any] = {}
 
     def read(self, content: Any) -> bool:
         """Read the content of an event, and return whether a caller that asked for no usage may see it."""
@@ -56,7 +58,15 @@ class StreamReader(ABC):
         if content.get("error") or content.get("type") in ("error", "response.failed"):
             self.failed = True
             return True
+        if not self.names:
+            self._name(content)
         return self.collect(content)
+
+    def _name(self, content: dict[str, Any]) -> None:
+        """Note the id and the model of the answer, which the first event has, or the message or response in it."""
+        for part in (content, content.get("message"), content.get("response")):
+            if isinstance(part, dict) and isinstance(part.get("model"), str):
+                self.names = {name: part.get(name) for name in ("id", "model")}
 
     @abstractmethod
     def collect(self, content: dict[str, Any]) -> bool:
