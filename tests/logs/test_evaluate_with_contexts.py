@@ -99,14 +99,23 @@ def test_terms_of_a_single_request_and_retired_arms_are_undone() -> None:
     assert [learner.ask().arm for _ in range(30)] == [twin.ask().arm for _ in range(30)]
 
 
-def test_a_learner_with_a_period_or_an_open_season_has_no_bookmark() -> None:
+def test_a_learner_with_a_period_or_an_open_season_goes_back() -> None:
+    """The times of requests, and the budgets of earlier seasons, are as before."""
     timed = ds.Adaptive().start(ds.Problem(period=timedelta(days=1), arms=2, budget=60.0), seed=1)
+    timed.ask(at=1.0)
     seasonal = ds.Adaptive().start(ds.Problem(horizon=50, arms=2, budget=60.0), seed=1)
-    seasonal.ask()
+    waiting = seasonal.ask()
     seasonal.renew()
-    for learner in (timed, seasonal):
-        with pytest.raises(SettingError, match="no period"):
-            Bookmark(learner)
+    for learner, request in ((timed, {"at": 500.0}), (seasonal, {})):
+        before, start = learner.state_hash(), Bookmark(learner)
+        learner.ask(**request)
+        assert learner.state_hash() != before
+        start.go_back()
+        assert learner.state_hash() == before
+    start = Bookmark(seasonal)
+    seasonal.tell(waiting, 1.0, 0.5)
+    with pytest.raises(SettingError, match="was settled"):
+        start.go_back()
 
 
 def test_a_learner_with_other_arrays_cannot_go_back() -> None:

@@ -29,6 +29,7 @@ from driftsack.policies.thompson_bwk import ThompsonBwK
 from driftsack.policies.ucb_bwk import UCBBwK
 from driftsack.policies.uniform_random import UniformRandom
 from driftsack.policies.window_pacing import WindowPacing
+from driftsack.policies.with_exploration import WithExploration
 
 __all__ = [
     "Adaptive",
@@ -61,5 +62,6 @@ __all__ = [
     "UCBBwK",
     "UniformRandom",
     "WindowPacing",
+    "WithExploration",
     "from_spec",
 ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from driftsack.core.arrays import Floats
-from driftsack.core.checks import Safe, of_type
+from driftsack.core.checks import Safe, of_type, share
 from driftsack.core.contextual import ContextualInstance
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
@@ -163,6 +163,7 @@ class Policy(abc.ABC):
         safe: Safe = False,
         log: PastOutcomes | None = None,
         half_life: float | None = None,
+        explore: float = 0.0,
     ) -> Learner:
         """Start a learner on a problem.
 
@@ -175,8 +176,15 @@ class Policy(abc.ABC):
                 their maximum costs; budgets may then be exceeded a little. See :class:`~driftsack.Learner`.
             log: Past outcomes to learn from first, as ``ds.logs.read`` returns them; see ``Learner.teach``.
             half_life: Rounds of the log after which the share of outcomes that are used halves.
+            explore: The probability with which a round is given to a uniformly random open arm instead, so that every
+                arm has a known, positive probability and the log can answer for other policies; see
+                :class:`~driftsack.policies.WithExploration`.
         """
         of_type(problem, Problem, "problem")
+        if share(explore, "explore") > 0.0:
+            from driftsack.policies.with_exploration import WithExploration
+
+            return WithExploration(self, explore).start(problem, seed, safe, log, half_life)
         self.warn_about(problem)
         from driftsack.policies.learner import Learner
 

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 import driftsack as ds
 from driftsack.cli import app
 from driftsack.core.errors import CannotAnswerError
-from driftsack.logs.estimated_propensities import estimated_propensities
 from driftsack.policies.parts import contributions
 from driftsack.service.domain import journal
 from driftsack.service.domain import messages as ms
@@ -101,32 +100,24 @@ def test_what_if_is_doubly_robust(tmp_path: Path) -> None:
     assert 0.2 < own < 0.8
 
 
-def test_propensities_of_a_policy_that_draws_means_are_estimated(tmp_path: Path) -> None:
-    """Its mixes are 0 or 1, so the recorded ones are refused; the estimated ones are not far from the frequencies."""
-    rng, written = np.random.default_rng(0), tmp_path / "s.db"
-    played(written, 10)
-    log_rows = 2000
-    kinds = rng.integers(0, 2, log_rows)
-    chance = np.where(kinds == 0, 0.2, 0.7)
-    arm = (rng.random(log_rows) < chance).astype(np.int32)
-    log = ds.logs.Log(
-        arms=("small", "large"),
-        resources=("usd",),
-        time=np.arange(float(log_rows)),
-        arm=arm,
-        reward=np.ones(log_rows),
-        costs=np.zeros((log_rows, 1)),
-        propensity=np.ones(log_rows),
-        table=None,
-        reward_max=1.0,
-        cost_max=(1.0,),
-        contexts=np.eye(2)[kinds],
-        features=ds.Encoder(categories={"kind": ["a", "b"]}, spare=0),
-    )
-    truth = np.where(arm == 1, chance, 1.0 - chance)
-    assert np.abs(estimated_propensities(log) - truth).mean() < 0.04
-    assert np.abs(1.0 - truth).mean() > 0.2
-    with closing(SQLiteStore(written, read_only=True)) as store, pytest.raises(CannotAnswerError, match="100 outcomes"):
+def test_what_if_answers_for_a_policy_that_draws_means(tmp_path: Path) -> None:
+    """Its recorded mixes are 0 or 1 and refused, unless it explores; those over its draws answer, within 4 errors."""
+    played(tmp_path / "s.db", 1200, seeing(explore=0.1))
+    with closing(SQLiteStore(tmp_path / "s.db", read_only=True)) as store:
+        found, _ = what_if(store, "chat", {"policy": "AlwaysArm", "arm": 0})
+        log = export.outcomes(store, "chat")
+    recorded = {round(row[3], 9) for row in log.rows if row[1] and isinstance(row[3], float)}
+    assert recorded == {0.05, 0.95}
+    assert abs(found.reward - 0.58) < 4 * found.reward_se
+    assert found.reward_se < 0.15
+
+
+def test_an_answer_needs_enough_outcomes(tmp_path: Path) -> None:
+    played(tmp_path / "s.db", 10)
+    with (
+        closing(SQLiteStore(tmp_path / "s.db", read_only=True)) as store,
+        pytest.raises(CannotAnswerError, match="100 outcomes"),
+    ):
         what_if(store, "chat", {"policy": "AlwaysArm", "arm": 0})
 
 

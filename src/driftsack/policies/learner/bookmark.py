@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+from typing import TYPE_CHECKING
+
 from driftsack.core.errors import SettingError
 from driftsack.game.state_tree import arrays
-from driftsack.policies.learner import Learner
+
+if TYPE_CHECKING:
+    from driftsack.policies.learner.learner import Learner
 
 
 class Bookmark:
     """The present state of a learner; calls of ``ask`` and ``tell`` after it can be undone.
 
-    The learner must not be shared meanwhile: no other thread may use it, and no signal handler may save it. Requests
-    must not have a time (``at``).
-
-    Raises:
-        SettingError: The learner's requests have a time, or decisions of an earlier season wait.
+    The learner must not be shared meanwhile: no other thread may use it, and no signal handler may save it.
 
     >>> from driftsack.core import Problem
     >>> from driftsack.policies import NaiveUCB
@@ -27,12 +28,8 @@ class Bookmark:
     """
 
     def __init__(self, learner: Learner) -> None:
-        if learner.problem.period is not None or learner._engine.past:
-            raise SettingError(
-                "a learner can go back only if its problem has no period and no decision of an earlier season waits; "
-                "copy it with copy.deepcopy instead."
-            )
         self._learner, self._parts = learner, _parts(learner)
+        self._clock = copy.deepcopy(learner._clock) if learner.problem.period is not None else None
         self._kept = [(array, array.copy()) for array in arrays(self._parts).values()]
         self._drawn, self._lp_rescues = learner._engine.rng.bit_generator.state, learner.lp_rescues
 
@@ -43,12 +40,14 @@ class Bookmark:
             redraw: Whether to keep the present state of the random generator, so that the next decision is drawn again.
 
         Raises:
-            SettingError: The learner has other arrays now: an arm was added, a season began, or many decisions wait.
+            SettingError: The learner has other arrays now: an arm was added, a season began or was settled, or many
+                decisions wait.
         """
-        if any(now is not then for now, then in zip(_parts(self._learner), self._parts, strict=True)):
+        now = _parts(self._learner)
+        if len(now) != len(self._parts) or any(one is not other for one, other in zip(now, self._parts, strict=True)):
             raise SettingError(
-                "a learner can go back only if no arm was added, no season began and few decisions wait since; copy it "
-                "with copy.deepcopy instead."
+                "a learner can go back only if no arm was added, no season began or was settled, and few decisions "
+                "wait since; copy it with copy.deepcopy instead."
             )
         for array, content in self._kept:
             array[...] = content
@@ -56,6 +55,8 @@ class Bookmark:
         engine.lp_rescues = self._lp_rescues
         if not redraw:
             engine.rng.bit_generator.state = self._drawn
+        if self._clock is not None:
+            self._learner._clock = copy.deepcopy(self._clock)
         engine.restore_terms()
         self._learner._register.start_epoch()
         self._learner._register.find_slots()
@@ -64,4 +65,5 @@ class Bookmark:
 def _parts(learner: Learner) -> tuple[object, ...]:
     """The arrays that ``ask`` and ``tell`` change."""
     engine = learner._engine
-    return engine.state, engine.ledger, engine.terms, engine.desk, engine.offered, engine.worst, engine.usual
+    past = (season.ledger for _, season in sorted(engine.past.items()))
+    return engine.state, engine.ledger, engine.terms, engine.desk, engine.offered, engine.worst, engine.usual, *past

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -31,6 +32,7 @@ from driftsack.policies.learner.clock import Clock
 from driftsack.policies.learner.core import LearnerCore, guarded
 from driftsack.policies.learner.engine import LearnerEngine
 from driftsack.policies.learner.missing import note_values
+from driftsack.policies.learner.propensities import Propensities, redraw
 from driftsack.policies.learner.teaching import PastOutcomes, past_rounds
 from driftsack.policies.policy import Policy
 
@@ -149,6 +151,48 @@ class Learner(LearnerCore):
             caps: The request's maximum cost, as in :meth:`ask`.
         """
         return arguments.admissible_arms(self._engine, open, caps)
+
+    def propensities(
+        self,
+        open: Collection[str] | Collection[int] | Bools | None = None,  # noqa: A002
+        caps: ArmAmounts | None = None,
+        at: float | datetime | None = None,
+        context: Context | None = None,
+        must: bool = False,
+        costs: ListedAmounts | None = None,
+        draws: int = 200,
+    ) -> Propensities:
+        """Estimate the probabilities with which :meth:`ask` would choose each arm now; nothing is changed.
+
+        ``decision.mix`` is the mix of one draw of the policy. A policy that draws means, such as ``Adaptive`` or
+        ``LinearBwK``, would often choose other arms at other draws; this is the mean over draws. The first draw is that
+        of the next ``ask`` with the same arguments, so its arm never has an estimate of 0, and weights 1/p need no
+        correction. Write it to your log as the propensity of that decision.
+
+        Args:
+            open: As in :meth:`ask`.
+            caps: As in :meth:`ask`.
+            at: As in :meth:`ask`.
+            context: As in :meth:`ask`.
+            must: As in :meth:`ask`.
+            costs: As in :meth:`ask`.
+            draws: The number of draws, at least 2; each takes about as long as an ``ask``.
+
+        Raises:
+            DriftsackError: :meth:`ask` would raise it.
+
+        >>> from driftsack.core import Problem
+        >>> from driftsack.policies import LinearBwK
+        >>> learner = LinearBwK().start(Problem(100, ["small", "large"], 50, features=1), seed=0)
+        >>> chances = learner.propensities(context=[1.0])
+        >>> chances.probability, chances.error
+        (array([0.5, 0.5]), array([0., 0.]))
+        """
+        count = whole(draws, "draws", at_least=2)
+        request = {"open": open, "caps": caps, "at": at, "context": context, "must": must, "costs": costs}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the copy, which is discarded
+            return redraw(type(self).from_bytes(self.to_bytes()), count, request)
 
     @guarded
     def ask_many(

@@ -118,14 +118,13 @@ def explore_open(round: Round, mix: Floats, share: float) -> None:
     """Replace a share of the mix by the uniform distribution over the open arms.
 
     Args:
-        round: The current round.
-        mix: (m,) changed in place; 0 for closed arms.
+        round: The current round. If no arm is open, the mix stays as it is.
+        mix: (m,) changed in place.
         share: The probability of exploring.
     """
     count = count_open(round)
-    for i in range(mix.size):
-        if round.open[i]:
-            mix[i] = (1.0 - share) * mix[i] + share / count
+    for i in range(mix.size if count > 0 else 0):
+        mix[i] = (1.0 - share) * mix[i] + (share / count if round.open[i] else 0.0)
 
 
 @kernel

@@ -11,6 +11,7 @@ import msgspec
 from driftsack.core.errors import DriftsackError
 from driftsack.core.problem import ABSURD, Problem
 from driftsack.policies.policy import Policy, from_spec
+from driftsack.policies.with_exploration import WithExploration
 from driftsack.service.domain.amounts import Amount, amount_of, decimal_text
 from driftsack.service.domain.calendar import next_midnight
 from driftsack.service.domain.features import Features
@@ -90,6 +91,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         slots: The maximum number of arms, for arms that are added later.
         policy: Name and settings of the policy, such as ``{"policy": "Adaptive"}``. If omitted, ``LinearBwK`` for
             campaigns with features, and ``Adaptive`` for others.
+        explore: The probability with which a request is given to a uniformly random arm that the budgets cover, so that
+            the journal can answer for other policies; 0 for never.
         seed: The seed of the policy's randomness.
         lease: Seconds within which an outcome must arrive, unless the request says otherwise.
         late: Seconds after the end of the lease during which an outcome is still accepted and refunds.
@@ -114,6 +117,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     fallback: Name | Annotated[list[Name], msgspec.Meta(min_length=1, max_length=MOST_ARMS)] | None = None
     slots: Annotated[int, msgspec.Meta(ge=1, le=MOST_ARMS)] | None = None
     policy: dict[str, Any] | None = None
+    explore: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
     lease: Seconds = 600
     late: Seconds = 86400
@@ -206,6 +210,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         """
         try:
             policy = from_spec(self.policy_spec)
+            policy = WithExploration(policy, self.explore) if self.explore > 0.0 else policy
             kept = policy.rounds_kept(problem)
         except (DriftsackError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise Refusal.invalid(f"policy must be the name and the settings of a policy: {error}") from error

@@ -6,7 +6,7 @@ with it; if the rules of this release come to other amounts, the recorded ones w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from driftsack.service.domain.book import Account
@@ -16,7 +16,7 @@ from driftsack.service.domain.journal import Delta, JournalError
 Amounts = tuple[int, int, int, int]
 
 
-def apply_events(campaign: Campaign, events: Sequence[Any], deltas: Sequence[Delta]) -> bool:
+def apply_events(campaign: Campaign, events: Iterable[Any], deltas: Sequence[Delta]) -> bool:
     """Apply the events of a segment to a campaign.
 
     Args:

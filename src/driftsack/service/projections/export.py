@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -46,12 +47,17 @@ class Outcomes(NamedTuple):
     contexts: Floats | None
 
 
-def outcomes(store: Store, name: str) -> Outcomes:
+def outcomes(store: Store, name: str, redrawn: Mapping[int, float] | None = None) -> Outcomes:
     """Return the observations, told decisions and skipped requests of a campaign, without archived events.
 
     Earlier releases wrote probabilities that exceed 1 by rounding; they are clipped.
+
+    Args:
+        name: The campaign.
+        redrawn: Propensities by the number of the decision that replace the recorded ones, as
+            :func:`~driftsack.service.projections.redraws.redrawn_propensities` returns them.
     """
-    row = find_row(store, name)
+    row, chances = find_row(store, name), redrawn or {}
     config, base = Config.from_bytes(row.config), store.base(name)
     arms, zeros = list(config.arms), [0.0] * len(config.budget)
     asked: dict[int, journal.Asked | Record] = {}
@@ -80,7 +86,8 @@ def outcomes(store: Store, name: str) -> Outcomes:
             elif isinstance(event, journal.Told):
                 choice = asked.pop(event.number)
                 arm = arms[choice.arm or 0]
-                rows[event.number] = (choice.at / 1000, arm, event.reward, min(choice.probability, 1.0), *event.costs)
+                chance = min(chances.get(event.number, choice.probability), 1.0)
+                rows[event.number] = (choice.at / 1000, arm, event.reward, chance, *event.costs)
     order = [*range(-1, observed - 1, -1), *sorted(number for number in rows if number > 0)]
     encoder = config.problem().encoder
     order = order if encoder is None else [number for number in order if number in seen]
@@ -95,12 +102,12 @@ def open_contexts(campaign: Campaign) -> dict[int, bytes]:
     return {number: bytes_of(made.context) for number, made in held if made is not None and made.context is not None}
 
 
-def as_csv(store: Store, name: str) -> str:
+def as_csv(store: Store, name: str, redrawn: Mapping[int, float] | None = None) -> str:
     """Return the outcomes of a campaign as CSV, with columns ``context_NAME`` if requests have features.
 
-    The column of propensities is omitted if one of them is not known.
+    The column of propensities is omitted if one of them is not known. ``redrawn`` is that of :func:`outcomes`.
     """
-    found = outcomes(store, name)
+    found = outcomes(store, name, redrawn)
     header = ["time", "arm", "reward", "propensity", *(f"cost_{resource}" for resource in found.config.budget)]
     table = [[*row] for row in found.rows]
     encoder = found.config.problem().encoder

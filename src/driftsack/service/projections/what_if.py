@@ -2,8 +2,9 @@
 
 Without features, the policy is played on the journal by rejection sampling. With features, it learns from the first
 half of the journal, and its decisions at the contexts of the second half are evaluated by the doubly robust estimator.
-Propensities are those of the journal, unless they contradict the choices, as those of policies that draw means do; they
-are then estimated from the features.
+If the recorded propensities cannot answer, as those of a policy that draws means, whose mixes are often 0 or 1, those
+over its draws are estimated from a replay (:mod:`driftsack.service.projections.redraws`). They vary from decision to
+decision, so the doubly robust estimator is then used without features, too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import tempfile
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +24,11 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError
 from driftsack.core.problem import Problem
 from driftsack.logs import Evaluation, Log, evaluate, evaluate_rule, read
-from driftsack.logs.estimated_propensities import estimated_propensities
 from driftsack.logs.evaluation import MIN_SAMPLE_SIZE
 from driftsack.policies.policy import from_spec
 from driftsack.service.domain.config import Config
 from driftsack.service.projections.export import as_csv, find_row, outcomes
+from driftsack.service.projections.redraws import redrawn_propensities
 from driftsack.service.store.interface import Store
 
 
@@ -48,40 +50,44 @@ def what_if(store: Store, name: str, policy: dict[str, Any], trials: int = 20) -
         CannotAnswerError: The journal is too short, or its decisions differ too much from those of the policy.
     """
     config = Config.from_bytes(find_row(store, name).config)
-    problem = config.problem()
     log = _log(store, name, config)
+    try:
+        if log.contexts is not None:
+            return _after_learning(log, config, policy)
+        found = evaluate(_without_added(log, config), from_spec(policy), _budget(log, config).tolist(), trials)
+        return found, float(np.mean(log.reward))
+    except CannotAnswerError:
+        redrawn = _log(store, name, config, redrawn_propensities(store, name))
+        found, own = _after_learning(redrawn, config, policy)
+        return found._replace(method=f"{found.method}, propensities by redraws"), own
+
+
+def _budget(log: Log, config: Config) -> Floats:
+    """(d,) the budgets for as many requests as the log has."""
+    problem = config.problem()
     share = len(log) / problem.horizon if config.horizon is not None else 1.0
-    budget = np.asarray(problem.budget) * min(share, 1.0)
-    if log.contexts is not None:
-        return _after_learning(_without_added(log, config), config, policy, budget)
-    own = float(np.mean(log.reward))
-    return evaluate(_without_added(log, config), from_spec(policy), budget.tolist(), trials), own
+    return np.asarray(problem.budget) * min(share, 1.0)
 
 
-def _after_learning(log: Log, config: Config, policy: dict[str, Any], budget: Floats) -> tuple[Evaluation, float]:
+def _after_learning(log: Log, config: Config, policy: dict[str, Any]) -> tuple[Evaluation, float]:
     """Let a policy learn from the first half of a log, and evaluate it on the second."""
-    half = len(log) // 2
+    rows, budget = _without_added(log, config), _budget(log, config)
+    if rows.contexts is None:
+        rows = replace(rows, contexts=np.zeros((len(rows), 1)))  # a single context
+    half = len(rows) // 2
     if half < MIN_SAMPLE_SIZE:
-        raise CannotAnswerError(
-            f"a campaign with features needs {2 * MIN_SAMPLE_SIZE} outcomes, got {len(log)}; wait for more."
-        )
-    first, second = part_of(log, slice(None, half)), part_of(log, slice(half, None))
+        raise CannotAnswerError(f"an answer needs {2 * MIN_SAMPLE_SIZE} outcomes, got {len(rows)}; wait for more.")
+    first, second = part_of(rows, slice(None, half)), part_of(rows, slice(half, None))
     problem = Problem(
         horizon=len(second),
-        arms=log.arms,
-        budget=dict(zip(log.resources, (budget * len(second) / len(log)).tolist(), strict=True)),
-        cost_max=dict(zip(log.resources, log.cost_max, strict=True)),
-        reward_max=log.reward_max,
+        arms=rows.arms,
+        budget=dict(zip(rows.resources, (budget * len(second) / len(rows)).tolist(), strict=True)),
+        cost_max=dict(zip(rows.resources, rows.cost_max, strict=True)),
+        reward_max=rows.reward_max,
         features=config.problem().encoder or 0,
     )
     learner = from_spec(policy).start(problem, seed=config.seed, log=first)
-    own = float(np.mean(second.reward))
-    try:
-        return evaluate_rule(second, learner, problem.budget), own
-    except CannotAnswerError:
-        guessed = replace(log, propensity=estimated_propensities(log))
-        found = evaluate_rule(part_of(guessed, slice(half, None)), learner, problem.budget)
-        return found._replace(method="doubly robust, estimated propensities"), own
+    return evaluate_rule(second, learner, problem.budget), float(np.mean(second.reward))
 
 
 def part_of(log: Log, rows: slice) -> Log:
@@ -97,9 +103,9 @@ def part_of(log: Log, rows: slice) -> Log:
     )
 
 
-def _log(store: Store, name: str, config: Config) -> Log:
+def _log(store: Store, name: str, config: Config, redrawn: Mapping[int, float] | None = None) -> Log:
     """Return the journal as a log with all its arms; its maxima cover outcomes above those of the campaign."""
-    text = as_csv(store, name)
+    text = as_csv(store, name, redrawn)
     rows = list(csv.DictReader(io.StringIO(text)))
     added = {row["arm"] for row in rows} - {"", *config.arms}
     maxima = zip(config.budget, config.problem().cost_max, strict=True)

@@ -471,7 +471,8 @@ class Keeper(ThreadedCalls):
     async def _rehearse(self, pool: ThreadPoolExecutor, campaign: Campaign) -> None:
         """Load the kernels of a campaign, once for each policy and kind of campaign."""
         config = campaign.config
-        kind = (msgspec.json.encode(config.policy_spec), config.period is None, config.watch, config.fallback is None)
+        policy = (msgspec.json.encode(config.policy_spec), config.explore > 0.0)
+        kind = (*policy, config.period is None, config.watch, config.fallback is None)
         if kind not in self._rehearsed:
             await self.call_in(pool, rehearse, campaign)
             self._rehearsed.add(kind)
