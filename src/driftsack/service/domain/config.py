@@ -68,6 +68,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         refill: When the budgets are refilled; None for never.
         watch: Whether the campaign first watches the user's own rule, until it is switched on.
         features: The features of requests, sent as their ``context``; None for no features.
+        keep_raw: The days for which contexts are also stored as they were sent; None for not at all.
         safe: True, since a campaign reserves the maximum cost of each decision; other modes of learners are refused.
     """
 
@@ -88,6 +89,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     refill: Refill | None = None
     watch: bool = False
     features: Features | None = None
+    keep_raw: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
     safe: bool | str = True
 
     @classmethod
