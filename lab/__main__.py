@@ -33,6 +33,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Service": {
         "serve": service.serve,
         "context-speed": service.context_speed,
+        "routing-service": service.routing_service,
         "faults": service.faults,
         "endurance": service.endurance,
         "backup": service.backup,

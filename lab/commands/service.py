@@ -57,6 +57,27 @@ def context_speed(
     run_trial(measure, markdown, as_json)
 
 
+def routing_service(
+    orders: Annotated[int, typer.Argument(min=1, help="Number of orders of the prompts.")] = 10,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Route the real prompts of python -m lab routing through the service, at 3e-4 dollars a request, with each drift.
+
+    Each order is a campaign. Compares the rewards with the optimum and with a learner in one process, which must make
+    the same decisions. Needs the prompts of another package: pip install paretobandit==0.1.1.
+
+    Example: python -m lab routing-service 3
+    """
+
+    def measure(directory: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import routing_table
+
+        return routing_table(orders, directory, show)
+
+    run_trial(measure, markdown, as_json)
+
+
 def faults(
     kills: Annotated[int, typer.Argument(min=1, help="How often the service is killed under load.")] = 150,
     markdown: MarkdownOption = None,

@@ -77,6 +77,14 @@ def contexts_table(seconds: float, turns: int, directory: Path, progress: Callab
     return _tried(title, command, lambda: measure_contexts(seconds, turns, directory, progress))
 
 
+def routing_table(orders: int, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Route the prompts of the routing benchmark through the service."""
+    from lab.routing.through_service import service_rows
+
+    title, command = "Real prompts through the service, at 3e-4 dollars a request.", "python -m lab routing-service"
+    return _tried(title, command, lambda: service_rows(orders, directory, progress))
+
+
 def neighbours_table(decisions: int, seconds: float, directory: Path, progress: Callable[[str], None]) -> Table:
     """Measure how much a key that hammers the service delays others."""
     title, command = "Beside a key that hammers the service.", f"python -m lab neighbours {decisions}"

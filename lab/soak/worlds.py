@@ -41,7 +41,8 @@ def random_world(name: str, variant: Variant, rng: Generator) -> World:
     if planned:
         problem = dataclasses.replace(problem, period=None, slots=problem.arms)
     if variant(problem).needs_context:
-        problem = dataclasses.replace(problem, features=ENCODER if rng.random() < 0.5 else FEATURES)
+        features: Any = ENCODER if rng.random() < 0.5 else FEATURES
+        problem = dataclasses.replace(problem, features=features)
     if problem.fallback is not None and not problem.bounded:
         safe = False
     if problem.fallback is not None and safe and rng.random() < 0.9:
