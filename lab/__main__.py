@@ -45,6 +45,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "orphans": trials.orphans,
         "page": trials.page,
         "alarm-level": trials.alarm_level,
+        "context-alarms": service.context_alarms,
     },
     "Gateways and installation": {
         "proxy-cost": trials.proxy_cost,

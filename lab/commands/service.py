@@ -78,6 +78,26 @@ def routing_service(
     run_trial(measure, markdown, as_json)
 
 
+def context_alarms(
+    weeks: Annotated[int, typer.Argument(min=2, max=200, help="Number of weeks without a change.")] = 200,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how often the dashboard says without reason that the requests changed, and which changes it finds.
+
+    Fails if false alarms exceed the budget, one in 13 weeks of 12,000 requests, or a large change is missed.
+
+    Example: python -m lab context-alarms 20
+    """
+
+    def measure(_: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import context_alarms_table
+
+        return context_alarms_table(weeks, show)
+
+    run_trial(measure, markdown, as_json)
+
+
 def faults(
     kills: Annotated[int, typer.Argument(min=1, help="How often the service is killed under load.")] = 150,
     markdown: MarkdownOption = None,
@@ -159,7 +179,7 @@ def many_campaigns(
 
 def neighbours(
     decisions: Annotated[int, typer.Argument(min=100, help="Decisions in the explained journal.")] = 100_000,
-    seconds: Annotated[float, typer.Option(min=1, help="Length of each of the 40 measurements.")] = 8.0,
+    seconds: Annotated[float, typer.Option(min=1, help="Length of each of the 40 measurements.")] = 5.0,
     markdown: MarkdownOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -85,6 +85,14 @@ def routing_table(orders: int, directory: Path, progress: Callable[[str], None])
     return _tried(title, command, lambda: service_rows(orders, directory, progress))
 
 
+def context_alarms_table(weeks: int, progress: Callable[[str], None]) -> Table:
+    """Measure the alarms about the requests of a campaign."""
+    from lab.service.context_alarms import TRIALS, WEEKS, alarm_rows
+
+    title, command = "Alarms about the mix of requests.", "python -m lab context-alarms"
+    return _tried(title, command, lambda: alarm_rows(WEEKS[:weeks], TRIALS[: max(weeks // 2, 2)], progress))
+
+
 def neighbours_table(decisions: int, seconds: float, directory: Path, progress: Callable[[str], None]) -> Table:
     """Measure how much a key that hammers the service delays others."""
     title, command = "Beside a key that hammers the service.", f"python -m lab neighbours {decisions}"
