@@ -34,6 +34,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "serve": service.serve,
         "context-speed": service.context_speed,
         "labels": service.labels,
+        "routing-service": service.routing_service,
         "faults": service.faults,
         "endurance": service.endurance,
         "backup": service.backup,
@@ -45,6 +46,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "orphans": trials.orphans,
         "page": trials.page,
         "alarm-level": trials.alarm_level,
+        "context-alarms": service.context_alarms,
     },
     "Gateways and installation": {
         "proxy-cost": trials.proxy_cost,

@@ -75,6 +75,47 @@ def labels(
     run_trial(measure, markdown, as_json)
 
 
+def routing_service(
+    orders: Annotated[int, typer.Argument(min=1, help="Number of orders of the prompts.")] = 10,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Route the real prompts of python -m lab routing through the service, at 3e-4 dollars a request, with each drift.
+
+    Each order is a campaign. Compares the rewards with the optimum and with a learner in one process, which must make
+    the same decisions. Needs the prompts of another package: pip install paretobandit==0.1.1.
+
+    Example: python -m lab routing-service 3
+    """
+
+    def measure(directory: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import routing_table
+
+        return routing_table(orders, directory, show)
+
+    run_trial(measure, markdown, as_json)
+
+
+def context_alarms(
+    weeks: Annotated[int, typer.Argument(min=2, max=200, help="Number of weeks without a change.")] = 200,
+    markdown: MarkdownOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how often the dashboard says without reason that the requests changed, and which changes it finds.
+
+    Fails if false alarms exceed the budget, one in 13 weeks of 12,000 requests, or a large change is missed.
+
+    Example: python -m lab context-alarms 20
+    """
+
+    def measure(_: Path, show: Callable[[str], None]) -> Table:
+        from lab.service.tables import context_alarms_table
+
+        return context_alarms_table(weeks, show)
+
+    run_trial(measure, markdown, as_json)
+
+
 def faults(
     kills: Annotated[int, typer.Argument(min=1, help="How often the service is killed under load.")] = 150,
     markdown: MarkdownOption = None,
@@ -156,7 +197,7 @@ def many_campaigns(
 
 def neighbours(
     decisions: Annotated[int, typer.Argument(min=100, help="Decisions in the explained journal.")] = 100_000,
-    seconds: Annotated[float, typer.Option(min=1, help="Length of each of the 40 measurements.")] = 8.0,
+    seconds: Annotated[float, typer.Option(min=1, help="Length of each of the 40 measurements.")] = 5.0,
     markdown: MarkdownOption = None,
     as_json: JsonOption = False,
 ) -> None:

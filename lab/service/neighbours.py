@@ -1,12 +1,15 @@
 """One key hammers explanations, exports and exchanges: how much longer do the requests of other keys take?
 
-The hammering clients run in a process of their own, with eight threads, and do not wait when they are refused.
+The hammering clients run in a process of their own, with eight threads, and do not wait when they are refused. The
+process is frozen and woken up in turns, so that a machine that is busy with other things slows down both measurements.
 """
 
 from __future__ import annotations
 
 import http.client
 import json
+import signal
+import statistics
 import subprocess
 import sys
 import threading
@@ -24,7 +27,7 @@ KINDS: Final = ("why", "export", "exchange", "all")
 MOST_SLOWER: Final = 1.5  # p50 beside the key, times that alone
 THREADS: Final = 8
 TURNS: Final = 5
-STARTING: Final = 2.0  # seconds until the hammering process has started
+SETTLING: Final = 3.0  # seconds until the hammering process has started, or its last requests are answered
 RATE: Final = 200.0  # requests per second of the others
 CONNECTIONS: Final = 8
 CREATED: Final = 201
@@ -60,27 +63,31 @@ def measure_neighbours(
         rows = []
         for kind in KINDS:
             progress(f"beside a key that hammers {kind}")
-            ratios = [_slower(service, made["key"], kind, decisions, seconds) for _ in range(TURNS)]
-            rows.append(row(f"p50 beside {kind}, times that alone", "", sorted(ratios)[TURNS // 2], MOST_SLOWER, True))
+            ratio = _slower(service, made["key"], kind, decisions, seconds)
+            rows.append(row(f"p50 beside {kind}, times that alone", "", ratio, MOST_SLOWER, True))
         return rows
     finally:
         service.stop()
 
 
 def _slower(service: Process, key: str, kind: str, decisions: int, seconds: float) -> float:
-    """The median latency beside the hammering key, divided by that alone."""
-    alone = run_load(service.url, service.key, seconds, CONNECTIONS, rate=RATE)
+    """The median latency beside the hammering key, divided by that while its process is frozen."""
+    beside: list[float] = []
+    alone: list[float] = []
     command = [sys.executable, "-m", "lab.service.neighbours", service.url, key, kind, str(decisions)]
     hammer = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        time.sleep(STARTING)
-        beside = run_load(service.url, service.key, seconds, CONNECTIONS, rate=RATE)
+        for _ in range(TURNS):
+            for number, measured in ((signal.SIGCONT, beside), (signal.SIGSTOP, alone)):
+                hammer.send_signal(number)
+                time.sleep(SETTLING)
+                measured.extend(run_load(service.url, service.key, seconds, CONNECTIONS, rate=RATE).latencies)
         if hammer.poll() is not None:
             raise TrialError(f"the process that hammers {kind} ended with code {hammer.returncode}.")
     finally:
         hammer.kill()
         hammer.wait()
-    return beside.quantile(0.5) / alone.quantile(0.5)
+    return statistics.median(beside) / statistics.median(alone)
 
 
 def fill(service: Process, decisions: int) -> None:

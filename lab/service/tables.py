@@ -78,6 +78,22 @@ def contexts_table(seconds: float, turns: int, directory: Path, progress: Callab
     return _tried(title, command, lambda: measure_contexts(seconds, turns, directory, progress))
 
 
+def routing_table(orders: int, directory: Path, progress: Callable[[str], None]) -> Table:
+    """Route the prompts of the routing benchmark through the service."""
+    from lab.routing.through_service import service_rows
+
+    title, command = "Real prompts through the service, at 3e-4 dollars a request.", "python -m lab routing-service"
+    return _tried(title, command, lambda: service_rows(orders, directory, progress))
+
+
+def context_alarms_table(weeks: int, progress: Callable[[str], None]) -> Table:
+    """Measure the alarms about the requests of a campaign."""
+    from lab.service.context_alarms import TRIALS, WEEKS, alarm_rows
+
+    title, command = "Alarms about the mix of requests.", "python -m lab context-alarms"
+    return _tried(title, command, lambda: alarm_rows(WEEKS[:weeks], TRIALS[: max(weeks // 2, 2)], progress))
+
+
 def neighbours_table(decisions: int, seconds: float, directory: Path, progress: Callable[[str], None]) -> Table:
     """Measure how much a key that hammers the service delays others."""
     title, command = "Beside a key that hammers the service.", f"python -m lab neighbours {decisions}"

@@ -1,10 +1,10 @@
 """The soak: random sequences of operations on learners of every policy, compared with exact arithmetic.
 
 Each learner has a number. The seed and that number determine its policy, its problem and its operations: single and
-batched requests, outcomes in any order, forfeits, seasons, added and retired arms, copies, files, forks and misuse.
-After each operation its budgets, reservations and overruns are compared with those of a reference ledger in integers
-(:mod:`lab.soak.accounts`). Every decision that is asked for or told counts as one operation, and so does every other
-call.
+batched requests, optional features, outcomes in any order, forfeits, seasons, added and retired arms, copies, files,
+forks and misuse. After each operation its budgets, reservations and overruns are compared with those of a reference
+ledger in integers (:mod:`lab.soak.accounts`), and encoded features with those of :mod:`lab.soak.features`. Every
+decision that is asked for or told counts as one operation, and so does every other call.
 
 A finding is one of these: an amount that differs in any bit; a budget that is overspent although ``safe`` is set and no
 cost of that season exceeded its reservation; the choice of an arm that must be closed; an unexpected error; an error
@@ -81,6 +81,7 @@ PER_MILLION: Final[dict[str, int]] = {
     "refused because of the horizon or a budget": 20,
     "renewed with pending decisions": 5,
     "overruns": 20,
+    "missing values": 15,
 }
 
 

@@ -14,6 +14,7 @@ from driftsack.core.decision import Decision
 from driftsack.core.errors import (
     DriftsackError,
 )
+from lab.soak.features import RandomFeatures
 from lab.soak.model import Finding, Held, Model, SoakCounts
 from lab.soak.worlds import World
 
@@ -35,6 +36,7 @@ class Player:
         self.rng, self.tally, self.directory, self.largest_batch = rng, tally, directory, largest_batch
         self.model = Model(world)
         self.world, self.problem = world, world.problem
+        self.features = RandomFeatures(world.problem)
         self.now = 1.7e9 + float(rng.integers(10**8))
         self.start: float | None = None  # of the period
         self.told: list[tuple[int, bool, Decision, float, list[float]]] = []

@@ -52,11 +52,20 @@ def random_request(player: Player) -> tuple[dict[str, Any], Bools, Floats | None
 
 
 def random_context(player: Player) -> dict[str, Any]:
-    """Draw the features of a request, sometimes extreme ones, if requests have features."""
+    """Draw the features of a request, if requests have features."""
     if not player.problem.features:
         return {}
-    scale = 1e9 if player.chance(0.02) else 1.0
-    return {"context": scale * player.rng.uniform(-1.0, 1.0, player.problem.features)}
+    return {"context": player.features.draw(player.rng)}
+
+
+def check_contexts(player: Player, given: list[Any], found: Floats | None) -> None:
+    """Raise a finding unless the decisions have the encoded features of their requests."""
+    missing = player.features.missing
+    for k, context in enumerate(given):
+        expected = player.features.encoded(context)
+        if found is None or not np.array_equal(found[k], expected):
+            raise Finding(f"the context of a decision must be {expected}, got {found if found is None else found[k]}")
+    player.tally.events["missing values"] += player.features.missing - missing
 
 
 def ask(player: Player) -> None:
@@ -73,6 +82,8 @@ def ask(player: Player) -> None:
     if refuses(player, lambda: player.learner.ask(**given)):
         return
     made = player.learner.ask(**given)
+    if player.problem.features:
+        check_contexts(player, [given["context"]], None if made.context is None else made.context[None])
     note_start(player, seconds)
     table, known = player.model.reservations(caps)
     arms, number = np.array([made.arm]), np.array([made.round])
@@ -92,11 +103,13 @@ def ask_many(player: Player) -> None:
     given |= {"at": at} if at is not None else {}
     size = int(player.rng.integers(1, player.largest_batch + 1))
     if player.problem.features:
-        given["contexts"] = player.rng.standard_normal((size, player.problem.features))
+        given["contexts"] = player.features.draw_many(player.rng, size)
     if refuses(player, lambda: player.learner.ask_many(size, **given)):
         player.count("ask_many")
         return
     made = player.learner.ask_many(size, **given)
+    if player.problem.features:
+        check_contexts(player, list(given["contexts"])[: len(made)], made.contexts)
     note_start(player, seconds)
     player.count("ask_many", len(made))
     left = size if player.model.last is None else min(size, player.model.last - player.model.begun)

@@ -13,6 +13,7 @@ from driftsack.core.problem import Problem
 from driftsack.policies.policy import Policy
 from driftsack.simulation.precompile import Variant
 from lab.soak.accounts import grid_places
+from lab.soak.features import ENCODER
 
 ARMS: Final = ("small", "medium", "large", "huge")
 RESOURCES: Final = ("usd", "seconds", "tokens")
@@ -40,7 +41,8 @@ def random_world(name: str, variant: Variant, rng: Generator) -> World:
     if planned:
         problem = dataclasses.replace(problem, period=None, slots=problem.arms)
     if variant(problem).needs_context:
-        problem = dataclasses.replace(problem, features=FEATURES)
+        features: Any = ENCODER if rng.random() < 0.5 else FEATURES
+        problem = dataclasses.replace(problem, features=features)
     if problem.fallback is not None and not problem.bounded:
         safe = False
     if problem.fallback is not None and safe and rng.random() < 0.9:

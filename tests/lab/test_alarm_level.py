@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from driftsack.numerics.glr import glr_detects
-from driftsack.service.projections import drift
+from driftsack.service.projections import drift, segments
 from driftsack.service.projections.drift import LEVEL
+from lab.service import context_alarms
 from lab.service.alarm_level import DRIFTS, false_alarms, power
 
 
@@ -24,3 +25,15 @@ def test_an_outage_that_a_policy_leaves_at_once_is_found(monkeypatch: pytest.Mon
     monkeypatch.setattr(drift, "detects", lambda glr, _, share: glr_detects(glr, 0, share))
     dyadic, _ = power(outage, LEVEL, fresh)
     assert dyadic.mean < found.mean - 3 * found.error  # dyadic splits alone are too coarse
+
+
+def test_requests_that_do_not_change_raise_no_alarm_and_a_change_of_their_mix_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The planted fault: a level of 10 for each of the ten streams."""
+    fresh = range(7_000_000, 7_000_004)
+    assert sum(context_alarms.false_alarms(seed) for seed in fresh) == 0
+    share, _ = context_alarms.found(context_alarms.CHANGES[0], range(7_000_000, 7_000_010))
+    assert share.mean >= 0.8
+    monkeypatch.setattr(segments, "LEVEL", 100.0)
+    assert sum(context_alarms.false_alarms(seed) for seed in fresh[:2]) > 0

@@ -19,6 +19,8 @@ from lab.routing import routing
 from lab.routing.routers import DRIFTS, ROUTERS, Entrant, Requests, Task, Told, fixed_entrant, learner_entrant
 from lab.routing.routing import best_plan, drifted, figures
 from lab.routing.routing_bars import routing_bars
+from lab.routing.through_service import in_process, is_held, rows_of, through_service
+from tests.support.live_service import serving
 from tests.support.paths import ROOT
 
 RATE = 3e-4
@@ -178,3 +180,17 @@ def test_the_command_shows_figures_and_bars_and_fails_if_one_is_missed(
     shown = CliRunner().invoke(app, ["routing", "--quick"])
     assert shown.exit_code == code
     assert "What must hold." in shown.stdout
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_campaign_decides_as_a_learner_in_a_process(tmp_path: Path, planted: bool) -> None:
+    """Over HTTP, with a price list; the planted fault has another seed."""
+    given = made_up(40)
+    task = Task(given, generator(1).permutation(40), *drifted(given, "price"), 3e-3, "price", 3, None)
+    with serving(str(tmp_path / "s.db")) as live:
+        served = through_service(task, live.url, live.key, "prompts")
+        assert is_held(live.url, live.key, "prompts")
+    own = in_process(task._replace(seed=4) if planted else task)
+    assert (served == own) is not planted
+    rows = rows_of("price", [served], [own], best_plan(given, "price", 3e-3), [True])
+    assert (rows[2]["reached"] == "yes") is not planted

@@ -110,6 +110,18 @@ def test_planted_faults_are_found(
     assert words in " ".join(soak(5_000, largest_batch=20).findings)
 
 
+@pytest.mark.parametrize("planted", [False, True])
+def test_missing_values_are_replaced_by_their_means(monkeypatch: pytest.MonkeyPatch, planted: bool) -> None:
+    """The planted fault: the means do not follow the requests."""
+    known = {name: variant for name, variant in variants().items() if name == "LinearBwK"}
+    monkeypatch.setattr(soaking, "variants", lambda: known)
+    if planted:
+        monkeypatch.setattr("driftsack.policies.learner.learner.note_values", lambda *_: None)
+    report = soak(3_000, largest_batch=20)
+    assert ("the context of a decision must be" in " ".join(report.findings)) is planted
+    assert report.events["missing values"] > 20
+
+
 FAULTS = {
     "one unit too much is admitted": "covers = admission.covers\n"
     "admission.covers = lambda ledger, terms, j, cost, after: covers(ledger, terms, j, max(cost - 1, 0), after)",

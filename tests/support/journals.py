@@ -116,6 +116,8 @@ def write(path: Path) -> None:
         for k in range(40):
             arm = ("small", "large")[k % 2]
             two.do(ms.Observe(arm=arm, reward=0.5, costs={"usd": "0.02"}, probability=0.5))
+        two.now = Now(two.now.at - DAY, two.now.tick)
+        two.owned.campaign.set_clock(two.now)
         two.do(ms.Patch("active"))
         two.do(ms.Tell(1.0, {"usd": "0.02"}), two.ask())
         last = two.ask()

@@ -135,6 +135,8 @@ def why(
     print_table(budgets, [text_column(name) for name in budgets[0]], "Budgets before it.")
     for words in found.words:
         results.print(f"- {words}", markup=False)
+    if found.context is not None:
+        results.print(f"The context was {msgspec.json.encode(found.context).decode()}.", markup=False)
     same = "is the recorded one" if found.same else "DIFFERS from the recorded one"
     results.print(f"The recomputed decision {same}. The state of the policy is in --json.")
     if not found.same:

@@ -204,3 +204,44 @@ def test_a_problem_in_time_has_no_last_round() -> None:
         learner.revise(10)
     with pytest.raises(OutOfRangeError, match="at most an hour before the latest"):
         learner.ask(at=start)
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_clock_that_was_wrong_is_set_back(planted: bool) -> None:
+    """After it, requests are counted again and the budget is paced; the planted fault goes on with the wrong period."""
+    day = 86_400.0
+    problem = ds.Problem(horizon=2880, period=timedelta(days=2), arms=2, budget=[50.0], cost_max=[1.0])
+    learner = ds.policies.UniformRandom().start(problem, seed=0)
+    for minute in range(60):
+        learner.ask(at=60.0 * minute)
+    learner.ask(at=400 * day)  # by the wrong clock
+    learner.renew(at=400 * day, period=timedelta(days=2))
+    left = learner.remaining.tolist()
+    if planted:
+        assert learner.period_end == 402 * day
+    else:
+        learner.set_clock(day / 2, timedelta(days=1.5))
+        assert learner.period_end == 2 * day
+    assert learner.remaining.tolist() == left
+    for minute in range(int(1.4 * 24 * 60)):
+        learner.ask(at=day / 2 + 60.0 * minute)
+    assert (learner.rounds_left < 300) is not planted  # there are 144 minutes left
+    again = ds.Learner.from_bytes(learner.to_bytes())
+    assert again.period_end == learner.period_end
+
+
+def test_a_clock_is_set_back_within_the_present_period_or_to_a_whole_one() -> None:
+    problem = ds.Problem(horizon=100, period=timedelta(seconds=1000), arms=2, budget=[50.0], cost_max=[1.0])
+    for begun, latest, at, end in (
+        (0.0, 10.0, 400.0, 1000.0),
+        (0.0, 900.0, 400.0, 1000.0),
+        (5000.0, 5500.0, 0.0, 1000.0),
+    ):
+        learner = ds.policies.UniformRandom().start(problem, seed=0)
+        learner.ask(at=begun)
+        learner.ask(at=latest)
+        learner.set_clock(at)
+        assert learner.period_end == end
+        learner.ask(at=at + 1.0)
+    with pytest.raises(SettingError, match="only problems with a period have a clock"):
+        ds.policies.UniformRandom().start(PROBLEM).set_clock(5.0)

@@ -1,21 +1,33 @@
-"""A clock that is far ahead of the store is refused at the start, until an operator accepts it."""
+"""A clock that is far ahead of the store is refused at the start, until an operator accepts it.
+
+A store whose events lie in the future, because the clock was wrong, is repaired.
+"""
 
 from __future__ import annotations
 
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import pytest
 from typer.testing import CliRunner
 
 from driftsack.cli import app
-from driftsack.service.domain.calendar import DAY_MS
-from driftsack.service.runtime.clock_check import LONGEST_PAUSE, check_clock
+from driftsack.service.domain import messages as ms
+from driftsack.service.domain.calendar import DAY_MS, next_midnight
+from driftsack.service.domain.campaign import Now
+from driftsack.service.projections.beginnings import begun
+from driftsack.service.projections.explain import replay
+from driftsack.service.runtime.clock_check import LONGEST_PAUSE, accept_clock, check_clock, repair_clock
+from driftsack.service.runtime.owned import Owned, ServiceClock
+from driftsack.service.runtime.recovery import rebuild
 from driftsack.service.store import open_store
-from driftsack.service.store.interface import AuditRow, StoreError
-from tests.support.campaigns import START, small
+from driftsack.service.store.interface import AuditRow, Owner, Store, StoreError
+from tests.support.campaigns import START, monthly, small
 from tests.support.journals import Written
+from tests.support.local_postgres import LocalPostgres
 
 
 def test_a_clock_that_is_far_ahead_is_refused_until_it_is_accepted(store_address: str) -> None:
@@ -53,3 +65,106 @@ def test_serve_refuses_and_the_command_accepts(tmp_path: Path) -> None:
     assert accepted.exit_code == 0, accepted.output
     with closing(open_store(path)) as store:
         check_clock(store)
+
+
+BERLIN: Final = ZoneInfo("Europe/Berlin")
+YEAR_AHEAD = START + 400 * DAY_MS
+HOUR = 3_600_000
+
+
+def ahead(store: Store, name: str = "chat", **settings: Any) -> Written:
+    """A campaign that decided at the right time, and then by a clock that was 400 days ahead."""
+    written = Written(store, name, monthly(**{"budget": {"usd": "5"}, "lease": 3600, **settings}))
+    written.do(ms.Tell(1.0, {"usd": "0.02"}), written.ask())
+    written.wait(HOUR // 4, stopped=400 * DAY_MS)
+    written.do(ms.Tell(1.0, {"usd": "0.02"}), written.ask())
+    store.release([name], Owner("writer"))
+    return written
+
+
+def again(store: Store, name: str, at: int) -> Written:
+    """Continue a campaign at a time, as the service would."""
+    row = store.claim(name, Owner("again"))
+    assert row is not None
+    written = Written.__new__(Written)
+    written._store = store
+    campaign, *saved = rebuild(store, row)
+    written.now = Now(at, campaign.book.tick)
+    written.owned = Owned(name, row.epoch, campaign, row.chain, ServiceClock(), 0, *saved)
+    return written
+
+
+@pytest.mark.parametrize("period", [None, 30 * 86_400])
+def test_a_store_whose_events_lie_in_the_future_is_repaired(store_address: str, period: int | None) -> None:
+    """Refills go on in the present month, and a policy with a period is paced until then."""
+    settings = {} if period is None else {"horizon": 1000, "period": period}
+    with closing(open_store(store_address)) as store:
+        ahead(store, **settings)
+        Written(store, "right", small())
+        now = START + HOUR
+        assert again(store, "chat", now).owned.campaign.book.following == next_midnight(YEAR_AHEAD, "month", BERLIN)
+        store.release(["chat"], Owner("again"))
+        assert repair_clock(store, now) == {"chat": pytest.approx(400, abs=0.1)}
+        assert store.latest_times()["chat"] == now
+        assert [entry.action for _, entry in store.audit(2)] == ["clock accept", "clock repair"]
+        check_clock(store, now)
+        assert replay(store, "chat").same
+        # It decides at the present time, and is refilled at the end of the present month.
+        written = again(store, "chat", now)
+        refill = next_midnight(now, "month", BERLIN)
+        assert written.owned.campaign.book.following == refill
+        learner = written.owned.campaign.learner
+        if period is not None:
+            assert learner.period_end == refill / 1000
+        season = written.owned.campaign.book.season
+        for _ in range(3):
+            written.wait(HOUR // 10)
+            written.do(ms.Tell(1.0, {"usd": "0.02"}), written.ask())
+        written.wait(0, stopped=refill - written.now.at)
+        assert written.owned.campaign.book.season == season + 1
+        written.ask()
+        assert replay(store, "chat").same
+        assert repair_clock(store, written.now.at) == {}
+        track = begun(store, store.campaigns()[0])
+        for segment in store.segments("chat"):
+            track.feed(segment)
+        assert track.following == next_midnight(refill, "month", BERLIN)
+        assert track.season_at == refill
+
+
+def test_without_the_repair_no_budget_is_refilled(tmp_path: Path) -> None:
+    """The planted fault: the service goes on with a clock that is right."""
+    with closing(open_store(str(tmp_path / "s.db"))) as store:
+        ahead(store)
+        written = again(store, "chat", START + HOUR)
+        season = written.owned.campaign.book.season
+        written.wait(0, stopped=40 * DAY_MS)
+        assert written.owned.campaign.book.season == season
+
+
+def test_a_campaign_that_a_service_uses_is_not_repaired(postgres: LocalPostgres) -> None:
+    with closing(open_store(postgres.new_database())) as store:
+        ahead(store)
+        store.claim("chat", Owner("a service", lease=60.0))
+        with pytest.raises(StoreError, match="a service is using chat; stop it first"):
+            repair_clock(store, START + HOUR)
+
+
+def test_an_accepted_clock_that_was_wrong_is_forgotten(tmp_path: Path) -> None:
+    with closing(open_store(str(tmp_path / "s.db"))) as store:
+        Written(store, "chat", small())
+        accept_clock(store, YEAR_AHEAD)
+        check_clock(store, YEAR_AHEAD)
+        repair_clock(store, START)
+        with pytest.raises(StoreError, match="400 days ahead"):
+            check_clock(store, YEAR_AHEAD)
+
+
+def test_the_command_repairs(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    with closing(open_store(path)) as store:
+        Written(store, "chat", small(), at=int(1000 * time.time()) + 10 * DAY_MS)
+    for said in ("chat was 10.0 days ahead; it continues at the present time.", "no campaign has events in the future"):
+        done = CliRunner().invoke(app, ["clock", "repair", "--store", path])
+        assert done.exit_code == 0, done.output
+        assert said in " ".join(done.output.split())

@@ -36,6 +36,7 @@ from tests.support.paths import DATA
 
 FILES = sorted(path.name for path in DATA.glob("service-*.db"))
 LATEST = "service-journal-2.db"
+WITHOUT_TIMES = "service-journal-1.db"
 
 
 def kinds(store: Store) -> set[type]:
@@ -119,9 +120,9 @@ def test_snapshots_of_earlier_releases_have_no_times(
     """The planted fault: the times of decisions, which a replay finds, are compared with those of the snapshot."""
     if planted:
         monkeypatch.setattr(book, "TIME", None)
-    shutil.copy(DATA / "service-journal-1.db", tmp_path / "old.db")
-    with closing(SQLiteStore(tmp_path / "old.db")) as store:
-        assert replay(store, "all").same != planted
+    shutil.copy(DATA / WITHOUT_TIMES, tmp_path / "old.db")
+    with closing(SQLiteStore(tmp_path / "old.db")) as old:
+        assert replay(old, "all").same != planted
 
 
 def other_rules(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from driftsack.service.runtime.owned import Owned, ServiceClock
 from driftsack.service.runtime.recovery import Rebuilt, rebuild, recover
 from driftsack.service.runtime.threads import Threads
 from driftsack.service.store import open_store
-from driftsack.service.store.interface import CampaignRow, Owner, Store, UnavailableError
+from driftsack.service.store.interface import CampaignRow, FencedError, Owner, Store, UnavailableError
 from driftsack.service.store.sqlite import SQLiteStore
 from tests.support.campaigns import monthly, small
 from tests.support.local_postgres import LocalPostgres
@@ -657,3 +657,50 @@ def test_a_campaign_whose_events_cannot_be_taken_does_not_stop_the_commits_of_ot
                 return found
 
     assert run(play()) == (["nothing", "nothing"] if trusting else ["unavailable", "a decision", "a decision"])
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_the_clock_of_leases_continues_when_a_campaign_is_rebuilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: bool
+) -> None:
+    """A commit that fails at the end of a long lease; the planted fault begins at the latest event, an hour ago."""
+    times = Times()
+
+    async def play() -> None:
+        with closing(Breaking(tmp_path / "s.db")) as store:
+            async with keeping(store, clock=times.clock(), grace=1000, longest_wait=0.05) as keeper:
+                await keeper.create("chat", small(lease=3600))
+                await ask(keeper)
+                times.monotonic += 3590
+                store.broken = "before"
+                with pytest.raises(Refusal):
+                    await ask(keeper)
+                if planted:
+                    keeper._ticks.clear()
+                store.broken = ""
+                await until(lambda: "chat" in keeper.owned)
+                book = keeper.owned["chat"].campaign.book
+                times.monotonic += 10
+                await asyncio.sleep(0.6)
+                assert book.pending == 1  # the grace of one second
+                times.monotonic += 2
+                if planted:
+                    await asyncio.sleep(0.6)
+                    assert book.pending == 1
+                else:
+                    await until(lambda: book.pending == 0)
+
+    run(play())
+
+
+def test_a_fenced_clock_of_leases_is_not_continued(tmp_path: Path) -> None:
+    """A process that was frozen has counted time in which it answered nobody."""
+
+    async def play() -> None:
+        with closing(SQLiteStore(tmp_path / "s.db")) as store:
+            async with keeping(store) as keeper:
+                await keeper.create("chat", small())
+                keeper._drop(keeper.owned["chat"], FencedError("another process owns it now."))
+                assert keeper._ticks == {}
+
+    run(play())

@@ -27,7 +27,7 @@ def closed(live: Live) -> None:
 
 def rows(store: Store) -> int:
     """The number of rows of the campaign in all tables but the audit."""
-    tables = ("segment", "snapshot", "milestone", "base", "budget")
+    tables = ("segment", "snapshot", "milestone", "base", "budget", "raw_context")
     assert isinstance(store, QueryStore)
     counts: list[int] = [store._rows(f"SELECT count(*) FROM {table} WHERE campaign = 'chat'")[0][0] for table in tables]
     return sum(counts) + len([name for name in store.names() if name == "chat"])

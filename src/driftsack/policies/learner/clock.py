@@ -11,8 +11,8 @@ import numpy as np
 from driftsack.core.checks import number
 from driftsack.core.errors import OutOfRangeError, SettingError
 from driftsack.core.problem import Problem
-from driftsack.game.arrival_rates import DAY
-from driftsack.game.arrivals import Arrivals
+from driftsack.game.arrival_rates import DAY, WEEK
+from driftsack.game.arrivals import SHORTEST, Arrivals
 
 NAIVE_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001  (of times without a zone)
 
@@ -93,6 +93,27 @@ class Clock:
         self.arrivals.renew(start - self.start, length)
         self.start, self._period = start, length
         return 1.0 + self.arrivals.rounds_left(0.0)
+
+    def set_back(self, at: float, period: timedelta | None) -> float | None:
+        """Begin a period at a time that may lie before requests whose time was wrong.
+
+        Wrong times are moved back by whole weeks, so that the arrivals of each hour of the week are kept.
+
+        Args:
+            at: The time in seconds.
+            period: Its length; None for what is left of the current one, or the whole if that began later than ``at``.
+
+        Returns:
+            The expected number of rounds; None if there was no request and no length was given, which changes nothing.
+        """
+        left = self.start + (self._period or 0.0) - at
+        if period is None and self.arrivals is not None and self._period is not None:
+            period = timedelta(seconds=left if SHORTEST <= left <= self._period else self._period)
+        if self.arrivals is not None:
+            ahead = max(self.start, self.latest) - at
+            weeks = max(math.ceil(ahead / WEEK), 0)
+            self.start, self.latest = self.start - weeks * WEEK, self.latest - weeks * WEEK
+        return self.renew(at, period, None)
 
     def restore(self, arrivals: Arrivals, period: float) -> None:
         """Continue with saved arrivals, in a period of a length in seconds."""

@@ -30,7 +30,7 @@ from driftsack.game.ledger import amounts_of
 from driftsack.game.units import checked_outcome
 from driftsack.policies.learner import arguments, batches, out_of_range
 from driftsack.policies.learner import file as learner_file
-from driftsack.policies.learner.clock import Clock
+from driftsack.policies.learner.clock import Clock, seconds
 from driftsack.policies.learner.engine import LearnerEngine
 from driftsack.policies.learner.out_of_range import Overruns, RangeWarnings, overruns_of
 from driftsack.policies.learner.register import Register, refuse_other
@@ -443,6 +443,25 @@ class LearnerCore:
             elif (left := self._clock.renew(start, period, at)) is not None:
                 engine.set_rounds_left(left)
             engine.set_rate()
+
+    @guarded
+    def set_clock(self, at: float | datetime, period: timedelta | None = None) -> None:
+        """Begin the period again at a time, after requests whose times were wrong; the budgets stay as they are.
+
+        Args:
+            at: The right time; it may lie before the latest request.
+            period: The length of the period from then on; None for the rest of the current one.
+
+        Raises:
+            SettingError: The problem has no period.
+        """
+        if self.problem.period is None:
+            raise SettingError("only problems with a period have a clock; nothing must be set.")
+        with self._all_or_nothing() as engine:
+            left = self._clock.set_back(seconds(at), period)
+            if left is not None:
+                engine.set_rounds_left(left)
+                engine.set_rate()
 
     @guarded
     def revise(self, rounds_left: int) -> None:

@@ -21,7 +21,7 @@ from driftsack.service.domain import apprentice, journal, views
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.admission import RefusedByLimit
 from driftsack.service.domain.book import Account, Book, Write
-from driftsack.service.domain.calendar import seconds_between
+from driftsack.service.domain.calendar import DAY_MS, seconds_between
 from driftsack.service.domain.config import Config, Refill
 from driftsack.service.domain.effects import EFFECTS
 from driftsack.service.domain.plans import PLANS, is_blocked
@@ -72,11 +72,13 @@ class Campaign(CampaignState):
 
     Attributes:
         events: The events that have happened since :meth:`take` was last called.
+        contexts: Their contexts as they were sent, if the campaign keeps them.
     """
 
     def __init__(self, config: Config, book: Book, learner: Learner) -> None:
         super().__init__(config, book, learner)
         self.events: list[Any] = []
+        self.contexts: list[journal.RawContext] = []
 
     @classmethod
     def open(cls, config: Config, now: Now, caller: Caller = NOBODY) -> Campaign:
@@ -110,6 +112,8 @@ class Campaign(CampaignState):
         problem = config.problem()
         policy = config.recipe(problem)
         config.zone()
+        if config.keep_raw is not None and config.features is None:
+            raise Refusal.invalid("keep_raw is for campaigns with features; declare them, or omit keep_raw.")
         if config.refill is not None and not policy.open_ended:
             raise Refusal.invalid(f"{type(policy).__name__} follows a plan for one horizon and cannot be refilled.")
         if config.watch and not policy.teachable:
@@ -132,6 +136,11 @@ class Campaign(CampaignState):
     def take(self) -> list[Any]:
         """Return the events that have happened since the last call."""
         taken, self.events = self.events, []
+        return taken
+
+    def take_contexts(self) -> tuple[journal.RawContext, ...]:
+        """Return the contexts of the events that have happened since the last call, as they were sent."""
+        taken, self.contexts = tuple(self.contexts), []
         return taken
 
     # Commands
@@ -157,7 +166,9 @@ class Campaign(CampaignState):
             return self._original_answer(seen, command)
         answer = PLANS[type(command)](self, command, common(now, caller), number)
         if isinstance(answer, journal.Event):
-            answer = self.happen(answer)
+            event, answer = answer, self.happen(answer)
+            if self.config.keep_raw is not None:
+                self._keep_context(command, event)
         elif isinstance(answer, RefusedByLimit):
             answer = self._refused_by_limit(answer, now)
         elif isinstance(answer, ms.Decided) and answer.reason == "budget":
@@ -194,6 +205,17 @@ class Campaign(CampaignState):
         if seen.number:
             return views.decided(self, seen.number, self.record(seen.number))
         return msgspec.msgpack.decode(seen.answer, type=ANSWERS[type(command)])
+
+    def _keep_context(self, command: Any, event: journal.Event) -> None:
+        """Keep the context of a request as it was sent."""
+        if isinstance(event, journal.Observed):
+            number = -self.book.observed
+        elif isinstance(event, journal.Asked) and event.arm is not None:
+            number = event.number
+        else:
+            return
+        until = event.at + (self.config.keep_raw or 0) * DAY_MS
+        self.contexts.append(journal.RawContext(number, until, msgspec.json.encode(command.context or {})))
 
     # Time
 
@@ -232,6 +254,16 @@ class Campaign(CampaignState):
         period = seconds_between(now.at, following) if paced else None
         times: dict[str, Any] = {"following": following, "period": period}
         self.happen(journal.Renewed(season=season, rollover=rollover, **times, **common(now, NOBODY)))
+
+    def set_clock(self, now: Now) -> None:
+        """Let the campaign continue at a time before its latest event, whose time was wrong.
+
+        The season stays the same, and ends at the first refill after this time.
+        """
+        following = self.config.next_refill(now.at)
+        paced = self.config.period is not None and following is not None and self.book.state != "watching"
+        period = seconds_between(now.at, following) if paced and following is not None else None
+        self.happen(journal.ClockSet(following=following, period=period, **common(now, NOBODY)))
 
     def _rollover(self, refill: Refill) -> float:
         """The share of the free budgets that the next season gets, limited by what a ledger can hold."""

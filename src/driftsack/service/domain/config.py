@@ -105,6 +105,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
         limits: The limits of requests with the same label, within the budgets.
         thresholds: The percentages of a budget or limit at which an alert is raised; if omitted, 50, 80 and 100 in a
             campaign with limits, and none in others.
+        keep_raw: The days for which contexts are also stored as they were sent; None for not at all.
         safe: True, since a campaign reserves the maximum cost of each decision; other modes of learners are refused.
     """
 
@@ -128,6 +129,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     features: Features | None = None
     limits: Annotated[list[Limit], msgspec.Meta(max_length=MOST_LIMITS)] = []
     thresholds: Annotated[list[Percent], msgspec.Meta(max_length=MOST_THRESHOLDS)] | None = None
+    keep_raw: Annotated[int, msgspec.Meta(ge=1, le=3650)] | None = None
     safe: bool | str = True
 
     @classmethod

@@ -340,6 +340,14 @@ def _state_changed(state: CampaignState, event: journal.StateChanged) -> ms.Done
     return ms.Done()
 
 
+def _clock_set(state: CampaignState, event: journal.ClockSet) -> ms.Done:
+    state.book.following = event.following
+    if state.problem.period is not None:
+        period = None if event.period is None else timedelta(seconds=event.period)
+        state.learner.set_clock(event.at / SECOND, period)
+    return ms.Done()
+
+
 def _revised(state: CampaignState, event: journal.Revised) -> ms.Done:
     state.learner.revise(event.rounds_left)
     return ms.Done()
@@ -376,6 +384,7 @@ EFFECTS: Final[dict[type, Any]] = {
     journal.Observed: _observed,
     journal.Studied: _studied,
     journal.StateChanged: _state_changed,
+    journal.ClockSet: _clock_set,
     journal.Revised: _revised,
     journal.Crossed: _crossed,
 }

@@ -1,7 +1,8 @@
 """The features of a campaign's requests: their declaration, and the vector that the journal keeps of a context.
 
 A vector has single precision: it is rounded before the learner sees it, so a replay of the journal has the same
-numbers. The context itself, which may hold personal data, is not stored.
+numbers. The context itself, which may hold personal data, is not part of the journal (see
+:class:`driftsack.service.domain.journal.RawContext`).
 """
 
 from __future__ import annotations

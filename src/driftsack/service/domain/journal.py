@@ -33,7 +33,7 @@ class Event(msgspec.Struct, tag_field="type", kw_only=True, omit_defaults=True):
     """What happened, and when.
 
     Attributes:
-        at: The time in milliseconds since 1970; never decreases.
+        at: The time in milliseconds since 1970; decreases only when an operator sets the clock back (``ClockSet``).
         tick: Milliseconds on the clock of leases, which runs only while the service runs.
         key: A digest of the idempotency key of the request, if it had one; earlier releases wrote the key itself.
         digest: A digest of the request's body.
@@ -230,6 +230,13 @@ class StateChanged(Event, tag="state-changed"):
         return "draining" if self.state == "closed" and not self.reason else self.state
 
 
+class ClockSet(Event, tag="clock-set"):
+    """The clock was set back by an operator: the times of earlier events lie in the future, because it was wrong."""
+
+    following: int | None  # when the next season begins, in milliseconds since 1970
+    period: float | None = None  # seconds until then, if the campaign is paced by them
+
+
 class Revised(Event, tag="revised"):
     """The expected number of remaining rounds was revised."""
 
@@ -277,6 +284,7 @@ AnyEvent = (
     | Observed
     | Studied
     | StateChanged
+    | ClockSet
     | Revised
     | Crossed
 )
@@ -306,6 +314,20 @@ class Delta(NamedTuple):
     overrun: int
 
 
+class RawContext(NamedTuple):
+    """The context of a request as it was sent, which is stored outside the journal.
+
+    Attributes:
+        number: The number of the decision; for an observation its number times -1.
+        until: When it is deleted, in milliseconds since 1970.
+        body: The context as JSON.
+    """
+
+    number: int
+    until: int
+    body: bytes
+
+
 class Segment(NamedTuple):
     """The events of one commit.
 
@@ -320,6 +342,7 @@ class Segment(NamedTuple):
         entries: Entries of the audit that are written in the same transaction: when, who, action, campaign and detail.
         milestone: A milestone after these events that is written in the same transaction: the number of decisions, and
             the encoded campaign.
+        contexts: Contexts as they were sent, which are written in the same transaction.
     """
 
     campaign: str
@@ -332,6 +355,7 @@ class Segment(NamedTuple):
     chain: bytes
     entries: tuple[tuple[int, str, str, str | None, str], ...] = ()
     milestone: tuple[int, bytes] | None = None
+    contexts: tuple[RawContext, ...] = ()
 
 
 def encode(events: list[Any]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -65,6 +66,7 @@ class Why(msgspec.Struct):
         estimates: The arrays of the policy's state before the decision.
         features: What each feature of the request added to the estimates; empty without features.
         words: Which features spoke for or against the drawn arm, most important first.
+        context: The context as it was sent; None unless the campaign keeps it.
     """
 
     campaign: str
@@ -82,6 +84,7 @@ class Why(msgspec.Struct):
     estimates: dict[str, list[float]]
     features: list[FeatureEffect] = []
     words: list[str] = []
+    context: dict[str, Any] | None = None
 
 
 def why(store: Store, name: str, number: int) -> Why:
@@ -102,12 +105,13 @@ def why(store: Store, name: str, number: int) -> Why:
         if found is not None:
             for event in events[: events.index(found)]:
                 campaign.apply(event)
-            return _explained(name, campaign, found)
+            kept = store.contexts(name, number, number).get(number)
+            return _explained(name, campaign, found, None if kept is None else msgspec.json.decode(kept))
         apply_events(campaign, events, segment.deltas)
     raise Refusal("unknown-decision", f"the campaign has made decisions 1 to {campaign.book.number}, got {number}.")
 
 
-def _explained(name: str, campaign: Campaign, event: journal.Asked) -> Why:
+def _explained(name: str, campaign: Campaign, event: journal.Asked, context: dict[str, Any] | None) -> Why:
     """Repeat a decision, and collect the information that it was based on."""
     # The state before the decision.
     book, names = campaign.book, campaign.problem.arm_names
@@ -141,6 +145,7 @@ def _explained(name: str, campaign: Campaign, event: journal.Asked) -> Why:
         estimates=estimates,
         features=effects,
         words=in_words(effects, arm, mix, prices, campaign.config.reward_max),
+        context=context,
     )
 
 

@@ -40,11 +40,14 @@ class Outcomes(NamedTuple):
         config: The settings of the campaign.
         rows: Time, arm, reward, propensity and costs; the propensity is None if it is not known.
         contexts: (n, f) the encoded features of each request; None without features.
+        raw: (n,) the context of each request as it was sent, in JSON, empty where it was deleted; None unless the
+            campaign keeps contexts.
     """
 
     config: Config
     rows: list[tuple[object, ...]]
     contexts: Floats | None
+    raw: list[str] | None
 
 
 def outcomes(store: Store, name: str, redrawn: Mapping[int, float] | None = None) -> Outcomes:
@@ -62,13 +65,14 @@ def outcomes(store: Store, name: str, redrawn: Mapping[int, float] | None = None
     arms, zeros = list(config.arms), [0.0] * len(config.budget)
     asked: dict[int, journal.Asked | Record] = {}
     rows: dict[int, tuple[object, ...]] = {}
+    observed = before = 0
     seen: dict[int, bytes] = {}  # contexts
     if base is not None:
         first, _ = from_beginning(store, row)
         arms, asked = list(first.problem.arm_names), dict(first.book.open)
         seen = open_contexts(first)
+        observed = before = -first.book.observed
     # Match outcomes with their decisions. Observations come first, since a campaign watches before it decides.
-    observed = 0
     for segment in store.segments(name, 0 if base is None else base.seq):
         for event in journal.decode(segment.body):
             if isinstance(event, journal.ArmAdded):
@@ -88,12 +92,16 @@ def outcomes(store: Store, name: str, redrawn: Mapping[int, float] | None = None
                 arm = arms[choice.arm or 0]
                 chance = min(chances.get(event.number, choice.probability), 1.0)
                 rows[event.number] = (choice.at / 1000, arm, event.reward, chance, *event.costs)
-    order = [*range(-1, observed - 1, -1), *sorted(number for number in rows if number > 0)]
+    order = [*range(before - 1, observed - 1, -1), *sorted(number for number in rows if number > 0)]
     encoder = config.problem().encoder
     order = order if encoder is None else [number for number in order if number in seen]
     vectors = [vector_of(seen[number]) for number in order] if encoder is not None else []
     contexts = None if encoder is None else np.reshape(vectors, (len(order), encoder.size))
-    return Outcomes(config, [rows[number] for number in order], contexts)
+    raw = None
+    if config.keep_raw is not None:
+        kept = store.contexts(name, min(order, default=0), max(order, default=0))
+        raw = [kept.get(number, b"").decode() for number in order]
+    return Outcomes(config, [rows[number] for number in order], contexts, raw)
 
 
 def open_contexts(campaign: Campaign) -> dict[int, bytes]:
@@ -105,7 +113,8 @@ def open_contexts(campaign: Campaign) -> dict[int, bytes]:
 def as_csv(store: Store, name: str, redrawn: Mapping[int, float] | None = None) -> str:
     """Return the outcomes of a campaign as CSV, with columns ``context_NAME`` if requests have features.
 
-    The column of propensities is omitted if one of them is not known. ``redrawn`` is that of :func:`outcomes`.
+    The column ``raw_context`` has contexts as they were sent, if the campaign keeps them. The column of propensities is
+    omitted if one of them is not known. ``redrawn`` is that of :func:`outcomes`.
     """
     found = outcomes(store, name, redrawn)
     header = ["time", "arm", "reward", "propensity", *(f"cost_{resource}" for resource in found.config.budget)]
@@ -115,6 +124,8 @@ def as_csv(store: Store, name: str, redrawn: Mapping[int, float] | None = None) 
         columns = plain_columns(encoder, found.contexts)
         header += columns
         table = [[*row, *values] for row, values in zip(table, zip(*columns.values(), strict=True), strict=True)]
+    if found.raw is not None:
+        header, table = [*header, "raw_context"], [[*row, raw] for row, raw in zip(table, found.raw, strict=True)]
     if any(row[3] is None for row in found.rows):
         header, table = header[:3] + header[4:], [row[:3] + row[4:] for row in table]
     text = io.StringIO()

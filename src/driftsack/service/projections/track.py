@@ -437,6 +437,10 @@ class Track:
     def _state_changed(self, event: journal.StateChanged) -> None:
         self.state = event.new_state
 
+    def _clock_set(self, event: journal.ClockSet) -> None:
+        self.following = event.following
+        self.season_at, self.opened_at = min(self.season_at, event.at), min(self.opened_at, event.at)
+
     def _revised(self, event: journal.Revised) -> None:
         self.rounds_left = (event.rounds_left, self.number)
 
@@ -467,6 +471,7 @@ TAKE: Final[dict[type, Any]] = {
     journal.Observed: Track._observed,
     journal.Studied: Track._studied,
     journal.StateChanged: Track._state_changed,
+    journal.ClockSet: Track._clock_set,
     journal.Revised: Track._revised,
     journal.Crossed: Track._crossed,
 }

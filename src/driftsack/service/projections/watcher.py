@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections.beginnings import begun
@@ -33,7 +34,7 @@ class Watcher:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self.tracks: dict[str, Track] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # those that are in use
         self._reading = asyncio.Lock()  # of the positions
         self._positions: dict[str, int] = {}
         self._positions_at = -math.inf
@@ -79,7 +80,7 @@ class Watcher:
             Refusal: There is no such campaign, it is damaged, or the store is unavailable.
         """
         # Read the journal from where the track ends; one caller at a time.
-        async with self._locks.setdefault(name, asyncio.Lock()):
+        async with self._lock(name):
             try:
                 track = await self._keeper.in_thread(self._current, name)
                 for _ in range(goes):
@@ -92,6 +93,10 @@ class Watcher:
             except Exception as error:
                 raise _damaged(name, error) from error
         return track, False
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        """Return the lock of a track; it is dropped when nobody holds it or waits for it."""
+        return self._locks.setdefault(name, asyncio.Lock())
 
     def _current(self, name: str) -> Track:
         """Return the track of a campaign; a new one if it was deleted or archived beyond its track."""
@@ -111,7 +116,7 @@ class Watcher:
         The track does not change meanwhile, and requests do not wait.
         """
         track, done = await self.track(name)
-        async with self._locks[name]:
+        async with self._lock(name):
             return await self._keeper.in_thread(show, track, done)
 
     def _read(self, track: Track) -> bool:

@@ -56,9 +56,12 @@ def what_if(store: Store, name: str, policy: dict[str, Any], trials: int = 20) -
             return _after_learning(log, config, policy)
         found = evaluate(_without_added(log, config), from_spec(policy), _budget(log, config).tolist(), trials)
         return found, float(np.mean(log.reward))
-    except CannotAnswerError:
+    except CannotAnswerError as error:
         redrawn = _log(store, name, config, redrawn_propensities(store, name))
-        found, own = _after_learning(redrawn, config, policy)
+        try:
+            found, own = _after_learning(redrawn, config, policy)
+        except CannotAnswerError:
+            raise error from None
         return found._replace(method=f"{found.method}, propensities by redraws"), own
 
 

@@ -1,7 +1,8 @@
 """Archives: copies a journal to a store of its own, and lets the store forget what was copied.
 
 An archive is a SQLite store with one campaign, which ``replay`` verifies and ``why`` reads like any other. The hash at
-its end is the one with which the rest of the journal continues, so that archives and journal form one chain.
+its end is the one with which the rest of the journal continues, so that archives and journal form one chain. It has no
+contexts as they were sent, because they are kept for a limited time only.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from driftsack.service.domain import journal
 from driftsack.service.domain.campaign import Campaign
 from driftsack.service.domain.journal import JournalError, Segment
 from driftsack.service.runtime.recovery import from_beginning, recover, snapshot_of
+from driftsack.service.runtime.snapshots import read_book
 from driftsack.service.store.interface import AuditRow, BaseRow, Budgets, CampaignRow, SnapshotRow, Store, StoreError
 from driftsack.service.store.sqlite import SQLiteStore
 
@@ -89,6 +91,7 @@ def prune(store: Store, name: str, found: Archived, entry: AuditRow) -> None:
     if chain != base.chain:
         raise JournalError(f"the archive does not end where the journal of {name} continues; nothing was deleted.")
     store.prune(name, base, found.snapshot, entry)
+    store.forget_contexts(name, -read_book(found.snapshot).observed, base.number)
 
 
 def _before(store: Store, row: CampaignRow, begins: int, before: int | None) -> Iterator[Segment]:

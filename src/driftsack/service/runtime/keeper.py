@@ -30,7 +30,7 @@ from driftsack.service.domain.plans import again
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.domain.views import problem
 from driftsack.service.runtime.commits import GroupCommit
-from driftsack.service.runtime.leaving import sweep
+from driftsack.service.runtime.leaving import forget_old_contexts, sweep
 from driftsack.service.runtime.owned import GRACE, Owned, ServiceClock
 from driftsack.service.runtime.recall import Recalled, recall_some
 from driftsack.service.runtime.recovery import archived, encode_config, rebuild, rehearse, snapshot_of
@@ -130,6 +130,7 @@ class Keeper(ThreadedCalls):
         self._loads: dict[str, asyncio.Task[None]] = {}
         self._rehearsed: set[tuple[Any, ...]] = set()
         self._recovering: set[str] = set()
+        self._ticks: dict[str, int] = {}  # the clocks of leases of campaigns that are being rebuilt
         self._closing = False
         self._renewal_interval = owner.lease / 5
         self._renewed = time.monotonic()
@@ -412,9 +413,12 @@ class Keeper(ThreadedCalls):
         log.warning("campaign %s is dropped from memory: %s", owned.name, error)
         self.counts["dropped"] += 1
         del self.owned[owned.name]
+        fenced = isinstance(error, FencedError)
+        if not fenced:  # otherwise another process runs this clock
+            self._ticks[owned.name] = owned.now().tick
         owned.fail(f"the campaign {owned.name} could not be written; try again in a moment.")
         self._recovering.add(owned.name)
-        self.spawn(self._recovery_loop(owned.name, fenced=isinstance(error, FencedError)))
+        self.spawn(self._recovery_loop(owned.name, fenced))
 
     # Ownership
 
@@ -426,6 +430,7 @@ class Keeper(ThreadedCalls):
             try:
                 row = await self._claim(name)
                 if row is None:  # it has another owner
+                    self._ticks.pop(name, None)
                     self.foreign.setdefault(name, "")
                     self._recovering.discard(name)
                 else:
@@ -447,7 +452,8 @@ class Keeper(ThreadedCalls):
         try:
             campaign, *saved = await self.call_in(self.threads.rebuilds, rebuild, self.store, row)
             await self._rehearse(self.threads.rebuilds, campaign)
-            owned = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, *saved)
+            known = (*saved, self._ticks.pop(name, 0))
+            owned = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, *known)
         except (StoreError, OSError, MemoryError):
             raise
         except Exception as error:
@@ -567,5 +573,6 @@ class Keeper(ThreadedCalls):
                 swept = time.monotonic()
                 try:
                     await sweep(self)
+                    await forget_old_contexts(self)
                 except Exception:  # must not end the leases of all campaigns
-                    log.exception("closed campaigns could not leave the memory")
+                    log.exception("closed campaigns and old contexts could not be removed")

@@ -1,4 +1,7 @@
-"""How campaigns leave the memory of their owner: closed ones that nobody uses, and those that are deleted."""
+"""How campaigns leave the memory of their owner: closed ones that nobody uses, and those that are deleted.
+
+Contexts that are kept as they were sent leave the store when their time is over.
+"""
 
 from __future__ import annotations
 
@@ -37,6 +40,14 @@ async def delete(keeper: Keeper, name: str, entry: AuditRow) -> None:
     finally:
         keeper.arriving.discard(name)
     keeper.damaged.pop(name, None)
+
+
+async def forget_old_contexts(keeper: Keeper) -> None:
+    """Delete the contexts of all campaigns whose time is over."""
+    try:
+        await keeper.call_in(keeper.threads.rebuilds, keeper.store.forget_old_contexts, keeper.clock.at())
+    except StoreError as error:
+        log.warning("old contexts were not deleted: %s", error)
 
 
 async def sweep(keeper: Keeper) -> None:

@@ -64,6 +64,7 @@ class Owned:
         snapshot_at: The number of events in the latest readable snapshot. Replayed events count as events since then,
             so that a process that never runs for long writes snapshots, too.
         milestone: The number of decisions in the latest milestone.
+        tick: The clock of leases before the campaign was rebuilt in this process, which continues from there.
 
     Attributes:
         durable: The number of the last durable event.
@@ -85,6 +86,7 @@ class Owned:
         grace: int = GRACE,
         snapshot_at: int = 0,
         milestone: int = 0,
+        tick: int = 0,
     ) -> None:
         self.name, self.epoch, self.campaign, self.chain = name, epoch, campaign, chain
         self.durable, self.snapshot_at = campaign.book.seq, snapshot_at
@@ -97,7 +99,7 @@ class Owned:
         self._alerts: list[ms.Alert] = []  # of the batch that is being written
         self._clock = clock
         self._since = clock.elapsed() + grace
-        self._tick = campaign.book.tick
+        self._tick = max(campaign.book.tick, tick)
         self._milestone, self._milestone_size = milestone, 0
         self._written = 0  # bytes since the latest milestone
         self._accounts: dict[int, Account] = {}
@@ -164,7 +166,8 @@ class Owned:
         moved = deltas(self._accounts, book.accounts)
         entries, self.entries = tuple(self.entries), []
         milestone = self._next_milestone(len(body))
-        segment = Segment(self.name, first, book.seq, book.at, self.epoch, moved, body, self.chain, entries, milestone)
+        extra = (entries, milestone, self.campaign.take_contexts())
+        segment = Segment(self.name, first, book.seq, book.at, self.epoch, moved, body, self.chain, *extra)
         self.in_flight, self.waiting = self.waiting, []
         if self.campaign.percents:
             self._alerts = [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from driftsack.core.errors import DriftsackError
-from driftsack.service.domain.journal import Delta, Segment
+from driftsack.service.domain.journal import Delta, RawContext, Segment
 
 KEPT_SNAPSHOTS: Final = 3
 LARGEST_PAGE: Final = 100  # segments that are read together
@@ -206,7 +206,7 @@ class Store(abc.ABC):
     def append(self, segments: Sequence[Segment]) -> None:
         """Append segments of different campaigns durably, and update their budgets; or none.
 
-        Their audit entries and milestones are written in the same transaction.
+        Their audit entries, milestones and contexts are written in the same transaction.
 
         Raises:
             FencedError: A segment has another epoch, or does not follow the last one.
@@ -285,6 +285,18 @@ class Store(abc.ABC):
         """
 
     @abc.abstractmethod
+    def contexts(self, name: str, first: int, last: int) -> dict[int, bytes]:
+        """Return the contexts that were kept as they were sent, by number, from a number up to another."""
+
+    @abc.abstractmethod
+    def forget_contexts(self, name: str, first: int, last: int, entry: AuditRow | None = None) -> None:
+        """Delete the contexts from a number up to another, in small steps, and then add the audit entry of this."""
+
+    @abc.abstractmethod
+    def forget_old_contexts(self, now: int) -> None:
+        """Delete the contexts of all campaigns that were to be kept until a time."""
+
+    @abc.abstractmethod
     def add_key(self, key: KeyRow, entry: AuditRow | None = None) -> None:
         """Add an API key, and the audit entry of this in the same transaction."""
 
@@ -305,8 +317,12 @@ class Store(abc.ABC):
         """Return the latest audit entries before a number, newest first, with their increasing numbers."""
 
     @abc.abstractmethod
-    def latest_time(self, action: str) -> int | None:
-        """Return the time of the latest event of any campaign or of an audit entry with this action; None if none."""
+    def latest_times(self) -> dict[str, int]:
+        """Return the time of the last event of every campaign."""
+
+    @abc.abstractmethod
+    def latest_entry(self, action: str) -> int | None:
+        """Return the time of the last audit entry with an action; None if there is none."""
 
     @abc.abstractmethod
     def backup(self, path: Path) -> None:
@@ -319,15 +335,6 @@ class Store(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Close the database."""
-
-
-LATEST: Final = """
-SELECT max(at) FROM (
-  SELECT (SELECT at FROM segment WHERE segment.campaign = campaign.name ORDER BY first DESC LIMIT 1) AS at FROM campaign
-  UNION ALL SELECT max(at) FROM base
-  UNION ALL SELECT max(at) FROM audit WHERE action = {action}
-) AS times"""
-"""The query of :meth:`Store.latest_time`; the last segment of each journal is found by its key."""
 
 
 def migrations(kind: str) -> list[str]:
@@ -386,7 +393,12 @@ def paged_segments(page_after: Callable[[int, int], Sequence[Sequence[Any]]], af
 
 def is_alone(segment: Segment) -> bool:
     """Return whether a segment has nothing that must be written in the same transaction."""
-    return not segment.entries and segment.milestone is None
+    return not segment.entries and segment.milestone is None and not segment.contexts
+
+
+def context_rows(name: str, contexts: Sequence[RawContext]) -> list[tuple[str, int, int, bytes]]:
+    """Convert contexts to database rows."""
+    return [(name, *context) for context in contexts]
 
 
 def budgets_of(rows: Sequence[Sequence[Any]]) -> dict[tuple[int, int], Amounts]:

@@ -59,6 +59,8 @@ SELECT (SELECT count(*) FROM appended)
 """
 MILESTONE: Final = """INSERT INTO milestone VALUES (%s, %s, %s, %s)
   ON CONFLICT (campaign, number) DO UPDATE SET seq = excluded.seq, body = excluded.body"""
+CONTEXT: Final = """INSERT INTO raw_context VALUES (%s, %s, %s, %s)
+  ON CONFLICT (campaign, number) DO UPDATE SET until = excluded.until, body = excluded.body"""
 AUDIT: Final = "INSERT INTO audit (at, who, action, campaign, detail) VALUES (%s, %s, %s, %s, %s)"
 
 
@@ -280,3 +282,6 @@ def _append(connection: psycopg.Connection[Any], segment: Segment) -> None:
     if segment.milestone is not None:
         number, body = segment.milestone
         connection.execute(MILESTONE, (segment.campaign, number, segment.last, body))
+    if segment.contexts:
+        with connection.cursor() as cursor:
+            cursor.executemany(CONTEXT, base.context_rows(segment.campaign, segment.contexts))

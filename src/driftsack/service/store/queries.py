@@ -22,6 +22,12 @@ from driftsack.service.store.interface import (
 COLUMNS: Final = "name, config, epoch, seq, chain, owner, owner_url"
 AMOUNTS: Final = "season, resource, granted, reserved, spent, overrun"
 
+LATEST: Final = """
+SELECT name, coalesce(
+  (SELECT at FROM segment WHERE campaign = name AND first > coalesce(base.seq, 0) ORDER BY first DESC LIMIT 1), base.at
+) FROM campaign LEFT JOIN base ON base.campaign = name"""
+"""The query of :meth:`Store.latest_times`; the last segment of each journal is found by its key."""
+
 
 class QueryStore(Store):
     """A store in an SQL database.
@@ -121,7 +127,25 @@ class QueryStore(Store):
         """Delete a campaign with its journal; see :meth:`Store.delete`."""
         self._delete_some("segment", "first", f"campaign = {self.mark}", name)
         self._delete_some("milestone", "number", f"campaign = {self.mark}", name)
+        self._delete_some("raw_context", "number", f"campaign = {self.mark}", name)
         self._delete_rest(name, entry)
+
+    def contexts(self, name: str, first: int, last: int) -> dict[int, bytes]:
+        """Return the contexts that were kept as they were sent, by number, from a number up to another."""
+        where = f"campaign = {self.mark} AND number BETWEEN {self.mark} AND {self.mark}"
+        rows = self._rows(f"SELECT number, body FROM raw_context WHERE {where}", name, first, last)
+        return {number: bytes(body) for number, body in rows}
+
+    def forget_contexts(self, name: str, first: int, last: int, entry: AuditRow | None = None) -> None:
+        """Delete the contexts from a number up to another; see :meth:`Store.forget_contexts`."""
+        where = f"campaign = {self.mark} AND number BETWEEN {self.mark} AND {self.mark}"
+        self._delete_some("raw_context", "number", where, name, first, last)
+        if entry is not None:
+            self.add_audit(entry)
+
+    def forget_old_contexts(self, now: int) -> None:
+        """Delete the contexts of all campaigns that were to be kept until a time."""
+        self._delete_some("raw_context", "until", f"until <= {self.mark}", now)
 
     def _delete_some(self, table: str, column: str, where: str, *values: Any) -> None:
         """Delete rows in transactions of their own, until none is left."""
@@ -149,7 +173,11 @@ class QueryStore(Store):
         rows = self._rows(f"SELECT id, at, who, action, campaign, detail {selected}", before, limit)
         return [(row[0], AuditRow(*row[1:])) for row in rows]
 
-    def latest_time(self, action: str) -> int | None:
-        """Return the time of the latest event or of an audit entry with this action; None if there is none."""
-        found = self._rows(base.LATEST.format(action=self.mark), action)[0][0]
-        return None if found is None else int(found)
+    def latest_times(self) -> dict[str, int]:
+        """Return the time of the last event of every campaign."""
+        return {name: int(at) for name, at in self._rows(LATEST) if at is not None}
+
+    def latest_entry(self, action: str) -> int | None:
+        """Return the time of the last audit entry with an action; None if there is none."""
+        rows = self._rows(f"SELECT at FROM audit WHERE action = {self.mark} ORDER BY id DESC LIMIT 1", action)
+        return int(rows[0][0]) if rows else None

@@ -32,6 +32,7 @@ from driftsack.service.store.interface import (
 from driftsack.service.store.queries import COLUMNS, QueryStore
 
 APPEND: Final = "INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+CONTEXT: Final = "INSERT OR REPLACE INTO raw_context VALUES (?, ?, ?, ?)"
 AUDIT: Final = "INSERT INTO audit (at, who, action, campaign, detail) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -188,6 +189,15 @@ class SQLiteStore(QueryStore):
             run("DELETE FROM milestone WHERE campaign = ? AND seq < ?", (name, base.seq))
             run(AUDIT, entry)
 
+    def _delete_some(self, table: str, column: str, where: str, *values: Any) -> None:
+        """Delete rows in transactions of their own; contexts, which may hold personal data, are overwritten."""
+        usual = self.pragma("secure_delete")
+        self.pragma("secure_delete", 1 if table == "raw_context" else usual)
+        try:
+            super()._delete_some(table, column, where, *values)
+        finally:
+            self.pragma("secure_delete", usual)
+
     def _delete_rest(self, name: str, entry: AuditRow) -> None:
         with self._changing() as run:
             for table in ("snapshot", "base", "budget"):
@@ -295,6 +305,8 @@ def _append(run: Any, segment: Segment) -> None:
         run("INSERT OR REPLACE INTO milestone VALUES (?, ?, ?, ?)", (segment.campaign, number, segment.last, body))
     for entry in segment.entries:
         run(AUDIT, entry)
+    for row in base.context_rows(segment.campaign, segment.contexts):
+        run(CONTEXT, row)
 
 
 def _translated(error: sqlite3.Error) -> base.StoreError:

@@ -136,6 +136,15 @@ async def why(context: Context) -> explain.Why:
     return await context.read_journal(explain.why, context.campaign, number)  # type: ignore[no-any-return]
 
 
+async def forget_contexts(context: Context) -> ms.Done:
+    """Delete the contexts that are kept as they were sent, or that of one decision."""
+    owned = await context.owned()
+    book = owned.campaign.book
+    first, last = (context.number(), context.number()) if context.item else (-book.observed, book.number)
+    await context.store(context.keeper.store.forget_contexts, context.campaign, first, last, context.entry())
+    return ms.Done()
+
+
 async def read_budgets(context: Context) -> ms.Budgets:
     """Read the budgets."""
     return views.budgets((await context.owned()).campaign)
