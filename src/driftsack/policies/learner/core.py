@@ -249,13 +249,13 @@ class LearnerCore:
     @property
     def budget(self) -> Floats:
         """(d,) the budgets of this season, including everything that was granted."""
-        return amounts_of(self._engine.ledger, self._engine.ledger.granted)
+        return self._engine.granted_amounts(self._engine.ledger.granted)
 
     @property
     def remaining(self) -> Floats:
         """(d,) the remaining budget of each resource, including reservations; negative if it was exceeded."""
         ledger = self._engine.ledger
-        return amounts_of(ledger, ledger.granted - ledger.charged)
+        return self._engine.granted_amounts(ledger.granted - ledger.charged)
 
     @property
     def reserved(self) -> Floats:
@@ -278,8 +278,9 @@ class LearnerCore:
         """
         with self._lock:
             ledger, held = self._engine.ledger, self._engine.held()
-            rows = (ledger.granted, ledger.charged, held, ledger.granted - ledger.charged - held)
-            columns = zip(*(amounts_of(ledger, row).tolist() for row in rows), strict=True)
+            free, in_amounts = ledger.granted - ledger.charged - held, self._engine.granted_amounts
+            rows = (in_amounts(ledger.granted), *(amounts_of(ledger, row) for row in (ledger.charged, held)))
+            columns = zip(*(row.tolist() for row in (*rows, in_amounts(free))), strict=True)
             return {name: Budget(*amounts) for name, amounts in zip(self.problem.resource_names, columns, strict=True)}
 
     @property
