@@ -24,7 +24,6 @@ from driftsack.core.checks import of_type
 from driftsack.core.contextual import ContextualInstance
 from driftsack.core.errors import SettingError
 from driftsack.core.names import Amounts
-from driftsack.core.problem import Problem
 from driftsack.core.worlds import costs_in_units, in_units
 
 Value_co = TypeVar("Value_co", covariant=True)

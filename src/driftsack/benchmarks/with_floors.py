@@ -144,7 +144,7 @@ def _grown(program: Program, tolerance: float, most_passes: int) -> Solution:
 
 
 def _solve(program: Program, tolerance: float, most_passes: int, box: float) -> Solution:
-    """Minimise the dual over prices times scale in a box, and mix the best responses by the master program's weights."""
+    """Minimise the dual over prices times scale in a box, and mix the best responses into a plan."""
     gains, uses, rounds, limits, scale, offset = program
     rows, size, horizon = len(gains), limits.size, float(rounds.sum())
     groups = group_count(rows, size)

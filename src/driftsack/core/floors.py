@@ -56,7 +56,9 @@ def _pairs(given: Any) -> list[tuple[Any, Any]]:
     """Return the names and the values of floors that are given as a number, a mapping or pairs."""
     if isinstance(given, Mapping):
         if not given:
-            raise SettingError('floor must have at least one entry, got an empty mapping; write floor={"reward": 0.92}.')
+            raise SettingError(
+                'floor must have at least one entry, got an empty mapping; write floor={"reward": 0.92}.'
+            )
         return list(given.items())
     if isinstance(given, Iterable) and not isinstance(given, str):
         pairs = list(given)

@@ -360,9 +360,7 @@ def _count_and_names(arms: Any, arm_names: Any) -> tuple[int, tuple[str, ...]]:
     return count, default_arm_names(count) if arm_names is None else checked_names(arm_names, "arm_names", count)
 
 
-def _budgets(
-    given: Any, names: Sequence[str] | None, minimise: str | int | None
-) -> tuple[Floats, tuple[str, ...]]:
+def _budgets(given: Any, names: Sequence[str] | None, minimise: str | int | None) -> tuple[Floats, tuple[str, ...]]:
     """Return the budgets and the names of the resources, with the one that is minimised if it has no budget."""
     if isinstance(given, Mapping) and (given or minimise is None):
         names = checked_names(given if names is None else names, "budget")
@@ -381,18 +379,16 @@ def _budgets(
 
 def _amounts(given: Any, names: Sequence[str] | None, minimise: str | int | None) -> Floats:
     """Return the given budgets; that of the minimised resource may be infinite, as in the attribute."""
-    given = list(given) if isinstance(given, (list, tuple)) else given
-    unlimited = isinstance(given, list) and minimise in (names or ()) and np.inf in given
-    place = list(names or ()).index(str(minimise)) if unlimited else 0
-    if unlimited and place < len(given) and given[place] == np.inf:
-        given[place] = 0.0
-    else:
-        unlimited = False
-    amounts = vector(given, "budget")
+    finite, unlimited = given, []
+    if isinstance(given, (list, tuple)) and np.inf in given:
+        labels = names or default_resource_names(len(given))
+        pairs = list(zip(labels, given, strict=False))
+        unlimited = [j for j, (name, amount) in enumerate(pairs) if name == minimise and amount == np.inf]
+        finite = [0.0 if j in unlimited else amount for j, amount in enumerate(given)]
+    amounts = vector(finite, "budget")
     if (amounts < 0).any():
         raise NegativeBudgetError(f"budget must be 0 or more, got {amounts.min():g}.")
-    if unlimited:
-        amounts[place] = np.inf
+    amounts[unlimited] = np.inf
     return amounts
 
 

@@ -1,8 +1,8 @@
 r"""The account of floors: what counts towards each of them so far, and what is needed from now on.
 
 A floor :math:`f` is reached if the mean of g over the answered requests is at least f, where g is the reward, or 1 if
-the request was answered by a given arm. With :math:`G` the sum of g over the n answered requests whose outcome is known,
-and a round left for each of the next R requests, they need on average
+the request was answered by a given arm. With :math:`G` the sum of g over the n answered requests whose outcome is
+known, and R rounds left, the remaining requests need on average
 
 .. math:: f + \frac{f n - G}{R} ,
 
@@ -43,9 +43,7 @@ class FloorAccount(NamedTuple):
 def new_floor_account(problem: Problem) -> FloorAccount:
     """The account of a game before its first round."""
     count = len(problem.floor)
-    return FloorAccount(
-        problem.unit_floors, problem.floor_arms, np.zeros(count), np.zeros(count), problem.minimised
-    )
+    return FloorAccount(problem.unit_floors, problem.floor_arms, np.zeros(count), np.zeros(count), problem.minimised)
 
 
 @kernel

@@ -11,35 +11,44 @@ pending decisions are expected to earn) and a credit y for the reward up to n, t
 .. math:: \max_{x, y} \; (1 - \epsilon)\, \mu^\top x - \kappa\, c^\top x + 2 \epsilon\, y \quad
           \text{s.t. } y - \mu^\top x \le 0,\; y \le n,\; \textstyle\sum_i x_i = 1
 
-with :math:`\epsilon = 0.15`. This is a packing program, whose slack basis is feasible. Reward below n is worth up to 30%
-more than reward above it, so the mix reaches n at the usual price, less if reward is expensive at present, and more if
-it is cheap. While the pace is even the mix reaches n at any price up to a cap P,
+with :math:`\epsilon = 0.15`. This is a packing program, whose slack basis is feasible. Reward below n is worth up to
+30% more than reward above it, so the mix reaches n at the usual price, less if reward is expensive at present, and more
+if it is cheap. While the pace is even the mix reaches n at any price up to a cap P,
 
 .. math:: \max_{x, y} \; y - \frac1P c^\top x, \qquad P = 1000 .
 
-Rewards and costs are divided by their largest values, so P is the price of the whole range of rewards in largest costs.
-A minimum share of an arm has a credit of its own, bounded by the share that is needed, which is worth more than every
-reward. Budgets stay as they are. The sum of the mix is 1 because skipping costs more than everything else.
+Rewards are divided by the largest reward and costs by the largest mean cost of an arm, so P is the price of the whole
+range of rewards in these costs. A minimum share of an arm has a credit of its own, bounded by the share that is needed,
+which is worth more than every reward. Budgets stay as they are. The sum of the mix is 1 because skipping costs more
+than everything else.
 
-*Price.* After :math:`2\sqrt T` rounds :math:`\kappa` is the price at which the best responses in all snapshots of the
-pacer have the mean reward n. From then on, every 8 rounds, with q the mean reward of the best responses at
-:math:`\kappa`, and :math:`q^+` and :math:`q^-` those of the best and of the cheapest arms,
+*Price.* A base price :math:`\kappa_0` is computed from the pacer's snapshots, in each of which the arm that is best at
+a price is worth the mean reward that was expected of it at that time. (The snapshots themselves have the draws that the
+policy planned with, and the best of several draws promises too much.) Let q be the mean reward of these arms at
+:math:`\kappa_0`, and :math:`q^+` and :math:`q^-` those at the lowest and at the highest price. After :math:`2\sqrt T`
+rounds :math:`\kappa_0` is the price at which q = n, and from then on, every 8 rounds,
 
-.. math:: \kappa \leftarrow \kappa \exp\Bigl(\eta_t \frac{q - n}{q^+ - q^-}\Bigr), \qquad \eta_t = \min(12/\sqrt t, 0.4).
+.. math:: \kappa_0 \leftarrow \kappa_0 \exp\Bigl(\eta_t \frac{q - n}{q^+ - q^-}\Bigr), \qquad
+          \eta_t = \min(12/\sqrt t, 0.4),
 
-Without a budget for the minimised resource its price is :math:`\kappa`; with one, it is the larger of :math:`\kappa` and
-the price at which the budget lasts.
+with n clipped to what some price reaches. The price of a round follows what is missing at once, so that less of it is
+left for the last rounds:
+
+.. math:: \kappa = \kappa_0 \exp\Bigl(-10\, \frac{n - f}{q^+ - q^-}\Bigr) .
+
+Without a budget for the minimised resource its price is :math:`\kappa`; with one, it is the larger of :math:`\kappa`
+and the price at which the budget lasts.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.arrays import Floats
-from driftsack.core.bounds import NonNegative, Scratch
+from driftsack.core.arrays import Floats, Ints
+from driftsack.core.bounds import NonNegative, Scratch, within
 from driftsack.core.floors import QUALITY
 from driftsack.core.problem import Problem
 from driftsack.game.floors import needed, towards
@@ -48,6 +57,7 @@ from driftsack.game.two_speed import (
     EVERY,
     FIRST_STEP,
     NEVER_SKIP,
+    SNAPSHOTS,
     STEP,
     TINY,
     TwoSpeed,
@@ -65,20 +75,33 @@ SHARE_WORTH: Final = 10.0  # of a minimum share, in largest rewards
 LOWEST: Final = 1e-4  # the range of the price, in largest rewards per largest cost
 HIGHEST: Final = 1e6
 HALVINGS: Final = 50  # of the logarithm of the range, for the first price
-LARGEST_MISS: Final = 3.0  # of the mean reward, in units of its range
+GAIN: Final = 10.0  # by which the logarithm of the price follows what is missing at once
+EDGE: Final = 0.02  # of the range of mean rewards, within which the price reaches them
 
 
 class FloorPlan(NamedTuple):
-    """The price of the minimised resource, and what the floors need."""
+    """The price of the minimised resource, and what the floors need; symbols as above."""
 
-    price: NonNegative  # (1,) kappa, in reward per unit of the pacer; 0 until it is known
+    price: NonNegative  # (1,) kappa_0, in reward per unit of the pacer; 0 until it is known
+    paid: NonNegative  # (1,) kappa
+    reach: NonNegative  # (1,) q+ - q-
+    expected: NonNegative  # (S, m) the estimated mean rewards in each snapshot of the pacer
+    kept: Annotated[Ints, within(0, SNAPSHOTS)]  # (1,) the snapshots of the pacer in the latest round
     needs: Scratch  # (k,) the mean reward and the shares that are needed from now on
     weight: Scratch  # (1,) scratch: the unit of the objective, so that its largest coefficient is about 1
 
 
 def new_floor_plan(problem: Problem) -> FloorPlan:
     """Create a plan without a price."""
-    return FloorPlan(np.zeros(1), np.zeros(len(problem.floor)), np.zeros(1))
+    return FloorPlan(
+        price=np.zeros(1),
+        paid=np.zeros(1),
+        reach=np.zeros(1),
+        expected=np.zeros((SNAPSHOTS, problem.arms)),
+        kept=np.zeros(1, dtype=np.int64),
+        needs=np.zeros(len(problem.floor)),
+        weight=np.zeros(1),
+    )
 
 
 def new_floor_lp(arms: int, resources: int, floors: int) -> Simplex:
@@ -116,6 +139,7 @@ def follow_floors(plan: FloorPlan, pacer: TwoSpeed, round: Round, expected: Floa
             counted += share * round.pending[i]
             gained += share * round.pending[i] * towards(account, f, i, expected[i, 0])
         plan.needs[f] = needed(account, f, gained, counted, round.rounds_left)
+    keep_expected(plan, pacer, expected)
     if is_even(pacer):
         return
     unit = largest[0] / largest[1 + account.minimised]
@@ -123,22 +147,41 @@ def follow_floors(plan: FloorPlan, pacer: TwoSpeed, round: Round, expected: Floa
         find_price(plan, pacer, round, unit)
     elif pacer.rounds[0] % EVERY == 0:
         step_price(plan, pacer, round, unit)
+    missing = (quality_needed(plan, round) - quality_floor(round)) / max(plan.reach[0], TINY)
+    plan.paid[0] = plan.price[0] * math.exp(-GAIN * min(max(missing, -1.0), 1.0))
     j = account.minimised
     limited = pacer.pace[j] * pacer.unit[j] < 1.0
-    pacer.price[j] = max(plan.price[0], pacer.price[j]) if limited else plan.price[0]
+    pacer.price[j] = max(plan.paid[0], pacer.price[j]) if limited else plan.paid[0]
+
+
+@kernel
+def keep_expected(plan: FloorPlan, pacer: TwoSpeed, expected: Floats) -> None:
+    """Keep the estimated rewards if the pacer has kept a snapshot, and thin out as it does."""
+    before, now = plan.kept[0], pacer.kept[0]
+    plan.kept[0] = now
+    if now == before:
+        return
+    for s in range(now - 1 if now < before else 0):
+        for i in range(expected.shape[0]):
+            plan.expected[s, i] = plan.expected[2 * s, i]
+    for i in range(expected.shape[0]):
+        plan.expected[now - 1, i] = expected[i, 0]
 
 
 @kernel
 def find_price(plan: FloorPlan, pacer: TwoSpeed, round: Round, unit: float) -> None:
-    """Find the price at which the best responses in all snapshots just reach the mean reward that is needed."""
+    """Find the price at which the best responses in all snapshots just have the planned mean reward."""
     low, high = math.log(LOWEST * unit), math.log(HIGHEST * unit)
+    most = planned_reward(plan, pacer, round, LOWEST * unit)
+    least = planned_reward(plan, pacer, round, HIGHEST * unit)
+    target = reachable(quality_needed(plan, round), least, most)
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
-        if planned_reward(plan, pacer, round, math.exp(middle)) >= quality_needed(plan, round):
+        if planned_reward(plan, pacer, round, math.exp(middle)) >= target:
             low = middle
         else:
             high = middle
-    plan.price[0] = math.exp(low)
+    plan.price[0], plan.reach[0] = math.exp(low), max(most - least, 0.0)
 
 
 @kernel
@@ -147,10 +190,19 @@ def step_price(plan: FloorPlan, pacer: TwoSpeed, round: Round, unit: float) -> N
     step = min(STEP / math.sqrt(pacer.rounds[0]), FIRST_STEP)
     most = planned_reward(plan, pacer, round, LOWEST * unit)
     least = planned_reward(plan, pacer, round, HIGHEST * unit)
-    excess = planned_reward(plan, pacer, round, plan.price[0]) - quality_needed(plan, round)
-    miss = min(max(excess / max(most - least, TINY), -LARGEST_MISS), LARGEST_MISS)
-    price = plan.price[0] * math.exp(step * miss)
-    plan.price[0] = min(max(price, LOWEST * unit), HIGHEST * unit)
+    excess = planned_reward(plan, pacer, round, plan.price[0]) - reachable(quality_needed(plan, round), least, most)
+    price = plan.price[0] * math.exp(step * excess / max(most - least, TINY))
+    plan.price[0], plan.reach[0] = min(max(price, LOWEST * unit), HIGHEST * unit), max(most - least, 0.0)
+
+
+@kernel
+def reachable(need: float, least: float, most: float) -> float:
+    """The mean reward that is planned: what is needed, but within what some price reaches.
+
+    Otherwise the price would move on as long as it misses a mean reward that none reaches, and return late.
+    """
+    edge = EDGE * (most - least)
+    return float(min(max(need, least + edge), most - edge))
 
 
 @kernel
@@ -163,12 +215,22 @@ def quality_needed(plan: FloorPlan, round: Round) -> float:
 
 
 @kernel
-def planned_reward(plan: FloorPlan, pacer: TwoSpeed, round: Round, price: float) -> float:
-    """The mean reward of the best responses in all snapshots at a price of the minimised resource.
+def quality_floor(round: Round) -> float:
+    """The floor of the mean reward; 0 if there is none."""
+    for f in range(round.floors.least.size):
+        if round.floors.arm[f] == QUALITY:
+            return float(round.floors.least[f])
+    return 0.0
 
-    Arms with a minimum share answer that share of the requests.
+
+@kernel
+def planned_reward(plan: FloorPlan, pacer: TwoSpeed, round: Round, price: float) -> float:
+    """The mean reward that is expected of the best responses in all snapshots at a price of the minimised resource.
+
+    The snapshots have the means that a policy planned with. If these are draws, the best of them promise more than the
+    estimates. Arms with a minimum share answer that share of the requests.
     """
-    j, kept, before, total = round.floors.minimised, pacer.kept[0], 0.0, 0.0
+    j, kept, total = round.floors.minimised, pacer.kept[0], 0.0
     before = pacer.price[j]
     pacer.price[j] = price
     for s in range(kept):
@@ -178,10 +240,10 @@ def planned_reward(plan: FloorPlan, pacer: TwoSpeed, round: Round, price: float)
             if arm != QUALITY:
                 share = min(max(plan.needs[f], 0.0), free)
                 free -= share
-                total += share * max(pacer.snapshots[s, arm, 0], 0.0)
+                total += share * plan.expected[s, arm]
         best = best_above(pacer.snapshots[s], pacer.price, round, True, NEVER_SKIP)
         if best >= 0:
-            total += free * pacer.snapshots[s, best, 0]
+            total += free * plan.expected[s, best]
     pacer.price[j] = before
     return float(total / kept)
 
@@ -204,7 +266,7 @@ def write_floors(plan: FloorPlan, pacer: TwoSpeed, round: Round, lp: Simplex, me
     j, dearest = round.floors.minimised, TINY
     for i in range(arms):
         dearest = max(dearest, lp.columns[j, i])
-    price = 1.0 / (CAP * dearest) if is_even(pacer) else plan.price[0] * largest[1 + j] / largest[0]
+    price = 1.0 / (CAP * dearest) if is_even(pacer) else plan.paid[0] * largest[1 + j] / largest[0]
     plan.weight[0] = 1.0 / max(1.0, price * dearest)
     # The objective of the arms, which has the rewards and the charges of the pacer.
     kept, skip = 0.0 if is_even(pacer) else 1.0 - MARGIN, usual_skip_cost(round)
@@ -261,7 +323,7 @@ def marginal_price(plan: FloorPlan, pacer: TwoSpeed, round: Round, lp: Simplex, 
     j, unit, first = round.floors.minimised, largest[0], lp.rhs.size - 2 * plan.needs.size
     unit /= largest[1 + j]
     if not is_even(pacer):
-        return float(plan.price[0])
+        return float(plan.paid[0])
     arms, dearest, credit = round.open.size, TINY, 0.0
     for i in range(arms):
         dearest = max(dearest, lp.columns[j, i])
