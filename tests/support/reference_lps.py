@@ -52,3 +52,36 @@ def _maximise(objective: Floats, matrix: Floats, limits: Floats) -> float:
     if result.status != 0:
         raise DriftsackError(f"HiGHS must solve the linear program, but reports: {result.message}")
     return float(-result.fun)
+
+
+def with_floors(instance: Instance) -> tuple[float | None, float | None]:
+    """Solve the horizon LP with floors: its value, None if no plan reaches them, and the share that a plan reaches.
+
+    Both are None if no plan answers every round within the budgets.
+    """
+    problem, rounds = instance.problem, instance.rounds.astype(np.float64)
+    rows, arms = instance.rewards.shape
+    size = rows * arms
+    limited = [j for j in range(problem.resources) if np.isfinite(problem.budget[j])]
+    spending = [(instance.costs[:, j] * rounds[:, None]).ravel() for j in limited]
+    gains, least = [], []
+    for arm, (_, floor) in zip(problem.floor_arms.tolist(), problem.floor, strict=True):
+        one = instance.rewards if arm < 0 else np.tile(np.arange(arms) == arm, (rows, 1)).astype(np.float64)
+        gains.append((one * rounds[:, None]).ravel())
+        least.append(floor * instance.horizon)
+    mixes = np.kron(np.eye(rows), np.ones((1, arms)))
+    budget = [problem.budget[j] for j in limited]
+    # The smallest cost.
+    cost = (instance.costs[:, problem.minimised] * rounds[:, None]).ravel()
+    matrix = np.array([*(-gain for gain in gains), *spending])
+    limits = np.array([*(-floor for floor in least), *budget])
+    result = linprog(cost, A_ub=matrix, b_ub=limits, A_eq=mixes, b_eq=np.ones(rows), method="highs")
+    if result.status == 0:
+        return float(result.fun), 1.0
+    # The largest share of the floors, with one more variable.
+    matrix = np.column_stack([matrix, np.append(least, np.zeros(len(limited)))])
+    limits = np.append(np.zeros(len(gains)), budget)
+    mixes = np.column_stack([mixes, np.zeros(rows)])
+    goal = np.append(np.zeros(size), -1.0)
+    result = linprog(goal, A_ub=matrix, b_ub=limits, A_eq=mixes, b_eq=np.ones(rows), method="highs")
+    return None, (float(-result.fun) if result.status == 0 else None)

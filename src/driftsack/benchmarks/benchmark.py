@@ -44,11 +44,18 @@ class Benchmark:
 
     Attributes:
         name: The name of the benchmark.
-        value: The value. For an LP this is the dual value, so no plan earns more.
-        gap: The certified relative gap: (value - reward of the plan) / value.
-        prices: (d,) the dual variables: reward per unit of each resource. None if the benchmark has none.
+        value: The value: the total reward, or with floors the total cost of the minimised resource. For an LP this is
+            the dual value, so no plan earns more, or costs less.
+        gap: The certified relative gap: (value - reward of the plan) / value; with floors (cost of the plan - value) /
+            value, where the plan buys what it lacks of a floor at its price.
+        prices: (d,) the dual variables: reward per unit of each resource, or with floors the cost that one more unit of
+            its budget saves. None if the benchmark has none.
         plan: (K, m) the mix of arms for each distinct row of the instance. None if the benchmark has none.
         passes: The number of passes over the rows that the computation took.
+        floor_prices: (k,) with floors: the total cost of one more unit of reward, or of one more request that an arm
+            with a minimum share answers, for each floor.
+        reachable: With floors: the largest share of all floors that a plan can reach; 1 if it can reach the floors.
+            Otherwise value and plan are those for floors multiplied by this share.
     """
 
     name: str
@@ -57,6 +64,8 @@ class Benchmark:
     prices: Floats | None = None
     plan: Floats | None = None
     passes: int = 0
+    floor_prices: Floats | None = None
+    reachable: float = 1.0
 
     def __str__(self) -> str:
         return f"{self.name}: {self.value:,.6g} (relative gap {self.gap:.1e})"

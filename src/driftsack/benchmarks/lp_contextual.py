@@ -18,12 +18,12 @@ import numpy as np
 
 from driftsack.benchmarks.benchmark import Benchmark
 from driftsack.benchmarks.lp_dynamic import solve_rows
+from driftsack.benchmarks.with_floors import GivenRows
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import of_type
 from driftsack.core.contextual import ContextualInstance
 from driftsack.core.errors import SettingError
 from driftsack.core.names import Amounts
-from driftsack.core.problem import Problem
 from driftsack.core.worlds import costs_in_units, in_units
 
 Value_co = TypeVar("Value_co", covariant=True)
@@ -34,15 +34,6 @@ class RecordedContexts(Protocol[Value_co]):
 
     def value_of_context(self, budget: Amounts) -> Value_co:
         """Return the estimated value of context for a budget."""
-
-
-class PairRows(NamedTuple):
-    """The rows of the linear program."""
-
-    problem: Problem  # budgets, horizon and units
-    unit_rewards: Floats  # (R, m) mean rewards, normalised to [0, 1]
-    unit_costs: Floats  # (R, d, m) mean costs, normalised to [0, 1]
-    rounds: Floats  # (R,) the expected number of rounds of each row
 
 
 class ContextValue(NamedTuple):
@@ -141,17 +132,17 @@ def value_of_context(
     return ContextValue(found, solve_rows(_averaged(rows, phase), "LP without contexts", tolerance, 1000))
 
 
-def _rows(instance: ContextualInstance, phase: Ints, context: Ints, rounds: Floats) -> PairRows:
+def _rows(instance: ContextualInstance, phase: Ints, context: Ints, rounds: Floats) -> GivenRows:
     """Return the rows of (phase, context) pairs."""
     problem = instance.problem
     rewards, costs = instance.means_at(phase, context)
-    return PairRows(problem, in_units(problem, rewards), costs_in_units(problem, costs), rounds)
+    return GivenRows(problem, in_units(problem, rewards), costs_in_units(problem, costs), rounds)
 
 
-def _averaged(rows: PairRows, phase: Ints) -> PairRows:
+def _averaged(rows: GivenRows, phase: Ints) -> GivenRows:
     """Return one row per phase, with means averaged over contexts; ``phase`` is sorted."""
     first = np.concatenate([[0], 1 + np.flatnonzero(np.diff(phase))])
     rounds = np.add.reduceat(rows.rounds, first)
     rewards = np.add.reduceat(rows.unit_rewards * rows.rounds[:, None], first) / rounds[:, None]
     costs = np.add.reduceat(rows.unit_costs * rows.rounds[:, None, None], first) / rounds[:, None, None]
-    return PairRows(rows.problem, rewards, costs, rounds)
+    return GivenRows(rows.problem, rewards, costs, rounds)

@@ -54,8 +54,8 @@ class Rows(Protocol):
 
 
 @kernel
-def best_response(rewards: Floats, costs: Floats, k: int, prices: Floats, scores: Floats) -> int:
-    """Return the arm of row ``k`` with the largest score mu - q C, or -1 if none is positive; write ``scores`` (m,)."""
+def best_response(rewards: Floats, costs: Floats, k: int, prices: Floats, scores: Floats, least: float) -> int:
+    """Return the arm of row ``k`` with the largest score mu - q C above ``least``, or -1; write ``scores`` (m,)."""
     resources, arms = costs.shape[1], costs.shape[2]
     for i in range(arms):
         scores[i] = rewards[k, i]
@@ -65,7 +65,7 @@ def best_response(rewards: Floats, costs: Floats, k: int, prices: Floats, scores
             for i in range(arms):
                 scores[i] -= price * costs[k, j, i]
     best_arm = -1
-    best = 0.0
+    best = least
     for i in range(arms):
         if scores[i] > best:
             best_arm, best = i, scores[i]
@@ -74,7 +74,14 @@ def best_response(rewards: Floats, costs: Floats, k: int, prices: Floats, scores
 
 @kernel
 def evaluate_responses(
-    rewards: Floats, costs: Floats, rounds: Ints | Floats, prices: Floats, scores: Floats, values: Floats, usage: Floats
+    rewards: Floats,
+    costs: Floats,
+    rounds: Ints | Floats,
+    prices: Floats,
+    scores: Floats,
+    least: float,
+    values: Floats,
+    usage: Floats,
 ) -> None:
     """Write the sum of n_k max(0, best score) of each group, and the resource usage of its best responses.
 
@@ -84,6 +91,7 @@ def evaluate_responses(
         rounds: (K,) rounds of each row.
         prices: (d,) prices q.
         scores: (m,) scratch space.
+        least: The score above which an arm is played: 0 if skipping earns 0, and -inf if every round is answered.
         values: (G,) output: the sum of each group of neighbouring rows.
         usage: (G, d) output: the resource usage of each group.
     """
@@ -93,7 +101,7 @@ def evaluate_responses(
         for j in range(usage.shape[1]):
             usage[g, j] = 0.0
         for k in range(g * rows // groups, (g + 1) * rows // groups):
-            arm = best_response(rewards, costs, k, prices, scores)
+            arm = best_response(rewards, costs, k, prices, scores, least)
             if arm >= 0:
                 total += rounds[k] * scores[arm]
                 for j in range(usage.shape[1]):
@@ -103,11 +111,19 @@ def evaluate_responses(
 
 @kernel
 def add_responses(
-    rewards: Floats, costs: Floats, first: int, last: int, prices: Floats, scores: Floats, share: float, plan: Floats
+    rewards: Floats,
+    costs: Floats,
+    first: int,
+    last: int,
+    prices: Floats,
+    scores: Floats,
+    least: float,
+    share: float,
+    plan: Floats,
 ) -> None:
     """Add ``share`` of the best responses to ``prices`` to the plan (K, m) of rows ``first`` to ``last`` - 1."""
     for k in range(first, last):
-        arm = best_response(rewards, costs, k, prices, scores)
+        arm = best_response(rewards, costs, k, prices, scores, least)
         if arm >= 0:
             plan[k, arm] += share
 
@@ -137,6 +153,10 @@ def solve_rows(rows: Rows, name: str, tolerance: float, most_passes: int) -> Ben
     at_least_zero(tolerance, "tolerance")
     whole(most_passes, "most_passes", at_least=1)
     problem = rows.problem
+    if problem.floor:
+        from driftsack.benchmarks.with_floors import solve_with_floors
+
+        return solve_with_floors(rows, name, tolerance, most_passes)
     # Remove resources without budget: arms that use them are never played.
     budget = problem.unit_budget
     positive = budget > 0
@@ -184,7 +204,7 @@ def _minimise_dual(
 
     def oracle(point: Floats, values: Floats, slopes: Floats) -> None:
         prices[positive] = point / rate
-        evaluate_responses(rewards, costs, rounds, prices, scores, values, usage)
+        evaluate_responses(rewards, costs, rounds, prices, scores, 0.0, values, usage)
         values /= unit
         slopes[:] = -usage[:, positive] / (rate * unit)
 
@@ -200,7 +220,7 @@ def _plan(rewards: Floats, costs: Floats, minimum: Minimum, rate: Floats, positi
     for group, visit, share in minimum.weights:
         prices[positive] = minimum.visits[visit] / rate
         first, last = group * rows // groups, (group + 1) * rows // groups
-        add_responses(rewards, costs, first, last, prices, scores, share, plan)
+        add_responses(rewards, costs, first, last, prices, scores, 0.0, share, plan)
     return plan
 
 
@@ -233,5 +253,5 @@ def dual_value(rows: Rows, prices: Floats) -> float:
     """Return phi(q), which bounds the normalised reward of every plan from above for any prices q >= 0."""
     values, usage = np.zeros(1), np.zeros((1, prices.size))
     rewards, costs = rows.unit_rewards, rows.unit_costs
-    evaluate_responses(rewards, costs, rows.rounds, prices, np.zeros(rewards.shape[1]), values, usage)
+    evaluate_responses(rewards, costs, rows.rounds, prices, np.zeros(rewards.shape[1]), 0.0, values, usage)
     return float((rows.problem.unit_budget * prices).sum() + values[0])

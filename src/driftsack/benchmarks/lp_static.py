@@ -2,18 +2,26 @@ r"""OPT_LP-Static: the best single mix, played in every round, that meets the bu
 
 .. math:: \max_{x \in \Delta_m} \; T \bar\mu^\top x \quad \text{s.t. } T \bar C x \le B
 
-with the means over the horizon: a single step LP at the rate b = B/T.
+with the means over the horizon: a single step LP at the rate b = B/T. With floors it minimises the cost of a mix that
+answers every round and reaches them (:mod:`driftsack.benchmarks.with_floors`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 import numpy as np
 
 from driftsack.benchmarks.benchmark import Benchmark, check_instance, relative_gap
+from driftsack.benchmarks.with_floors import GivenRows, solve_with_floors
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.game.units import prices_in_units, units_of
 from driftsack.lp.step import certificate, step_lp
+
+TOLERANCE: Final = 1e-9
+MOST_PASSES: Final = 1000
 
 
 def mean_rows(instance: Instance) -> tuple[Floats, Floats]:
@@ -38,6 +46,10 @@ def lp_static(instance: Instance) -> Benchmark:
     check_instance(instance, "lp_static")
     problem = instance.problem
     rewards, costs = mean_rows(instance)
+    if problem.floor:
+        row = GivenRows(problem, rewards[None], costs[None], np.array([problem.horizon]))
+        found = solve_with_floors(row, "LP-Static", TOLERANCE, MOST_PASSES)
+        return replace(found, plan=np.repeat(found.plan, len(instance.rewards), axis=0))
     best = step_lp(rewards, costs, problem.rate)
     proof = certificate(rewards, costs, problem.rate, best.mix, best.prices)
     return Benchmark(

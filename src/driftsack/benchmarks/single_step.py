@@ -1,21 +1,27 @@
 r"""Even allocation: every round solves its own step LP at the rate b, :math:`\sum_t \mathrm{LP}(\mu_t, C_t)`.
 
 By Proposition 1 this is at most LP-Dynamic, and the difference bounds the gain from uneven spending. The prices
-:math:`q_t^*` of the step LPs enter :math:`\bar q`.
+:math:`q_t^*` of the step LPs enter :math:`\bar q`. With floors every round answers at the smallest cost at which it
+reaches them, or the largest share of them that it can reach; this takes milliseconds for each distinct row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from driftsack.benchmarks.benchmark import Benchmark, check_instance, relative_gap
+from driftsack.benchmarks.with_floors import GivenRows, solve_with_floors
 from driftsack.core.arrays import Floats
 from driftsack.core.instance import Instance
 from driftsack.lp.step import new_step_lp, rescue_failed
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.simplex import OPTIMAL, STALE, Simplex, solve
+
+TOLERANCE: Final = 1e-9
+MOST_PASSES: Final = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +37,12 @@ class SingleStep(Benchmark):
         passes: The number of passes over the rows.
         values: (K,) the value LP(mu_k, C_k) of one round of each distinct row.
         row_prices: (K, d) the prices q_k* of each distinct row's step LP.
+        row_floor_prices: (K, k) with floors, their prices in each distinct row; ``floor_prices`` is None.
     """
 
     values: Floats | None = None
     row_prices: Floats | None = None
+    row_floor_prices: Floats | None = None
 
 
 @kernel
@@ -100,6 +108,8 @@ def single_step(instance: Instance) -> SingleStep:
     """
     check_instance(instance, "single_step")
     problem = instance.problem
+    if problem.floor:
+        return _with_floors(instance)
     rows, arms, resources = len(instance.rewards), problem.arms, problem.resources
     rewards, costs = instance.unit_rewards, instance.unit_costs
     plan, prices = np.zeros((rows, arms)), np.zeros((rows, resources))
@@ -123,4 +133,28 @@ def single_step(instance: Instance) -> SingleStep:
         1,
         values * problem.reward_max,
         prices * scale,
+    )
+
+
+def _with_floors(instance: Instance) -> SingleStep:
+    """Solve every distinct row as if it lasted for the whole horizon, and sum the costs of their rounds."""
+    problem, horizon = instance.problem, np.array([instance.horizon])
+    rewards, costs = instance.unit_rewards, instance.unit_costs
+    rows = [GivenRows(problem, rewards[k : k + 1], costs[k : k + 1], horizon) for k in range(len(rewards))]
+    found = [solve_with_floors(row, "a single step", TOLERANCE, MOST_PASSES) for row in rows]
+    values = np.array([best.value for best in found]) / instance.horizon
+    total = float(instance.rounds @ values)
+    missed = float(instance.rounds @ (values * [best.gap for best in found]))
+    return SingleStep(
+        "single steps",
+        total,
+        missed / total if total > 0.0 else missed,
+        None,
+        np.concatenate([best.plan for best in found]),
+        1,
+        None,
+        min(best.reachable for best in found),
+        values,
+        np.array([best.prices for best in found]),
+        np.array([best.floor_prices for best in found]),
     )

@@ -14,6 +14,7 @@ from driftsack.core import file_format
 from driftsack.core.arrays import Floats, Ints, Phase
 from driftsack.core.checks import floats, frozen, one_of, vector, whole, within
 from driftsack.core.errors import FileFormatError, OutOfRangeError, ShapeError
+from driftsack.core.floors import FloorLike
 from driftsack.core.names import Amounts, default_arm_names, default_resource_names, positions
 from driftsack.core.problem import Problem
 from driftsack.core.worlds import Sizes, costs_in_units, in_units, means_in_range, positions_of_rounds
@@ -138,6 +139,28 @@ class Instance(Sizes):
     def unit_costs(self) -> Floats:
         """(K, d, m) mean costs, normalised to [0, 1]."""
         return costs_in_units(self.problem, self.costs)
+
+    def with_floor(
+        self, floor: FloorLike, minimise: str | int = 0, budget: Mapping[str, float] | None = None
+    ) -> Instance:
+        """Return the same environment with another goal: to minimise the cost of a resource subject to floors.
+
+        Args:
+            floor: The minimum mean reward, or the floors by name; see :class:`~driftsack.Problem`.
+            minimise: The name or number of the resource whose cost is minimised.
+            budget: Other budgets than those of the instance, by name. Without an entry the minimised resource has
+                none.
+
+        >>> world = Instance.stationary([0.5, 0.9], [[0.1, 0.6]], horizon=500, budget=500)
+        >>> world.with_floor(0.8).problem
+        Problem(horizon=500, arms=2, reward_max=1.0, cost_max=(1.0,), minimise='cost_0', floor={'reward': 0.8})
+        """
+        own = self.problem
+        names = own.resource_names
+        goal = minimise if isinstance(minimise, str) else names[whole(minimise, "minimise", 0, len(names) - 1)]
+        kept = dict(zip(names, own.budget, strict=True)) | {goal: np.inf} | dict(budget or {})
+        amounts = tuple(float(kept[name]) for name in names)
+        return replace(self, problem=replace(own, budget=amounts, minimise=goal, floor=floor))
 
     def arranged_for(self, problem: Problem, name: str = "instance") -> Instance:
         """Return the instance with its arms and resources in the order of another problem, matched by name.

@@ -10,10 +10,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.arrays import Floats
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import above_zero, vector, whole
 from driftsack.core.encoder import MOST_FEATURES, Encoder
 from driftsack.core.errors import NamesError, NegativeBudgetError, OutOfRangeError, SettingError
+from driftsack.core.floors import REWARD, FloorLike, Floors, arm_of, checked_floors, checked_goal
 from driftsack.core.names import (
     Amounts,
     ArmAmounts,
@@ -70,13 +71,19 @@ class Problem:
         refuse_above: The cost of a round in each resource, in the order of ``budget`` or by name, above which an
             outcome is refused as absurd, such as a bill in the wrong unit; at least ``cost_max``. None for 1,000 times
             ``cost_max``; :attr:`cost_limit` has the limits in force.
+        minimise: The resource whose total cost is minimised, subject to ``floor``; None if the reward is maximised. A
+            resource that has no budget comes after those in ``budget``, and its entry in the attribute ``budget`` is
+            infinite.
+        floor: The minimum mean reward of the answered requests, or a mapping with the floors ``"reward"`` and
+            ``"share:"`` with the name of an arm, for its minimum share among the answered requests. With a floor,
+            requests are answered unless a budget is exhausted. The attribute has pairs of names and values.
 
     Raises:
         NamesError: Names are repeated or empty, or the names in ``cost_max`` and ``budget`` differ.
         NegativeBudgetError: A budget is below 0.
         OutOfRangeError: The horizon, the number of arms, ``reward_max`` or the largest ``cost_max`` of a resource is
-            not positive, or ``refuse_above`` is below ``cost_max``.
-        SettingError: Neither a horizon nor a period is given.
+            not positive, or ``refuse_above`` is below ``cost_max``, or a floor cannot be reached.
+        SettingError: Neither a horizon nor a period is given, or only one of ``minimise`` and ``floor`` is.
         ShapeError: ``cost_max`` and ``budget`` have different lengths.
 
     >>> problem = Problem(horizon=10_000, arms=3, budget=[500, 800], cost_max=[1, 0.5])
@@ -85,6 +92,8 @@ class Problem:
     >>> named = Problem(horizon=20_000, arms=["small", "large"], budget={"usd": 200, "seconds": 50_000})
     >>> named.arms, named.arm_names, named.resource_names, named.budget
     (2, ('small', 'large'), ('usd', 'seconds'), (200.0, 50000.0))
+    >>> Problem(horizon=20_000, arms=["small", "large"], minimise="usd", floor=0.92)
+    Problem(horizon=20000, arms=['small', 'large'], reward_max=1.0, minimise='usd', floor={'reward': 0.92})
     """
 
     horizon: int
@@ -104,6 +113,8 @@ class Problem:
     guessed: bool
     fallbacks: tuple[int, ...]
     refuse_above: tuple[float, ...] | None
+    minimise: str | None
+    floor: Floors
 
     def __init__(
         self,
@@ -124,22 +135,15 @@ class Problem:
         guessed: bool = False,
         fallbacks: tuple[int, ...] = (),
         refuse_above: Amounts | None = None,
+        minimise: str | int | None = None,
+        floor: FloorLike | None = None,
     ) -> None:
-        # Arms and budgets, by name or in order.
+        # Arms and budgets, by name or in order, and the goal.
         count, arm_labels = _count_and_names(arms, arm_names)
-        if isinstance(budget, Mapping):
-            resource_names = checked_names(budget if resource_names is None else resource_names, "budget")
-            budget = by_name(budget, resource_names, "budget")
-        amounts = vector(budget, "budget")
-        if amounts.size == 0:
-            raise OutOfRangeError("budget must have at least one resource, got none.")
-        if (amounts < 0).any():
-            raise NegativeBudgetError(f"budget must be 0 or more, got {amounts.min():g}.")
-        # Names of the resources.
-        if resource_names is None:
-            resource_labels = default_resource_names(amounts.size)
-        else:
-            resource_labels = checked_names(resource_names, "resource_names", amounts.size)
+        amounts, resource_labels = _budgets(budget, resource_names, minimise)
+        most_reward = above_zero(reward_max, "reward_max")
+        floors = checked_floors(floor, arm_labels, most_reward)
+        goal = checked_goal(minimise, floors, resource_labels)
         # Maximum costs, for each resource or for each resource and arm.
         most, by_arm = _maxima(1.0 if cost_max is None else cost_max, resource_labels, arm_labels)
         known = cost_max is not None and (bool(bounded) or by_arm is not None or set(most) != {1.0})
@@ -156,7 +160,7 @@ class Problem:
             "horizon": _rounds(horizon, period),
             "arms": count,
             "budget": tuple(amounts.tolist()),
-            "reward_max": above_zero(reward_max, "reward_max"),
+            "reward_max": most_reward,
             "cost_max": most,
             "arm_names": arm_labels,
             "resource_names": resource_labels,
@@ -170,6 +174,8 @@ class Problem:
             "guessed": horizon is None or (bool(guessed) and period is not None and horizon == FIRST_GUESS),
             "fallbacks": serving,
             "refuse_above": _limits(refuse_above, resource_labels, most if known else None),
+            "minimise": goal,
+            "floor": floors,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -182,7 +188,7 @@ class Problem:
         """Show only the arguments that were given, in the form in which they can be passed."""
         arms = list(self.arm_names) if self.named_arms else self.arms
         shown: dict[str, Any] = {} if self.guessed else {"horizon": self.horizon}
-        shown |= {"arms": arms, "budget": self._labelled(self.budget), "reward_max": self.reward_max}
+        shown |= {"arms": arms} | self._limited() | {"reward_max": self.reward_max}
         if self.bounded:
             shown["cost_max"] = self._labelled(self.cost_max if self.arm_cost_max is None else self.arm_cost_max)
         if self.refuse_above is not None:
@@ -193,10 +199,19 @@ class Problem:
         shown |= {"period": self.period} if self.period is not None else {}
         shown |= {"slots": self.slots} if self.slots > self.arms else {}
         shown |= {"features": self.encoder or self.features} if self.features else {}
+        shown |= {"minimise": self.minimise, "floor": dict(self.floor)} if self.floor else {}
         return f"Problem({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def _labelled(self, amounts: tuple[Any, ...]) -> Any:
         return dict(zip(self.resource_names, amounts, strict=True)) if self.named_resources else amounts
+
+    def _limited(self) -> dict[str, Any]:
+        """Return the argument ``budget``, without the resource that has none."""
+        if not np.isinf(self.budget).any():
+            return {"budget": self._labelled(self.budget)}
+        pairs = zip(self.resource_names, self.budget, strict=True)
+        kept = {name: amount for name, amount in pairs if amount < np.inf}
+        return {"budget": kept} if kept else {}
 
     @property
     def named_arms(self) -> bool:
@@ -214,8 +229,24 @@ class Problem:
         return len(self.budget)
 
     @property
+    def minimised(self) -> int:
+        """The number of the resource whose cost is minimised; -1 if the reward is maximised."""
+        return -1 if self.minimise is None else self.resource_names.index(self.minimise)
+
+    @property
+    def floor_arms(self) -> Ints:
+        """(k,) the arm whose share each floor is for; -1 for the floor of the mean reward."""
+        return np.array([arm_of(name, self.arm_names) for name, _ in self.floor], dtype=np.int64)
+
+    @property
+    def unit_floors(self) -> Floats:
+        """(k,) the floors, that of the mean reward in units of ``reward_max``."""
+        values = [value if name != REWARD else value / self.reward_max for name, value in self.floor]
+        return np.array(values, dtype=np.float64)
+
+    @property
     def unit_budget(self) -> Floats:
-        """(d,) budgets in units of ``cost_max``."""
+        """(d,) budgets in units of ``cost_max``; infinite for a resource without a budget."""
         amounts: Floats = np.asarray(self.budget) / np.asarray(self.cost_max)
         return amounts
 
@@ -224,6 +255,12 @@ class Problem:
         """(d,) budget per round in units of ``cost_max``, b = B/T."""
         rate: Floats = self.unit_budget / self.horizon
         return rate
+
+    @property
+    def planning_unit(self) -> Floats:
+        """(d,) the budget rate, in which plans measure costs; ``cost_max`` for a resource without a budget."""
+        unit: Floats = np.where(np.isinf(self.budget), 1.0, self.rate)
+        return unit
 
     @property
     def cost_max_by_arm(self) -> Floats:
@@ -247,7 +284,7 @@ class Problem:
         found: dict[str, Any] = {
             "horizon": self.horizon,
             "arms": self.arms,
-            "budget": list(self.budget),
+            "budget": [None if np.isinf(amount) else amount for amount in self.budget],
             "reward_max": self.reward_max,
         }
         if self.arm_cost_max is not None:
@@ -265,6 +302,7 @@ class Problem:
         found |= {"refuse_above": list(self.refuse_above)} if self.refuse_above is not None else {}
         if self.features:
             found["features"] = self.features if self.encoder is None else self.encoder.to_dict()
+        found |= {"minimise": self.minimise, "floor": dict(self.floor)} if self.floor else {}
         return found
 
     @classmethod
@@ -275,6 +313,8 @@ class Problem:
             data: The arguments of the constructor, with the period in seconds.
         """
         arguments = {"guessed": True, **data}  # the default in files of earlier releases
+        if isinstance(arguments.get("budget"), list):
+            arguments["budget"] = [np.inf if amount is None else amount for amount in arguments["budget"]]
         if "period" in arguments:
             seconds = above_zero(arguments["period"], "period")
             arguments["period"] = timedelta(seconds=min(seconds, timedelta.max.total_seconds() / 2))
@@ -318,6 +358,38 @@ def _count_and_names(arms: Any, arm_names: Any) -> tuple[int, tuple[str, ...]]:
         return len(names), names
     count = whole(arms, "arms", at_least=1, at_most=MOST_ARMS)
     return count, default_arm_names(count) if arm_names is None else checked_names(arm_names, "arm_names", count)
+
+
+def _budgets(given: Any, names: Sequence[str] | None, minimise: str | int | None) -> tuple[Floats, tuple[str, ...]]:
+    """Return the budgets and the names of the resources, with the one that is minimised if it has no budget."""
+    if isinstance(given, Mapping) and (given or minimise is None):
+        names = checked_names(given if names is None else names, "budget")
+        given = by_name(given, names, "budget")
+    amounts = np.zeros(0) if minimise is not None and np.size(given) == 0 else _amounts(given, names, minimise)
+    labels = default_resource_names(amounts.size)
+    if names is not None and len(names) > 0:
+        labels = checked_names(names, "resource_names", amounts.size)
+    if isinstance(minimise, str) and minimise not in labels:
+        checked_names([minimise], "minimise")
+        labels, amounts = (*labels, minimise), np.append(amounts, np.inf)
+    if amounts.size == 0:
+        raise OutOfRangeError("budget must have at least one resource, got none.")
+    return amounts, labels
+
+
+def _amounts(given: Any, names: Sequence[str] | None, minimise: str | int | None) -> Floats:
+    """Return the given budgets; that of the minimised resource may be infinite, as in the attribute."""
+    finite, unlimited = given, []
+    if isinstance(given, (list, tuple)) and np.inf in given:
+        labels = names or default_resource_names(len(given))
+        pairs = list(zip(labels, given, strict=False))
+        unlimited = [j for j, (name, amount) in enumerate(pairs) if name == minimise and amount == np.inf]
+        finite = [0.0 if j in unlimited else amount for j, amount in enumerate(given)]
+    amounts = vector(finite, "budget")
+    if (amounts < 0).any():
+        raise NegativeBudgetError(f"budget must be 0 or more, got {amounts.min():g}.")
+    amounts[unlimited] = np.inf
+    return amounts
 
 
 def _rounds(horizon: int | None, period: Any) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftsack.core.arrays import Bools, Ints
-from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, ROUNDING
+from driftsack.core.checks import LARGEST_FLOAT, LARGEST_INT, LARGEST_OUTCOME, ROUNDING
 from driftsack.core.encoder import LARGEST_FEATURE
 from driftsack.game.amounts import MOST_UNITS
 from driftsack.game.desk import (
@@ -40,6 +40,7 @@ LARGEST_RATE: Final = 1e70  # in units of cost_max; the grid of a ledger allows 
 OVERRUNS: Final = ("decisions", "excess", "clipped", "forced")
 RARE: Final = ("overruns.costs", "overruns.outside", "desk.blocked")  # stored only if they are not 0
 RECORD: Final = ("seen", "top", "means", "squares")  # of costs; stored only in the statistical mode
+FLOORS: Final = ("gained", "counted")  # stored only with floors
 LARGEST_COSTS: Final = dict(
     zip([f"costs.{name}" for name in RECORD], (float(LARGEST_INT), LARGEST, LARGEST, LARGEST**2), strict=True)
 )
@@ -64,7 +65,7 @@ def desk_arrays(desk: DecisionDesk, terms: Terms) -> Stored:
     found |= {"settled.total": settled.total}
     found |= {f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}
     found |= {name: array for name, array in _rare(desk).items() if array.any()}
-    return found | (_record(terms) if terms.costs.on[0] else {})
+    return found | _floors(terms) | (_record(terms) if terms.costs.on[0] else {})
 
 
 def _rare(desk: DecisionDesk) -> Stored:
@@ -75,6 +76,11 @@ def _rare(desk: DecisionDesk) -> Stored:
 def _record(terms: Terms) -> Stored:
     """The costs of each arm so far."""
     return {f"costs.{name}": getattr(terms.costs, name) for name in RECORD}
+
+
+def _floors(terms: Terms) -> Stored:
+    """What counts towards each floor so far."""
+    return {f"floors.{name}": getattr(terms.floors, name) for name in FLOORS if terms.floors.least.size}
 
 
 def _rows(awaited: AwaitedTable, terms: Terms) -> tuple[str, ...]:
@@ -114,6 +120,7 @@ def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> De
     put_back({f"overruns.{name}": getattr(desk.overruns, name) for name in OVERRUNS}, stored)
     put_back({name: array for name, array in _rare(desk).items() if name in stored}, stored)
     put_back(_record(terms) if terms.costs.on[0] else {}, stored)
+    put_back(_floors(terms), stored)
     begun, clock = int(desk.begun[0]), int(desk.clock[0])
     check_array("desk.clock", desk.clock, (0, LARGEST_INT))
     check_array("desk.begun", desk.begun, (0, clock))
@@ -130,6 +137,8 @@ def fill_desk(desk: DecisionDesk, terms: Terms, stored: Stored, arms: int) -> De
     check_array("desk.blocked", desk.blocked, (0, begun))
     for name, array in _record(terms).items():
         check_array(name, array, (0.0, LARGEST_COSTS[name]))
+    for name, array in _floors(terms).items():
+        check_array(name, array, (0.0, float(LARGEST_INT) * LARGEST_OUTCOME))
     _fill_settled(desk, stored, begun)
     _fill_prices(terms, stored, clock)
     awaited = _awaited(stored, arms, desk, terms)

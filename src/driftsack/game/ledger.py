@@ -23,6 +23,7 @@ from driftsack.game.amounts import MOST_UNITS, cost_units, grid_exponent, grid_f
 from driftsack.numerics.compiled import kernel
 
 UNBOUNDED: Final = 1000.0  # without a known highest cost, the grid is chosen as for this part of the budget
+UNLIMITED: Final = 1e9  # rounds at the maximum cost for which the grid of a resource without a budget is chosen
 FINEST_UNBOUNDED: Final = 18  # the finest grid on which a cost of 1, the unit of planning, can be written
 
 
@@ -58,7 +59,7 @@ def open_ledger(problem: Problem) -> Ledger:
     """A ledger without spending and reservations."""
     exponents = grid_exponents(problem)
     factors = np.array([grid_factors(k) for k in exponents])
-    units = [whole_units(amount, k, up=False) for amount, k in zip(problem.budget, exponents, strict=True)]
+    units = [budget_units(amount, k) for amount, k in zip(problem.budget, exponents, strict=True)]
     granted, per_cost = np.array(units, dtype=np.int64), factors[:, 0] / factors[:, 1] * problem.cost_max
     charged, reserved = np.zeros((2, problem.resources), dtype=np.int64)
     return Ledger(
@@ -77,9 +78,22 @@ def open_ledger(problem: Problem) -> Ledger:
 
 def grid_exponents(problem: Problem) -> list[int]:
     """The exponent of the grid of each resource."""
-    if problem.bounded:
-        return [grid_exponent(*amounts) for amounts in zip(problem.budget, problem.cost_max, strict=True)]
-    return [min(grid_exponent(amount, amount / UNBOUNDED), FINEST_UNBOUNDED) for amount in problem.budget]
+    pairs = zip(problem.budget, problem.cost_max, strict=True)
+    return [_exponent(amount, most, problem.bounded) for amount, most in pairs]
+
+
+def _exponent(budget: float, cost_max: float, bounded: bool) -> int:
+    """The exponent of the grid of one resource."""
+    if math.isinf(budget):
+        return grid_exponent(UNLIMITED * cost_max, cost_max)
+    if bounded:
+        return grid_exponent(budget, cost_max)
+    return min(grid_exponent(budget, budget / UNBOUNDED), FINEST_UNBOUNDED)
+
+
+def budget_units(budget: float, exponent: int) -> int:
+    """A budget in grid units, rounded down; the largest amount of the ledger if it is infinite."""
+    return MOST_UNITS if math.isinf(budget) else whole_units(budget, exponent, up=False)
 
 
 def worst_units(problem: Problem) -> Ints:

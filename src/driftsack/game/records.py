@@ -14,12 +14,17 @@ from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.problem import Problem
 from driftsack.game.expected_costs import CostRecord, new_cost_record
+from driftsack.game.floors import FloorAccount, new_floor_account
 from driftsack.game.ledger import Ledger, worst_units
 from driftsack.game.listed_costs import ListedCosts, new_listed_costs
 from driftsack.numerics.compiled import kernel
 
 MUST_SERVE: Final = 100.0
 """The cost of skipping a round that must be answered: far above every reward, which is at most 1."""
+
+
+LOOSE_RATE: Final = 1e9
+"""The rate of a resource without a budget, in units of ``cost_max``: above the cost of every round."""
 
 
 DELAYS: Final = 200.0
@@ -56,6 +61,7 @@ class Terms(NamedTuple):
         must_share: (1,) the running share of such requests.
         costs: the costs of each arm so far, from which ``safe="statistical"`` reserves.
         prices: The costs that are listed for this request.
+        floors: What counts towards each floor so far.
     """
 
     rate: Floats
@@ -76,6 +82,7 @@ class Terms(NamedTuple):
     must_share: Floats
     costs: CostRecord
     prices: ListedCosts
+    floors: FloorAccount
 
 
 class Round(NamedTuple):
@@ -103,6 +110,7 @@ class Round(NamedTuple):
         factors: (d, m) the factors on the estimated costs of this request; 1 without a list.
         usual_factors: (d, m) the factors of a request without a list, which are also assumed for pending decisions.
         swing: The mean absolute change of the logarithm of the factors from one request to the next.
+        floors: The floors, and what counts towards each of them so far; see :mod:`driftsack.game.floors`.
     """
 
     t: int
@@ -124,6 +132,7 @@ class Round(NamedTuple):
     factors: Floats
     usual_factors: Floats
     swing: float
+    floors: FloorAccount
 
 
 class Outcome(NamedTuple):
@@ -151,12 +160,12 @@ def new_terms(problem: Problem) -> Terms:
     arms, listed = problem.arms, problem.fallbacks
     worst = worst_units(problem)
     return Terms(
-        rate=np.array(problem.rate),
+        rate=np.where(np.isinf(problem.budget), LOOSE_RATE, problem.rate),
         end=np.array([float(problem.horizon)]),
         offered=np.ones(arms, dtype=np.bool_),
         open=np.ones(arms, dtype=np.bool_),
         version=np.zeros(1, dtype=np.int64),
-        skip_cost=np.array([MUST_SERVE if listed else 0.0]),
+        skip_cost=np.array([MUST_SERVE if listed or problem.floor else 0.0]),
         fallback=np.array(listed or (SKIP,)),
         fallback_worst=worst[:, listed[0]].copy() if listed else np.zeros(problem.resources, dtype=np.int64),
         cost_most=problem.cost_max_by_arm / np.asarray(problem.cost_max)[:, None],
@@ -169,6 +178,7 @@ def new_terms(problem: Problem) -> Terms:
         must_share=np.zeros(1),
         costs=new_cost_record(problem),
         prices=new_listed_costs(problem),
+        floors=new_floor_account(problem),
     )
 
 
@@ -195,6 +205,7 @@ def open_round(t: int, ledger: Ledger, terms: Terms) -> Round:
         terms.prices.factors,
         terms.prices.usual,
         terms.prices.swing[0],
+        terms.floors,
     )
 
 
@@ -346,6 +357,7 @@ def changed(round: Round, t: int, rounds_left: float, ledger: Ledger, rate: Floa
         round.factors,
         round.usual_factors,
         round.swing,
+        round.floors,
     )
 
 

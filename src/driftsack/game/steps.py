@@ -19,6 +19,7 @@ from driftsack.game.admission import admit, is_blocked, open_for_must, serve, se
 from driftsack.game.amounts import MOST_UNITS, cost_units
 from driftsack.game.desk import CANCELLED, FORFEITED, FREE, PENDING, TOLD, AwaitedTable, DecisionDesk
 from driftsack.game.expected_costs import lost_units, note_costs
+from driftsack.game.floors import note_answer
 from driftsack.game.ledger import Ledger, add_cost, is_broken, set_spending
 from driftsack.game.listed_costs import relative_cost, set_factors
 from driftsack.game.protocol import STUCK, choose, learn
@@ -188,6 +189,8 @@ def settle(state: Any, ledger: Ledger, terms: Terms, desk: DecisionDesk, slot: i
         desk.overruns.costs[0] += beyond
         clipped |= beyond
         gain = min(max(gain, 0.0), desk.scale[1])
+        if awaited.season[slot] == desk.season[0]:
+            note_answer(terms.floors, awaited.arm[slot], gain)
         set_context(terms, awaited.contexts[slot])
         outcome = new_outcome(terms, awaited.t[slot], awaited.arm[slot], awaited.probability[slot], gain, desk.learnt)
         learn(state, outcome)

@@ -12,6 +12,7 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import DriftsackError, OutOfRangeError
 from driftsack.core.problem import Problem
 from driftsack.game.admission import admit, admits_all, serve, skip_probability
+from driftsack.game.floors import note_answer
 from driftsack.game.ledger import Ledger, charge_or_stop
 from driftsack.game.nature import AnyWorld, draw_outcome, reveal
 from driftsack.game.protocol import STUCK, choose, learn
@@ -136,6 +137,7 @@ def run_rounds(
             if not book(tally, ledger, t, arm, reward):
                 stopped = True
                 break
+            note_answer(terms.floors, arm, reward)
             learn(state, new_outcome(terms, t, arm, tally.mix[arm], reward, tally.costs))
         end_round(tally, t + 1)
     if not stopped and until < world.phase.size:

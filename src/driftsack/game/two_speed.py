@@ -108,7 +108,7 @@ def new_two_speed(problem: Problem, speed: float = 2.0, remaining: bool = True) 
         used=np.zeros(resources),
         must_cost=np.zeros(resources),
         committed=np.zeros(resources),
-        unit=np.maximum(problem.rate, TINY),
+        unit=np.maximum(problem.planning_unit, TINY),
         warm_up=warm_up_rounds(problem.horizon),
         speed=speed,
         remaining=remaining,

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -325,11 +325,16 @@ class Adaptive(Policy):
         """True: it plans with its estimates times the factors of the list."""
         return True
 
+    @property
+    def keeps_floors(self) -> bool:
+        """True: on a problem with floors the state is that of :mod:`driftsack.policies.adaptive_with_floors`."""
+        return True
+
     def follow_rate(self) -> Adaptive:
         """Return a copy that plans with the rate of each round."""
         return replace(self, pacing=FIXED)
 
-    def announce(self, state: State, arm: int, cost_factors: Floats) -> None:
+    def announce(self, state: Any, arm: int, cost_factors: Floats) -> None:
         """Multiply the costs of an arm in the snapshots of the pacer.
 
         Args:
@@ -337,13 +342,13 @@ class Adaptive(Policy):
             arm: The arm whose costs change.
             cost_factors: (d,) the factor of each resource.
         """
-        snapshots = state.pacer.snapshots
+        snapshots = usual_state(state).pacer.snapshots
         snapshots[:, arm, 1:] = np.minimum(snapshots[:, arm, 1:] * cost_factors, LARGEST_REWARD)
 
-    def new_state(self, problem: Problem) -> State:
+    def new_state(self, problem: Problem) -> Any:
         """Return the state without observations."""
         speed = self.speed if self.pacing == TWO_SPEED else 1.0
-        return State(
+        usual = State(
             belief=new_run_lengths(problem),
             pacer=new_two_speed(problem, speed, self.pacing != FIXED),
             lp=new_tiered_lp(problem.arms, problem.resources),
@@ -357,10 +362,22 @@ class Adaptive(Policy):
             pulls=np.zeros(problem.arms, dtype=np.int64),
             exploration=self.exploration,
         )
+        if not problem.floor:
+            return usual
+        from driftsack.policies.adaptive_with_floors import with_floors
 
-    def estimates(self, state: State) -> Estimates:
+        return with_floors(usual, problem)
+
+    def estimates(self, state: Any) -> Estimates:
         """Means of the posteriors, and the draws of the latest decision at its listed costs, in outcome units."""
+        state = usual_state(state)
         units = np.concatenate([[1.0], state.belief.unit])
         seen = (state.belief.last >= 0)[:, None]
         drawn = state.planned if state.planned.any() else state.drawn
         return Estimates(np.where(seen, state.belief.mean, np.nan) * units, drawn * units, DRAWS)
+
+
+def usual_state(state: Any) -> State:
+    """Return the state for the usual goal, which is a part of that for a problem with floors."""
+    found: State = getattr(state, "usual", state)
+    return found

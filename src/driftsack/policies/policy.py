@@ -80,6 +80,23 @@ class Policy(abc.ABC):
         """Whether it can use the listed costs of a request: it plans with its estimates times ``round.factors``."""
         return False
 
+    @property
+    def keeps_floors(self) -> bool:
+        """Whether it can minimise a cost subject to floors: it plans with ``round.floors``."""
+        return False
+
+    def refuse_floors(self, problem: Problem) -> None:
+        """Raise if the problem has floors and the policy cannot keep them; it would maximise the reward instead.
+
+        Args:
+            problem: The problem.
+        """
+        if problem.floor and not self.keeps_floors:
+            raise SettingError(
+                f"{type(self).__name__} maximises the reward and cannot keep the floor of the problem; use Adaptive, "
+                "or omit minimise and floor."
+            )
+
     def announce(self, state: Any, arm: int, cost_factors: Floats) -> None:
         """Adapt to an announced change of an arm's costs; a policy that cannot raises an error.
 

@@ -19,6 +19,7 @@ from driftsack.core.decision import SKIP
 from driftsack.core.errors import OutOfRangeError
 from driftsack.core.problem import Problem
 from driftsack.game.admission import admit
+from driftsack.game.floors import note_answer
 from driftsack.game.ledger import Ledger, charge, open_ledger, release, reserve
 from driftsack.game.nature import AnyInstance
 from driftsack.game.protocol import choose as choose_base
@@ -114,6 +115,7 @@ def pass_on(state: State, row: int, t: int) -> None:
     state.terms.pending[state.arm[row]] -= 1.0
     state.terms.unpaid[state.arm[row]] -= 1.0
     note_delay(state.terms, state.arm.size - 1)
+    note_answer(state.terms.floors, state.arm[row], state.reward[row])
     set_context(state.terms, state.contexts[row])
     learn_base(
         state.base, new_outcome(state.terms, t, state.arm[row], state.probability[row], state.reward[row], costs)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import number
+from driftsack.core.floors import QUALITY
 from driftsack.core.statistics import standard_error
 
 
@@ -55,6 +58,25 @@ class Run:
         """The number n of trials."""
         return len(self.reward)
 
+    @property
+    def reached(self) -> Floats:
+        """(n, k) the mean reward, or the share of an arm, that each floor is for, among the answered requests."""
+        problem, answered = self.instance.problem, np.maximum(self.pulls.sum(axis=1), 1)
+        total = [self.reward if arm == QUALITY else self.pulls[:, arm] for arm in problem.floor_arms.tolist()]
+        return np.array(total, dtype=np.float64).reshape(len(total), self.trials).T / answered[:, None]
+
+    @property
+    def floor_violation(self) -> Floats:
+        """(n, k) by how much each trial is below each floor; 0 if it reached the floor.
+
+        >>> import driftsack as ds
+        >>> world = ds.Instance.stationary([0.5, 0.9], [[0.1, 0.6]], horizon=500, budget=500)
+        >>> run = ds.simulate(world.with_floor(0.8), ds.Adaptive(), trials=5)
+        >>> bool(run.floor_violation.max() < 0.05)
+        True
+        """
+        return np.maximum([value for _, value in self.instance.problem.floor] - self.reached, 0.0)
+
     def regret(self, best: HasValue | float) -> Floats:
         """Compute the regret of each trial.
 
@@ -87,6 +109,19 @@ class Run:
             "spent": self.spent.mean(axis=0).tolist(),
             "pulls": self.pulls.mean(axis=0).tolist(),
             "lp_rescues": int(self.lp_rescues.sum()),
+        } | self._floors()
+
+    def _floors(self) -> dict[str, Any]:
+        """Return the part of the summary that only problems with floors have."""
+        floors = self.instance.problem.floor
+        if not floors:
+            return {}
+        columns = zip(floors, self.reached.T, self.floor_violation.T, strict=True)
+        return {
+            "floors": {
+                name: {"floor": floor, "reached": float(reached.mean()), "violation": float(violation.mean())}
+                for (name, floor), reached, violation in columns
+            }
         }
 
     def __repr__(self) -> str:
@@ -108,5 +143,15 @@ class Run:
             f"  stopping time {summary['stopping_time']:,.1f} ± {summary['stopping_time_se']:,.1f}\n"
             f"  spent         {spent}\n"
             f"  pulls         {pulls}\n"
-            f"  LP rescues    {summary['lp_rescues']}"
+            f"  LP rescues    {summary['lp_rescues']}" + self._shown_floors(summary)
+        )
+
+    @staticmethod
+    def _shown_floors(summary: dict[str, Any]) -> str:
+        """Return a line for each floor."""
+        rows = summary.get("floors", {}).items()
+        return "".join(
+            f"\n  floor         {name} {row['reached']:.4g} of {row['floor']:.4g}, missed by {row['violation']:.2g} on "
+            "average"
+            for name, row in rows
         )

@@ -145,6 +145,7 @@ def _compiled_trial(
     """Return a function that runs one trial in the compiled loop."""
     delay, loose = feedback.delay, feedback.loose
     told, problem = loosened(instance, loose), instance.problem
+    policy.refuse_floors(problem)
     initial = policy.state_on(told)  # copied for each trial
     if not hasattr(initial, "_fields"):
         raise SettingError(f"new_state of {policy} must return a NamedTuple of arrays, got {initial!r:.80}.")

@@ -364,10 +364,13 @@ def amounts_to_add(
 
 
 def new_budget(problem: Problem, budget: Amounts | None) -> Floats:
-    """(d,) the budgets of a new season."""
-    given = problem.budget if budget is None else by_name(budget, problem.resource_names, "budget")
-    amounts = vector(given, "budget", problem.resources)
-    for amount in amounts.tolist():
+    """(d,) the budgets of a new season; infinite for a resource without a budget, which none is given for."""
+    amounts = np.array(problem.budget)
+    limited = np.flatnonzero(np.isfinite(amounts))
+    if budget is not None:
+        given = by_name(budget, [problem.resource_names[j] for j in limited], "budget")
+        amounts[limited] = vector(given, "budget", limited.size)
+    for amount in amounts[limited].tolist():
         at_least_zero(amount, "budget")
     return amounts
 

@@ -21,13 +21,16 @@ from driftsack.core.checks import Safe, share, whole
 from driftsack.core.decision import Decision, Decisions
 from driftsack.core.encoder import Context, checked_context
 from driftsack.core.errors import ReentrantCallError, SettingError
+from driftsack.core.floors import QUALITY
 from driftsack.core.locks import HeldFile, has_taken, thread_lock
 from driftsack.core.names import Amounts
 from driftsack.core.problem import Problem
 from driftsack.game import steps
 from driftsack.game.desk import CANCELLED, FORFEITED, PENDING, TOLD
+from driftsack.game.floors import needed
 from driftsack.game.ledger import amounts_of
 from driftsack.game.units import checked_outcome
+from driftsack.numerics.compiled import interpreted
 from driftsack.policies.learner import arguments, batches, out_of_range
 from driftsack.policies.learner import file as learner_file
 from driftsack.policies.learner.clock import Clock, seconds
@@ -80,6 +83,24 @@ class Budget(NamedTuple):
     spent: float
     reserved: float
     left: float
+
+
+class FloorStatus(NamedTuple):
+    """How far a floor is reached.
+
+    Attributes:
+        floor: The floor.
+        reached: The mean reward, or the share of the arm, over the answered requests of this season whose outcome is
+            known; NaN before the first.
+        needed: What the remaining requests need on average. The floor cannot be reached any more if it is above every
+            mean reward, or above 1 for a share.
+        price: The cost of one more unit of reward at the latest decision; NaN for a share, and before it is known.
+    """
+
+    floor: float
+    reached: float
+    needed: float
+    price: float
 
 
 class LearnerCore:
@@ -249,13 +270,13 @@ class LearnerCore:
     @property
     def budget(self) -> Floats:
         """(d,) the budgets of this season, including everything that was granted."""
-        return amounts_of(self._engine.ledger, self._engine.ledger.granted)
+        return self._engine.granted_amounts(self._engine.ledger.granted)
 
     @property
     def remaining(self) -> Floats:
         """(d,) the remaining budget of each resource, including reservations; negative if it was exceeded."""
         ledger = self._engine.ledger
-        return amounts_of(ledger, ledger.granted - ledger.charged)
+        return self._engine.granted_amounts(ledger.granted - ledger.charged)
 
     @property
     def reserved(self) -> Floats:
@@ -278,9 +299,35 @@ class LearnerCore:
         """
         with self._lock:
             ledger, held = self._engine.ledger, self._engine.held()
-            rows = (ledger.granted, ledger.charged, held, ledger.granted - ledger.charged - held)
-            columns = zip(*(amounts_of(ledger, row).tolist() for row in rows), strict=True)
+            free, in_amounts = ledger.granted - ledger.charged - held, self._engine.granted_amounts
+            rows = (in_amounts(ledger.granted), *(amounts_of(ledger, row) for row in (ledger.charged, held)))
+            columns = zip(*(row.tolist() for row in (*rows, in_amounts(free))), strict=True)
             return {name: Budget(*amounts) for name, amounts in zip(self.problem.resource_names, columns, strict=True)}
+
+    @property
+    def floors(self) -> dict[str, FloorStatus]:
+        """How far each floor of the problem is reached, by name; empty without floors.
+
+        >>> from driftsack.core import Problem
+        >>> from driftsack.policies import Adaptive
+        >>> problem = Problem(horizon=100, arms=["small", "large"], minimise="usd", floor=0.75)
+        >>> learner = Adaptive().start(problem, seed=0)
+        >>> learner.tell(learner.ask(), reward=0.25, costs={"usd": 0.01})
+        >>> learner.floors["reward"]._replace(needed=round(learner.floors["reward"].needed, 4))
+        FloorStatus(floor=0.75, reached=0.25, needed=0.7551, price=nan)
+        """
+        with self._lock:
+            terms, found = self._engine.terms, {}
+            problem, account = self.problem, terms.floors
+            price = self._engine.desk.prices[account.minimised] / self._engine.desk.cost_unit[account.minimised]
+            for f, (name, floor) in enumerate(problem.floor):
+                of_reward = account.arm[f] == QUALITY
+                unit = problem.reward_max if of_reward else 1.0
+                reached = account.gained[f] / account.counted[f] if account.counted[f] else math.nan
+                left = interpreted(needed)(account, f, 0.0, 0.0, max(self.rounds_left, 1.0))
+                worth = 1.0 / (price * problem.reward_max) if of_reward and price > 0.0 else math.nan
+                found[name] = FloorStatus(floor, float(reached * unit), float(left * unit), float(worth))
+            return found
 
     @property
     def safe(self) -> Safe:

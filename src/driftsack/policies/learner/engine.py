@@ -28,7 +28,16 @@ from driftsack.game import steps
 from driftsack.game.amounts import MOST_UNITS, in_units_of_problem, share_of, whole_units
 from driftsack.game.desk import FORFEITED, FREE, PENDING, new_desk, with_capacity
 from driftsack.game.expected_costs import held_units
-from driftsack.game.ledger import Ledger, add_cost, amounts_of, exponents_of, is_broken, open_ledger, set_spending
+from driftsack.game.ledger import (
+    Ledger,
+    add_cost,
+    amounts_of,
+    budget_units,
+    exponents_of,
+    is_broken,
+    open_ledger,
+    set_spending,
+)
 from driftsack.game.listed_costs import LARGEST_FACTOR, UNLISTED, ListedCosts
 from driftsack.game.protocol import STUCK, find_kernel, refuse_redefined
 from driftsack.game.records import new_terms, set_rate
@@ -86,6 +95,7 @@ class LearnerEngine:
     def __init__(
         self, policy: Policy, problem: Problem, safe: Safe, rng: Generator, cost_unit: Floats | None = None
     ) -> None:
+        policy.refuse_floors(problem)
         self.policy, self.problem, self.safe, self.rng = policy, problem, safe, rng
         self.admits = bool(safe)  # whether budgets close arms, for the kernels
         inner = inner_problem(problem, cost_unit)
@@ -374,7 +384,11 @@ class LearnerEngine:
     def units(self, amounts: Floats) -> Ints:
         """(d,) amounts in grid units, rounded down as budgets are."""
         pairs = zip(amounts.tolist(), exponents_of(self.ledger), strict=True)
-        return np.array([whole_units(amount, k, up=False) for amount, k in pairs], dtype=np.int64)
+        return np.array([budget_units(amount, k) for amount, k in pairs], dtype=np.int64)
+
+    def granted_amounts(self, units: Ints) -> Floats:
+        """(d,) parts of the budgets, in the problem's units; infinite for a resource without a budget."""
+        return np.where(np.isinf(self.problem.budget), np.inf, amounts_of(self.ledger, units))
 
     def grant(self, amounts: Floats) -> None:
         """Add to the budgets."""
@@ -414,7 +428,7 @@ class LearnerEngine:
     def renew(self, amounts: Floats, rollover: float) -> None:
         """Begin a season with new budgets, plus a share of the remaining old ones."""
         old = self.ledger
-        moved = share_of(free_units(old), rollover)
+        moved = np.where(np.isinf(amounts), 0, share_of(free_units(old), rollover))
         self._check_sum(self.units(amounts), moved)
         new = old._replace(**{name: getattr(old, name).copy() for name in ("budget", "spent", "granted", "charged")})
         new = new._replace(reserved=np.zeros_like(old.reserved))
@@ -428,6 +442,8 @@ class LearnerEngine:
         self.desk.season[0] += 1
         for counts in (self.terms.pending, self.terms.unpaid, self.terms.costs.owed):
             counts[:] = 0  # decisions of earlier seasons are charged to their own budgets
+        for sums in (self.terms.floors.gained, self.terms.floors.counted):
+            sums[:] = 0.0  # each season has to reach the floors
         self._drop_past()
         self.pin()
 
@@ -525,6 +541,7 @@ class LearnerEngine:
             fallback_worst=old.fallback_worst,
             delay=old.delay,
             must_share=old.must_share,
+            floors=old.floors,
             prices=_more_prices(grown.prices, old.prices, count),
         )
         # Extend the engine's own arrays and the desk, and pin the kernels to them.

@@ -6,7 +6,6 @@ from typing import NoReturn
 
 from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError, OutOfRangeError
 from driftsack.game import steps
-from driftsack.game.ledger import amounts_of
 from driftsack.policies.learner.engine import LearnerEngine
 
 
@@ -18,7 +17,7 @@ def refuse_round(engine: LearnerEngine, code: int) -> NoReturn:
             "one with revise, or start a new learner."
         )
     if code == steps.EXHAUSTED:
-        remaining = amounts_of(engine.ledger, engine.ledger.granted - engine.ledger.charged)
+        remaining = engine.granted_amounts(engine.ledger.granted - engine.ledger.charged)
         raise BudgetExhaustedError(
             f"a budget is exceeded (remaining: {remaining}), so round {engine.begun + 1} cannot begin; "
             "stop here, add to it with grant, or start with safe=True so that no budget is exceeded."

@@ -154,7 +154,7 @@ def new_run_lengths(problem: Problem) -> RunLengths:
         overall=np.full(kinds, 0.5 * TINY),
         dispersion=np.full(kinds, TINY),
         prior=np.ones(kinds),
-        unit=np.maximum(problem.rate, TINY),
+        unit=np.maximum(problem.planning_unit, TINY),
         residual=np.zeros((arms, kinds)),
         deviation=np.zeros((arms, kinds)),
         products=np.zeros(kinds),
