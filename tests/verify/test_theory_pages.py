@@ -1,4 +1,4 @@
-"""docs/theory.md, errata.md and calibration.md render: fences are closed, tables are tables, headings are headings."""
+"""The theory pages, errata.md and calibration.md render: fences are closed, tables are tables, headings are headings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = ("theory.md", "errata.md", "calibration.md")
+PAGES = ("theory.md", "theory-paper.md", "theory-new.md", "theory-adaptive.md", "errata.md", "calibration.md")
 
 
 def faults(text: str) -> list[str]:
@@ -51,7 +51,7 @@ def test_planted_faults_are_found() -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links_to_headings_exist(name: str) -> None:
-    """Links within the three pages lead to a heading."""
+    """Links within these pages lead to a heading."""
     for page, anchor in re.findall(r"\]\((?:([a-z]+\.md))?#([\w-]+)\)", (DOCS / name).read_text()):
         text = (DOCS / (page or name)).read_text()
         slugs = {

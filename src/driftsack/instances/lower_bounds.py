@@ -65,7 +65,7 @@ def cost_switching(
     Every arm earns 1. In the first half the cheapest arm costs b and the others b + Δ; in the second half every arm
     costs b, so overspending in the first half reduces the reward of the second. The budget is bT. The gap here does
     not depend on b, as in the paper. With :math:`\Delta = \Theta(\sqrt{mb/H})` the regret of every policy is
-    :math:`\Omega(m^{1/3} b^{-2/3} V_2^{1/3} T^{2/3})` (docs/theory.md).
+    :math:`\Omega(m^{1/3} b^{-2/3} V_2^{1/3} T^{2/3})` (docs/theory-paper.md).
 
     Args:
         arms: The number m of arms.

@@ -6,7 +6,7 @@ With :math:`g_t^+ = \sum_i (g_{t,i})^+`, losses that are :math:`\sigma`-strongly
 .. math:: Q(t) = Q(t-1) + g_t^+(x_t), \qquad
           x_{t+1} = \Pi_X\Bigl(x_t - \frac{V \nabla f_t(x_t) + 2 Q(t) \nabla g_t^+(x_t)}{V \sigma t}\Bigr).
 
-*Guarantee* (theorem N6 of docs/theory.md, with proof), for constraints chosen by any adversary and every x that
+*Guarantee* (theorem N6 of docs/theory-paper.md, with proof), for constraints chosen by any adversary and every x that
 satisfies those of *every* round: regret at most :math:`G^2 (1 + \ln T) / \sigma` and hard violation at most
 :math:`\sqrt{2V (G^2 (1 + \ln T) / \sigma + GDT)} = O(\sqrt{T \ln T})`. O(nd) per round plus the projection.
 """

@@ -13,7 +13,7 @@ so that :math:`\Psi(1) = \eta_{\max}`. In each round the arm with the largest
 
 is pulled, or the round is skipped if none is above 0. The bounds are those of sliding-window UCB.
 
-*Guarantee* (theorem N7 of docs/theory.md, with proof; one resource, known means, costs without noise): at least
+*Guarantee* (theorem N7 of docs/theory-new.md, with proof; one resource, known means, costs without noise): at least
 :math:`(\mathrm{LP} - (2\kappa + 1)\, \eta_{\max}\, c_{\max}) / (1 + \kappa)`, in any environment and with no bound on V
 or W. No factor below the order of :math:`\kappa` is possible (Zhang and Cheung 2024). Their algorithm was not
 available to us: the rule and the constant are ours, and theirs are *unverified*. No guarantee is proved with several

@@ -70,7 +70,7 @@ class LowerBounds(NamedTuple):
 
     Attributes:
         reward_drift: :math:`m^{1/3} V_1^{1/3} T^{2/3}`.
-        cost_drift: :math:`m^{1/3} b^{-2/3} V_2^{1/3} T^{2/3}`. The paper has 1/b, which is false (docs/theory.md). The
+        cost_drift: :math:`m^{1/3} b^{-2/3} V_2^{1/3} T^{2/3}`. The paper has 1/b, which is false (docs/theory-paper.md). The
             construction needs a gap of at most b between the costs; the cap applies where the gap would exceed b.
         budget_timing: :math:`W_1 + \bar q W_2`.
     """
@@ -143,7 +143,7 @@ def repaired_regret_bound(
     pairwise_variation: tuple[float, float],
     q_bar: float,
 ) -> RegretBound:
-    r"""Bound the regret of Algorithm 1 against LP-Dynamic by the repaired proof (docs/theory.md).
+    r"""Bound the regret of Algorithm 1 against LP-Dynamic by the repaired proof (docs/theory-paper.md).
 
     It differs from :func:`regret_bound` in three terms: :math:`d V_2` becomes :math:`V_2^\Sigma`, so that the factor
     14 + 2d of the drift of the costs becomes :math:`14 + 2 V_2^\Sigma / V_2`; :math:`2 (W_1 + \bar q W_2)` becomes

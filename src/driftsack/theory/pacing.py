@@ -1,4 +1,4 @@
-r"""A bound for pacing by the remaining budget, which is not in the paper (theorem N3 of docs/theory.md)."""
+r"""A bound for pacing by the remaining budget, which is not in the paper (theorem N3 of docs/theory-new.md)."""
 
 from __future__ import annotations
 

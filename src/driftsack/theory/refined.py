@@ -137,7 +137,7 @@ def repaired_refined_bound(
     pairwise_variation: tuple[float, float],
     q_bar: float,
 ) -> RefinedBound:
-    r"""Bound the regret of the refined algorithm as corrected, up to a constant factor (docs/theory.md).
+    r"""Bound the regret of the refined algorithm as corrected, up to a constant factor (docs/theory-paper.md).
 
     Holding back a share ε of the budget costs ε OPT, which the printed :math:`\bar q\, d` does not cover. In the
     corrected bound the drift of the costs contributes

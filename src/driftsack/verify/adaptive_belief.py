@@ -1,4 +1,4 @@
-r"""Check the belief of ``Adaptive``: propositions 5 to 7 in docs/theory.md, section *Adaptive*.
+r"""Check the belief of ``Adaptive``: propositions 5 to 7 in docs/theory-adaptive.md.
 
 The mixture over run lengths is compared with the best partition of the pulls into runs, found by dynamic programming,
 and pulls on stale draws are counted in the worst case, in which every arm with a stale draw is pulled.

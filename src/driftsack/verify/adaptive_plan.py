@@ -1,4 +1,4 @@
-r"""Check the planned spending of ``Adaptive``: propositions 1 to 4 in docs/theory.md, section *Adaptive*.
+r"""Check the planned spending of ``Adaptive``: propositions 1 to 4 in docs/theory-adaptive.md.
 
 The policy is run round by round, to compare its planned spending :math:`\tilde C_t x_t` with the true means.
 Costs are in units of the budget rate: the remaining rate :math:`\rho_t` is 1 in the first round.

@@ -1,4 +1,4 @@
-r"""Check theorems N7 and N8 (docs/theory.md): guarantees where W is large.
+r"""Check theorems N7 and N8 (docs/theory-new.md): guarantees where W is large.
 
 The rules are after Zhang and Cheung (2024) and Braverman et al. (2025). Even pacing loses :math:`W_1 + \bar q W_2`
 there. *Inventory reserving* keeps a share :math:`1/(2 + \ln(\eta_{\max} / \eta_{\min}))` of the optimum in every

@@ -119,7 +119,7 @@ def biting_worlds(horizon: int) -> list[Instance]:
 def theorem_1(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     """Check that the regret of Algorithm 1 with the paper's windows is at most the repaired bound.
 
-    The repaired bound is that of docs/theory.md: V2_sum instead of d V2, pairwise W, and the terms of the proof.
+    The repaired bound is that of docs/theory-paper.md: V2_sum instead of d V2, pairwise W, and the terms of the proof.
     """
     margins, notes, shares = [], [], []
     for world in biting_worlds(10_000_000):
@@ -188,7 +188,7 @@ def refined_theorem(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
 
 
 def nonbinding_share(world: Instance) -> float:
-    """The share ε of the rate to hold back for the budget to last if V = 0, by Lemma 3 (docs/theory.md, D.1)."""
+    """The share ε of the rate to hold back for the budget to last if V = 0, by Lemma 3 (docs/theory-paper.md, D.1)."""
     horizon, arms, log = world.horizon, world.arms, log_term(world.horizon, world.arms, world.resources)
     slack = 4 * math.sqrt(horizon) * log + 8 * math.sqrt(2 * arms * horizon * log)
     return float(slack / (float(world.problem.rate.min()) * horizon))

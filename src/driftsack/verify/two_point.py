@@ -85,7 +85,7 @@ def value_of_rewards(variation: float, horizon: float, _rate: float) -> float:
 
 
 def value_of_costs(variation: float, horizon: float, rate: float) -> float:
-    """The same for costs b and b + Δ in the first half: a wrong pull loses at least Δ/(b + Δ) (docs/theory.md).
+    """The same for costs b and b + Δ in the first half: a wrong pull loses at least Δ/(b + Δ) (docs/theory-paper.md).
 
     The learner is shown more than a bandit sees, so this is a lower bound on the value.
     """
