@@ -1,4 +1,4 @@
-"""The theory pages, errata.md and calibration.md render: fences are closed, tables are tables, headings are headings."""
+"""The theory pages, errata.md and calibration.md render: fences, tables and headings."""
 
 from __future__ import annotations
 

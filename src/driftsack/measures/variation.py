@@ -10,7 +10,8 @@ For means in [0, 1], with bars for averages over the horizon and the norms of se
    W_1^{\mathrm{pair}} &= \tfrac1T \sum_{s,t} \|\mu_t - \mu_s\|_\infty, &
    W_2^{\mathrm{pair}} &= \tfrac1T \sum_{s,t} \|C_t - C_s\|_1 .
 
-:math:`V_2^\Sigma` lies between :math:`V_2` and :math:`d V_2` and may replace the latter in Theorem 1 (docs/theory-paper.md).
+:math:`V_2^\Sigma` lies between :math:`V_2` and :math:`d V_2` and may replace the latter in Theorem 1
+(docs/theory-paper.md).
 
 The pairwise measures repair Proposition 1: LP-Dynamic is at most the sum of the single-step LPs plus
 :math:`W_1^{\mathrm{pair}} + \bar q W_2^{\mathrm{pair}}` with :math:`\bar q = \max_t \|q_t^*\|_\infty`, and

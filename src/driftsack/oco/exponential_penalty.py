@@ -11,8 +11,8 @@ violations so far and take an adaptive step against the loss plus the priced vio
 
 The hard violation :math:`\sum_t g_t^+(x_t)` lets no slack of one round pay for the violation of another.
 
-*Guarantee* (theorem N5 of docs/theory-paper.md, with proof), for convex losses and constraints chosen by any adversary, and
-for every x that satisfies the constraints of *every* round; no Slater condition is needed. The regret is at most
+*Guarantee* (theorem N5 of docs/theory-paper.md, with proof), for convex losses and constraints chosen by any adversary,
+and for every x that satisfies the constraints of *every* round; no Slater condition is needed. The regret is at most
 :math:`2GD(\sqrt T + \tfrac12)` and the hard violation at most :math:`4GD \sqrt T \ln(T + 2\sqrt T + 2)`. With
 ``anytime=True`` the horizon is not used: the counts and the steps start again in rounds 1, 2, 4, 8, ..., with that
 number in place of T, and after every round both bounds hold with 3.42 √T in place of √T and with

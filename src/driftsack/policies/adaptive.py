@@ -26,9 +26,9 @@ best one at the long-run price instead of that of the LP, which would spend the 
 *Choice.* The mix solves the two-speed LP on the draws. Costs are measured in units of the budget rate, and rewards and
 costs are divided by their scales M, so learning does not depend on ``reward_max`` or ``cost_max``.
 
-*Guarantee*: no regret bound is known. docs/theory-adaptive.md proves that no round plans to spend more than :math:`\theta` times
-the remaining rate, and bounds the belief's loss and the number of revisits. docs/policies.md has measurements. A
-round costs O(md), an LP with 2d + 1 rows, and O(Kd) to learn for K = 6 runs.
+*Guarantee*: no regret bound is known. docs/theory-adaptive.md proves that no round plans to spend more than
+:math:`\theta` times the remaining rate, and bounds the belief's loss and the number of revisits. docs/policies.md has
+measurements. A round costs O(md), an LP with 2d + 1 rows, and O(Kd) to learn for K = 6 runs.
 
 Late feedback counts for its own round; its weight depends only on the age of the belief when it arrives.
 """

@@ -15,8 +15,8 @@ more round at its maximum cost skips until it ends. :math:`H = \lceil m \sqrt T 
 number of rounds whose budget covers ten rounds at their maximum cost.
 
 *Guarantee*: without budgets, regret :math:`\tilde O(m^{1/3} V^{1/3} T^{2/3} + m^{1/2} T^{3/4})` without knowing V. With
-budgets, Theorem N1 of docs/theory-new.md bounds the regret for prompt feedback; its constants exceed every horizon that can
-be played. A block cannot remember more than H rounds, so the policy needs many long blocks, and
+budgets, Theorem N1 of docs/theory-new.md bounds the regret for prompt feedback; its constants exceed every horizon that
+can be played. A block cannot remember more than H rounds, so the policy needs many long blocks, and
 confidence radii that shrink within a block: the printed ones (``scale=1``) exceed 1 throughout a short block. A
 round costs as much as in sliding-window UCB. If feedback arrives after the end of its block, only its costs count,
 and they are charged to the current block.

@@ -10,8 +10,8 @@ the loss :math:`-r_t + q_t^\top c_t`, starts with equal weights in every window;
 with :math:`\{q \ge 0, \|q\|_1 \le 1/b\}` as in :mod:`~driftsack.policies.dual_descent`, whose kernels it uses. Its
 steps are small enough for prices to be nearly constant within a window.
 
-*Guarantee* (theorem N8 of docs/theory-new.md, with proof): regret :math:`\tilde O(T \sqrt{m/w}/b + \sqrt{dwT}/b)` in any
-environment, the rate of Braverman, Liu, Mao, Schneider and Xue (2025), whose algorithm is another one. O(m + d) per
+*Guarantee* (theorem N8 of docs/theory-new.md, with proof): regret :math:`\tilde O(T \sqrt{m/w}/b + \sqrt{dwT}/b)` in
+any environment, the rate of Braverman, Liu, Mao, Schneider and Xue (2025), whose algorithm is another one. O(m + d) per
 round, no LP. Late feedback: the outcome of an earlier window moves the prices only.
 """
 

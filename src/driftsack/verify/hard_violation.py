@@ -1,8 +1,9 @@
-r"""Check theorems N5 and N6 (docs/theory-paper.md): regret and *hard* violation of the penalties of Sinha and Vaze (2024).
+r"""Check theorems N5 and N6 (docs/theory-paper.md): regret and *hard* violation of two penalties.
 
-The bounds have explicit constants and are compared as they are. On both problems slack could pay for violations, or
-constraints of successive rounds cancel, so that algorithms which bound the violation of the *sum*, such as the virtual
-queue, have a hard violation that is linear in T; they are among the competitors.
+The penalties are those of Sinha and Vaze (2024). The bounds have explicit constants and are compared as they are. On
+both problems slack could pay for violations, or constraints of successive rounds cancel, so that algorithms which bound
+the violation of the *sum*, such as the virtual queue, have a hard violation that is linear in T; they are among the
+competitors.
 """
 
 from __future__ import annotations

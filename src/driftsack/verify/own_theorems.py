@@ -1,4 +1,4 @@
-r"""Check theorems that are not in the paper (docs/theory-new.md): the price of a small budget, and pacing by what is left.
+r"""Check theorems of our own (docs/theory-new.md): the price of a small budget, and pacing by what is left.
 
 *Theorem N2* says that with radii that shrink with the mean the error of the planned spending falls with the rate b as
 :math:`\sqrt b`, where the printed radii leave it as it is. *Theorem N3* bounds the regret of Algorithm 1 if it plans
