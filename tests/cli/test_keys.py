@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from driftsack.cli import app
 from driftsack.core.errors import DriftsackError
+from driftsack.service.domain.config import Limit
 from driftsack.service.store import open_store
 from driftsack.service.web.api import app as http_app
 from driftsack.service.web.api.keyring import is_last_admin, new_key
@@ -133,3 +134,20 @@ def test_expired_keys_do_not_count() -> None:
 @pytest.mark.parametrize("command", ["list", "create", "revoke"])
 def test_help_has_an_example(command: str) -> None:
     assert f"Example: driftsack keys {command}" in CliRunner().invoke(app, ["keys", command, "--help"]).stdout
+
+
+def test_a_key_with_labels_and_the_account_of_a_label(live: Live, address: str) -> None:
+    live.open("limited", limits=[Limit("user", {"usd": "0.3"}, "day")])
+    key = created(address, "--scope", "decide", "--scope", "read", "--label", "user=ann")
+    assert status_becomes(live, key, 200)
+    assert "user=ann" in [row["labels"] for row in json.loads(keys(address, "list", "--json").stdout)["keys"]]
+    while live.call("POST", "/v1/campaigns/limited/decisions", {}, key)[1]["skipped"]:
+        pass
+    command = ["campaign", "limits", "limited", "user=ann", "--url", live.url, "--key", key]
+    (account,) = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)["accounts"]
+    assert (account["amount"], account["reserved"], account["left"]) == ("0.3", "0.1", "0.2")
+    assert "0.2" in CliRunner().invoke(app, command).stdout
+    refused = CliRunner().invoke(app, [*command[:3], "ann", *command[4:]])
+    assert (refused.exit_code, "user=ann" in refused.output) == (1, True)
+    for wrong in ("user", "=ann", "us er=ann"):
+        assert keys(address, "create", "--scope", "decide", "--label", wrong).exit_code == 1

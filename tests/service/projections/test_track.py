@@ -13,8 +13,11 @@ import pytest
 
 from driftsack.service.domain import journal
 from driftsack.service.domain import messages as ms
+from driftsack.service.domain.accounts import RAISED
 from driftsack.service.domain.book import Account, deltas
+from driftsack.service.domain.config import Limit
 from driftsack.service.domain.journal import Segment
+from driftsack.service.domain.limits import Limits
 from driftsack.service.domain.refusals import Refusal
 from driftsack.service.projections import plan
 from driftsack.service.projections import track as tracks
@@ -25,6 +28,8 @@ from driftsack.service.projections.progress import BudgetForecast, axis_of, fore
 from driftsack.service.projections.track import Track
 from driftsack.service.web.pages.view import bars, details
 from tests.support.campaigns import Desk, monthly, small
+
+LIMIT = Limit("user", {"usd": "3"}, "month")
 
 
 class Followed(Desk):
@@ -59,8 +64,8 @@ class Followed(Desk):
                 self.commit()
         self.commit()
 
-    def request(self, _: random.Random, waiting: list[int]) -> None:
-        found = self.do(ms.Ask())
+    def request(self, rng: random.Random, waiting: list[int]) -> None:
+        found = self.do(ms.Ask(labels={"user": rng.choice(["ann", "bob"])} if self.campaign.limits.rules else None))
         waiting += [found.decision] if found.decision and not found.skipped else []
 
     def outcome(self, rng: random.Random, waiting: list[int]) -> None:
@@ -92,6 +97,12 @@ class Followed(Desk):
         self.do(ms.OfferArm(rng.random() < 0.8), rng.randrange(2))
 
 
+def without_thresholds(limits: Limits, at: int) -> list[dict[str, list[int]]]:
+    """The accounts of limits at a time."""
+    accounts = limits.live(at)
+    return [{label: [*row[:RAISED], *row[RAISED + 1 :]] for label, row in each.items()} for each in accounts]
+
+
 def differences(track: Track, desk: Desk) -> list[str]:
     """Where a track does not say what the campaign itself knows."""
     book, account = desk.campaign.book, desk.campaign.book.account
@@ -110,6 +121,11 @@ def differences(track: Track, desk: Desk) -> list[str]:
             [seen.granted, seen.reserved, seen.spent, seen.overrun],
             [account.granted, account.reserved, account.spent, account.overrun],
         ),
+        "limits": (without_thresholds(track.limits, book.at), without_thresholds(desk.campaign.limits, book.at)),
+        "crossed": (
+            sum(count for (limit, _), count in track.crossed.items() if limit is not None),
+            sum(row[RAISED].bit_count() for rows in desk.campaign.limits.live(book.at) for row in rows.values()),
+        ),
         "chosen": (sum(t.chosen for b in track.buckets for t in b.tallies.values()) + track.skipped, book.number),
         "rewards": (round(sum(b.reward for b in track.buckets), 9), round(book.reward, 9)),
     }
@@ -117,7 +133,7 @@ def differences(track: Track, desk: Desk) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("settings", [{}, {"pause_on_overrun": True}, {"monthly": True}])
+@pytest.mark.parametrize("settings", [{}, {"pause_on_overrun": True}, {"monthly": True}, {"limits": [LIMIT]}])
 def test_a_track_says_what_the_campaign_knows(seed: int, settings: dict[str, Any]) -> None:
     desk = Followed(budget={"usd": "20"}, **settings)
     desk.live_through(seed, 300)

@@ -24,7 +24,7 @@ from driftsack.service.domain.config import Config
 from driftsack.service.domain.effects import EFFECTS
 from driftsack.service.domain.journal import JournalError
 from driftsack.service.domain.state import CampaignState
-from driftsack.service.projections.explain import replay
+from driftsack.service.projections.explain import replay, why
 from driftsack.service.runtime import recovery
 from driftsack.service.runtime.owned import Owned, ServiceClock
 from driftsack.service.runtime.recovery import rebuild, recover
@@ -168,6 +168,14 @@ def test_accounts_of_limits_keep_the_recorded_amounts(latest: SQLiteStore, monke
 
     monkeypatch.setattr(effects, "_charge_costs", recomputed)
     assert recover(latest, row, snapshots=False).limits.live(before.book.at) != expected
+
+
+def test_an_arm_that_a_limit_closed_is_explained(latest: SQLiteStore) -> None:
+    events = [event for segment in latest.segments("limits") for event in journal.decode(segment.body)]
+    asked = next(event for event in events if isinstance(event, journal.Asked) and event.limited)
+    found = why(latest, "limits", asked.number)
+    assert [(arm.arm, arm.closed) for arm in found.arms] == [("small", None), ("large", "limit")]
+    assert (found.same, found.open) == (True, ["small"])
 
 
 def test_without_the_recorded_amounts_such_a_journal_is_damaged(

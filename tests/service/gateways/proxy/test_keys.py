@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import openai
 import pytest
 
 from driftsack.client.transport import Transport
+from driftsack.service.domain.config import Limit
 from driftsack.service.gateways.proxy import clients
 from driftsack.service.gateways.proxy.rejections import Rejected
 from driftsack.service.gateways.proxy.settings import ProxySettings
@@ -129,3 +131,24 @@ def test_a_header_that_is_too_large_is_refused(found: Gate) -> None:
     with socket.create_connection((host.hostname or "", host.port or 0)) as connection:
         connection.sendall(b"GET /v1/models HTTP/1.1\r\nHost: x\r\nX-Large: " + b"x" * 200_000)
         assert connection.recv(100).startswith(b"HTTP/1.1 431")
+
+
+def test_the_labels_of_a_key_and_of_a_request_limit_it(tmp_path: Any) -> None:
+    limits = [Limit("user", {"usd": "0.01"}, "day"), Limit("run", {"usd": "0.004"})]
+    with gate(str(tmp_path), ["fine"], campaign={"limits": limits}) as found:
+        status, made = found.live.call("POST", "/v1/keys", {"scopes": ["decide"], "labels": {"user": "ann"}})
+        assert status == 201
+        body = {"model": "fine", "messages": HELLO, "max_tokens": 300}
+
+        def answer(**headers: str) -> tuple[int, str]:
+            given = {"authorization": f"Bearer {made['key']}"} | headers
+            response = httpx.post(f"{found.url}/v1/chat/completions", json=body, headers=given)
+            return response.status_code, response.json().get("error", {}).get("code", "")
+
+        assert answer()[0] == 200
+        accounts = found.live.app.service.keeper.owned["chat"].campaign.limits.accounts
+        assert [list(each.live(0)) for each in accounts] == [["ann"], []]
+        assert answer(**{"x-driftsack-labels": "user=bob"}) == (403, "forbidden")
+        assert answer(**{"x-driftsack-labels": "run"}) == (400, "invalid_request")
+        assert {answer(**{"x-driftsack-labels": "run=r1"}) for _ in range(30)} == {(200, ""), (402, "limit_exhausted")}
+        assert answer()[0] == 200
