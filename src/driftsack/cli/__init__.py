@@ -13,6 +13,7 @@ from driftsack.cli.console import CommandLine
 from driftsack.cli.demo import demo
 from driftsack.cli.keys import keys
 from driftsack.cli.league import league
+from driftsack.cli.mcp import mcp
 from driftsack.cli.measure import measure
 from driftsack.cli.prices import prices
 from driftsack.cli.proxy import proxy
@@ -40,6 +41,7 @@ app.command()(serve)
 app.command()(demo)
 app.command()(proxy)
 app.command()(prices)
+app.command()(mcp)
 app.command()(why)
 app.command()(replay)
 app.command()(backup)
