@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 ACTION: Final = re.compile(r"\{\{-? *(.*?) *-?\}\}")
-FUNCTIONS: Final = {
+FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
     "quote": lambda value: json.dumps(str(value)),
     "toJson": json.dumps,
     "sha256sum": lambda value: hashlib.sha256(value.encode()).hexdigest(),
