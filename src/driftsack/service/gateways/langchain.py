@@ -34,6 +34,7 @@ from driftsack.service.gateways.langchain_calls import (
     size_of,
 )
 from driftsack.service.gateways.prompts.features import Features, features_function
+from driftsack.service.gateways.proxy.prices import Prices
 from driftsack.service.gateways.proxy.settings import clean_reward
 from driftsack.service.gateways.proxy.worst_case import fitting_limit, worst_case
 from driftsack.service.gateways.run_budget import RUN, RunBudget
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage
     from langgraph.runtime import Runtime
     from langgraph.types import Command
+
+__all__ = ["BudgetMiddleware", "PricedModel", "Prices", "RunExhaustedError"]
 
 STATE: Final = "driftsack_run"
 UNLIMITED: Final = Decimal(10**9)
