@@ -230,7 +230,7 @@ def test_the_image_compiles_policies_with_and_without_default_settings() -> None
     words = next(line.split() for line in lines if line.startswith("RUN driftsack compile"))
     found = CliRunner().invoke(app, words[2:])
     assert found.exit_code == 0, found.output
-    assert words[3:] == ["Adaptive", "SlidingWindowUCB"]
+    assert words[3:] == ["Adaptive", "LinearBwK", "SlidingWindowUCB"]
     assert [line.partition(":")[0] for line in found.stdout.splitlines()] == words[3:]
 
 

@@ -14,6 +14,7 @@ from driftsack.cli.console import CommandLine
 from driftsack.cli.demo import demo
 from driftsack.cli.keys import keys
 from driftsack.cli.league import league
+from driftsack.cli.mcp import mcp
 from driftsack.cli.measure import measure
 from driftsack.cli.prices import prices
 from driftsack.cli.proxy import proxy
@@ -36,6 +37,7 @@ PANELS: Final[dict[str, dict[str, Callable[..., Any] | typer.Typer]]] = {
         "campaign": campaign,
         "keys": keys,
         "prices": prices,
+        "mcp": mcp,
         "why": why,
         "replay": replay,
         "backup": backup,

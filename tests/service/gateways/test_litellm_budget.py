@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from driftsack.core.errors import MissingExtraError
+from driftsack.core.errors import MissingExtraError, SettingError
+from driftsack.service.domain.features import Features
 from driftsack.service.gateways import litellm_budget
 from driftsack.service.gateways.litellm_budget import BudgetRouting, SkippedError
+from driftsack.service.gateways.prompts.features import prompt_features
 from tests.support.live_service import Live, serving
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,9 +55,12 @@ async def choose(plugin: BudgetRouting, healthy: list[str]) -> dict[str, Any]:
     return metadata
 
 
-def routed(live: Live, name: str, after: Call, **settings: Any) -> tuple[int, float, Decimal]:
+def routed(
+    live: Live, name: str, after: Call, campaign: dict[str, Any] | None = None, **settings: Any
+) -> tuple[int, float, Decimal]:
     """Route one request, report its outcome by ``after``, and return the state of the campaign."""
-    live.open(name, arms=["openai/a", "openai/b"], budget={"usd": "1"}, cost_max={"usd": "0.01"}, lease=1)
+    arms = {"arms": ["openai/a", "openai/b"], "budget": {"usd": "1"}, "cost_max": {"usd": "0.01"}, "lease": 1}
+    live.open(name, **{**arms, **(campaign or {})})
 
     async def run() -> None:
         plugin = BudgetRouting(live.url, live.key, name, **settings)
@@ -255,3 +260,17 @@ def test_requests_of_other_routers_are_left_alone(live: Live) -> None:
         await plugin.close()
 
     asyncio.run(run())
+
+
+def test_requests_have_features(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a function, or the built-in ones."""
+    campaign = {"features": Features(numbers=["messages"]), "policy": {"policy": "LinearBwK"}}
+
+    def counted(request: dict[str, Any]) -> dict[str, Any]:
+        assert request["tools"] is None
+        return {"messages": len(request["messages"])}
+
+    assert routed(live, "features", once, campaign, features=counted) == (1, 1.0, CHARGED)
+    with pytest.raises(SettingError, match="features must be"):
+        BudgetRouting(live.url, live.key, "features", features="header")
+    assert BudgetRouting(live.url, live.key, "features", features="prompt")._features is prompt_features

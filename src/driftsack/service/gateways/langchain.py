@@ -33,8 +33,9 @@ from driftsack.service.gateways.langchain_calls import (
     is_free,
     size_of,
 )
-from driftsack.service.gateways.prompts.features import prompt_features
-from driftsack.service.gateways.proxy.settings import PROMPT, clean_reward
+from driftsack.service.gateways.prompts.features import Features, features_function
+from driftsack.service.gateways.proxy.prices import Prices
+from driftsack.service.gateways.proxy.settings import clean_reward
 from driftsack.service.gateways.proxy.worst_case import fitting_limit, worst_case
 from driftsack.service.gateways.run_budget import RUN, RunBudget
 
@@ -44,9 +45,10 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
     from langgraph.types import Command
 
+__all__ = ["BudgetMiddleware", "PricedModel", "Prices", "RunExhaustedError"]
+
 STATE: Final = "driftsack_run"
 UNLIMITED: Final = Decimal(10**9)
-Features = Callable[[dict[str, Any]], Mapping[str, Any]]
 Reward = Callable[[AIMessage], float | None]
 log = logging.getLogger("driftsack.langchain")
 
@@ -109,7 +111,7 @@ class BudgetMiddleware(AgentMiddleware[BudgetState, Any, Any]):
         client: Client | None = None,
         money: str = "usd",
         reward: Reward | None = None,
-        features: Literal["prompt"] | Features | None = None,
+        features: str | Features | None = None,
         exhausted: Literal["end", "error"] = "end",
         lease: int = 600,
     ) -> None:
@@ -119,7 +121,7 @@ class BudgetMiddleware(AgentMiddleware[BudgetState, Any, Any]):
         self._models, self._client, self._money, self._lease = dict(models), client, money, lease
         self._per_run = None if per_run is None else Decimal(per_run)
         self._reward, self._exhausted = reward, exhausted
-        self._features = prompt_features if features == PROMPT else features
+        self._features = features_function(features)
         self.tools = []
 
     def before_model(self, state: BudgetState, runtime: Runtime[Any]) -> dict[str, Any] | None:

@@ -82,7 +82,7 @@ def schemas_of(response_format: Any) -> dict[str, Any]:
     """Return the schemas of a structured answer, which lengthen the prompt."""
     given = getattr(response_format, "schema_specs", None) or [getattr(response_format, "schema_spec", None)]
     found = [schema for spec in given if (schema := getattr(spec, "json_schema", None)) is not None]
-    other = getattr(response_format, "schema", None)
+    other: Any = getattr(response_format, "schema", None)
     if not found and hasattr(other, "model_json_schema"):
         found = [other.model_json_schema()]
     return {"response_format": found} if found else {}

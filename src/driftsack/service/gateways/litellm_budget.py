@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from driftsack.client import AsyncClient, RemoteDecision, ServiceError
 from driftsack.core.errors import DriftsackError, MissingExtraError
+from driftsack.service.gateways.prompts.features import Features, features_function
 
 MARK: Final = "driftsack_decision"
 SCORE: Final = "driftsack_reward"
@@ -57,6 +58,8 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         time: The resource to which seconds are charged; empty if the campaign has none.
         reward: Computes the reward from LiteLLM's keyword arguments and the answer. By default the reward is
             ``driftsack_reward`` in the metadata of the request, or 1. A failed call earns 0.
+        features: The features of a request: ``"prompt"`` for the built-in ones, or a function of its messages and
+            tools; None for a campaign without features.
         **settings: Further settings of :class:`driftsack.client.Client`.
 
     Raises:
@@ -71,6 +74,7 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         money: str = "usd",
         time: str = "",
         reward: Reward | None = None,
+        features: str | Features | None = None,
         **settings: Any,
     ) -> None:
         if Logger is object:
@@ -78,6 +82,7 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         super().__init__()
         self._client = AsyncClient(url, key, campaign, **settings)
         self._money, self._time, self._reward = money, time, reward
+        self._features = features_function(features)
         self._name = secrets.token_hex(8)  # LiteLLM calls the callbacks of all plugins, also those of other campaigns
         self._decisions: OrderedDict[str, RemoteDecision] = OrderedDict()
         self._unused: dict[str, asyncio.Task[None]] = {}  # forfeits the decisions that no call has followed yet
@@ -114,7 +119,10 @@ class BudgetRouting(Logger):  # type: ignore[misc]
         arms = sorted({model_of(deployment) for deployment in healthy_deployments})
         if not arms:
             return healthy_deployments
-        decision = await self._client.ask(open=arms)
+        context = None
+        if self._features is not None:
+            context = self._features({"messages": messages, "tools": (request_kwargs or {}).get("tools")})
+        decision = await self._client.ask(open=arms, context=context)
         if decision.skipped or decision.number is None:
             raise SkippedError(f"the campaign skips this request ({decision.reason}).")
         signals[MARK] = self._keep(decision)

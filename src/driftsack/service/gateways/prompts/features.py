@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
+from driftsack.core.errors import SettingError
 from driftsack.service.gateways.prompts.hashed_text import LENGTH, LONGEST, hashed_text
 from driftsack.service.gateways.prompts.texts import PromptText, read_prompt
 
+Features = Callable[[dict[str, Any]], Mapping[str, Any]]
+PROMPT: Final = "prompt"  # the setting that means the built-in features
 GROUPS: Final = 8  # of system prompts
 LETTER: Final = re.compile(r"[^\W\d_]")
 LATIN: Final = "\u024f"  # the last letter of the Latin alphabets
@@ -69,6 +72,17 @@ def prompt_features(request: Mapping[str, Any]) -> dict[str, Any]:
         "system": group_of(prompt),
         "words": hashed_text("\n".join(prompt.texts)),
     }
+
+
+def features_function(given: str | Features | None) -> Features | None:
+    """Return the function that computes features: the built-in one for ``"prompt"``, or the user's own.
+
+    Raises:
+        SettingError: It is another string.
+    """
+    if isinstance(given, str) and given != PROMPT:
+        raise SettingError(f"features must be '{PROMPT}' or a function of a request, got {given!r:.60}.")
+    return prompt_features if isinstance(given, str) else given
 
 
 def magnitude(count: int) -> float:

@@ -15,6 +15,7 @@ from driftsack.client import RemoteDecision, ServiceError, ServiceUnavailableErr
 from driftsack.core.errors import MissingExtraError
 from driftsack.service.domain.config import Labels
 from driftsack.service.domain.refusals import Refusal
+from driftsack.service.gateways.decision_id import DecisionId
 from driftsack.service.gateways.proxy.clients import away, of_service
 from driftsack.service.gateways.proxy.contexts import ContextReader
 from driftsack.service.gateways.proxy.formats.registry import BY_PATH, FORMATS
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 LARGEST: Final = 16 * 1024 * 1024
 SMALL: Final = 64 * 1024
 REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,100}")
-DECISION_ID: Final = re.compile(r"([A-Za-z0-9._:@-]+)/([1-9][0-9]{0,14})/([A-Za-z0-9]+)")  # campaign, number, token
 MODELS: Final = "/v1/models"
 FEEDBACK: Final = "/v1/feedback"
 OTHERS: Final = FORMATS["chat"]  # the format of errors on paths that have none
@@ -178,17 +178,16 @@ def tracer_of(settings: ProxySettings) -> ProxyTracer | None:
 
 async def feed_back(gateway: Gateway, key: str, body: dict[str, Any]) -> None:
     """Tell the reward of an answer that was given before, by the id in its header ``x-driftsack-decision``."""
-    name, score = body.get("id"), body.get("score")
-    parts = DECISION_ID.fullmatch(name) if isinstance(name, str) else None
-    if parts is None:
-        raise Rejected.invalid(f"id must be the header x-driftsack-decision of an answer, got {name!r:.60}.")
+    known, score = DecisionId.read(body.get("id")), body.get("score")
+    if known is None:
+        got = body.get("id")
+        raise Rejected.invalid(f"id must be the header x-driftsack-decision of an answer, got {got!r:.60}.")
     if not isinstance(score, (int, float)) or not abs(score) <= LARGEST_REWARD:  # NaN is not
         raise Rejected.invalid(f"score must be a number, or true or false, got {score!r:.60}.")
-    campaign, number, token = parts.groups()
-    await gateway.clients.check(key, campaign)
-    decision = RemoteDecision(int(number), None, skipped=False, token=token)
+    await gateway.clients.check(key, known.campaign)
+    decision = RemoteDecision(known.number, None, skipped=False, token=known.token)
     try:
-        await gateway.clients.client(key, campaign).tell(decision, float(score))
+        await gateway.clients.client(key, known.campaign).tell(decision, float(score))
     except ServiceUnavailableError as error:
         raise away() from error
     except ServiceError as error:

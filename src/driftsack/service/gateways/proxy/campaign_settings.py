@@ -7,9 +7,9 @@ from decimal import Decimal
 from typing import Any, Final
 
 from driftsack.core.errors import SettingError
-from driftsack.service.gateways.prompts.features import PROMPT_FEATURES
+from driftsack.service.gateways.prompts.features import PROMPT, PROMPT_FEATURES
 from driftsack.service.gateways.proxy.prices import Prices
-from driftsack.service.gateways.proxy.settings import PROMPT, ProxySettings, Upstream
+from driftsack.service.gateways.proxy.settings import ProxySettings, Upstream
 from driftsack.service.gateways.proxy.worst_case import Demand, worst_case
 
 LONGEST_PROMPT: Final = 16_000  # bytes: a longer one gets a shorter answer, or none

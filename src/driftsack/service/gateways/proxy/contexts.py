@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from driftsack.service.gateways.prompts.features import prompt_features
+from driftsack.service.gateways.prompts.features import PROMPT, prompt_features
 from driftsack.service.gateways.proxy.rejections import Rejected, json_object
-from driftsack.service.gateways.proxy.settings import HEADER, PROMPT, ProxySettings, function_of
+from driftsack.service.gateways.proxy.settings import HEADER, ProxySettings, function_of
 
 NAME: Final = b"x-driftsack-context"
 log = logging.getLogger("driftsack.proxy")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import httpx
 
 from driftsack.client import RemoteDecision
+from driftsack.service.gateways.decision_id import DecisionId
 from driftsack.service.gateways.proxy.attempt import Attempt, AttemptTerms, UpstreamFailedError
 from driftsack.service.gateways.proxy.breaker import CircuitBreaker
 from driftsack.service.gateways.proxy.clients import ClientPool, ServiceAsk
@@ -204,7 +205,7 @@ class Gateway:
 
     def _headers(self, asked: CallerRequest, offer: Offer, decision: RemoteDecision, limit: int) -> Headers:
         """Return the headers of an answer: its arm, the id for feedback, and the limit if it was lowered."""
-        name = f"{asked.campaign}/{decision.number}/{decision.token}"
+        name = str(DecisionId(asked.campaign, decision.number or 0, decision.token))
         headers = [(b"x-driftsack-arm", offer.upstream.arm.encode()), (b"x-driftsack-decision", name.encode())]
         wanted = offer.demand.limit
         if offer.demand.answers and limit < (offer.upstream.max_tokens if wanted is None else wanted):

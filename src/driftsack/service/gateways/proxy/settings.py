@@ -15,11 +15,11 @@ import msgspec
 
 from driftsack.core.errors import SettingError
 from driftsack.service.domain.config import CampaignName, Name
+from driftsack.service.gateways.prompts.features import PROMPT
 from driftsack.service.gateways.proxy.prices import Prices, prices_on
 
 LARGEST_REWARD: Final = 1e15  # that the service accepts
 ANY: Final = "driftsack"  # the model that allows any arm
-PROMPT: Final = "prompt"  # features from the built-in function
 HEADER: Final = "header"  # features from the caller
 FEATURE_SOURCES: Final = (PROMPT, HEADER)
 Positive = Annotated[int, msgspec.Meta(ge=1, le=10**7)]
