@@ -156,7 +156,7 @@ async def feed_back(gateway: Gateway, key: str, body: dict[str, Any]) -> None:
         raise Rejected.invalid(f"score must be a number, or true or false, got {score!r:.60}.")
     campaign, number, token = parts.groups()
     await gateway.clients.check(key, campaign)
-    decision = RemoteDecision(int(number), None, skipped=False, token=token)
+    decision = RemoteDecision(int(number), "", skipped=False, token=token)
     try:
         await gateway.clients.client(key, campaign).tell(decision, float(score))
     except ServiceUnavailableError as error:
