@@ -246,3 +246,24 @@ def test_a_missing_gymnasium_is_reported() -> None:
     code = "import sys; sys.modules['gymnasium'] = None; import driftsack.gym"
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert "SettingError: driftsack.gym needs Gymnasium: pip install 'driftsack[gym]'" in done.stderr
+
+
+def test_an_environment_with_contexts_follows_simulate() -> None:
+    """The features of each round are observed, a contextual policy plays trial 0, and an agent sees the same."""
+    world = ds.instances.linear_contexts(horizon=150, arms=3, features=4, pool=20, seed=2)
+    env = BudgetEnv(world)
+    check_env(env, skip_render_check=True)
+    seen, _ = env.reset(seed=5)
+    assert env.observation_space.contains(seen)
+    np.testing.assert_array_equal(seen[-4:], env.context.astype(np.float32))
+    contexts = [env.context]
+    for _ in range(150):
+        env.step(3)
+        contexts.append(env.context)
+    assert len({context.tobytes() for context in contexts}) > 10
+    policy = ds.LinearBwK()
+    assert play(policy, env, seed=5) == ds.simulate(world, policy, trials=1, seed=5).reward.item()
+    noted: list[Any] = []
+    agent = AgentPolicy(lambda observation: noted.append(observation[-4:]) or 0)  # type: ignore[func-returns-value]
+    ds.simulate(world, agent, trials=1, seed=5)
+    np.testing.assert_array_equal(noted[0], contexts[0].astype(np.float32))

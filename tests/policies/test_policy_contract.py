@@ -328,3 +328,17 @@ def test_memory_does_not_grow_with_the_horizon(recipe: Recipe, monkeypatch: pyte
 def test_the_policy_in_contributing_is_the_one_that_is_tested() -> None:
     """The code in CONTRIBUTING.md is exactly ``tests/support/in_turn.py``."""
     assert (ROOT / "tests/support/in_turn.py").read_text() in (ROOT / "CONTRIBUTING.md").read_text()
+
+
+@pytest.mark.parametrize("recipe", [r for r in found() if not issubclass(r, (Oracle, ds.policies.AlwaysArm))])
+def test_the_order_of_arms_does_not_matter(recipe: Recipe) -> None:
+    """Mean rewards of 40 trials with the arms in reverse agree within 4.5 standard errors; a tie is no preference."""
+    means = np.array([[0.9, 0.6, 0.3, 0.1]])
+    costs = np.array([[[0.5, 0.5, 0.5, 0.5], [0.4, 0.4, 0.4, 0.4]]])
+    earned = []
+    for order in (slice(None), slice(None, None, -1)):
+        world = world_for(recipe, ds.Instance.piecewise(means[:, order], costs[:, :, order], [600], [180.0, 200.0]))
+        policy = built(recipe, world.problem)
+        earned.append(ds.simulate(with_contexts(policy, world), policy, trials=40, seed=1).reward)
+    error = math.hypot(*(rewards.std(ddof=1) / math.sqrt(len(rewards)) for rewards in earned))
+    assert abs(earned[0].mean() - earned[1].mean()) <= 4.5 * error + 1e-9, [rewards.mean() for rewards in earned]

@@ -24,7 +24,6 @@ from driftsack.advice.standings import (
     simulate_candidates,
 )
 from driftsack.advice.time_windows import merge_blocks
-from driftsack.benchmarks import lp_dynamic
 from driftsack.core.checks import vector, whole
 from driftsack.core.errors import SettingError
 from driftsack.core.instance import Instance
@@ -91,11 +90,10 @@ def advise(
     drift = detect_drift(merged, chosen.windows, chosen.level, chosen.shuffles, seed)
 
     # Fit an instance to the log, and resample instances from it.
-    course = _course(log, drift, block, amounts, rounds, seed)
+    course = course_of(log, drift, block, amounts, rounds, seed)
     instance = fitted_instance(course.fit, log, amounts, rounds)
     rng = generator(seed)
-    means = [bootstrap_means(log, course.fit, rng) for _ in range(worlds)]
-    wide = [widened(course.fit, one, course.factors) for one in means]
+    wide = [widened(course.fit, bootstrap_means(log, course.fit, rng), course.factors) for _ in range(worlds)]
     bootstrapped = [fitted_instance(course.fit, log, amounts, rounds, one) for one in wide]
 
     # Compare the candidates.
@@ -113,8 +111,6 @@ def advise(
     reached = with_last_cost if standings.overshoots else _as_is
     value = budget_value(reached(instance))
     floor = noise_floor(course.fit, log, wide, instance)
-    optima = [lp_dynamic(reached(fitted_instance(course.fit, log, amounts, rounds, one))).value for one in means]
-    most = rounds * log.reward_max * float(course.fit.largest[0])
     advice = Advice(
         name=Path(source).name if isinstance(source, (str, os.PathLike)) else "the log",
         survey=merged,
@@ -125,7 +121,7 @@ def advise(
         kind=kind_above_noise(value.optima, floor, drift.found),
         floor=floor,
         worth=value,
-        ranges=bootstrap_intervals(value, [budget_value(reached(one)) for one in bootstrapped], optima, most),
+        ranges=bootstrap_intervals(value, course, rng.spawn(1)[0], reached),
         standings=standings.of,
         present=standings.present,
         recommended=recommended,
@@ -148,7 +144,7 @@ def _log_with_contexts(source: Any, options: ReadOptions) -> Log | None:
     return read(source, options) if LogStream(source, options).reader.features else None
 
 
-def _course(log: Survey, drift: Drift, block: int, budget: Sequence[float], horizon: int, seed: int) -> LogCourse:
+def course_of(log: Survey, drift: Drift, block: int, budget: Sequence[float], horizon: int, seed: int) -> LogCourse:
     """Fit the course of the log, which does not depend on the block, and the errors of its means, which do."""
     drifts = drift.found
     if block > 1 and not drifts:

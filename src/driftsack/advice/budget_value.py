@@ -16,6 +16,15 @@ BUDGET_STEP: Final = 0.1
 PRECISION: Final = 1e-7  # of the optimum: smaller changes of it are those of the solver, and count as 0
 
 
+class BestPlan(NamedTuple):
+    """The optimum of one instance and the value of its budgets, in the problem's units."""
+
+    best: float  # LP-Dynamic, the best plan
+    prices: Floats  # (d,) reward for one more unit of each resource
+    less: Floats  # (d,) change of the optimum with 10% less of each resource
+    more: Floats  # (d,) change of the optimum with 10% more of each resource
+
+
 class BudgetValue(NamedTuple):
     """Optima of one instance and the value of its budgets, in the problem's units."""
 
@@ -55,6 +64,13 @@ def budget_value(instance: Instance) -> BudgetValue:
     >>> round(value.timing, 2), value.less.round().tolist()
     (0.15, [-125.0, -125.0])
     """
+    found = best_plan(instance)
+    even, fixed = single_step(instance).value, fixed_distribution(instance).value
+    return BudgetValue(found.best, even, fixed, found.prices, found.less, found.more)
+
+
+def best_plan(instance: Instance) -> BestPlan:
+    """Compute the optimum, the prices and the value of 10% of each budget."""
     best = lp_dynamic(instance)
     factors = (1 - BUDGET_STEP, 1 + BUDGET_STEP)
     scaled = [
@@ -65,10 +81,8 @@ def budget_value(instance: Instance) -> BudgetValue:
     changes[np.abs(changes) <= PRECISION * best.value] = 0.0
     prices = np.zeros(instance.resources) if best.prices is None else best.prices
     unit = np.maximum(instance.problem.budget, instance.problem.cost_max)
-    return BudgetValue(
+    return BestPlan(
         best=best.value,
-        even=single_step(instance).value,
-        fixed=fixed_distribution(instance).value,
         prices=np.where(prices * unit > PRECISION * best.value, prices, 0.0),
         less=np.minimum(changes[:, 0], 0.0),
         more=np.maximum(changes[:, 1], 0.0),

@@ -1,18 +1,35 @@
-"""95% intervals of the reported quantities: means in windows of time, and the value of the budget."""
+r"""95% intervals of the reported quantities: means in windows of time, and the value of the budget.
+
+*The optimum.* With the optimum p of the fitted instance, and the mean m and the standard deviation s of the optima of
+resampled instances, the interval is
+
+.. math:: [\min(p, 2p - m) - 1.96\, s,\; \max(p, 2p - m) + 1.96\, s] .
+
+An optimum over estimated means is biased, upwards where the best of several arms is picked, and downwards where errors
+of either sign break a tie of the budgets. Resampling adds the same errors again, so :math:`2p - m` corrects for it; but
+the estimated bias has an error of its own, so the interval holds both. `python -m lab advice-intervals` measures how
+often it holds the truth.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 
-from driftsack.advice.budget_value import BudgetValue
-from driftsack.advice.fit import cell_variance, small_sample_variance
+from driftsack.advice.budget_value import BestPlan, BudgetValue, best_plan
+from driftsack.advice.fit import bootstrap_means, cell_variance, fitted_instance, small_sample_variance, widened
+from driftsack.advice.judging import LogCourse
 from driftsack.advice.time_windows import ordered_sums, window_sums
+from driftsack.benchmarks import lp_dynamic
 from driftsack.core.arrays import Floats
+from driftsack.core.instance import Instance
 from driftsack.logs.survey import Survey
 
 Z: Final = 1.96  # standard errors of a 95% interval
+RESAMPLES: Final = 200  # instances that intervals are computed from
 
 
 class WindowMeans(NamedTuple):
@@ -25,13 +42,7 @@ class WindowMeans(NamedTuple):
 
 
 class BudgetIntervals(NamedTuple):
-    """95% intervals of the optimum and the value of budget over bootstrapped instances, in the problem's units.
-
-    An optimum over estimated means is biased upwards, the more so the noisier they are. A bootstrapped instance adds
-    the same noise again, so its increase of the optimum estimates the bias, which is subtracted. Where means lie at the
-    end of their range, noise can only decrease them: the interval of the optimum then extends down to the bootstrapped
-    optima. It never exceeds the largest reward in every round.
-    """
+    """95% intervals of the optimum and the value of budget over resampled instances, in the problem's units."""
 
     expected: float  # the optimum minus its estimated bias
     best: tuple[float, float]  # interval of the optimum
@@ -61,24 +72,37 @@ def window_intervals(survey: Survey, windows: int, largest: Floats) -> WindowMea
 
 
 def bootstrap_intervals(
-    point: BudgetValue, bootstrapped: list[BudgetValue], independent: list[float], most: float
+    point: BudgetValue | BestPlan, course: LogCourse, rng: Generator, reached: Callable[[Instance], Instance]
 ) -> BudgetIntervals:
-    """Compute the intervals of the value of budget.
+    """Compute the intervals of the value of budget from resampled instances.
 
-    The bias is estimated from ``independent``, the optima of instances bootstrapped as if rounds were independent:
-    correlated rounds widen the interval, but do not move the optimum. ``most`` is an upper bound on the total reward.
+    Correlated rounds widen the interval, but do not move the optimum: the bias is that of independent rounds.
+
+    Args:
+        point: The value of the fitted instance.
+        course: The course of the log.
+        rng: The randomness of the resampling.
+        reached: Changes the budgets of an instance to those that policies reach.
     """
 
+    def instance(means: Floats) -> Instance:
+        return reached(fitted_instance(course.fit, course.survey, course.budget, course.horizon, means))
+
+    means = [bootstrap_means(course.survey, course.fit, rng) for _ in range(RESAMPLES)]
+    values = [best_plan(instance(widened(course.fit, one, course.factors))) for one in means]
+    optima = np.array([value.best for value in values])
+    independent = optima
+    if (course.factors != 1.0).any():
+        independent = np.array([lp_dynamic(instance(one)).value for one in means])
+
     def interval(name: str) -> Floats:
-        """Percentiles of the bootstrap, extended to contain the fitted instance's value."""
-        low, high = np.quantile([getattr(value, name) for value in bootstrapped], [0.025, 0.975], axis=0)
+        """Percentiles of the resampled instances, extended to contain the fitted instance's value."""
+        low, high = np.quantile([getattr(value, name) for value in values], [0.025, 0.975], axis=0)
         own = getattr(point, name)
         return np.stack([np.minimum(low, own), np.maximum(high, own)])
 
-    optima = np.array([value.best for value in bootstrapped])
-    optima += np.mean(independent) - optima.mean()
-    low, high = np.quantile(optima, [0.025, 0.975]).tolist()
-    twice = 2 * point.best
-    expected = float(np.clip(twice - optima.mean(), 0.0, most))
-    best = max(min(twice - high, low), 0.0), min(twice - low, most)
+    most = course.horizon * course.survey.reward_max * float(course.fit.largest[0])
+    expected = float(np.clip(2 * point.best - independent.mean(), 0.0, most))
+    margin = Z * float(optima.std(ddof=1))
+    best = max(min(point.best, expected) - margin, 0.0), min(max(point.best, expected) + margin, most)
     return BudgetIntervals(expected, best, interval("prices"), interval("less"), interval("more"))

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from driftsack.client.client import Client
-from driftsack.client.messages import Amount, Context, ListedAmounts, RemoteDecision, ServiceError
+from driftsack.client.client import Client, Pending
+from driftsack.client.messages import (
+    Amount,
+    Context,
+    Exchanged,
+    ListedAmounts,
+    RemoteDecision,
+    ServiceError,
+    Told,
+)
+from driftsack.client.operations import State
 
 Result = TypeVar("Result")
 MOST_CALLS: Final = 32  # calls at the same time; others wait for a thread
@@ -96,16 +105,80 @@ class AsyncClient:
         self._client.cancel_lost()
 
     async def tell(
-        self, decision: RemoteDecision, reward: float | None = None, costs: Mapping[str, Amount] | None = None
+        self, decision: RemoteDecision | str, reward: float | None = None, costs: Mapping[str, Amount] | None = None
     ) -> None:
         """Tell the outcome of a decision; see :meth:`Client.tell`.
 
         Args:
-            decision: The result of ``ask``.
+            decision: The result of ``ask``, or its ``id``.
             reward: The reward.
             costs: The cost in each resource.
         """
         await self._call(self._client.tell, decision, reward, costs)
+
+    async def exchange(
+        self,
+        ask: int = 0,
+        tells: Iterable[Told] = (),
+        terms: Mapping[str, Any] | None = None,
+        contexts: Sequence[Context] | None = None,
+    ) -> Exchanged:
+        """Tell many outcomes and ask for many decisions; see :meth:`Client.exchange`.
+
+        Args:
+            ask: The number of decisions.
+            tells: The outcomes.
+            terms: The terms of each of these decisions, as arguments of :meth:`ask`.
+            contexts: The features of each of these requests.
+
+        Returns:
+            The decisions, and the outcomes that were refused.
+        """
+        return await self._call(self._client.exchange, ask, tells, terms, contexts)
+
+    async def create(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Open the campaign; see :meth:`Client.create`.
+
+        Args:
+            config: The settings, as in the API.
+        """
+        return await self._call(self._client.create, config)
+
+    async def describe(self) -> dict[str, Any]:
+        """Return the campaign; see :meth:`Client.describe`."""
+        return await self._call(self._client.describe)
+
+    async def budgets(self) -> list[dict[str, Any]]:
+        """Return the budgets; see :meth:`Client.budgets`."""
+        return await self._call(self._client.budgets)
+
+    async def arms(self) -> list[dict[str, Any]]:
+        """Return the arms; see :meth:`Client.arms`."""
+        return await self._call(self._client.arms)
+
+    async def set_state(self, state: State) -> dict[str, Any]:
+        """Activate, pause or close the campaign; see :meth:`Client.set_state`.
+
+        Args:
+            state: ``"active"``, ``"paused"`` or ``"closed"``.
+        """
+        return await self._call(self._client.set_state, state)
+
+    async def revise(self, rounds_left: int) -> dict[str, Any]:
+        """Change the expected number of remaining requests; see :meth:`Client.revise`.
+
+        Args:
+            rounds_left: The expected number of remaining requests.
+        """
+        return await self._call(self._client.revise, rounds_left)
+
+    async def grant(self, amounts: Mapping[str, Amount]) -> None:
+        """Add to the budgets; see :meth:`Client.grant`.
+
+        Args:
+            amounts: The amount to add to each resource.
+        """
+        await self._call(self._client.grant, amounts)
 
     async def charge(self, amounts: Mapping[str, Amount]) -> None:
         """Add spending outside the campaign; see :meth:`Client.charge`.
@@ -114,6 +187,31 @@ class AsyncClient:
             amounts: The amount that was spent of each resource.
         """
         await self._call(self._client.charge, amounts)
+
+    async def add_arm(self, name: str, cost_max: Mapping[str, Amount] | None = None) -> None:
+        """Add an arm; see :meth:`Client.add_arm`.
+
+        Args:
+            name: Its name.
+            cost_max: Its maximum cost in each resource.
+        """
+        await self._call(self._client.add_arm, name, cost_max)
+
+    async def retire_arm(self, name: str) -> None:
+        """Stop offering an arm; see :meth:`Client.retire_arm`.
+
+        Args:
+            name: Its name.
+        """
+        await self._call(self._client.retire_arm, name)
+
+    async def reopen_arm(self, name: str) -> None:
+        """Offer an arm again; see :meth:`Client.reopen_arm`.
+
+        Args:
+            name: Its name.
+        """
+        await self._call(self._client.reopen_arm, name)
 
     async def observe(
         self,
@@ -134,28 +232,28 @@ class AsyncClient:
         """
         await self._call(self._client.observe, arm, reward, costs, probability, context)
 
-    async def forfeit(self, decision: RemoteDecision) -> None:
+    async def forfeit(self, decision: RemoteDecision | str) -> None:
         """Give up a decision whose costs are not known; see :meth:`Client.forfeit`.
 
         Args:
-            decision: The result of ``ask``.
+            decision: The result of ``ask``, or its ``id``.
         """
         await self._call(self._client.forfeit, decision)
 
-    async def cancel(self, decision: RemoteDecision, costs: Mapping[str, Amount] | None = None) -> None:
+    async def cancel(self, decision: RemoteDecision | str, costs: Mapping[str, Amount] | None = None) -> None:
         """Give up a decision whose costs are known; see :meth:`Client.cancel`.
 
         Args:
-            decision: The result of ``ask``.
+            decision: The result of ``ask``, or its ``id``.
             costs: The cost in each resource; zero if omitted.
         """
         await self._call(self._client.cancel, decision, costs)
 
-    async def extend(self, decision: RemoteDecision, lease: int) -> None:
+    async def extend(self, decision: RemoteDecision | str, lease: int) -> None:
         """Extend the lease of a decision; see :meth:`Client.extend`.
 
         Args:
-            decision: The result of ``ask``.
+            decision: The result of ``ask``, or its ``id``.
             lease: Seconds from now within which the outcome will be told.
         """
         await self._call(self._client.extend, decision, lease)
@@ -170,10 +268,14 @@ class AsyncClient:
         await asyncio.gather(*running, return_exceptions=True)
         await self._call(self._client.cancel_lost, None)
 
-    async def close(self) -> None:
-        """Forfeit decisions that were not told; see :meth:`Client.close`."""
+    async def close(self, pending: Pending = "forfeit") -> None:
+        """Forfeit decisions that were not told, or keep them; see :meth:`Client.close`.
+
+        Args:
+            pending: ``"forfeit"`` or ``"keep"``.
+        """
         await self._call(wait, list(self._running))  # including those of cancelled calls, which use connections
-        await self._call(self._client.close)
+        await self._call(self._client.close, pending)
 
     async def disconnect(self) -> None:
         """Close the connections; see :meth:`Client.disconnect`."""

@@ -6,30 +6,37 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from driftsack.client.messages import (
     Amount,
     Context,
+    Exchanged,
     ListedAmounts,
     OutcomeRefusedWarning,
     RemoteDecision,
     ServiceError,
     ServiceUnavailableError,
+    Told,
     amounts_text,
     context_json,
     decision_of,
     labels_json,
     listed_text,
+    outcome_json,
+    refusal_of,
+    settled_by,
 )
+from driftsack.client.operations import Operations
 from driftsack.client.stock import Stock
 from driftsack.client.transport import Transport, new_once
 from driftsack.core.errors import SettingError
 
 Offline = Literal["closed", "open", "stock"]
+Pending = Literal["forfeit", "keep"]
 MOST_KEPT: Final = 10_000  # outcomes kept while the service is away
 WRONG_KEY: Final = (401, 403)  # statuses that refuse the key, not the request
 FAILED: Final = 500  # from this status on, it is not known whether a request was carried out
@@ -41,16 +48,19 @@ class Lost(NamedTuple):
     Attributes:
         once: Its idempotency key.
         terms: Its terms.
+        path: Its path.
     """
 
     once: str
     terms: dict[str, Any]
+    path: str = "/decisions"
 
 
-class Client:
+class Client(Operations):
     """A campaign of a service. Threads may share a client.
 
-    As a context manager it finally forfeits all decisions that were not told.
+    As a context manager it finally forfeits all decisions that were not told; call ``close(pending="keep")`` at the end
+    of the block if their outcomes will be told later, for example by a webhook.
 
     Args:
         url: The address of the service, such as ``http://localhost:8787``.
@@ -78,7 +88,7 @@ class Client:
         timeout: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._transport = Transport(url, key, campaign, patience, timeout)
+        super().__init__(Transport(url, key, campaign, patience, timeout), campaign)
         if offline not in ("closed", "open", "stock"):
             raise SettingError(f"offline must be 'closed', 'open' or 'stock', got {offline!r:.40}.")
         if (offline == "open") != (default is not None):
@@ -127,13 +137,7 @@ class Client:
             ServiceError: The service refused the request, or a stock without features.
             SettingError: The context or the labels are not a mapping, or a number of the context is not finite.
         """
-        terms: dict[str, Any] = {} if open is None else {"open": list(open)}
-        terms |= {} if caps is None else {"caps": amounts_text(caps, "caps")}
-        terms |= {} if lease is None else {"lease": lease}
-        terms |= {"must": True} if must else {}
-        terms |= {} if costs is None else {"costs": listed_text(costs)}
-        terms |= {} if context is None else {"context": context_json(context)}
-        terms |= {} if labels is None else {"labels": labels_json(labels)}
+        terms = _terms(open, caps, lease, must, costs, context, labels)
         try:
             found = self._asked(terms)
         except ServiceUnavailableError:
@@ -182,9 +186,9 @@ class Client:
         """
         try:
             while lost := next(iter(self._lost.copy()), None):
-                answer = self._once("/decisions", lost.terms, patience, lost.once)
-                if answer is not None:
-                    self.abandon(decision_of(answer, self._clock()))
+                answer = self._once(lost.path, lost.terms, patience, lost.once)
+                for each in [] if answer is None else answer.get("decisions", [answer]):
+                    self.abandon(decision_of(each, self._clock()))
                 _remove(self._lost, lost)
             while found := next(iter(self._abandoned.copy()), None):
                 self._once(f"/decisions/{found.number}/cancel", {"token": found.token}, patience)
@@ -213,22 +217,66 @@ class Client:
     def _decide_offline(self, terms: Mapping[str, Any]) -> RemoteDecision:
         """Return a decision without the service."""
         if self._offline == "open":
-            return RemoteDecision(None, self._default, skipped=False)
+            return RemoteDecision(None, self._default or "", skipped=False)
         held = None if _limits(terms) - {"must"} else self._stock.take()  # decisions in stock were made without terms
         if held is None:
             what = "the service cannot be reached, and no decision is in stock."
             raise ServiceUnavailableError(503, "unavailable", what)
         return held
 
+    def exchange(
+        self,
+        ask: int = 0,
+        tells: Iterable[Told] = (),
+        terms: Mapping[str, Any] | None = None,
+        contexts: Sequence[Context] | None = None,
+    ) -> Exchanged:
+        """Tell many outcomes and ask for many decisions in one request.
+
+        Args:
+            ask: The number of decisions.
+            tells: The outcomes; those of skipped requests are left out.
+            terms: The terms of each of these decisions, as arguments of :meth:`ask`.
+            contexts: The features of each of these requests.
+
+        Returns:
+            The decisions, and the outcomes that were refused; the others were told.
+
+        Raises:
+            ServiceUnavailableError: The service cannot be reached; decisions that it may have made are cancelled later.
+            ServiceError: The service refused the request.
+        """
+        outcomes = [Told(*each) for each in tells]
+        numbers = [settled_by(each.decision).number for each in outcomes]
+        told = [(each, number) for each, number in zip(outcomes, numbers, strict=True) if number is not None]
+        body: dict[str, Any] = {"tells": [{"decision": number, **outcome_json(each)} for each, number in told]}
+        body |= {"ask": ask} | ({} if terms is None else {"terms": _terms(**terms)})
+        body |= {} if contexts is None else {"contexts": [context_json(each) for each in contexts]}
+        lost = Lost(new_once(), body, "/exchange")
+        try:
+            answer = self._transport.post("/exchange", body, once=lost.once)
+            found = [self._noted(decision_of(each, self._clock())) for each in answer["decisions"]]
+        except BaseException as error:
+            if ask and (not isinstance(error, ServiceError) or error.status >= FAILED):
+                self._lost.append(lost)
+            raise
+        refused = []
+        for (each, number), result in zip(told, answer["told"], strict=True):
+            if result["problem"] is not None:
+                refused.append((each, refusal_of(result["problem"])))
+            elif result["settled"]["state"] != "pending":
+                self._settled(number)
+        return Exchanged(found, refused)
+
     def tell(
-        self, decision: RemoteDecision, reward: float | None = None, costs: Mapping[str, Amount] | None = None
+        self, decision: RemoteDecision | str, reward: float | None = None, costs: Mapping[str, Amount] | None = None
     ) -> None:
         """Tell the outcome of a decision. Repeating the call changes nothing.
 
         The costs may be told before the reward, or after it; they are charged at once.
 
         Args:
-            decision: The result of ``ask``.
+            decision: The result of ``ask``, or its ``id``, also in another process.
             reward: The reward; None if it is not known yet.
             costs: The cost in each resource; None if they are not known yet.
 
@@ -238,21 +286,19 @@ class Client:
             ServiceError: The service refused the outcome.
             SettingError: The costs are not a mapping by resource.
         """
-        if decision.skipped or decision.number is None:
+        number, body = settled_by(decision).number, outcome_json(Told(decision, reward, costs))
+        if number is None or settled_by(decision).skipped:
             return
-        body: dict[str, Any] = {"token": decision.token}
-        body |= {} if reward is None else {"reward": float(reward)}
-        body |= {} if costs is None else {"costs": amounts_text(costs, "costs")}
         try:
             self._flush()
-            answer = self._transport.post(f"/decisions/{decision.number}/tell", body)
+            answer = self._transport.post(f"/decisions/{number}/tell", body)
             if answer["state"] != "pending":  # a part of the outcome leaves the decision open
-                self._settled(decision.number)
+                self._settled(number)
         except ServiceUnavailableError:
             if self._offline != "stock":
                 raise
             with self._lock:
-                self._kept.append((decision.number, body))
+                self._kept.append((number, body))
         finally:
             self._report()
 
@@ -291,14 +337,6 @@ class Client:
         with self._lock:
             self._open.pop(number, None)
 
-    def charge(self, amounts: Mapping[str, Amount]) -> None:
-        """Add spending outside the campaign to that of the season, once; the key needs the scope ``operate``.
-
-        Args:
-            amounts: The amount that was spent of each resource; others are charged nothing.
-        """
-        self._transport.post("/charges", {"amounts": amounts_text(amounts, "amounts")})
-
     def observe(
         self,
         arm: str,
@@ -325,39 +363,40 @@ class Client:
         body |= {"probability": probability} | ({} if context is None else {"context": context_json(context)})
         self._transport.post("/observations", body)
 
-    def cancel(self, decision: RemoteDecision, costs: Mapping[str, Amount] | None = None) -> None:
+    def cancel(self, decision: RemoteDecision | str, costs: Mapping[str, Amount] | None = None) -> None:
         """Give up a decision whose costs are known.
 
         Args:
-            decision: The result of ``ask``.
+            decision: The result of ``ask``, or its ``id``.
             costs: The cost in each resource; zero if omitted.
         """
         body = {} if costs is None else {"costs": amounts_text(costs, "costs")}
         self._settle(decision, "cancel", body)
 
-    def forfeit(self, decision: RemoteDecision) -> None:
+    def forfeit(self, decision: RemoteDecision | str) -> None:
         """Give up a decision whose costs are not known: the worst case is charged.
 
         Args:
-            decision: The result of ``ask``.
+            decision: The result of ``ask``, or its ``id``.
         """
         self._settle(decision, "forfeit", {})
 
-    def extend(self, decision: RemoteDecision, lease: int) -> None:
+    def extend(self, decision: RemoteDecision | str, lease: int) -> None:
         """Extend the lease of a decision.
 
         Args:
-            decision: The result of ``ask``.
+            decision: The result of ``ask``, or its ``id``.
             lease: Seconds from now within which the outcome will be told.
         """
-        if decision.number is not None:
-            body = {"lease": lease, "token": decision.token}
-            self._transport.post(f"/decisions/{decision.number}/extend", body)
+        found = settled_by(decision)
+        if found.number is not None:
+            self._transport.post(f"/decisions/{found.number}/extend", {"lease": lease, "token": found.token})
 
-    def _settle(self, decision: RemoteDecision, how: str, body: dict[str, Any]) -> None:
-        if decision.number is not None and not decision.skipped:
-            self._transport.post(f"/decisions/{decision.number}/{how}", {**body, "token": decision.token})
-            self._settled(decision.number)
+    def _settle(self, decision: RemoteDecision | str, how: str, body: dict[str, Any]) -> None:
+        found = settled_by(decision)
+        if found.number is not None and not found.skipped:
+            self._transport.post(f"/decisions/{found.number}/{how}", {**body, "token": found.token})
+            self._settled(found.number)
 
     def check(self) -> None:
         """Check, with one request that is not retried, that the service accepts the key for the campaign.
@@ -368,16 +407,24 @@ class Client:
         """
         self._transport.post("/exchange", {}, 0.0)
 
-    def close(self) -> None:
+    def close(self, pending: Pending = "forfeit") -> None:
         """Tell kept outcomes, cancel decisions in stock, forfeit all others that were not told, and disconnect.
+
+        Args:
+            pending: ``"keep"`` leaves the decisions that were not told as they are, because their outcomes, or a bill,
+                will be told later by their ``id``; if they are not, their leases end.
 
         If the service refuses to settle a decision, the remaining ones are still settled. If it cannot be reached
         within ``patience``, closing again settles the rest; otherwise their leases end, and the worst case is charged.
         """
+        if pending not in get_args(Pending):
+            raise SettingError(f"pending must be 'forfeit' or 'keep', got {pending!r:.40}.")
         try:
             self._flush()
             self.cancel_lost(None)
             self._stock.close()
+            if pending == "keep":
+                self._open.clear()
             for number, token in sorted(self._open.items()):
                 self._refusal(f"/decisions/{number}/forfeit", {"token": token})
                 self._settled(number)
@@ -389,6 +436,25 @@ class Client:
     def disconnect(self) -> None:
         """Close the connections; decisions are not changed, and the next call reconnects."""
         self._transport.disconnect()
+
+
+def _terms(
+    open: Sequence[str] | None = None,  # noqa: A002
+    caps: Mapping[str, Amount] | None = None,
+    lease: int | None = None,
+    must: bool = False,
+    costs: ListedAmounts | None = None,
+    context: Context | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Return the terms of a request as the API takes them."""
+    terms: dict[str, Any] = {} if open is None else {"open": list(open)}
+    terms |= {} if caps is None else {"caps": amounts_text(caps, "caps")}
+    terms |= {} if lease is None else {"lease": lease}
+    terms |= {"must": True} if must else {}
+    terms |= {} if costs is None else {"costs": listed_text(costs)}
+    terms |= {} if context is None else {"context": context_json(context)}
+    return terms | ({} if labels is None else {"labels": labels_json(labels)})
 
 
 def _limits(terms: Mapping[str, Any]) -> set[str]:

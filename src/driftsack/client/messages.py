@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
 
 from driftsack.core.errors import DriftsackError, SettingError
 
@@ -44,7 +44,7 @@ class RemoteDecision:
 
     Attributes:
         number: Number of the decision; None if it was made without the service.
-        name: Name of the arm; None if the request should be skipped.
+        name: Name of the arm; empty if the request should be skipped.
         skipped: Whether the request should be skipped; no ``tell`` is needed then.
         reason: Reason for skipping: ``policy``, ``budget``, ``limit``, ``horizon``, ``paused`` or ``watching``.
         probability: Probability of the arm when it was drawn.
@@ -56,7 +56,7 @@ class RemoteDecision:
     """
 
     number: int | None
-    name: str | None
+    name: str
     skipped: bool
     reason: str | None = None
     probability: float = 0.0
@@ -65,12 +65,75 @@ class RemoteDecision:
     token: str = field(default="", repr=False)
     limit: Mapping[str, Any] | None = None
 
+    @property
+    def id(self) -> str:
+        """Number and token as one string, with which another process or a webhook can tell the outcome."""
+        return f"{'' if self.number is None else self.number}-{self.token}"
+
+
+def settled_by(decision: RemoteDecision | str) -> RemoteDecision:
+    """Return a decision, or one that stands for an ``id``.
+
+    Raises:
+        SettingError: The string is no id.
+
+    >>> found = settled_by("17-5f0c")
+    >>> found.number, found.token
+    (17, '5f0c')
+    """
+    if not isinstance(decision, str):
+        return decision
+    number, dash, token = decision.partition("-")
+    if not (dash and (not number or (number.isascii() and number.isdigit()))):
+        raise SettingError(f"expected a decision or its id, such as '17-5f0c…', got {decision!r:.80}.")
+    return RemoteDecision(int(number) if number else None, "", skipped=not number, token=token)
+
+
+class Told(NamedTuple):
+    """An outcome, for :meth:`Client.exchange`.
+
+    Attributes:
+        decision: The decision, or its id.
+        reward: The reward; None if it is not known yet.
+        costs: The cost in each resource; None if they are not known yet.
+    """
+
+    decision: RemoteDecision | str
+    reward: float | None = None
+    costs: Mapping[str, Amount] | None = None
+
+
+class Exchanged(NamedTuple):
+    """The result of :meth:`Client.exchange`.
+
+    Attributes:
+        decisions: The new decisions.
+        refused: The outcomes that were refused, each with the reason.
+    """
+
+    decisions: list[RemoteDecision]
+    refused: list[tuple[Told, ServiceError]]
+
+
+def outcome_json(told: Told) -> dict[str, Any]:
+    """Return an outcome as the API takes it."""
+    decision = settled_by(told.decision)
+    body: dict[str, Any] = {"token": decision.token}
+    body |= {} if told.reward is None else {"reward": float(told.reward)}
+    return body | ({} if told.costs is None else {"costs": amounts_text(told.costs, "costs")})
+
+
+def refusal_of(problem: Mapping[str, Any]) -> ServiceError:
+    """Return the error that a problem document describes."""
+    kind = str(problem.get("type", "")).rpartition(":")[2]
+    return ServiceError(int(problem.get("status", 0)), kind, str(problem.get("detail", "")))
+
 
 def decision_of(answer: Mapping[str, Any], now: float) -> RemoteDecision:
     """Return the decision in an answer of the service; ``now`` is the time on the client's monotonic clock."""
     return RemoteDecision(
         number=answer["decision"],
-        name=answer["arm"],
+        name=answer["arm"] or "",
         skipped=answer["skipped"],
         reason=answer["reason"],
         probability=answer["probability"],

@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from driftsack.client.messages import ServiceError, ServiceUnavailableError
@@ -59,28 +59,38 @@ class Transport:
             ServiceUnavailableError: The service could not be reached in time.
             ServiceError: The service refused the request.
         """
-        return self._answered(path, json.dumps(body).encode(), patience, once or new_once())
+        once, data = once or new_once(), json.dumps(body).encode()
+        return self._retried(lambda: self.send(path, data, once), self._patience if patience is None else patience)
 
-    def get(self, path: str) -> Any:
-        """Read something, with retries.
+    def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Send a change, with retries, and return the answer; errors are those of :meth:`post`.
 
         Args:
-            path: The path after that of the campaign, with its query.
-
-        Raises:
-            ServiceUnavailableError: The service could not be reached in time.
-            ServiceError: The service refused the request.
+            path: The path after that of the campaign.
+            body: The message.
         """
-        return self._answered(path, None, None, "")
+        once, data = new_once(), json.dumps(body).encode()
+        return self._retried(lambda: self._sent("PATCH", path, data, once), self._patience)
 
-    def _answered(self, path: str, data: bytes | None, patience: float | None, once: str) -> Any:
-        """Send a request, with retries, and return the answer."""
-        wait = FIRST_WAIT
-        end = time.monotonic() + (self._patience if patience is None else patience)
+    def get(self, path: str) -> Any:
+        """Read, with retries; errors are those of :meth:`post`.
+
+        Args:
+            path: The path after that of the campaign.
+        """
+        return self._retried(lambda: self._sent("GET", path, None, new_once()), self._patience)
+
+    def outside(self) -> Transport:
+        """Return a transport for requests about no campaign, to the same service with the same key."""
+        return Transport(urllib.parse.urlunsplit(self._parts), self._key, "", self._patience, self._timeout)
+
+    def _retried(self, attempt: Callable[[], tuple[int, Any]], patience: float) -> Any:
+        """Make attempts until one is answered, or for so many seconds."""
+        wait, end = FIRST_WAIT, time.monotonic() + patience
         while True:
             # Make an attempt; no response counts as 503.
             try:
-                status, answer = self.send(path, data, once)
+                status, answer = attempt()
             except (OSError, http.client.HTTPException, ValueError) as error:
                 self.disconnect()
                 status, answer = 503, {"type": "urn:driftsack:unavailable", "detail": f"no answer: {error}"}
@@ -95,8 +105,12 @@ class Transport:
             time.sleep(wait * (0.5 + random.random()))  # noqa: S311  (jitter, so that clients do not retry together)
             wait = min(2 * wait, LONGEST_WAIT)
 
-    def send(self, path: str, data: bytes | None, once: str) -> tuple[int, Any]:
-        """Make one attempt, on a connection of its own, and return status and answer; it is a GET without data."""
+    def send(self, path: str, data: bytes, once: str) -> tuple[int, Any]:
+        """Make one attempt to post, on a connection of its own, and return status and answer."""
+        return self._sent("POST", path, data, once)
+
+    def _sent(self, method: str, path: str, data: bytes | None, once: str) -> tuple[int, Any]:
+        """Make one attempt with any method."""
         connection = self._connection()
         headers = {
             "Authorization": f"Bearer {self._key}",
@@ -104,7 +118,7 @@ class Transport:
             "Idempotency-Key": once,
         }
         try:
-            connection.request("GET" if data is None else "POST", self._base + path, data, headers)
+            connection.request(method, self._base + path, data, headers)
             response = connection.getresponse()
             found = response.status, json.loads(response.read())
         except BaseException:

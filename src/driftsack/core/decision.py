@@ -29,7 +29,7 @@ class Decision:
         arm: The arm, from 0 to m - 1, or ``SKIP``.
         mix: (m,) probabilities of the arms; ``SKIP`` has the remaining probability.
         prices: (d,) dual prices: reward per unit of each resource, in the problem's units.
-        name: The name of the arm, or its number as a string if the arms have no names; None for ``SKIP``.
+        name: The name of the arm, or its number as a string if the arms have no names; empty for ``SKIP``.
         source: Identifies the learner and its epoch. Loading, copying or forking a learner starts a new epoch, so that
             decisions made after a snapshot are not confused with those made after loading it.
         reserved: (d,) the amount reserved for the decision, its maximum cost; NaN where that is unknown.
@@ -41,7 +41,7 @@ class Decision:
     arm: int
     mix: Floats
     prices: Floats
-    name: str | None = None
+    name: str = ""
     source: str = ""
     reserved: Floats = field(default_factory=lambda: np.zeros(0))
     context: Floats | None = None
@@ -134,9 +134,9 @@ class Decisions(Sequence[Decision]):
         return np.equal(self.arms, SKIP)
 
     @property
-    def names(self) -> tuple[str | None, ...]:
-        """The names of the chosen arms; None for skipped rounds."""
-        by_arm = (*self.arm_names, None)
+    def names(self) -> tuple[str, ...]:
+        """The names of the chosen arms; empty for skipped rounds."""
+        by_arm = (*self.arm_names, "")
         return tuple(by_arm[arm] for arm in self.arms.tolist())
 
     def __len__(self) -> int:
@@ -155,7 +155,7 @@ class Decisions(Sequence[Decision]):
         """Return one decision, or the decisions selected by a slice, a mask (n,) or positions."""
         if isinstance(index, (int, np.integer)):
             arm = int(self.arms[index])
-            name = None if arm == SKIP else self.arm_names[arm]
+            name = "" if arm == SKIP else self.arm_names[arm]
             rows = self.mixes[index], self.prices[index]
             context = None if self.contexts is None else self.contexts[index]
             reserved = self.reserved[index]
@@ -182,7 +182,7 @@ def _decision(*parts: Any) -> Decision:
         arm=whole(given.arm, "arm", at_least=SKIP, at_most=mix.size - 1),
         mix=mix,
         prices=frozen(floats(given.prices, "prices", (None,))),
-        name=None if given.name is None else _text(given.name, "name"),
+        name=_text(given.name, "name"),
         source=_text(given.source, "source"),
         reserved=_reserved(given.reserved, (None,)),
         context=None if given.context is None else frozen(floats(given.context, "context", (None,))),

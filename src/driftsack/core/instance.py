@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from driftsack.core.names import Amounts, default_arm_names, default_resource_na
 from driftsack.core.problem import Problem
 from driftsack.core.worlds import Sizes, costs_in_units, in_units, means_in_range, positions_of_rounds
 
+Noise = Literal["deterministic", "bernoulli", "uniform", "beta", "lognormal"]
 NOISES = ("deterministic", "bernoulli", "uniform", "beta", "lognormal")
 MOST_ROUNDS = 2**28  # of an instance that is read by ``from_dict``
 _VERSION = 1
@@ -60,7 +61,7 @@ class Instance(Sizes):
     rewards: Floats
     costs: Floats
     phase: Phase
-    noise: str = "bernoulli"
+    noise: Noise = "bernoulli"
     rounds: Ints = field(init=False)
 
     def __post_init__(self) -> None:
@@ -207,7 +208,7 @@ class Instance(Sizes):
         rewards: npt.ArrayLike,
         costs: npt.ArrayLike,
         budget: Amounts,
-        noise: str = "bernoulli",
+        noise: Noise = "bernoulli",
         reward_max: float = 1.0,
         cost_max: Amounts = 1.0,
         arm_names: Sequence[str] | None = None,
@@ -252,7 +253,7 @@ class Instance(Sizes):
         costs: npt.ArrayLike,
         lengths: Sequence[int],
         budget: Amounts,
-        noise: str = "bernoulli",
+        noise: Noise = "bernoulli",
         reward_max: float = 1.0,
         cost_max: Amounts = 1.0,
         arm_names: Sequence[str] | None = None,
@@ -289,7 +290,7 @@ class Instance(Sizes):
         costs: npt.ArrayLike,
         horizon: int,
         budget: Amounts,
-        noise: str = "bernoulli",
+        noise: Noise = "bernoulli",
         reward_max: float = 1.0,
         cost_max: Amounts = 1.0,
         arm_names: Sequence[str] | None = None,
@@ -321,7 +322,7 @@ class Instance(Sizes):
         function: Callable[[int], tuple[npt.ArrayLike, npt.ArrayLike]],
         horizon: int,
         budget: Amounts,
-        noise: str = "bernoulli",
+        noise: Noise = "bernoulli",
         reward_max: float = 1.0,
         cost_max: Amounts = 1.0,
         arm_names: Sequence[str] | None = None,
@@ -352,7 +353,7 @@ class Instance(Sizes):
         costs: Floats,
         phase: npt.NDArray[Any],
         budget: Amounts,
-        noise: str,
+        noise: Noise,
         reward_max: float,
         cost_max: Amounts,
         arm_names: Sequence[str] | None,

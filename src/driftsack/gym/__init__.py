@@ -1,6 +1,7 @@
 """Gymnasium environments for instances, and adapters between policies and agents (extra ``gym``).
 
-Importing this package registers the paper's examples, ``driftsack/Example1-v0`` to ``driftsack/Example4-v0``.
+Importing this package registers the paper's examples, ``driftsack/Example1-v0`` to ``driftsack/Example4-v0``, and
+``driftsack/LinearContexts-v0``, whose observations have the features of each request.
 
 >>> import gymnasium
 >>> import driftsack.gym

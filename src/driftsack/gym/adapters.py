@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium.core import Env
 from numpy.random import SeedSequence
 
+from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import SettingError
@@ -19,7 +20,7 @@ from driftsack.core.seeding import Seed, sequence, trial_seeds
 from driftsack.game.ledger import charge, open_ledger
 from driftsack.game.units import units_of
 from driftsack.gym.env import BudgetEnv
-from driftsack.gym.observation import Observation, arm_of, observe
+from driftsack.gym.observation import NO_CONTEXT, Observation, arm_of, observe
 from driftsack.policies.policy import Policy
 
 Act = Callable[[Observation], Any]
@@ -53,8 +54,8 @@ def play(policy: Policy, env: Env[Any, Any], seed: int = 0) -> float:
     env.reset(seed=seed)
     total, over = 0.0, False
     while not over:
-        decision = learner.ask()
-        action = inner.instance.arms if decision.skipped else decision.arm
+        decision = learner.ask(context=inner.context if inner.problem.features else None)
+        action = inner.problem.arms if decision.skipped else decision.arm
         _, reward, terminated, truncated, info = env.step(action)
         total += float(reward)
         over = terminated or truncated
@@ -113,10 +114,15 @@ class AgentLearner:
         """Reset the last outcome to zero, as before the first round and after a skipped one."""
         self._reward, self._costs = 0.0, np.zeros(self._problem.resources)
 
-    def ask(self) -> int:
-        """Return the arm of the next round, or ``SKIP``."""
+    def ask(self, context: Floats = NO_CONTEXT) -> int:
+        """Return the arm of the next round, or ``SKIP``.
+
+        Args:
+            context: (n,) the features of the round.
+        """
         time_left = 1.0 - self._round / self._problem.horizon
-        arm = arm_of(self._act(observe(self._ledger, time_left, self._reward, self._costs)), self._problem.arms)
+        seen = observe(self._ledger, time_left, self._reward, self._costs, context)
+        arm = arm_of(self._act(seen), self._problem.arms)
         self._round += 1
         if arm == SKIP:
             self._forget()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,15 @@ from driftsack.game.ledger import Ledger
 Observation = npt.NDArray[np.float32]
 
 
-def observe(ledger: Ledger, time_left: float, reward: float, costs: Floats) -> Observation:
-    """Return (2 + 2d,) numbers in [0, 1]: remaining shares of the budgets and the time, last reward and last costs.
+NO_CONTEXT: Final = np.zeros(0)
 
-    The remaining share of a budget of 0 is 0.
+
+def observe(
+    ledger: Ledger, time_left: float, reward: float, costs: Floats, context: Floats = NO_CONTEXT
+) -> Observation:
+    """Return (2 + 2d + n,) numbers: remaining shares of the budgets and the time, last reward and costs, the context.
+
+    All but the context (n,) of the next round lie in [0, 1]. The remaining share of a budget of 0 is 0.
 
     >>> from driftsack.core import Problem
     >>> from driftsack.game.ledger import charge, open_ledger
@@ -29,7 +34,7 @@ def observe(ledger: Ledger, time_left: float, reward: float, costs: Floats) -> O
     """
     left = ledger.budget - ledger.spent
     shares = np.divide(left, ledger.budget, out=np.zeros(left.size), where=ledger.budget > 0)
-    return np.concatenate([shares, [time_left, reward], costs]).astype(np.float32)
+    return np.concatenate([shares, [time_left, reward], costs, context]).astype(np.float32)
 
 
 def arm_of(action: Any, arms: int) -> int:

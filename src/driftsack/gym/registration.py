@@ -1,4 +1,4 @@
-"""Registration of the paper's examples with Gymnasium."""
+"""Registration of the paper's examples, and of an instance with contexts, with Gymnasium."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "driftsack/Example2-v0": {"world": "example_2"},
         "driftsack/Example3-v0": {"world": "example_3", "alpha": 0.5},
         "driftsack/Example4-v0": {"world": "example_4"},
+        "driftsack/LinearContexts-v0": {"world": "linear_contexts"},
     }
 )
 """Maps the name of each environment to a function of ``driftsack.instances`` and its arguments."""

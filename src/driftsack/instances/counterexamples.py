@@ -6,12 +6,12 @@ import numpy as np
 
 from driftsack.core.checks import at_least_zero, number, whole
 from driftsack.core.errors import OutOfRangeError
-from driftsack.core.instance import Instance
+from driftsack.core.instance import Instance, Noise
 from driftsack.core.problem import Problem
 
 
 def drift_in_turn(
-    resources: int = 8, horizon: int = 100_000, rate: float = 0.5, jump: float = 0.1, noise: str = "deterministic"
+    resources: int = 8, horizon: int = 100_000, rate: float = 0.5, jump: float = 0.1, noise: Noise = "deterministic"
 ) -> Instance:
     r"""Build an instance that needs the factor d of Theorem 1: resources drift one after the other.
 
@@ -41,7 +41,7 @@ def drift_in_turn(
     return Instance(problem, np.ones((d + 1, 1)), costs, phase, noise)
 
 
-def free_best_arm(horizon: int = 1_000_000, rivals: int = 4, noise: str = "bernoulli") -> Instance:
+def free_best_arm(horizon: int = 1_000_000, rivals: int = 4, noise: Noise = "bernoulli") -> Instance:
     """Build the counterexample to Appendix D.1: the best arm is free, so no budget binds, but Algorithm 1 stops early.
 
     One arm earns 0.501 and costs nothing; the others earn 0.5 and cost 1. The rate is 0.5. No budget binds even at a
@@ -61,7 +61,7 @@ def free_best_arm(horizon: int = 1_000_000, rivals: int = 4, noise: str = "berno
 
 
 def flipping_costs(
-    horizon: int = 1_000_000, useless: int = 19, drift: float = 1e-5, noise: str = "bernoulli"
+    horizon: int = 1_000_000, useless: int = 19, drift: float = 1e-5, noise: Noise = "bernoulli"
 ) -> Instance:
     """Build the counterexample to the theorem of Appendix E: only arms that earn nothing drift.
 

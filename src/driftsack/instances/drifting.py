@@ -14,7 +14,7 @@ from numpy.random import Generator
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import at_least_zero, floats, number, share, whole, within
 from driftsack.core.errors import OutOfRangeError
-from driftsack.core.instance import Instance
+from driftsack.core.instance import Instance, Noise
 from driftsack.core.seeding import generator
 
 Range = Sequence[float]
@@ -28,7 +28,7 @@ def piecewise_random(
     horizon: int = 10_000,
     rate: float | Range = 0.25,
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
     reward_range: Range = UNIT,
     cost_range: Range = UNIT,
 ) -> Instance:
@@ -63,7 +63,7 @@ def sinusoidal(
     horizon: int = 10_000,
     rate: float = 0.25,
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
 ) -> Instance:
     """Let every mean follow a sine wave around its own level, with its own phase, clipped to [0, 1].
 
@@ -91,7 +91,7 @@ def random_walk(
     horizon: int = 10_000,
     rate: float | Range = 0.25,
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
     reward_range: Range = UNIT,
     cost_range: Range = UNIT,
 ) -> Instance:
@@ -124,7 +124,7 @@ def linear_trend(
     horizon: int = 10_000,
     rate: float | Range = 0.25,
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
     reward_range: Range = UNIT,
     cost_range: Range = UNIT,
 ) -> Instance:
@@ -155,7 +155,7 @@ def bursts(
     horizon: int = 10_000,
     rate: float | Range = 0.25,
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
     reward_range: Range = UNIT,
     cost_range: Range = UNIT,
     height: float = 1.0,
@@ -191,7 +191,7 @@ def adversarial_order(
     horizon: int = 10_000,
     rate: float = 0.25,
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
     best_last: bool = True,
 ) -> Instance:
     """Draw the means of every round independently, then sort the rounds by reward per cost.
@@ -212,7 +212,7 @@ def adversarial_order(
     return from_rows(rows[order if best_last else order[::-1]], budget_rates(rng, rate, resources), noise)
 
 
-def from_rows(rows: Floats, rates: Floats, noise: str) -> Instance:
+def from_rows(rows: Floats, rates: Floats, noise: Noise) -> Instance:
     """Build an instance from the means (T, 1 + d, m) of all rounds, rewards first, and the rates (d,)."""
     return Instance.from_arrays(rows[:, 0], rows[:, 1:], rates * len(rows), noise)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from driftsack.core.checks import share, whole
-from driftsack.core.instance import Instance
+from driftsack.core.instance import Instance, Noise
 
 
-def example_1(horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
+def example_1(horizon: int = 10_000, noise: Noise = "bernoulli") -> Instance:
     """Build Example 1: two arms with equal rewards, whose costs are swapped at T/2.
 
     There is one resource with budget T/2, and OPT(T) = T/2.
@@ -25,7 +25,7 @@ def example_1(horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
     return Instance.piecewise([[0.5, 0.5]] * 2, costs, halves(horizon), budget=horizon / 2, noise=noise)
 
 
-def example_2(horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
+def example_2(horizon: int = 10_000, noise: Noise = "bernoulli") -> Instance:
     """Build Example 2: two resources; after T/2, arm 0 earns nothing and uses both resources.
 
     In the first half each arm uses one resource. Each budget is T/2, and OPT(T) = T/2.
@@ -43,7 +43,7 @@ def example_2(horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
     return Instance.piecewise(rewards, costs, halves(horizon), budget=horizon / 2, noise=noise)
 
 
-def example_3(alpha: float, horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
+def example_3(alpha: float, horizon: int = 10_000, noise: Noise = "bernoulli") -> Instance:
     """Build Example 3: one change point at αT, so that W depends on α and V does not.
 
     Each of the two budgets is T/4. The paper states OPT(T) = T/4 (2,500 for T = 10⁴). This holds for α ≥ 1/2; for
@@ -63,7 +63,7 @@ def example_3(alpha: float, horizon: int = 10_000, noise: str = "bernoulli") -> 
     return Instance.piecewise(rewards, costs, [change, horizon - change], budget=horizon / 4, noise=noise)
 
 
-def example_4(periods: int = 10, horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
+def example_4(periods: int = 10, horizon: int = 10_000, noise: Noise = "bernoulli") -> Instance:
     """Build Example 4: after a first half as in Example 2, the costs of arm 1 oscillate between 0 and 1.
 
     V depends on the number of periods and W does not. Each budget is 0.3125 T, and OPT(T) = 0.375 T up to
@@ -90,7 +90,7 @@ def example_4(periods: int = 10, horizon: int = 10_000, noise: str = "bernoulli"
 
 
 def motivating(
-    delta: float = 0.5, better: bool = True, horizon: int = 10_000, noise: str = "deterministic"
+    delta: float = 0.5, better: bool = True, horizon: int = 10_000, noise: Noise = "deterministic"
 ) -> Instance:
     """Build the example of section 2.1: one arm that costs 1 and earns 1 at first, then 1 + Δ or 1 - Δ.
 
@@ -114,7 +114,7 @@ def motivating(
     )
 
 
-def step_change(k: int, horizon: int = 10_000, noise: str = "bernoulli") -> Instance:
+def step_change(k: int, horizon: int = 10_000, noise: Noise = "bernoulli") -> Instance:
     """Build the instance of the paper's figure on W1 and W1_min: one arm that earns 1 in the first rounds, then 0.
 
     The paper does not specify costs. Here every round costs 1 and the budget is T/2.
@@ -132,7 +132,7 @@ def step_change(k: int, horizon: int = 10_000, noise: str = "bernoulli") -> Inst
     return Instance.piecewise([[1.0], [0.0]], [[[1.0]], [[1.0]]], lengths, budget=horizon / 2, noise=noise)
 
 
-def nonbinding(horizon: int = 10_000, noise: str = "deterministic") -> Instance:
+def nonbinding(horizon: int = 10_000, noise: Noise = "deterministic") -> Instance:
     """Build the example of the appendix on non-bindingness: one arm that uses each of two resources for half the time.
 
     The arm earns 1; each budget is 2T/3. No budget binds over the horizon, but a constraint binds in every round's LP.

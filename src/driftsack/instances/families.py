@@ -19,7 +19,7 @@ import numpy as np
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import share, whole
-from driftsack.core.instance import Instance
+from driftsack.core.instance import Instance, Noise
 from driftsack.core.seeding import generator
 from driftsack.instances.drifting import Range, budget_rates, from_rows, random_lengths
 
@@ -32,7 +32,7 @@ def seasonal(
     horizon: int = 10_000,
     rate: float | Range = RATES,
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
 ) -> Instance:
     r"""Let every mean follow a sine wave with its own level, amplitude, period and phase.
 
@@ -67,7 +67,7 @@ def smooth_random(
     horizon: int = 10_000,
     rate: float | Range = RATES,
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
 ) -> Instance:
     r"""Let every mean interpolate linearly between levels drawn at equally spaced times.
 
@@ -99,7 +99,7 @@ def common_shocks(
     horizon: int = 10_000,
     rate: float | Range = RATES,
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
 ) -> Instance:
     r"""Multiply the rewards of all arms by one factor that changes at random times.
 
@@ -132,7 +132,7 @@ def rich_and_poor(
     horizon: int = 10_000,
     rate: float | Range = (0.12, 0.3),
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
 ) -> Instance:
     r"""Alternate between rich and poor periods of equal length; in poor periods every arm earns a fraction.
 
@@ -162,7 +162,7 @@ def rotating_best_arm(
     horizon: int = 10_000,
     rate: float | Range = RATES,
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
 ) -> Instance:
     r"""Make a different arm by far the best in each of several periods of equal length.
 
@@ -194,7 +194,7 @@ def cost_jumps(
     horizon: int = 10_000,
     rate: float | Range = (0.15, 0.35),
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
 ) -> Instance:
     r"""Draw all mean costs again at random change points, while rewards stay constant.
 
@@ -224,7 +224,7 @@ def unseen_improvement(
     horizon: int = 10_000,
     rate: float | Range = (0.2, 0.4),
     seed: int = 0,
-    noise: str = "bernoulli",
+    noise: Noise = "bernoulli",
 ) -> Instance:
     r"""Make the worst arm by far the best one, at a time when no policy has a reason to pull it.
 
@@ -249,7 +249,7 @@ def unseen_improvement(
     return _phases(np.stack([before, after]), costs, [change, horizon - change], rates, noise)
 
 
-def _phases(rewards: Floats, costs: Floats, lengths: list[int], rates: Floats, noise: str) -> Instance:
+def _phases(rewards: Floats, costs: Floats, lengths: list[int], rates: Floats, noise: Noise) -> Instance:
     """Build an instance from mean rewards (K, m) of each phase and constant mean costs (d, m)."""
     return Instance.piecewise(rewards, np.stack([costs] * len(rewards)), lengths, sum(lengths) * rates, noise)
 

@@ -13,7 +13,7 @@ import numpy as np
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.checks import above_zero, number, whole
 from driftsack.core.errors import OutOfRangeError
-from driftsack.core.instance import Instance
+from driftsack.core.instance import Instance, Noise
 from driftsack.core.problem import Problem
 from driftsack.core.seeding import generator
 from driftsack.instances.examples import halves
@@ -34,7 +34,7 @@ def best_arms(arms: int, rounds: int, length: int, seed: int) -> Ints:
 
 
 def reward_switching(
-    arms: int = 2, horizon: int = 10_000, v1: float = 5.0, seed: int = 0, noise: str = "bernoulli"
+    arms: int = 2, horizon: int = 10_000, v1: float = 5.0, seed: int = 0, noise: Noise = "bernoulli"
 ) -> Instance:
     r"""Build the instance of Theorem 2 (i): the best arm is drawn again every H rounds.
 
@@ -58,7 +58,7 @@ def reward_switching(
 
 
 def cost_switching(
-    arms: int = 2, horizon: int = 10_000, v2: float = 5.0, rate: float = 0.25, seed: int = 0, noise: str = "bernoulli"
+    arms: int = 2, horizon: int = 10_000, v2: float = 5.0, rate: float = 0.25, seed: int = 0, noise: Noise = "bernoulli"
 ) -> Instance:
     r"""Build the instance of Theorem 2 (ii): in the first half, the cheapest arm is drawn again every H rounds.
 
@@ -98,7 +98,7 @@ def budget_trap(
     rate: float = 0.25,
     reward: float = 0.5,
     better: bool = True,
-    noise: str = "deterministic",
+    noise: Noise = "deterministic",
 ) -> Instance:
     r"""Build the instance of Theorem 2 (iii): one arm, and a second half that is better or worse than the first.
 
@@ -129,7 +129,7 @@ def budget_trap(
     return Instance.piecewise(rewards, costs, (first, second), budget=b * horizon, noise=noise)
 
 
-def _switching(rewards: Floats, costs: Floats, phase: Ints, budget: float, noise: str) -> Instance:
+def _switching(rewards: Floats, costs: Floats, phase: Ints, budget: float, noise: Noise) -> Instance:
     """Build an instance from rows of means and the row of each round; unused rows are dropped."""
     used, rows = np.unique(phase, return_inverse=True)
     problem = Problem(len(phase), rewards.shape[1], [budget])

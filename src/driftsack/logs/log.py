@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from driftsack.core.arrays import Floats
+from driftsack.core.arrays import Bools, Floats, Ints
 from driftsack.core.contextual import ContextualInstance
 from driftsack.core.decision import SKIP
 from driftsack.core.encoder import Encoder
@@ -86,6 +86,16 @@ class Log:
         contexts = f", contexts {', '.join(self.features.inputs)}" if self.features is not None else ""
         arms, resources = ", ".join(self.arms), ", ".join(self.resources)
         return f"Log({len(self):,} rounds, arms {arms}, resources {resources}{contexts}: a {kind})"
+
+    def part(self, rows: slice | Bools | Ints) -> Log:
+        """Return a log with some of the rows.
+
+        Args:
+            rows: A slice, a mask (n,) or positions, which may repeat.
+        """
+        names = ("time", "arm", "reward", "costs", "propensity", "table", "contexts")
+        columns = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: None if column is None else column[rows] for name, column in columns.items()})
 
     def as_instance(self, budget: Amounts) -> Instance | ContextualInstance:
         """Replay a full-information table: in round t, each arm has exactly the outcome of row t, without noise.

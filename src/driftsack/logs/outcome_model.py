@@ -5,7 +5,8 @@ Rewards and costs of each arm are regressed on the standardised features by ridg
 .. math:: \hat\theta = \arg\min_\theta \sum_{t: a_t = i} (y_t - \theta^\top (x_t, 1))^2 + \lVert\theta\rVert^2,
 
 where the constant is not penalised. Predictions are *cross-fitted*: those for a row come from a model that was fitted
-without the rows of its fold, so they are independent of its outcome. Memory is :math:`n m (1 + d)`.
+without the rows of its fold, or with the folds before it only, so they are independent of its outcome. Memory is
+:math:`n m (1 + d)`.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ def known_contexts(log: Log) -> Floats:
     return log.contexts
 
 
-def cross_fitted(log: Log, fold: Ints) -> Floats:
+def cross_fitted(log: Log, fold: Ints, earlier: bool = False) -> Floats:
     """Predict the outcomes (n, m, 1 + d) of every arm at the context of each row, by models that did not see its fold.
 
-    Mean rewards come first, then costs; all are in [0, max].
+    Mean rewards come first, then costs; all are in [0, max]. With ``earlier``, models see only the folds before it, and
+    the predictions for the first fold are 0.
     """
     contexts = known_contexts(log)
     spread = contexts.std(axis=0)
@@ -52,11 +54,12 @@ def cross_fitted(log: Log, fold: Ints) -> Floats:
     penalties = np.diag([*[PENALTY] * scaled.shape[1], TINY])
     most = np.array([log.reward_max, *log.cost_max])
     played = np.column_stack([log.reward, log.costs])
-    predictions = np.empty((len(log), len(log.arms), len(most)))
+    predictions = np.zeros((len(log), len(log.arms), len(most)))
     for i in range(len(log.arms)):
         outcomes, own = (played, log.arm == i) if log.table is None else (log.table[:, i], np.ones(len(log), bool))
-        for k in range(int(fold.max()) + 1):
-            x, y = features[own & (fold != k)], outcomes[own & (fold != k)]
+        for k in range(1 if earlier else 0, int(fold.max()) + 1):
+            seen = own & (fold < k if earlier else fold != k)
+            x, y = features[seen], outcomes[seen]
             coefficients = np.linalg.solve(x.T @ x + penalties, x.T @ y)
             predictions[fold == k, i] = np.clip(features[fold == k] @ coefficients, 0.0, most)
     return predictions

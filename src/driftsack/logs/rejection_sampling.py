@@ -191,16 +191,7 @@ def _play_thinned(log: Log, policy: Policy, problem: Problem, smallest: float, s
 
 def _bootstrap(log: Log, rng: np.random.Generator) -> Log:
     """Draw as many rows from the log with replacement, in order."""
-    rows = np.sort(rng.integers(len(log), size=len(log)))
-    return replace(
-        log,
-        time=log.time[rows],
-        arm=log.arm[rows],
-        reward=log.reward[rows],
-        costs=log.costs[rows],
-        propensity=None if log.propensity is None else log.propensity[rows],
-        contexts=None if log.contexts is None else log.contexts[rows],
-    )
+    return log.part(np.sort(rng.integers(len(log), size=len(log))))
 
 
 def _check_lengths(games: list[ThinnedGame], horizon: int) -> None:

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -300,7 +300,7 @@ class Adaptive(Policy):
     """
 
     exploration: float = 0.7
-    pacing: str = "two-speed"
+    pacing: Literal["two-speed", "remaining", "fixed"] = "two-speed"
     speed: float = 2.0
 
     def __post_init__(self) -> None:

@@ -46,7 +46,7 @@ from driftsack.numerics.sampling import draw
 from driftsack.policies import sliding_window_ucb as ucb
 from driftsack.policies.parts.estimates import Estimates
 from driftsack.policies.parts.memory import Memory, pack, restore, snapshot
-from driftsack.policies.parts.pacing import FIXED, check_budget_rule
+from driftsack.policies.parts.pacing import FIXED, BudgetRule, check_budget_rule
 from driftsack.policies.parts.radius import check_radius_settings, new_radius
 from driftsack.policies.policy import Policy
 
@@ -112,6 +112,8 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     if can_pay(state.account, 1) or round.must:
         t = block_time(state, round.t)
         block_round = with_account(round, t, float(state.length - t), state.account)
+        if ucb.is_fresh(state.base):
+            ucb.break_ties(state.base, block_round, rng)
         return ucb.choose(state.base, block_round, rng, mix, prices)
     mix[:] = 0.0
     prices[:] = 0.0
@@ -189,7 +191,7 @@ class BanditOverBandit(Policy):
     block: int | None = None
     scale: float = 0.05
     clip: bool = False
-    budget_rule: str = "fixed"
+    budget_rule: BudgetRule = "fixed"
 
     def __post_init__(self) -> None:
         if self.block is not None:

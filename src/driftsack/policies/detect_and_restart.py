@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -95,7 +95,7 @@ class DetectAndRestart(Policy):
     """
 
     base: Policy = field(default_factory=lambda: NaiveUCB(scale=0.1))
-    detector: str = "glr"
+    detector: Literal["glr", "cusum"] = "glr"
     explore: float | None = None
     delta: float | None = None
     change: float = 0.2

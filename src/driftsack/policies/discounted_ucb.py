@@ -46,10 +46,11 @@ from driftsack.policies.parts.means import (
     observe_discounted,
 )
 from driftsack.policies.parts.open_arms import close_column, list_costs, served
-from driftsack.policies.parts.pacing import Pacer, new_pacer, pace
+from driftsack.policies.parts.pacing import BudgetRule, Pacer, new_pacer, pace
 from driftsack.policies.parts.radius import (
     BERNSTEIN,
     Radius,
+    RadiusKind,
     lower_bound,
     radius_of,
     upper_bound,
@@ -135,8 +136,8 @@ class DiscountedUCB(UCBPolicy):
     discount: float = 0.999
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = "fixed"
-    radius: str = "printed"
+    budget_rule: BudgetRule = "fixed"
+    radius: RadiusKind = "printed"
     cost_scale: float | None = None
     first_pulls: int = 0
 

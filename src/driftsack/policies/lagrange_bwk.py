@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -123,7 +123,7 @@ class LagrangeBwK(Policy):
     'adversarial'
     """
 
-    form: str = "adversarial"
+    form: Literal["adversarial", "stochastic"] = "adversarial"
     benchmark: float | str = GUESS
     divide: bool = True
     delta: float | None = None

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from driftsack.core.problem import Problem
 from driftsack.policies.parts.estimates import Estimates
-from driftsack.policies.parts.radius import radius_of
+from driftsack.policies.parts.pacing import BudgetRule
+from driftsack.policies.parts.radius import RadiusKind, radius_of
 from driftsack.policies.sliding_window_ucb import State, estimates_of, ucb_state
 from driftsack.policies.ucb_policy import UCBPolicy
 
@@ -34,8 +35,8 @@ class NaiveUCB(UCBPolicy):
 
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = "fixed"
-    radius: str = "printed"
+    budget_rule: BudgetRule = "fixed"
+    radius: RadiusKind = "printed"
     cost_scale: float | None = None
     first_pulls: int = 0
 

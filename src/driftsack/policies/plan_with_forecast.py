@@ -51,7 +51,7 @@ from driftsack.numerics.simplex import Simplex, column_changed
 from driftsack.policies.parts.estimates import BOUNDS, Estimates, planned_values
 from driftsack.policies.parts.means import WindowedMeans, begin_round, observe, windowed_means
 from driftsack.policies.parts.open_arms import close_column
-from driftsack.policies.parts.pacing import REMAINING, check_budget_rule
+from driftsack.policies.parts.pacing import REMAINING, BudgetRule, check_budget_rule
 from driftsack.policies.parts.radius import Radius, lower_bound, new_radius, upper_bound
 from driftsack.policies.policy import Policy
 from driftsack.policies.sliding_window_ucb import checked_windows, solve_and_draw
@@ -178,7 +178,7 @@ class PlanWithForecast(Policy):
     trust: float = 0.5
     windows: int | tuple[int, int] | None = None
     scale: float = 0.1
-    budget_rule: str = "remaining"
+    budget_rule: BudgetRule = "remaining"
 
     def __post_init__(self) -> None:
         if isinstance(self.forecast, Mapping):

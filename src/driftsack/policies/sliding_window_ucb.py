@@ -53,10 +53,11 @@ from driftsack.policies.parts.means import (
     windowed_means,
 )
 from driftsack.policies.parts.open_arms import close_column, list_costs, served
-from driftsack.policies.parts.pacing import Pacer, new_pacer, pace
+from driftsack.policies.parts.pacing import BudgetRule, Pacer, new_pacer, pace
 from driftsack.policies.parts.radius import (
     BERNSTEIN,
     Radius,
+    RadiusKind,
     lower_bound,
     radius_of,
     upper_bound,
@@ -66,6 +67,7 @@ from driftsack.theory.refined import epsilon
 from driftsack.theory.windows import windows
 
 THEORY: Final = "theory"
+TIE: Final = 1e-9  # the size of differences that break ties
 
 
 class State(NamedTuple):
@@ -147,6 +149,29 @@ def set_bounds(state: State, arm: int, skip_cost: float) -> None:
 def variance(radius: Radius, window: Window, arm: int, i: int) -> float:
     """Return the empirical variance if the radius uses it, else 0."""
     return shrunk_variance(window, arm, i) if radius.kind == BERNSTEIN else 0.0
+
+
+@kernel
+def break_ties(state: State, round: Round, rng: Generator) -> None:
+    """Write the bounds of a learner without observations, with tiny random differences, so that no arm comes first.
+
+    Every arm has the same bounds then, and the LP takes the one with the lowest number. A policy that starts learners
+    again and again would favour it.
+    """
+    for arm in range(round.open.size):
+        if round.open[arm]:
+            set_bounds(state, arm, usual_skip_cost(round) + TIE * rng.random())
+        else:
+            close_column(state.lp, arm)
+        column_changed(state.lp, arm)
+    state.means.version[0] = round.version
+    clear(state.means.stale)
+
+
+@kernel
+def is_fresh(state: State) -> bool:
+    """Return whether a learner has not chosen yet."""
+    return bool(state.means.version[0] < 0)
 
 
 @kernel
@@ -249,8 +274,8 @@ class SlidingWindowUCB(UCBPolicy):
     variation: tuple[float, float] | None = None
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = "fixed"
-    radius: str = "printed"
+    budget_rule: BudgetRule = "fixed"
+    radius: RadiusKind = "printed"
     shrink: float | str = 0.0
     cost_scale: float | None = None
     first_pulls: int = 0
@@ -326,7 +351,7 @@ def ucb_state(
     problem: Problem,
     lengths: tuple[int, int],
     radius: Radius,
-    budget_rule: str,
+    budget_rule: BudgetRule,
     shrink: float = 0.0,
     first_pulls: int = 0,
 ) -> State:

@@ -42,7 +42,7 @@ from driftsack.numerics.compiled import kernel
 from driftsack.policies.naive_ucb import NaiveUCB
 from driftsack.policies.parts.estimates import Estimates
 from driftsack.policies.parts.memory import check_base
-from driftsack.policies.parts.pacing import REMAINING, check_budget_rule
+from driftsack.policies.parts.pacing import REMAINING, BudgetRule, check_budget_rule
 from driftsack.policies.policy import Policy
 
 Row = tuple[float, ...]
@@ -149,7 +149,7 @@ class SpendingPlan(Policy):
 
     base: Policy = field(default_factory=lambda: NaiveUCB(scale=0.1))
     curve: Curve | NamedCurves = (0.0, 1.0)
-    budget_rule: str = "remaining"
+    budget_rule: BudgetRule = "remaining"
     slack: float = 0.01
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ class SpendingPlan(Policy):
 
     @classmethod
     def by_period(
-        cls, base: Policy, amounts: npt.ArrayLike, budget_rule: str = "remaining", slack: float = 0.01
+        cls, base: Policy, amounts: npt.ArrayLike, budget_rule: BudgetRule = "remaining", slack: float = 0.01
     ) -> SpendingPlan:
         """Build a plan that spends in proportion to the amounts of equal periods.
 

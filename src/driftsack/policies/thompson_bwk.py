@@ -24,7 +24,7 @@ feedback counts for the round it belongs to.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from numpy.random import Generator
 
@@ -87,7 +87,7 @@ class ThompsonBwK(Policy):
     """
 
     windows: int | None = None
-    budget_rule: str = "fixed"
+    budget_rule: Literal["fixed", "remaining", "two-speed"] = "fixed"
 
     def __post_init__(self) -> None:
         if self.windows is not None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from driftsack.core.checks import share
 from driftsack.core.problem import Problem
 from driftsack.policies.parts.estimates import Estimates
-from driftsack.policies.parts.pacing import FIXED, check_budget_rule
+from driftsack.policies.parts.pacing import FIXED, BudgetRule, check_budget_rule
 from driftsack.policies.parts.radius import check_radius_settings, new_radius
 from driftsack.policies.policy import Policy
 from driftsack.policies.sliding_window_ucb import THEORY, State, estimates_of, ucb_state
@@ -44,7 +44,7 @@ class UCBBwK(Policy):
 
     scale: float = 1.0
     clip: bool = False
-    budget_rule: str = "fixed"
+    budget_rule: BudgetRule = "fixed"
     shrink: float | str = THEORY
 
     def __post_init__(self) -> None:

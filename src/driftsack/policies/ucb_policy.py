@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from driftsack.core.problem import Problem
 from driftsack.policies.parts.first_pulls import check_first_pulls
-from driftsack.policies.parts.pacing import FIXED, check_budget_rule
-from driftsack.policies.parts.radius import check_radius_choice, radius_of, warn_if_loose
+from driftsack.policies.parts.pacing import FIXED, BudgetRule, check_budget_rule
+from driftsack.policies.parts.radius import RadiusKind, check_radius_choice, radius_of, warn_if_loose
 from driftsack.policies.policy import Policy
 
 
@@ -27,8 +27,8 @@ class UCBPolicy(Policy):
 
     scale: float
     clip: bool
-    budget_rule: str
-    radius: str
+    budget_rule: BudgetRule
+    radius: RadiusKind
     cost_scale: float | None
     first_pulls: int
 

@@ -43,7 +43,7 @@ def alarms_of_a_week(seed: int, requests: int = 12_000) -> list[tuple[str, int, 
     detectors, found = {arm: ArmDetector(k, 1.0, 2) for k, arm in enumerate(given["arms"])}, []
     for request in range(requests):
         decision = learner.ask()
-        if decision.skipped or decision.name is None:
+        if decision.skipped:
             continue
         day = day_of(request, requests)
         seen = week.simulate_answer(decision.name, day, rng)

@@ -86,7 +86,7 @@ class Register:
         mix.setflags(write=False)
         prices.setflags(write=False)
         if arm == SKIP:
-            return Decision(number, arm, mix, prices, None, self.source, engine.most[SKIP], context)
+            return Decision(number, arm, mix, prices, "", self.source, engine.most[SKIP], context)
         slot = desk.slot.item(0)
         most = engine.reserved_in(slot) if engine.altered else engine.most[arm]
         must = engine.altered and bool(engine.terms.must[0])

@@ -8,7 +8,7 @@ Both are multiplied by ``kept`` = 1 - ε, the share of the rate that is used.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from driftsack.core.checks import one_of
 from driftsack.game.records import Round
@@ -20,6 +20,7 @@ FIXED: Final = "fixed"
 REMAINING: Final = "remaining"
 TWO_SPEED: Final = "two-speed"  # for policies that use ``two_speed.py`` instead of this module
 BUDGET_RULES: Final = (FIXED, REMAINING)
+BudgetRule = Literal["fixed", "remaining"]
 
 
 class Pacer(NamedTuple):

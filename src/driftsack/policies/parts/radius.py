@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from driftsack.theory.refined import gamma
 from driftsack.theory.windows import log_term, radius_constant
 
 RADII: Final = ("printed", "refined", "bernstein")
+RadiusKind = Literal["printed", "refined", "bernstein"]
 PRINTED, REFINED, BERNSTEIN = range(3)
 LOOSE_RATIO: Final = 2.0  # ratio of the radius at half time to the rate above which costs carry no information
 LARGEST_RADIUS: Final = 0.5  # radius at half time above which a tighter cost_max would not help

@@ -80,7 +80,7 @@ def _after_learning(log: Log, config: Config, policy: dict[str, Any]) -> tuple[E
     half = len(rows) // 2
     if half < MIN_SAMPLE_SIZE:
         raise CannotAnswerError(f"an answer needs {2 * MIN_SAMPLE_SIZE} outcomes, got {len(rows)}; wait for more.")
-    first, second = part_of(rows, slice(None, half)), part_of(rows, slice(half, None))
+    first, second = rows.part(slice(None, half)), rows.part(slice(half, None))
     problem = Problem(
         horizon=len(second),
         arms=rows.arms,
@@ -91,19 +91,6 @@ def _after_learning(log: Log, config: Config, policy: dict[str, Any]) -> tuple[E
     )
     learner = from_spec(policy).start(problem, seed=config.seed, log=first)
     return evaluate_rule(second, learner, problem.budget), float(np.mean(second.reward))
-
-
-def part_of(log: Log, rows: slice) -> Log:
-    """Return some rows of a log with contexts."""
-    return replace(
-        log,
-        time=log.time[rows],
-        arm=log.arm[rows],
-        reward=log.reward[rows],
-        costs=log.costs[rows],
-        propensity=None if log.propensity is None else log.propensity[rows],
-        contexts=None if log.contexts is None else log.contexts[rows],
-    )
 
 
 def _log(store: Store, name: str, config: Config, redrawn: Mapping[int, float] | None = None) -> Log:

@@ -185,7 +185,7 @@ async def feed_back(gateway: Gateway, key: str, body: dict[str, Any]) -> None:
     if not isinstance(score, (int, float)) or not abs(score) <= LARGEST_REWARD:  # NaN is not
         raise Rejected.invalid(f"score must be a number, or true or false, got {score!r:.60}.")
     await gateway.clients.check(key, known.campaign)
-    decision = RemoteDecision(known.number, None, skipped=False, token=known.token)
+    decision = RemoteDecision(known.number, "", skipped=False, token=known.token)
     try:
         await gateway.clients.client(key, known.campaign).tell(decision, float(score))
     except ServiceUnavailableError as error:

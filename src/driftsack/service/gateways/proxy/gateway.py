@@ -129,7 +129,7 @@ class Gateway:
         """Ask which arm to use, call its upstream, and settle the decision; return what failed, if anything did."""
         decision = await self._ask(asked, left, deadline)
         client = self.clients.client(asked.key, asked.campaign)
-        arm, attempt, span = decision.name or "", None, None
+        arm, attempt, span = decision.name, None, None
         try:
             if arm not in left:
                 raise Rejected.skipped(decision.reason or "policy")
