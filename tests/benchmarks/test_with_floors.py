@@ -131,7 +131,7 @@ def test_contexts_lower_the_cost_of_a_floor() -> None:
     world = ds.ContextualInstance.by_table(
         np.eye(2), rewards=[[0.9, 0.95], [0.2, 0.95]], costs=[[[0.1, 0.9]]] * 2, budget=100, horizon=100
     )
-    problem = replace(world.problem, budget=(np.inf,), minimise="cost_0", floor=0.9)
+    problem = replace(world.problem, budget=(np.inf,), minimise="cost_0", floor=(("reward", 0.9),))
     value = benchmarks.value_of_context(replace(world, problem=problem))
     assert value.with_context.gap <= 1e-9
     assert value.with_context.value < 0.8 * value.without.value

@@ -34,7 +34,7 @@ def test_a_copy_is_equal_whichever_way_it_is_made(problem: ds.Problem) -> None:
     ):
         assert other == problem
         assert hash(other) == hash(problem)
-    assert replace(problem, floor=0.01) != problem, "the floor does not count in a comparison"
+    assert replace(problem, floor=(("reward", 0.01),)) != problem, "the floor does not count in a comparison"
 
 
 def test_a_resource_without_a_budget_comes_last_and_is_unlimited() -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import driftsack as ds
+from driftsack.core.errors import SettingError
 from driftsack.game import trial_loop
 from driftsack.game.ledger import open_ledger
 from driftsack.numerics.sampling import ROUNDING
@@ -323,6 +324,44 @@ def test_memory_does_not_grow_with_the_horizon(recipe: Recipe, monkeypatch: pyte
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0] + 10_000
+
+
+FLOORED = ds.Problem(horizon=150, arms=["small", "large"], minimise="usd", floor=0.8)
+
+
+@LEARNERS
+def test_keeps_floors_or_refuses_them_by_name(recipe: Recipe) -> None:
+    policy = built(recipe, FLOORED)
+    if policy.keeps_floors:
+        assert_keeps_floors(policy)
+        return
+    with pytest.raises(SettingError, match=f"{type(policy).__name__} maximises the reward and cannot keep the floor"):
+        policy.start(with_features(policy, FLOORED))
+
+
+def assert_keeps_floors(policy: ds.Policy) -> None:
+    """Every request is answered, 60% of them by the dear arm: more of it would be a waste."""
+    learner = policy.start(with_features(policy, FLOORED), seed=0)
+    while not learner.done:
+        decision = asked(learner)
+        assert not decision.skipped
+        learner.tell(decision, *((0.5, 0.1) if decision.arm == 0 else (1.0, 0.9)))
+    assert learner.floors["reward"].reached == pytest.approx(0.8, abs=0.02)
+
+
+@dataclasses.dataclass(frozen=True)
+class IgnoresFloors(InTurn):
+    """Pulls the arms in turn, whatever the floor."""
+
+    @property
+    def keeps_floors(self) -> bool:
+        """True, which is false."""
+        return True
+
+
+def test_a_policy_that_ignores_the_floor_is_detected() -> None:
+    with pytest.raises(AssertionError):
+        assert_keeps_floors(IgnoresFloors())
 
 
 def test_the_policy_in_contributing_is_the_one_that_is_tested() -> None:

@@ -49,7 +49,7 @@ def lp_static(instance: Instance) -> Benchmark:
     if problem.floor:
         row = GivenRows(problem, rewards[None], costs[None], np.array([problem.horizon]))
         found = solve_with_floors(row, "LP-Static", TOLERANCE, MOST_PASSES)
-        return replace(found, plan=np.repeat(found.plan, len(instance.rewards), axis=0))
+        return replace(found, plan=np.tile(np.asarray(found.plan)[0], (len(instance.rewards), 1)))
     best = step_lp(rewards, costs, problem.rate)
     proof = certificate(rewards, costs, problem.rate, best.mix, best.prices)
     return Benchmark(

@@ -131,8 +131,8 @@ def single_step(instance: Instance) -> SingleStep:
         None,
         plan,
         1,
-        values * problem.reward_max,
-        prices * scale,
+        values=values * problem.reward_max,
+        row_prices=prices * scale,
     )
 
 
@@ -150,11 +150,10 @@ def _with_floors(instance: Instance) -> SingleStep:
         total,
         missed / total if total > 0.0 else missed,
         None,
-        np.concatenate([best.plan for best in found]),
+        np.array([best.plan for best in found])[:, 0],
         1,
-        None,
-        min(best.reachable for best in found),
-        values,
-        np.array([best.prices for best in found]),
-        np.array([best.floor_prices for best in found]),
+        reachable=min(best.reachable for best in found),
+        values=values,
+        row_prices=np.array([best.prices for best in found]),
+        row_floor_prices=np.array([best.floor_prices for best in found]),
     )

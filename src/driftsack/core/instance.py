@@ -14,7 +14,7 @@ from driftsack.core import file_format
 from driftsack.core.arrays import Floats, Ints, Phase
 from driftsack.core.checks import floats, frozen, one_of, vector, whole, within
 from driftsack.core.errors import FileFormatError, OutOfRangeError, ShapeError
-from driftsack.core.floors import FloorLike
+from driftsack.core.floors import FloorLike, checked_floors
 from driftsack.core.names import Amounts, default_arm_names, default_resource_names, positions
 from driftsack.core.problem import Problem
 from driftsack.core.worlds import Sizes, costs_in_units, in_units, means_in_range, positions_of_rounds
@@ -161,7 +161,8 @@ class Instance(Sizes):
         goal = minimise if isinstance(minimise, str) else names[whole(minimise, "minimise", 0, len(names) - 1)]
         kept = dict(zip(names, own.budget, strict=True)) | {goal: np.inf} | dict(budget or {})
         amounts = tuple(float(kept[name]) for name in names)
-        return replace(self, problem=replace(own, budget=amounts, minimise=goal, floor=floor))
+        checked = checked_floors(floor, own.arm_names, own.reward_max)
+        return replace(self, problem=replace(own, budget=amounts, minimise=goal, floor=checked))
 
     def arranged_for(self, problem: Problem, name: str = "instance") -> Instance:
         """Return the instance with its arms and resources in the order of another problem, matched by name.

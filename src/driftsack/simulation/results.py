@@ -63,7 +63,8 @@ class Run:
         """(n, k) the mean reward, or the share of an arm, that each floor is for, among the answered requests."""
         problem, answered = self.instance.problem, np.maximum(self.pulls.sum(axis=1), 1)
         total = [self.reward if arm == QUALITY else self.pulls[:, arm] for arm in problem.floor_arms.tolist()]
-        return np.array(total, dtype=np.float64).reshape(len(total), self.trials).T / answered[:, None]
+        shares: Floats = np.array(total, dtype=np.float64).reshape(len(total), self.trials).T / answered[:, None]
+        return shares
 
     @property
     def floor_violation(self) -> Floats:
@@ -75,7 +76,8 @@ class Run:
         >>> bool(run.floor_violation.max() < 0.05)
         True
         """
-        return np.maximum([value for _, value in self.instance.problem.floor] - self.reached, 0.0)
+        below: Floats = np.maximum([value for _, value in self.instance.problem.floor] - self.reached, 0.0)
+        return below
 
     def regret(self, best: HasValue | float) -> Floats:
         """Compute the regret of each trial.
