@@ -152,3 +152,33 @@ def test_the_parts_of_an_exchange_count_as_requests(live: Live) -> None:
     status, problem = live.call("POST", "/v1/campaigns/chat/decisions", {}, key)
     assert (status, problem["type"]) == (429, "urn:driftsack:rate-limited")
     assert live.call("POST", "/v1/campaigns/chat/decisions", {})[0] == 200  # another key
+
+
+def test_others_go_first_between_the_parts_of_an_exchange() -> None:
+    clock = Clock()
+    budgets = WorkBudgets(0.1, clock.read)
+    assert budgets.charge_slice("a", 0.5) == 0.0  # it is alone
+    budgets.note("b")
+    assert budgets.charge_slice("a", 0.004) == pytest.approx(0.012)
+    assert WorkBudgets(0.0, clock.read).charge_slice("a", 0.5) == 0.0
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+def test_an_exchange_hurries_if_another_request_waits_for_its_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting: bool
+) -> None:
+    """An exchange of 0.2 seconds, after each part of which other campaigns go first."""
+    slow(monkeypatch, 0.005)
+    monkeypatch.setattr("driftsack.service.web.api.work.OTHERS_FIRST", 30.0)
+    with serving(str(tmp_path / "s.db")) as live:
+        for name in ("chat", "other"):
+            live.open(name, fallback="small", horizon=10_000, budget={"usd": "1000"})
+        key = worker(live)
+        begin = time.monotonic()
+        thread = threading.Thread(target=lambda: live.call("POST", EXCHANGE, {"ask": 40}, key))
+        live.ask("other")
+        thread.start()
+        time.sleep(0.1)
+        live.ask("chat" if waiting else "other")
+        thread.join()
+        assert (time.monotonic() - begin < 3.0) == waiting

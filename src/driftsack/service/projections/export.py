@@ -129,5 +129,8 @@ def as_csv(store: Store, name: str, redrawn: Mapping[int, float] | None = None) 
     if any(row[3] is None for row in found.rows):
         header, table = header[:3] + header[4:], [row[:3] + row[4:] for row in table]
     text = io.StringIO()
-    csv.writer(text).writerows([header, *table])
+    writer = csv.writer(text)
+    writer.writerow(header)
+    for row in table:  # one call for all rows would not let other threads run
+        writer.writerow(row)
     return text.getvalue()

@@ -318,7 +318,7 @@ class Keeper(ThreadedCalls):
         name: str,
         many: ms.Exchange,
         caller: Caller = NOBODY,
-        charge: Callable[[float], None] = lambda _: None,
+        charge: Callable[[float], float] = lambda _: 0.0,
     ) -> ms.Exchanged:
         """Tell many outcomes and ask for many decisions in one commit.
 
@@ -327,7 +327,8 @@ class Keeper(ThreadedCalls):
         Args:
             many: The outcomes, and the number of decisions to make.
             caller: The sender.
-            charge: Called with the seconds that it kept the event loop busy.
+            charge: Called with the seconds that a part of it kept the event loop busy; returns the seconds for which
+                other requests go first, unless some of them wait for this campaign.
 
         Raises:
             Refusal: The exchange was not carried out.
@@ -336,8 +337,13 @@ class Keeper(ThreadedCalls):
         async with owned.exchanging:
             owned.is_held = True
             steps = exchange_in_steps(owned.campaign, many, owned.now, caller)
+
+            def charged(seconds: float) -> float:
+                pause = charge(seconds)
+                return 0.0 if owned.waiting else pause
+
             try:
-                answer = await in_slices(steps, charge, lambda: self.check_present(owned))
+                answer = await in_slices(steps, charged, lambda: self.check_present(owned))
             except Exception as error:
                 self._doubt(owned, error)
                 raise
@@ -450,10 +456,10 @@ class Keeper(ThreadedCalls):
         """Rebuild a claimed campaign; set it aside if that fails for any reason but the store's availability."""
         name = row.name
         try:
-            campaign, *saved = await self.call_in(self.threads.rebuilds, rebuild, self.store, row)
+            campaign, at, milestone = await self.call_in(self.threads.rebuilds, rebuild, self.store, row)
             await self._rehearse(self.threads.rebuilds, campaign)
-            known = (*saved, self._ticks.pop(name, 0))
-            owned = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, *known)
+            tick = self._ticks.pop(name, 0)
+            owned = Owned(name, row.epoch, campaign, row.chain, self.clock, self._grace, at, milestone, tick)
         except (StoreError, OSError, MemoryError):
             raise
         except Exception as error:

@@ -12,13 +12,13 @@ SLICE: Final = 0.003  # seconds for which the work keeps the event loop busy
 
 
 async def in_slices(
-    steps: Generator[None, None, Result], charge: Callable[[float], None], check: Callable[[], None]
+    steps: Generator[None, None, Result], charge: Callable[[float], float], check: Callable[[], None]
 ) -> Result:
     """Return the result of a generator, which is interrupted for other requests after each slice of time.
 
     Args:
         steps: The generator.
-        charge: Called with the seconds that each slice took.
+        charge: Called with the seconds that each slice took; returns the seconds until the next one.
         check: Called after each interruption; raises if the work cannot continue.
     """
     begin = time.perf_counter()
@@ -27,8 +27,7 @@ async def in_slices(
             next(steps)
             now = time.perf_counter()
             if now - begin > SLICE:
-                charge(now - begin)
-                await asyncio.sleep(0)
+                await asyncio.sleep(charge(now - begin))
                 begin = time.perf_counter()
                 check()
     except StopIteration as done:

@@ -13,7 +13,7 @@ from driftsack.core.errors import DriftsackError
 from driftsack.service.domain.journal import Delta, RawContext, Segment
 
 KEPT_SNAPSHOTS: Final = 3
-LARGEST_PAGE: Final = 100  # segments that are read together
+LARGEST_PAGE: Final = 25  # segments that are read together, while commits wait
 DELETED_AT_ONCE: Final = 500  # rows in one transaction, so that commits need not wait long
 LAST_ENTRY: Final = 2**63 - 1  # above the number of every audit entry
 Amounts = tuple[int, int, int, int]

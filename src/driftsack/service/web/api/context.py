@@ -134,7 +134,7 @@ class Context(NamedTuple):
         await work.admit(prefix)
         self.service.keyring.count(prefix, max(len(many.tells) + many.ask - 1, 0))
         return await self.keeper.exchange(
-            self.campaign, many, self.caller(), lambda seconds: work.charge(prefix, seconds)
+            self.campaign, many, self.caller(), lambda seconds: work.charge_slice(prefix, seconds)
         )
 
 

@@ -18,6 +18,7 @@ from driftsack.service.domain.refusals import Refusal
 SHARE: Final = 0.1  # seconds of work per second
 AT_ONCE: Final = 1.0  # seconds of work that a key may save up
 PAUSE: Final = 1.0  # seconds after which a request is refused
+OTHERS_FIRST: Final = 3.0  # seconds for which other keys go first after each second of an exchange
 ACTIVE: Final = 2.0  # seconds after its latest request during which a key counts as active
 
 
@@ -62,6 +63,11 @@ class WorkBudgets:
     def charge(self, prefix: str, seconds: float) -> None:
         """Charge a key for work that was done for it."""
         self._saved[prefix] = (self._left(prefix) - seconds, self._clock())
+
+    def charge_slice(self, prefix: str, seconds: float) -> float:
+        """Charge a key for a part of an exchange, and return the seconds for which others go first."""
+        self.charge(prefix, seconds)
+        return OTHERS_FIRST * seconds if self._share and self._others_active(prefix) else 0.0
 
     def turn(self, prefix: str) -> asyncio.Lock:
         """Return the lock with which long requests of a key wait for each other."""
