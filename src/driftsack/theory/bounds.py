@@ -72,7 +72,8 @@ class LowerBounds(NamedTuple):
         reward_drift: :math:`m^{1/3} V_1^{1/3} T^{2/3}`.
         cost_drift: :math:`m^{1/3} b^{-2/3} V_2^{1/3} T^{2/3}`. The paper has 1/b, which is false
             (docs/theory-paper.md). The construction needs a gap of at most b between the costs; the cap applies where
-        the gap would exceed b. budget_timing: :math:`W_1 + \bar q W_2`.
+            the gap would exceed b.
+        budget_timing: :math:`W_1 + \bar q W_2`.
     """
 
     reward_drift: float
