@@ -13,9 +13,9 @@ its own spending plan is rejected as a base.
 
 *Guarantee* (theorem N4 of docs/theory-new.md; sliding-window UCB as the base, one curve for all resources,
 ``"fixed"``): against the best mixes that spend at most :math:`b_t` in every round, the regret is that of Theorem 1
-without its W terms and with the smallest :math:`b_t` in place of b. So the right curve removes :math:`W_1 + \bar q
-W_2`, the cost of not knowing when to spend, and a wrong one increases it. With other bases there is none. A round costs
-as much as in the base, plus O(d).
+without its W terms and with the smallest :math:`b_t` in place of b. So the right curve removes
+:math:`W_1 + \bar q W_2`, the cost of not knowing when to spend, and a wrong one increases it. With other bases there is
+none. A round costs as much as in the base, plus O(d).
 """
 
 from __future__ import annotations
