@@ -55,7 +55,7 @@ class Learner(LearnerCore):
             pending decisions. With True, each of them reserves its maximum cost: if no cost exceeds what was reserved
             for it, no budget is ever overspent. With ``"statistical"``, all of them together reserve what they are
             expected to cost plus four standard deviations, so that many late outcomes do not block the budget, and
-            budgets may be exceeded a little (see docs/running.md for how often and by how much).
+            budgets may be exceeded a little (see docs/late-outcomes.md for how often and by how much).
 
     >>> from driftsack.core import Problem
     >>> from driftsack.policies import NaiveUCB
