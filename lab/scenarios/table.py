@@ -23,9 +23,9 @@ NOTE: Final = (
     "Rewards are means over the seeds, minus penalties for unserved musts. *Even pace* is in units of reward; *ours*, "
     "*safe=True*, *by hand* (the better of two rules) and *two-speed* are shares of it. *Ours* has statistical "
     "reservations where bills are late, as docs/late-outcomes.md recommends, and *safe=True* hard ones everywhere. "
-    "*Ahead* is by how many points *ours* exceeds *by hand*, with its standard error over seeds, and *way* the share of "
-    "the way from *by hand* to the better ceiling. *Unspent* is our unspent share of the tightest budget, and *refused* "
-    "our number of choices that would have exceeded a budget."
+    "*Ahead* is by how many points *ours* exceeds *by hand*, with its standard error over seeds, and *way* the share "
+    "of the way from *by hand* to the better ceiling. *Unspent* is our unspent share of the tightest budget, and "
+    "*refused* our number of choices that would have exceeded a budget."
 )
 
 
