@@ -11,7 +11,7 @@ import pytest
 
 from driftsack.service.domain import exchanges, journal, limits
 from driftsack.service.domain import messages as ms
-from driftsack.service.domain.accounts import Held, LabelAccounts
+from driftsack.service.domain.accounts import HeldAccount, LabelAccounts
 from driftsack.service.domain.campaign import NOBODY, Campaign
 from driftsack.service.domain.config import Limit
 from driftsack.service.domain.limits import Limits
@@ -234,10 +234,11 @@ def play(seed: int) -> str:
         labels = {name: f"{name}{rng.randrange(3)}" for name in ("user", "run") if rng.random() < 0.8}
         number = rng.choice([*desk.campaign.book.open, 1])
         cents = rng.choice((0, 5, 10, 10, 40))
+        caps: Any = rng.choice((None, {"usd": "0.05"}))
         costs: Any = {"usd": f"{cents / 100:.2f}", "sec": str(cents // 10)}
         command = rng.choice(
             (
-                *(ms.Ask(labels=labels, caps=rng.choice((None, {"usd": "0.05"})), must=rng.random() < 0.1),) * 4,
+                *(ms.Ask(labels=labels, caps=caps, must=rng.random() < 0.1),) * 4,
                 ms.Tell(1.0, costs),
                 ms.Tell(costs=costs),
                 ms.Tell(reward=0.5),
@@ -275,7 +276,7 @@ def test_random_commands_agree_with_a_slow_twin(seed: int) -> None:
     assert play(seed) == ""
 
 
-def uncovered(self: Limits, held: Held, units: Any, at: int, only_spent: bool = False) -> bool:
+def uncovered(self: Limits, held: HeldAccount, units: Any, at: int, only_spent: bool = False) -> bool:
     """The planted fault: admission ignores limits."""
     return True
 
@@ -285,7 +286,7 @@ def charged_twice(self: Limits, held: Any, kept: Any) -> None:
     self.charge(held, [0] * len(kept), kept, pending=True)
 
 
-def never_replaced(self: LabelAccounts, held: Held) -> int:
+def never_replaced(self: LabelAccounts, held: HeldAccount) -> int:
     """The planted fault: late outcomes are charged to the present period."""
     slot = self._slots.get(held.label)
     return -1 if slot is None else slot * self._width

@@ -24,7 +24,7 @@ SMALLEST: Final = 1024  # rows from which the array is made smaller
 Saved = tuple[list[str], bytes]
 
 
-class Held(msgspec.Struct, array_like=True, frozen=True):
+class HeldAccount(msgspec.Struct, array_like=True, frozen=True):
     """An account that a decision is charged to.
 
     Attributes:
@@ -38,7 +38,7 @@ class Held(msgspec.Struct, array_like=True, frozen=True):
     until: int
 
 
-class Usage(NamedTuple):
+class LabelUsage(NamedTuple):
     """How much of a resource the labels of a limit use.
 
     Attributes:
@@ -82,7 +82,7 @@ class LabelAccounts:
         row = slot * self._width
         return row if self._is_live(row, at) else -1
 
-    def place(self, held: Held) -> int:
+    def place(self, held: HeldAccount) -> int:
         """Return where the row of the account of a decision begins; -1 if the account has ended and was replaced."""
         slot = self._slots.get(held.label)
         if slot is None:
@@ -192,7 +192,7 @@ class LabelAccounts:
             if self._is_live(slot * self._width, at)
         }
 
-    def usage(self, at: int, resource: int, count: int, full: int) -> Usage:
+    def usage(self, at: int, resource: int, count: int, full: int) -> LabelUsage:
         """Return how much of a resource the labels use.
 
         Args:
@@ -208,7 +208,7 @@ class LabelAccounts:
         slots: Ints = np.flatnonzero(live)
         used = table[slots, HEAD + resource] + table[slots, HEAD + self.resources + resource]
         chosen = slots[np.argsort(-used, kind="stable")[:count]]
-        return Usage([self._names[slot] for slot in chosen.tolist()], int(slots.size), int((used > full).sum()))
+        return LabelUsage([self._names[slot] for slot in chosen.tolist()], int(slots.size), int((used > full).sum()))
 
     # Snapshots
 

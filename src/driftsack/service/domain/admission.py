@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain import views
-from driftsack.service.domain.accounts import Held
+from driftsack.service.domain.accounts import HeldAccount
 from driftsack.service.domain.state import CampaignState
 
 Caps = list[float | None] | None
@@ -23,7 +23,7 @@ class RefusedByLimit(NamedTuple):
     """
 
     answer: ms.Decided
-    held: Held
+    held: HeldAccount
     least: list[int]
 
 
@@ -34,7 +34,7 @@ def offered_arms(state: CampaignState, offered: list[int] | None) -> list[int]:
 
 
 def closed_by_limits(
-    state: CampaignState, held: Sequence[Held], offered: list[int] | None, caps: Caps, at: int
+    state: CampaignState, held: Sequence[HeldAccount], offered: list[int] | None, caps: Caps, at: int
 ) -> list[int]:
     """Return the arms whose maximum cost one of the accounts does not cover; usually they cover all."""
     covers = state.limits.covers
@@ -46,7 +46,7 @@ def closed_by_limits(
 
 
 def refused_by_limit(
-    state: CampaignState, held: Sequence[Held], offered: list[int] | None, caps: Caps, at: int
+    state: CampaignState, held: Sequence[HeldAccount], offered: list[int] | None, caps: Caps, at: int
 ) -> RefusedByLimit:
     """Return the refusal of a request to which the limits leave no arm that the budgets cover.
 
@@ -55,7 +55,7 @@ def refused_by_limit(
     """
     amounts = [state.most(arm, caps) for arm in offered_arms(state, offered)]
 
-    def refuses(each: Held, how: Callable[[Iterable[object]], bool], only_spent: bool) -> bool:
+    def refuses(each: HeldAccount, how: Callable[[Iterable[object]], bool], only_spent: bool) -> bool:
         return how(not state.limits.covers(each, units, at, only_spent) for units in amounts)
 
     ways = ((all, True), (all, False), (any, True), (any, False))

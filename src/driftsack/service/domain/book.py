@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from driftsack.game.amounts import MOST_UNITS, share_of
-from driftsack.service.domain.accounts import Held
+from driftsack.service.domain.accounts import HeldAccount
 from driftsack.service.domain.journal import Delta
 
 MOST_CACHED: Final = 4096
@@ -82,7 +82,7 @@ class Record(msgspec.Struct, array_like=True, eq=False):
     token: str = ""
     refused: bool = False
     at: int = 0
-    held: list[Held] = []
+    held: list[HeldAccount] = []
 
     def __eq__(self, other: object) -> bool:
         """Whether another record says the same about a decision."""

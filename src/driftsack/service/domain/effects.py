@@ -15,7 +15,7 @@ from driftsack.core.errors import BudgetExhaustedError, HorizonReachedError, Ove
 from driftsack.game.amounts import whole_units
 from driftsack.service.domain import apprentice, journal, views
 from driftsack.service.domain import messages as ms
-from driftsack.service.domain.accounts import Held
+from driftsack.service.domain.accounts import HeldAccount
 from driftsack.service.domain.book import Observation, Record, Write, is_overrun
 from driftsack.service.domain.calendar import SECOND
 from driftsack.service.domain.refusals import Refusal
@@ -358,7 +358,7 @@ def _crossed(state: CampaignState, event: journal.Crossed) -> ms.Done:
     if event.limit is None:
         state.book.raised |= mask
     else:
-        accounts, held = state.limits.accounts[event.limit], Held(event.limit, event.label, event.until)
+        accounts, held = state.limits.accounts[event.limit], HeldAccount(event.limit, event.label, event.until)
         row = accounts.place(held)
         if row >= 0:
             accounts.set_raised(row, mask)

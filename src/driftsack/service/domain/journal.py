@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from driftsack.core.errors import DriftsackError
-from driftsack.service.domain.accounts import Held
+from driftsack.service.domain.accounts import HeldAccount
 from driftsack.service.domain.config import Config
 
 START: Final = b"\0" * 32
@@ -80,7 +80,7 @@ class Asked(Event, tag="asked"):
     costs: list[list[float | None] | None] | None = None  # (d, m) by the price list of the request
     token: str = ""
     context: bytes | None = None
-    held: list[Held] = []
+    held: list[HeldAccount] = []
     limited: list[int] = []
 
 

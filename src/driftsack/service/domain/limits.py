@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from driftsack.core.errors import DriftsackError
 from driftsack.game.amounts import whole_units
-from driftsack.service.domain.accounts import Held, LabelAccounts, Saved
+from driftsack.service.domain.accounts import HeldAccount, LabelAccounts, Saved
 from driftsack.service.domain.amounts import amount_of
 from driftsack.service.domain.calendar import SECOND, next_midnight
 from driftsack.service.domain.config import IDLE, Config, Limit, zone_of
@@ -23,7 +23,7 @@ LOOKED_AT: Final = 2  # rows that each request looks at, so that there are at mo
 Units = Sequence[int]
 
 
-class Rule(NamedTuple):
+class LimitRule(NamedTuple):
     """A limit in grid units.
 
     Attributes:
@@ -61,7 +61,7 @@ class Limits:
         ]
         self._ends = [0] * len(self.rules)  # of the present periods
 
-    def held(self, labels: Mapping[str, str], at: int) -> list[Held]:
+    def held(self, labels: Mapping[str, str], at: int) -> list[HeldAccount]:
         """Return the accounts that the labels of a request name, in the order of the limits.
 
         Raises:
@@ -71,7 +71,7 @@ class Limits:
         for number, rule in enumerate(self.rules):
             label = labels.get(rule.limit.by)
             if label is not None:
-                found.append(Held(number, label, self._end(number, at)))
+                found.append(HeldAccount(number, label, self._end(number, at)))
             elif rule.limit.required:
                 raise Refusal.invalid(
                     f"requests need the label {rule.limit.by!r}, by which the campaign limits them; send labels, such "
@@ -81,7 +81,7 @@ class Limits:
             self._check_room(found, at)
         return found
 
-    def _check_room(self, held: list[Held], at: int) -> None:
+    def _check_room(self, held: list[HeldAccount], at: int) -> None:
         """Raise a refusal if labels would be new and there are too many accounts."""
         if any(self.accounts[each.limit].find(each.label, at) < 0 for each in held):
             raise Refusal(
@@ -99,7 +99,7 @@ class Limits:
             self._ends[number] = next_midnight(at, limit.every, zone_of(limit.zone))
         return self._ends[number]
 
-    def covers(self, held: Held, units: Units, at: int, only_spent: bool = False) -> bool:
+    def covers(self, held: HeldAccount, units: Units, at: int, only_spent: bool = False) -> bool:
         """Whether an account covers amounts.
 
         Args:
@@ -114,7 +114,7 @@ class Limits:
                 return False
         return True
 
-    def reserve(self, held: Sequence[Held], units: Units, at: int) -> None:
+    def reserve(self, held: Sequence[HeldAccount], units: Units, at: int) -> None:
         """Reserve amounts for a decision."""
         for each in held:
             rule, accounts = self.rules[each.limit], self.accounts[each.limit]
@@ -124,7 +124,7 @@ class Limits:
                 accounts.move(row, k, units[j], 0, 0)
             accounts.sweep(at, LOOKED_AT)
 
-    def charge(self, held: Sequence[Held], kept: Units, units: Units, pending: bool) -> None:
+    def charge(self, held: Sequence[HeldAccount], kept: Units, units: Units, pending: bool) -> None:
         """Replace the reservation of a decision, or its charge if it expired, by its costs.
 
         Args:
@@ -139,11 +139,11 @@ class Limits:
                 released, charged = (kept[j], 0) if pending else (0, kept[j])
                 accounts.move(row, k, -released, units[j] - charged, max(units[j] - kept[j], 0))
 
-    def forfeit(self, held: Sequence[Held], kept: Units) -> None:
+    def forfeit(self, held: Sequence[HeldAccount], kept: Units) -> None:
         """Charge the reservation of a pending decision."""
         self.charge(held, kept, kept, pending=True)
 
-    def close(self, held: Sequence[Held], at: int) -> None:
+    def close(self, held: Sequence[HeldAccount], at: int) -> None:
         """Note that a decision can no longer be told."""
         for each in held:
             accounts = self.accounts[each.limit]
@@ -152,7 +152,7 @@ class Limits:
                 accounts.count_open(row, -1)
                 accounts.stay(row, at + accounts.idle if accounts.idle else each.until)
 
-    def largest_overruns(self, held: Sequence[Held], overruns: Units) -> list[int]:
+    def largest_overruns(self, held: Sequence[HeldAccount], overruns: Units) -> list[int]:
         """(d,) the overruns of the campaign, or of an account of a decision where that is larger."""
         found = list(overruns)
         for each in held:
@@ -190,7 +190,7 @@ class Limits:
             accounts.restore(one)
 
 
-def _rule(limit: Limit, names: Mapping[str, int], exponents: Sequence[int]) -> Rule:
+def _rule(limit: Limit, names: Mapping[str, int], exponents: Sequence[int]) -> LimitRule:
     """Return a limit in grid units.
 
     Raises:
@@ -208,4 +208,4 @@ def _rule(limit: Limit, names: Mapping[str, int], exponents: Sequence[int]) -> R
         units = [whole_units(amount, exponents[j], up=False) for amount, j in zip(given, resources, strict=True)]
     except DriftsackError as error:
         raise Refusal.invalid(f"the limit by {limit.by}: {error}") from error
-    return Rule(limit, resources, tuple(units))
+    return LimitRule(limit, resources, tuple(units))

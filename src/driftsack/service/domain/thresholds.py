@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from driftsack.service.domain import journal
-from driftsack.service.domain.accounts import Held
+from driftsack.service.domain.accounts import HeldAccount
 from driftsack.service.domain.state import CampaignState
 
 WHOLE: Final = 100  # percent
@@ -35,7 +35,7 @@ def crossed_by(state: CampaignState, event: journal.Event) -> list[journal.Cross
 
 
 def exhausted_for(
-    state: CampaignState, event: journal.Event, held: Held, least: Sequence[int]
+    state: CampaignState, event: journal.Event, held: HeldAccount, least: Sequence[int]
 ) -> list[journal.Crossed]:
     """Return the threshold of 100 percent for each resource of a limit whose spending alone refuses a request.
 
@@ -62,7 +62,7 @@ def _of_budgets(state: CampaignState, event: journal.Event) -> Iterator[journal.
                 yield _crossed(event, percent, j, spent, granted)
 
 
-def _of_limit(state: CampaignState, event: journal.Event, held: Held) -> Iterator[journal.Crossed]:
+def _of_limit(state: CampaignState, event: journal.Event, held: HeldAccount) -> Iterator[journal.Crossed]:
     rule, accounts = state.limits.rules[held.limit], state.limits.accounts[held.limit]
     row = accounts.find(held.label, event.at)
     if row < 0 or row != accounts.place(held):  # its period has ended
@@ -79,7 +79,7 @@ def _is_crossed(spent: int, amount: int, percent: int) -> bool:
 
 
 def _crossed(
-    event: journal.Event, percent: int, resource: int, spent: int, amount: int, held: Held | None = None
+    event: journal.Event, percent: int, resource: int, spent: int, amount: int, held: HeldAccount | None = None
 ) -> journal.Crossed:
     crossed = journal.Crossed(
         at=event.at, tick=event.tick, percent=percent, resource=resource, spent=spent, amount=amount

@@ -16,7 +16,7 @@ from driftsack.game.amounts import cost_units, grid_factors
 from driftsack.game.ledger import grid_exponents
 from driftsack.numerics.compiled import source
 from driftsack.service.domain import journal
-from driftsack.service.domain.accounts import Held
+from driftsack.service.domain.accounts import HeldAccount
 from driftsack.service.domain.book import is_overrun
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.journal import Segment
@@ -108,7 +108,7 @@ class Waiting(NamedTuple):
     at: int
     expired: bool = False
     billed: bool = False  # whether the costs were told before the reward
-    held: Sequence[Held] = ()  # the accounts of limits
+    held: Sequence[HeldAccount] = ()  # the accounts of limits
 
 
 class Shown(NamedTuple):
