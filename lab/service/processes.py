@@ -32,6 +32,12 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that a process has used, in all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Process:
     """``driftsack serve`` on a store, or the application that does nothing.
 
@@ -108,8 +114,7 @@ class Process:
 
     def processor_seconds(self) -> float:
         """The processor time that the process has used, in all its threads."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return processor_seconds(self._process.pid)
 
     def kill(self) -> None:
         """Kill the process (SIGKILL)."""

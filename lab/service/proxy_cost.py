@@ -1,7 +1,7 @@
 """Measure what ``driftsack proxy`` costs, with the service, the upstream and the proxies in processes of their own.
 
 Calls of the upstream itself, of the proxy and of the same proxy without asking are interleaved, so that other programs
-on the machine disturb all of them alike.
+on the machine disturb all of them alike. Processor time is disturbed least.
 """
 
 from __future__ import annotations
@@ -18,15 +18,22 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from lab.service.processes import Process, call, free_port, open_campaign
+from lab.service.processes import Process, call, free_port, open_campaign, processor_seconds
 
 BODY: Final = json.dumps({"model": "fine", "messages": [{"role": "user", "content": "Hello?"}], "max_tokens": 50})
 CLIENTS: Final = 16
 ROUNDS: Final = 5
 PROXY: Final = ["-m", "driftsack", "proxy"]
 WITHOUT: Final = ["-m", "lab.service.proxy_without_asking"]
+
+
+class Program(NamedTuple):
+    """A running program."""
+
+    url: str
+    pid: int
 
 
 class ProxyConnection:
@@ -54,28 +61,28 @@ class ProxyConnection:
 
 
 @contextmanager
-def program(arguments: list[str], url: str) -> Iterator[str]:
+def program(arguments: list[str], url: str) -> Iterator[Program]:
     """Run a Python program that answers at an address."""
     process = subprocess.Popen([sys.executable, *arguments], stderr=subprocess.DEVNULL)
     try:
         while call(url, "", "GET", "/healthz")[0] == 0:
             time.sleep(0.05)
-        yield url
+        yield Program(url, process.pid)
     finally:
         process.terminate()
         process.wait()
 
 
 @contextmanager
-def proxy(directory: Path, command: list[str], service: str, upstream: str) -> Iterator[str]:
+def proxy(directory: Path, command: list[str], service: str, upstream: str) -> Iterator[Program]:
     """Run a proxy."""
     port = free_port()
     path = directory / f"{port}.toml"
     price = 'price = { input = "1", output = "2" }'
     arm = f'[[upstream]]\narm = "fine"\nurl = "{upstream}/v1"\nmodel = "m"\n{price}\n'
     path.write_text(f'campaign = "chat"\nservice = "{service}"\nport = {port}\n{arm}')
-    with program([*command, str(path)], f"http://127.0.0.1:{port}") as url:
-        yield url
+    with program([*command, str(path)], f"http://127.0.0.1:{port}") as found:
+        yield found
 
 
 def per_second(url: str, key: str, requests: int) -> float:
@@ -106,10 +113,10 @@ def measure(pairs: int, say: Callable[[str], None] = print) -> None:
         quick = ["-m", "uvicorn", "lab.service.quick_upstream:app", "--port", str(port), "--no-access-log"]
         with (
             program([*quick, "--log-level", "error"], f"http://127.0.0.1:{port}") as upstream,
-            proxy(directory, PROXY, service.url, upstream) as asking,
-            proxy(directory, WITHOUT, service.url, upstream) as silent,
+            proxy(directory, PROXY, service.url, upstream.url) as asking,
+            proxy(directory, WITHOUT, service.url, upstream.url) as silent,
         ):
-            urls = {"the upstream itself": upstream, "without asking": silent, "with asking": asking}
+            urls = {"the upstream itself": upstream.url, "without asking": silent.url, "with asking": asking.url}
             connections = {kind: ProxyConnection(url, service.key) for kind, url in urls.items()}
             seconds: dict[str, list[float]] = {kind: [] for kind in urls}
             for _ in range(pairs):
@@ -117,9 +124,11 @@ def measure(pairs: int, say: Callable[[str], None] = print) -> None:
                     seconds[kind].append(connection.send())
             medians = {kind: statistics.median(found) for kind, found in seconds.items()}
             rates = {kind: [] for kind in ("without asking", "with asking")}  # type: dict[str, list[float]]
+            begun = [processor_seconds(silent.pid), processor_seconds(asking.pid), service.processor_seconds()]
             for _ in range(ROUNDS):
                 for kind, found in rates.items():
                     found.append(per_second(urls[kind], service.key, pairs))
+            ended = [processor_seconds(silent.pid), processor_seconds(asking.pid), service.processor_seconds()]
         service.stop()
     for kind, median in medians.items():
         say(f"{kind}: {1000 * median:.1f} ms at the median")
@@ -127,3 +136,6 @@ def measure(pairs: int, say: Callable[[str], None] = print) -> None:
     each = {kind: statistics.median(found) for kind, found in rates.items()}
     share = each["with asking"] / each["without asking"]
     say(f"{CLIENTS} clients: {each['with asking']:.0f} requests per second, {share:.2f} of those without asking")
+    count = ROUNDS * (pairs // CLIENTS * CLIENTS)
+    without, with_asking, served = (1000 * (end - begin) / count for begin, end in zip(begun, ended, strict=True))
+    say(f"processor time of a request: proxy {with_asking:.2f} ms, {without:.2f} without asking; service {served:.2f}")
