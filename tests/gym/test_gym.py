@@ -22,6 +22,7 @@ from driftsack.core.errors import (
 )
 from driftsack.core.instance import NOISES
 from driftsack.gym import EXAMPLES, AgentPolicy, BudgetEnv, play, register_examples
+from driftsack.instances.contextual import linear_contexts
 
 ROUNDS = 60
 
@@ -40,7 +41,7 @@ class FixedList:
         """Ignore the outcome."""
 
 
-def world(noise: str, budget: float = 10.0, reward_max: float = 1.0) -> ds.Instance:
+def world(noise: Noise, budget: float = 10.0, reward_max: float = 1.0) -> ds.Instance:
     rewards = np.array([[0.3, 0.7, 0.55], [0.1, 0.2, 0.9]]) * reward_max
     costs = [[[0.2, 0.6, 0.1], [0.0, 1.4, 0.7]], [[0.9, 0.3, 0.4], [1.1, 0.6, 0.2]]]
     return ds.Instance.piecewise(rewards, costs, [35, 25], [budget, 2 * budget], noise, reward_max, cost_max=[1.0, 2.0])
@@ -250,7 +251,7 @@ def test_a_missing_gymnasium_is_reported() -> None:
 
 def test_an_environment_with_contexts_follows_simulate() -> None:
     """The features of each round are observed, a contextual policy plays trial 0, and an agent sees the same."""
-    world = ds.instances.linear_contexts(horizon=150, arms=3, features=4, pool=20, seed=2)
+    world = linear_contexts(horizon=150, arms=3, features=4, pool=20, seed=2)
     env = BudgetEnv(world)
     check_env(env, skip_render_check=True)
     seen, _ = env.reset(seed=5)
@@ -264,6 +265,6 @@ def test_an_environment_with_contexts_follows_simulate() -> None:
     policy = ds.LinearBwK()
     assert play(policy, env, seed=5) == ds.simulate(world, policy, trials=1, seed=5).reward.item()
     noted: list[Any] = []
-    agent = AgentPolicy(lambda observation: noted.append(observation[-4:]) or 0)  # type: ignore[func-returns-value]
+    agent = AgentPolicy(lambda observation: (noted.append(observation[-4:]), 0)[1])
     ds.simulate(world, agent, trials=1, seed=5)
     np.testing.assert_array_equal(noted[0], contexts[0].astype(np.float32))

@@ -110,7 +110,7 @@ def disagreement(policy: ds.PlanWithForecast, **fault: Any) -> float:
 
 @pytest.mark.parametrize("rule", ["fixed", "remaining"])
 @pytest.mark.parametrize("windows", [None, (30, 30), (12, 50), (50, 12)])
-def test_equals_the_twin_at_half_trust(windows: tuple[int, int] | None, rule: str) -> None:
+def test_equals_the_twin_at_half_trust(windows: tuple[int, int] | None, rule: BudgetRule) -> None:
     assert disagreement(ds.PlanWithForecast(some_forecast(), 0.5, windows, scale=0.02, budget_rule=rule)) < 1e-9
 
 

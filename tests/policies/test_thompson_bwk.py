@@ -57,7 +57,7 @@ class Free(SlowWaiting):
 def disagreement(
     policy: ds.ThompsonBwK,
     window: int,
-    rule: str = "fixed",
+    rule: BudgetRule = "fixed",
     by_arrival: bool = False,
     pacer: SlowTwoSpeed | None = None,
     waiting: SlowWaiting | None = None,
@@ -105,7 +105,7 @@ def disagreement(
 
 @pytest.mark.parametrize("window", [None, 40, 3, 1])
 @pytest.mark.parametrize("rule", ["fixed", "remaining"])
-def test_equals_the_twin(window: int | None, rule: str) -> None:
+def test_equals_the_twin(window: int | None, rule: BudgetRule) -> None:
     """The draws are the same bit for bit, because Numba's Beta is NumPy's."""
     policy = ds.ThompsonBwK(windows=window, budget_rule=rule)
     assert disagreement(policy, window or PROBLEM.horizon, rule) < 1e-9

@@ -64,7 +64,7 @@ def of_learner() -> Trace:
     for block in stream():
         for request, decision in waiting:
             if not decision.skipped:
-                reward, cost = request.outcome(str(decision.name))
+                reward, cost = request.outcome(decision.name)
                 learner.tell(decision, reward, {"usd": cost})
         waiting = [(request, learner.ask(context=request.context)) for request in block]
         made += [(d.name, [] if d.skipped else d.mix.tolist(), d.prices.tolist()) for _, d in waiting]
