@@ -42,6 +42,7 @@ from driftsack.benchmarks import lp_dynamic
 from driftsack.cli import app
 from driftsack.cli.console import progress_bar, rich_table, text_column
 from driftsack.core.errors import OutOfRangeError, SettingError
+from driftsack.core.instance import Noise
 from driftsack.core.text import percent
 from driftsack.measures.drift_kind import DriftKind, drift_kind
 from tests.support import reference_lps as reference

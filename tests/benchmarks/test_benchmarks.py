@@ -17,6 +17,7 @@ from driftsack.benchmarks.hard_fixed_distribution import hard_reward_of_mixes
 from driftsack.benchmarks.lp_dynamic import dual_value, plan_totals
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError, TooLargeError
+from driftsack.core.instance import Noise
 from driftsack.numerics.bundle import minimise
 from tests.support import reference_lps as reference
 

@@ -20,7 +20,7 @@ from driftsack.core.errors import (
     OutOfRangeError,
     SettingError,
 )
-from driftsack.core.instance import NOISES
+from driftsack.core.instance import NOISES, Noise
 from driftsack.gym import EXAMPLES, AgentPolicy, BudgetEnv, play, register_examples
 from driftsack.instances.contextual import linear_contexts
 

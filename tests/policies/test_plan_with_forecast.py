@@ -16,6 +16,7 @@ from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError,
 from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
+from driftsack.policies.parts.pacing import BudgetRule
 from driftsack.policies.sliding_window_ucb import checked_windows
 from tests.support.delayed_feedback import Feedback, give_feedback
 

@@ -20,6 +20,7 @@ from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
+from driftsack.policies.parts.pacing import BudgetRule
 from driftsack.policies.parts.radius import BERNSTEIN, Radius, lower_bound, upper_bound
 from driftsack.theory import epsilon, window
 from tests.support import naive

@@ -15,6 +15,7 @@ from driftsack.core.errors import DriftsackError, NotFiniteError, OutOfRangeErro
 from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
+from driftsack.policies.parts.pacing import BudgetRule
 from tests.support import naive
 from tests.support.delayed_feedback import Feedback, give_feedback
 

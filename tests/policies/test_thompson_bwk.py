@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from driftsack.numerics.sampling import hashed_uniform
 from tests.support.delayed_feedback import Feedback, give_feedback
 from tests.support.two_speed_twin import SlowTwoSpeed, SlowWaiting
 
+Rule = Literal["fixed", "remaining", "two-speed"]
 PROBLEM = ds.Problem(horizon=220, arms=3, budget=[20.0, 46.0], reward_max=2.0, cost_max=[0.5, 1.0])
 TWO_SPEED = "two-speed"
 KEY = 20_240_607
@@ -57,7 +58,7 @@ class Free(SlowWaiting):
 def disagreement(
     policy: ds.ThompsonBwK,
     window: int,
-    rule: BudgetRule = "fixed",
+    rule: Rule = "fixed",
     by_arrival: bool = False,
     pacer: SlowTwoSpeed | None = None,
     waiting: SlowWaiting | None = None,
@@ -105,7 +106,7 @@ def disagreement(
 
 @pytest.mark.parametrize("window", [None, 40, 3, 1])
 @pytest.mark.parametrize("rule", ["fixed", "remaining"])
-def test_equals_the_twin(window: int | None, rule: BudgetRule) -> None:
+def test_equals_the_twin(window: int | None, rule: Rule) -> None:
     """The draws are the same bit for bit, because Numba's Beta is NumPy's."""
     policy = ds.ThompsonBwK(windows=window, budget_rule=rule)
     assert disagreement(policy, window or PROBLEM.horizon, rule) < 1e-9
