@@ -265,6 +265,11 @@ def test_an_environment_with_contexts_follows_simulate() -> None:
     policy = ds.LinearBwK()
     assert play(policy, env, seed=5) == ds.simulate(world, policy, trials=1, seed=5).reward.item()
     noted: list[Any] = []
-    agent = AgentPolicy(lambda observation: (noted.append(observation[-4:]), 0)[1])
+
+    def act(observation: Any) -> int:
+        noted.append(observation[-4:])
+        return 0
+
+    agent = AgentPolicy(act)
     ds.simulate(world, agent, trials=1, seed=5)
     np.testing.assert_array_equal(noted[0], contexts[0].astype(np.float32))

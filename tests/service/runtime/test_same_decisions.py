@@ -60,7 +60,8 @@ def of_learner() -> Trace:
     """The decisions of a learner in this process."""
     problem = CONFIG.problem()
     learner = CONFIG.recipe(problem).start(problem, seed=CONFIG.seed, safe=True)
-    made, waiting = [], list[tuple[Request, ds.Decision]]()
+    made: list[tuple[str | None, list[float], list[float]]] = []
+    waiting: list[tuple[Request, ds.Decision]] = []
     for block in stream():
         for request, decision in waiting:
             if not decision.skipped:
