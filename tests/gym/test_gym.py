@@ -72,7 +72,7 @@ def same_as_simulate(env: BudgetEnv, arms: list[int], seed: int) -> bool:
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("budget", [10.0, 100.0])
-def test_same_rewards_as_simulate_bit_for_bit(noise: str, budget: float) -> None:
+def test_same_rewards_as_simulate_bit_for_bit(noise: Noise, budget: float) -> None:
     env = BudgetEnv(world(noise, budget))
     assert all(same_as_simulate(env, some_arms(seed), seed) for seed in range(5))
 
@@ -189,7 +189,7 @@ def test_misuse_raises_errors() -> None:
     "policy", [ds.NaiveUCB(scale=0.1), ds.ThompsonBwK(), ds.policies.DualDescent(), ds.policies.UniformRandom()]
 )
 @pytest.mark.parametrize("noise", NOISES)
-def test_a_policy_plays_an_environment_as_it_plays_simulate(policy: ds.Policy, noise: str) -> None:
+def test_a_policy_plays_an_environment_as_it_plays_simulate(policy: ds.Policy, noise: Noise) -> None:
     instance = world(noise)
     for seed in range(3):
         assert play(policy, BudgetEnv(instance), seed) == ds.simulate(instance, policy, trials=1, seed=seed).reward[0]
@@ -217,7 +217,7 @@ class RandomAgent:
 
 
 @pytest.mark.parametrize("noise", ["deterministic", "beta"])
-def test_an_agent_has_the_same_observations_in_simulate_and_in_the_environment(noise: str) -> None:
+def test_an_agent_has_the_same_observations_in_simulate_and_in_the_environment(noise: Noise) -> None:
     agent, instance = RandomAgent(), world(noise)
     run = ds.simulate(instance, AgentPolicy(agent), trials=1, seed=4)
     in_simulate = np.array(agent.seen)
