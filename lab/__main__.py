@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from driftsack.cli.console import CommandLine
-from lab.commands import comparisons, learners, reserves, scenarios, service, speed, theory, trials
+from lab.commands import advice, comparisons, learners, reserves, scenarios, service, speed, theory, trials
 
 app = CommandLine(
     name="python -m lab",
@@ -29,6 +29,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
         "soak": learners.soak,
         "corrupted-files": learners.corrupted_files,
         "reserves": reserves.reserves,
+        "advice-intervals": advice.advice_intervals,
     },
     "Service": {
         "serve": service.serve,

@@ -42,6 +42,7 @@ from driftsack.benchmarks import lp_dynamic
 from driftsack.cli import app
 from driftsack.cli.console import progress_bar, rich_table, text_column
 from driftsack.core.errors import OutOfRangeError, SettingError
+from driftsack.core.instance import Noise
 from driftsack.core.text import percent
 from driftsack.measures.drift_kind import DriftKind, drift_kind
 from tests.support import reference_lps as reference
@@ -57,7 +58,7 @@ def surveyed(instance: ds.Instance, seed: int) -> ds.logs.Survey:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", ["bernoulli", "beta"])
-def test_noise_is_not_called_drift(noise: str) -> None:
+def test_noise_is_not_called_drift(noise: Noise) -> None:
     """200 logs of a stationary instance: at a level of 1%, more than 10 detections have a probability below 1e-4."""
     stationary = ds.Instance.stationary([0.5, 0.7, 0.3], [[0.5, 0.9, 0.2], [0.3, 0.4, 0.0]], T, 0.25 * T, noise)
     p_values = np.array([detect_drift(surveyed(stationary, seed), seed=seed).p_value for seed in range(200)])
@@ -180,7 +181,7 @@ def test_change_points_and_means_of_planted_phases() -> None:
 
 
 @pytest.mark.parametrize("noise", ["deterministic", "beta", "uniform", "bernoulli"])
-def test_noise_is_recognised(noise: str) -> None:
+def test_noise_is_recognised(noise: Noise) -> None:
     for build in (ds.instances.example_3(0.5, T, noise), ds.instances.example_1(T, noise)):
         assert noise_kind(surveyed(build, 0)) == noise
     assert noise_kind(surveyed(half_worlds.language_models(1_000), 0)) == "lognormal"

@@ -17,11 +17,12 @@ from driftsack.benchmarks.hard_fixed_distribution import hard_reward_of_mixes
 from driftsack.benchmarks.lp_dynamic import dual_value, plan_totals
 from driftsack.core.arrays import Floats
 from driftsack.core.errors import SettingError, TooLargeError
+from driftsack.core.instance import Noise
 from driftsack.numerics.bundle import minimise
 from tests.support import reference_lps as reference
 
 
-def random_world(seed: int, noise: str = "bernoulli", grid: int | None = None) -> ds.Instance:
+def random_world(seed: int, noise: Noise = "bernoulli", grid: int | None = None) -> ds.Instance:
     """A small instance of random size; if a grid is given, means are rounded to it, which produces many ties."""
     rng = np.random.default_rng(seed)
     rows, arms, resources = rng.integers(1, 9), rng.integers(1, 5), rng.integers(1, 3)
@@ -134,7 +135,7 @@ def with_one_round_more(instance: ds.Instance) -> ds.Instance:
 
 @pytest.mark.parametrize("noise", ["bernoulli", "deterministic"])
 @pytest.mark.parametrize("seed", range(8))
-def test_chain_of_benchmarks(seed: int, noise: str) -> None:
+def test_chain_of_benchmarks(seed: int, noise: Noise) -> None:
     """OPT_FD (hard) <= OPT_DP <= LP-Dynamic and LP-Static <= OPT_FD (fluid) <= LP-Dynamic, exactly, on tiny instances.
 
     With random costs OPT_DP is compared with LP-Dynamic for budgets larger by the costs of one round; see the
@@ -220,7 +221,7 @@ def reward_of_mix(instance: ds.Instance, mix: Floats) -> float:
 
 @pytest.mark.parametrize("noise", ["bernoulli", "deterministic"])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_hard_fixed_distribution_equals_brute_force(noise: str, seed: int) -> None:
+def test_the_hard_fixed_distribution_equals_brute_force(noise: Noise, seed: int) -> None:
     """No mix of a grid earns more than the certificate allows, and the plan earns the value."""
     rng = np.random.default_rng(seed)
     resources = 1 + seed % 2
@@ -249,7 +250,7 @@ def test_the_fluid_mix_is_not_the_best_one_under_the_hard_rule() -> None:
 
 @pytest.mark.parametrize("noise", ["bernoulli", "deterministic"])
 @pytest.mark.parametrize("seed", range(6))
-def test_dynamic_program_equals_brute_force(noise: str, seed: int) -> None:
+def test_dynamic_program_equals_brute_force(noise: Noise, seed: int) -> None:
     rng = np.random.default_rng(seed)
     resources = 1 + seed % 2
     costs = rng.integers(0, 5, (4, resources, 2)) / 4

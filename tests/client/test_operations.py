@@ -77,7 +77,7 @@ def test_another_process_tells_by_id_what_a_client_kept(tmp_path: Path) -> None:
 def test_decisions_of_an_exchange_whose_answer_is_lost_are_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    send, lost = Transport.send, []
+    send, lost = Transport.send, list[Any]()
 
     def losing(self: Transport, path: str, data: bytes, once: str) -> tuple[int, Any]:
         answer = send(self, path, data, once)

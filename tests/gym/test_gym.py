@@ -20,8 +20,9 @@ from driftsack.core.errors import (
     OutOfRangeError,
     SettingError,
 )
-from driftsack.core.instance import NOISES
+from driftsack.core.instance import NOISES, Noise
 from driftsack.gym import EXAMPLES, AgentPolicy, BudgetEnv, play, register_examples
+from driftsack.instances.contextual import linear_contexts
 
 ROUNDS = 60
 
@@ -40,7 +41,7 @@ class FixedList:
         """Ignore the outcome."""
 
 
-def world(noise: str, budget: float = 10.0, reward_max: float = 1.0) -> ds.Instance:
+def world(noise: Noise, budget: float = 10.0, reward_max: float = 1.0) -> ds.Instance:
     rewards = np.array([[0.3, 0.7, 0.55], [0.1, 0.2, 0.9]]) * reward_max
     costs = [[[0.2, 0.6, 0.1], [0.0, 1.4, 0.7]], [[0.9, 0.3, 0.4], [1.1, 0.6, 0.2]]]
     return ds.Instance.piecewise(rewards, costs, [35, 25], [budget, 2 * budget], noise, reward_max, cost_max=[1.0, 2.0])
@@ -71,7 +72,7 @@ def same_as_simulate(env: BudgetEnv, arms: list[int], seed: int) -> bool:
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("budget", [10.0, 100.0])
-def test_same_rewards_as_simulate_bit_for_bit(noise: str, budget: float) -> None:
+def test_same_rewards_as_simulate_bit_for_bit(noise: Noise, budget: float) -> None:
     env = BudgetEnv(world(noise, budget))
     assert all(same_as_simulate(env, some_arms(seed), seed) for seed in range(5))
 
@@ -188,7 +189,7 @@ def test_misuse_raises_errors() -> None:
     "policy", [ds.NaiveUCB(scale=0.1), ds.ThompsonBwK(), ds.policies.DualDescent(), ds.policies.UniformRandom()]
 )
 @pytest.mark.parametrize("noise", NOISES)
-def test_a_policy_plays_an_environment_as_it_plays_simulate(policy: ds.Policy, noise: str) -> None:
+def test_a_policy_plays_an_environment_as_it_plays_simulate(policy: ds.Policy, noise: Noise) -> None:
     instance = world(noise)
     for seed in range(3):
         assert play(policy, BudgetEnv(instance), seed) == ds.simulate(instance, policy, trials=1, seed=seed).reward[0]
@@ -216,7 +217,7 @@ class RandomAgent:
 
 
 @pytest.mark.parametrize("noise", ["deterministic", "beta"])
-def test_an_agent_has_the_same_observations_in_simulate_and_in_the_environment(noise: str) -> None:
+def test_an_agent_has_the_same_observations_in_simulate_and_in_the_environment(noise: Noise) -> None:
     agent, instance = RandomAgent(), world(noise)
     run = ds.simulate(instance, AgentPolicy(agent), trials=1, seed=4)
     in_simulate = np.array(agent.seen)
@@ -250,7 +251,7 @@ def test_a_missing_gymnasium_is_reported() -> None:
 
 def test_an_environment_with_contexts_follows_simulate() -> None:
     """The features of each round are observed, a contextual policy plays trial 0, and an agent sees the same."""
-    world = ds.instances.linear_contexts(horizon=150, arms=3, features=4, pool=20, seed=2)
+    world = linear_contexts(horizon=150, arms=3, features=4, pool=20, seed=2)
     env = BudgetEnv(world)
     check_env(env, skip_render_check=True)
     seen, _ = env.reset(seed=5)
@@ -264,6 +265,11 @@ def test_an_environment_with_contexts_follows_simulate() -> None:
     policy = ds.LinearBwK()
     assert play(policy, env, seed=5) == ds.simulate(world, policy, trials=1, seed=5).reward.item()
     noted: list[Any] = []
-    agent = AgentPolicy(lambda observation: noted.append(observation[-4:]) or 0)  # type: ignore[func-returns-value]
+
+    def act(observation: Any) -> int:
+        noted.append(observation[-4:])
+        return 0
+
+    agent = AgentPolicy(act)
     ds.simulate(world, agent, trials=1, seed=5)
     np.testing.assert_array_equal(noted[0], contexts[0].astype(np.float32))

@@ -10,6 +10,7 @@ import pytest
 
 import driftsack as ds
 from driftsack.core.errors import DriftsackError
+from driftsack.core.instance import Noise
 from driftsack.instances.families import FAMILIES
 from tests.support import reference_lps as reference
 
@@ -72,7 +73,7 @@ def test_variation_is_a_sum_over_rounds() -> None:
 
 
 @pytest.mark.parametrize("noise", ["deterministic", "beta"])
-def test_every_instance_takes_a_horizon_and_a_noise(noise: str) -> None:
+def test_every_instance_takes_a_horizon_and_a_noise(noise: Noise) -> None:
     for build in (
         ds.instances.example_1,
         ds.instances.example_2,

@@ -106,9 +106,9 @@ def test_a_learner_with_a_period_or_an_open_season_goes_back() -> None:
     seasonal = ds.Adaptive().start(ds.Problem(horizon=50, arms=2, budget=60.0), seed=1)
     waiting = seasonal.ask()
     seasonal.renew()
-    for learner, request in ((timed, {"at": 500.0}), (seasonal, {})):
+    for learner, at in ((timed, 500.0), (seasonal, None)):
         before, start = learner.state_hash(), Bookmark(learner)
-        learner.ask(**request)
+        learner.ask(at=at)
         assert learner.state_hash() != before
         start.go_back()
         assert learner.state_hash() == before

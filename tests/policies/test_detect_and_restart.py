@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -69,7 +70,9 @@ def test_outcomes_of_rounds_before_a_restart_are_dropped() -> None:
 
 @pytest.mark.parametrize("detector", ["glr", "cusum"])
 @pytest.mark.parametrize("scale", [1.0, 0.1])
-def test_reward_is_within_a_tenth_of_the_right_window_on_example_2(detector: str, scale: float) -> None:
+def test_reward_is_within_a_tenth_of_the_right_window_on_example_2(
+    detector: Literal["glr", "cusum"], scale: float
+) -> None:
     """SW-UCB is given V, this policy is not. 40 trials, with standard errors of at most 30."""
     world = ds.instances.example_2()
     restarting = ds.simulate(world, ds.DetectAndRestart(ds.NaiveUCB(scale=scale), detector=detector), trials=40, seed=0)
@@ -97,7 +100,7 @@ def test_bad_settings() -> None:
     with pytest.raises(SettingError, match="base must be"):
         ds.DetectAndRestart("NaiveUCB")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="detector must be one of 'glr', 'cusum'"):
-        ds.DetectAndRestart(detector="unknown")
+        ds.DetectAndRestart(detector="unknown")  # type: ignore[arg-type]
     with pytest.raises(OutOfRangeError, match="explore"):
         ds.DetectAndRestart(explore=1.5)
     with pytest.raises(OutOfRangeError, match="delta"):

@@ -16,6 +16,7 @@ from driftsack.core.errors import DriftsackError, OutOfRangeError, SettingError,
 from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
+from driftsack.policies.parts.pacing import BudgetRule
 from driftsack.policies.sliding_window_ucb import checked_windows
 from tests.support.delayed_feedback import Feedback, give_feedback
 
@@ -110,7 +111,7 @@ def disagreement(policy: ds.PlanWithForecast, **fault: Any) -> float:
 
 @pytest.mark.parametrize("rule", ["fixed", "remaining"])
 @pytest.mark.parametrize("windows", [None, (30, 30), (12, 50), (50, 12)])
-def test_equals_the_twin_at_half_trust(windows: tuple[int, int] | None, rule: str) -> None:
+def test_equals_the_twin_at_half_trust(windows: tuple[int, int] | None, rule: BudgetRule) -> None:
     assert disagreement(ds.PlanWithForecast(some_forecast(), 0.5, windows, scale=0.02, budget_rule=rule)) < 1e-9
 
 

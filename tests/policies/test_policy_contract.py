@@ -9,7 +9,7 @@ import math
 import sys
 import tracemalloc
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 class TwoSpeedThompson(ds.ThompsonBwK):
     """Thompson sampling with the budget rule that has a state of its own."""
 
-    budget_rule: str = "two-speed"
+    budget_rule: Literal["fixed", "remaining", "two-speed"] = "two-speed"
 
 
 def found() -> list[Recipe]:

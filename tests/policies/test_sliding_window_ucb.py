@@ -20,6 +20,7 @@ from driftsack.game.records import new_outcome, new_terms, open_round
 from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
+from driftsack.policies.parts.pacing import BudgetRule
 from driftsack.policies.parts.radius import BERNSTEIN, Radius, lower_bound, upper_bound
 from driftsack.theory import epsilon, window
 from tests.support import naive
@@ -214,7 +215,7 @@ def test_remaining_rule_spends_the_remaining_budget_per_remaining_round() -> Non
 
 
 @pytest.mark.parametrize("budget_rule", ["fixed", "remaining"])
-def test_an_enormous_budget_needs_no_fallback(budget_rule: str) -> None:
+def test_an_enormous_budget_needs_no_fallback(budget_rule: BudgetRule) -> None:
     world = ds.Instance.stationary([0.2, 0.8], [[0.5, 1.0]], horizon=500, budget=1e12)
     policy = ds.SlidingWindowUCB(windows=(100, 100), scale=0.1, budget_rule=budget_rule)
     run = ds.simulate(world, policy, trials=5, seed=0)

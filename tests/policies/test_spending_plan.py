@@ -15,6 +15,7 @@ from driftsack.core.errors import DriftsackError, NotFiniteError, OutOfRangeErro
 from driftsack.game.state_tree import programs
 from driftsack.lp import certificate
 from driftsack.policies import from_spec
+from driftsack.policies.parts.pacing import BudgetRule
 from tests.support import naive
 from tests.support.delayed_feedback import Feedback, give_feedback
 
@@ -38,7 +39,7 @@ def share(curve: Any, resource: int, rounds: float) -> float:
     return float(np.interp(rounds, np.linspace(0, PROBLEM.horizon, len(row)), row))
 
 
-def rates(curve: Any, rule: str, t: int, spent: Floats) -> Floats:
+def rates(curve: Any, rule: BudgetRule, t: int, spent: Floats) -> Floats:
     """The rate of each resource in round t (from 1), normalised."""
     rate = np.zeros(2)
     for j in range(2):
@@ -52,7 +53,7 @@ def rates(curve: Any, rule: str, t: int, spent: Floats) -> Floats:
     return rate
 
 
-def disagreement(plan: ds.SpendingPlan, curve: Any, rule: str, slack: float) -> tuple[float, int]:
+def disagreement(plan: ds.SpendingPlan, curve: Any, rule: BudgetRule, slack: float) -> tuple[float, int]:
     """Ask, and tell late; return the largest disagreement with the twin, and the number of rounds held back."""
     learner, rng = plan.start(PROBLEM, seed=0), np.random.default_rng(3)
     lp = next(programs(learner.state), None)
@@ -80,7 +81,7 @@ def disagreement(plan: ds.SpendingPlan, curve: Any, rule: str, slack: float) -> 
 @pytest.mark.parametrize("rule", ["fixed", "remaining"])
 @pytest.mark.parametrize("curve", [ONE, EACH, (0.0, 1.0), (0.0, 0.0, 0.9)], ids=["one", "each", "even", "late"])
 @pytest.mark.parametrize("base", BASES, ids=KINDS)
-def test_equals_the_twin(base: ds.Policy, curve: Any, rule: str) -> None:
+def test_equals_the_twin(base: ds.Policy, curve: Any, rule: BudgetRule) -> None:
     """Rates for both rules, skips exactly where spending is ahead, and the base's LP at the round's rate."""
     worst, held_back = disagreement(ds.SpendingPlan(base, curve, rule, slack=0.02), curve, rule, 0.02)
     assert worst < 1e-9
@@ -257,7 +258,7 @@ def test_other_bad_settings() -> None:
     with pytest.raises(SettingError, match="base must be a driftsack Policy"):
         ds.SpendingPlan("NaiveUCB")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="budget_rule must be one of 'fixed', 'remaining'"):
-        ds.SpendingPlan(budget_rule="even")
+        ds.SpendingPlan(budget_rule="even")  # type: ignore[arg-type]
     with pytest.raises(OutOfRangeError, match="slack must be 0 or more"):
         ds.SpendingPlan(slack=-0.1)
     with pytest.raises(SettingError, match="one for each of 1 resources, got 2"):
@@ -287,7 +288,7 @@ def test_spec_round_trip_with_a_nested_base(tmp_path: Path) -> None:
 def test_the_curve_replaces_the_budget_rules_of_nested_bases() -> None:
     """The budget rule of the base of a wrapper must not matter under a curve."""
     world = ds.instances.example_1(horizon=2_000)
-    rules = ("fixed", "remaining")
+    rules: tuple[BudgetRule, ...] = ("fixed", "remaining")
     plans = [ds.SpendingPlan(ds.DetectAndRestart(ds.NaiveUCB(scale=0.1, budget_rule=rule)), ONE) for rule in rules]
     one, two = (ds.simulate(world, plan, trials=3, seed=0).curve for plan in plans)
     np.testing.assert_array_equal(one, two)

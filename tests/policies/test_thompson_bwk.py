@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 import pytest
@@ -21,8 +21,10 @@ from driftsack.numerics.sampling import hashed_uniform
 from tests.support.delayed_feedback import Feedback, give_feedback
 from tests.support.two_speed_twin import SlowTwoSpeed, SlowWaiting
 
+Rule = Literal["fixed", "remaining", "two-speed"]
+PACED: Final[tuple[Rule, ...]] = ("two-speed", "remaining")
 PROBLEM = ds.Problem(horizon=220, arms=3, budget=[20.0, 46.0], reward_max=2.0, cost_max=[0.5, 1.0])
-TWO_SPEED = "two-speed"
+TWO_SPEED: Final = "two-speed"
 KEY = 20_240_607
 SIGNIFICANCE = 1e-6  # the probability that a test fails although the hash is random
 
@@ -57,7 +59,7 @@ class Free(SlowWaiting):
 def disagreement(
     policy: ds.ThompsonBwK,
     window: int,
-    rule: str = "fixed",
+    rule: Rule = "fixed",
     by_arrival: bool = False,
     pacer: SlowTwoSpeed | None = None,
     waiting: SlowWaiting | None = None,
@@ -105,7 +107,7 @@ def disagreement(
 
 @pytest.mark.parametrize("window", [None, 40, 3, 1])
 @pytest.mark.parametrize("rule", ["fixed", "remaining"])
-def test_equals_the_twin(window: int | None, rule: str) -> None:
+def test_equals_the_twin(window: int | None, rule: Rule) -> None:
     """The draws are the same bit for bit, because Numba's Beta is NumPy's."""
     policy = ds.ThompsonBwK(windows=window, budget_rule=rule)
     assert disagreement(policy, window or PROBLEM.horizon, rule) < 1e-9
@@ -131,7 +133,7 @@ def test_two_speeds_equal_the_twin(window: int | None) -> None:
 
 def test_the_twin_of_two_speeds_detects_planted_faults() -> None:
     """A price step that is a fifth larger, free pending decisions, and the even pace in place of two speeds."""
-    two_speed, even = (ds.ThompsonBwK(budget_rule=rule) for rule in (TWO_SPEED, "remaining"))
+    two_speed, even = (ds.ThompsonBwK(budget_rule=rule) for rule in PACED)
     larger, right = SlowTwoSpeed(PROBLEM.horizon, 2, largest_step=0.48), SlowTwoSpeed(PROBLEM.horizon, 2)
     assert disagreement(two_speed, PROBLEM.horizon, TWO_SPEED, pacer=larger) > 1e-4
     free, pacer = Free(3), SlowTwoSpeed(PROBLEM.horizon, 2)
@@ -143,7 +145,7 @@ def test_the_twin_of_two_speeds_detects_planted_faults() -> None:
 def test_two_speeds_earn_more_in_rich_and_poor_times() -> None:
     """By 8 joint standard errors over the even pace; so do they over uniform random choice, which spends early."""
     world = ds.instances.rich_and_poor(seed=2)
-    two_speed, even = (ds.ThompsonBwK(windows=500, budget_rule=rule) for rule in (TWO_SPEED, "remaining"))
+    two_speed, even = (ds.ThompsonBwK(windows=500, budget_rule=rule) for rule in PACED)
     mine = mean_and_error(world, two_speed)
     for other in (even, ds.policies.UniformRandom()):
         reward, error = mean_and_error(world, other)

@@ -25,7 +25,7 @@ from numpy.random import Generator
 from driftsack.advice.segmentation import best_segmentation, best_split
 from driftsack.advice.time_windows import default_windows, latest_observed, ordered_sums, window_means
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.instance import Instance
+from driftsack.core.instance import Instance, Noise
 from driftsack.core.problem import Problem
 from driftsack.logs.survey import Series, Survey
 from driftsack.numerics.lognormal import SIGMA
@@ -36,7 +36,7 @@ LOCAL_CELLS: Final = 50  # cells of an arm, at least, that a local mean is taken
 MAX_LOCAL_MEANS: Final = 16
 FEW_PULLS: Final = 10  # an arm with fewer is poorly known
 LOGNORMAL_SPREAD: Final = math.sqrt(math.expm1(SIGMA**2))  # standard deviation over mean, far below the ceiling
-SPREADS: Final[dict[str, Callable[[Floats], Floats]]] = {  # standard deviation of a pull with this mean
+SPREADS: Final[dict[Noise, Callable[[Floats], Floats]]] = {  # standard deviation of a pull with this mean
     "deterministic": np.zeros_like,
     "beta": lambda mean: np.sqrt(mean * (1.0 - mean) / 5.0),
     "uniform": lambda mean: np.minimum(mean, 1.0 - mean) / math.sqrt(3.0),
@@ -50,7 +50,7 @@ class Fit(NamedTuple):
 
     changes: Ints  # (K - 1,) rounds of the log, from 0, at which a new phase begins
     means: Floats  # (K, m, 1 + d) mean reward and costs of each arm in each phase
-    noise: str  # name of the noise that is closest to that of the log
+    noise: Noise  # name of the noise that is closest to that of the log
     largest: Floats  # (1 + d,) estimated largest outcomes of a single pull
 
     def rewards_and_costs(self, means: Floats | None = None) -> tuple[Floats, Floats]:
@@ -163,7 +163,7 @@ def largest_outcomes(survey: Survey) -> Floats:
     return np.minimum(most, 1.0)
 
 
-def noise_kind(survey: Survey) -> str:
+def noise_kind(survey: Survey) -> Noise:
     """Return the noise whose standard deviation relative to the mean is closest to that of the log.
 
     Deviations are relative to the mean because the variability of costs is what affects a budget. Where ``cost_max`` is

@@ -20,7 +20,7 @@ from driftsack.core.problem import Problem
 from driftsack.core.worlds import Sizes, costs_in_units, in_units, means_in_range, positions_of_rounds
 
 Noise = Literal["deterministic", "bernoulli", "uniform", "beta", "lognormal"]
-NOISES = ("deterministic", "bernoulli", "uniform", "beta", "lognormal")
+NOISES: tuple[Noise, ...] = ("deterministic", "bernoulli", "uniform", "beta", "lognormal")
 MOST_ROUNDS = 2**28  # of an instance that is read by ``from_dict``
 _VERSION = 1
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium.core import Env
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Discrete, Space
 
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import of_type
@@ -149,7 +149,7 @@ class BudgetEnv(Env[Observation, Any]):
         return {"round": self._round, "spent": spent, "costs": self._costs * self._units.costs}
 
 
-def _space(instance: AnyInstance) -> Box:
+def _space(instance: AnyInstance) -> Space[Observation]:
     """The space of observations: [0, 1], and the range of each feature, rounded outwards to single precision."""
     low, high = np.zeros(2 + 2 * instance.problem.resources), np.ones(2 + 2 * instance.problem.resources)
     if isinstance(instance, ContextualInstance):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final
 
 from gymnasium.envs.registration import register, registry
 
+import driftsack.instances.contextual  # noqa: F401  (found by name)
 from driftsack import instances
 from driftsack.gym.env import BudgetEnv
 
@@ -17,7 +19,7 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "driftsack/Example2-v0": {"world": "example_2"},
         "driftsack/Example3-v0": {"world": "example_3", "alpha": 0.5},
         "driftsack/Example4-v0": {"world": "example_4"},
-        "driftsack/LinearContexts-v0": {"world": "linear_contexts"},
+        "driftsack/LinearContexts-v0": {"world": "contextual.linear_contexts"},
     }
 )
 """Maps the name of each environment to a function of ``driftsack.instances`` and its arguments."""
@@ -36,4 +38,4 @@ def example(world: str, **settings: Any) -> BudgetEnv:
     >>> example("example_1", horizon=10).instance.horizon
     10
     """
-    return BudgetEnv(getattr(instances, world)(**settings))
+    return BudgetEnv(attrgetter(world)(instances)(**settings))

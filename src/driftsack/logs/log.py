@@ -93,9 +93,16 @@ class Log:
         Args:
             rows: A slice, a mask (n,) or positions, which may repeat.
         """
-        names = ("time", "arm", "reward", "costs", "propensity", "table", "contexts")
-        columns = {name: getattr(self, name) for name in names}
-        return replace(self, **{name: None if column is None else column[rows] for name, column in columns.items()})
+        return replace(
+            self,
+            time=self.time[rows],
+            arm=self.arm[rows],
+            reward=self.reward[rows],
+            costs=self.costs[rows],
+            propensity=None if self.propensity is None else self.propensity[rows],
+            table=None if self.table is None else self.table[rows],
+            contexts=None if self.contexts is None else self.contexts[rows],
+        )
 
     def as_instance(self, budget: Amounts) -> Instance | ContextualInstance:
         """Replay a full-information table: in round t, each arm has exactly the outcome of row t, without noise.

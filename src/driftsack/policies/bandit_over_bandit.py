@@ -112,8 +112,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     if can_pay(state.account, 1) or round.must:
         t = block_time(state, round.t)
         block_round = with_account(round, t, float(state.length - t), state.account)
-        if ucb.is_fresh(state.base):
-            ucb.break_ties(state.base, block_round, rng)
+        ucb.update_bounds(state.base, block_round, rng)
         return ucb.choose(state.base, block_round, rng, mix, prices)
     mix[:] = 0.0
     prices[:] = 0.0

@@ -114,8 +114,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
         for k in range(state.schedule.order[0] + 1):
             for j in range(prices.size):
                 state.evidence.earned[k, 1 + j] -= round.rate[j]
-    if ucb.is_fresh(state.base):
-        ucb.break_ties(state.base, round, rng)
+    ucb.update_bounds(state.base, round, rng)
     # U_t is the smallest optimistic value of the block.
     arm = ucb.choose(state.base, round, rng, mix, prices)
     if arm != STUCK:

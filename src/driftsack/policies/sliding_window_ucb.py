@@ -152,26 +152,22 @@ def variance(radius: Radius, window: Window, arm: int, i: int) -> float:
 
 
 @kernel
-def break_ties(state: State, round: Round, rng: Generator) -> None:
-    """Write the bounds of a learner without observations, with tiny random differences, so that no arm comes first.
+def update_bounds(state: State, round: Round, rng: Generator) -> None:
+    """Update the bounds of the round's stale arms before ``choose`` does, with tiny random differences.
 
-    Every arm has the same bounds then, and the LP takes the one with the lowest number. A policy that starts learners
-    again and again would favour it.
+    Arms without observations have the same bounds, and the LP takes the one with the lowest number. A policy whose
+    learners start again and again, or have very short windows, would favour it.
     """
-    for arm in range(round.open.size):
+    stale = state.means.stale
+    begin_round(state.means, round)
+    for i in range(stale.size[0]):
+        arm = stale.members[i]
         if round.open[arm]:
             set_bounds(state, arm, usual_skip_cost(round) + TIE * rng.random())
         else:
             close_column(state.lp, arm)
         column_changed(state.lp, arm)
-    state.means.version[0] = round.version
-    clear(state.means.stale)
-
-
-@kernel
-def is_fresh(state: State) -> bool:
-    """Return whether a learner has not chosen yet."""
-    return bool(state.means.version[0] < 0)
+    clear(stale)
 
 
 @kernel

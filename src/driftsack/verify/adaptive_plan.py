@@ -17,7 +17,7 @@ import numpy as np
 
 from driftsack.core.arrays import Floats
 from driftsack.core.decision import SKIP
-from driftsack.core.instance import Instance
+from driftsack.core.instance import Instance, Noise
 from driftsack.core.seeding import generator, trial_seeds
 from driftsack.game.ledger import charge, is_broken, open_ledger
 from driftsack.game.protocol import STUCK, choose, learn
@@ -134,8 +134,8 @@ def random_worlds(effort: Effort, salt: int, horizon: int) -> Iterator[tuple[Ins
             rewards *= np.linspace(0.05, 1.0, horizon)[:, None]
         costs = np.tile(rng.uniform(0.05, 1.0, (resources, arms)), (horizon, 1, 1))
         budget = horizon * np.exp(rng.uniform(np.log(0.02), np.log(1.5 if k % 5 == 0 else 0.4), resources))
-        noise = ("bernoulli", "uniform", "deterministic")[k % 3]
-        yield Instance.from_arrays(rewards, costs, budget, noise=noise), (1.0, 1.5, 2.0, 3.0)[k % 4]
+        noises: tuple[Noise, ...] = ("bernoulli", "uniform", "deterministic")
+        yield Instance.from_arrays(rewards, costs, budget, noise=noises[k % 3]), (1.0, 1.5, 2.0, 3.0)[k % 4]
 
 
 def planned_spending(effort: Effort, case: Case, factor: float = 1.0) -> Finding:

@@ -33,6 +33,7 @@ from driftsack.instances import example_1
 from driftsack.measures import variation
 from driftsack.policies import SlidingWindowUCB
 from driftsack.policies import sliding_window_ucb as ucb
+from driftsack.policies.parts.radius import RadiusKind
 from driftsack.theory.refined import gamma
 from driftsack.verify.answers import ZERO
 from driftsack.verify.instance_search import Shape, random_instance
@@ -131,7 +132,7 @@ def benchmarks(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     return judge_definitions(pairs(), case, factor)
 
 
-def played_bounds(radius: str, window: int, rounds: int, seed: int) -> Pairs:
+def played_bounds(radius: RadiusKind, window: int, rounds: int, seed: int) -> Pairs:
     """The confidence bounds of Algorithm 1 after some rounds, and the same from the outcomes of its window."""
     world = Instance.stationary([0.8, 0.5], [[0.6, 0.3]], horizon=100, budget=50.0)
     problem, terms, ledger = world.problem, new_terms(world.problem), open_ledger(world.problem)

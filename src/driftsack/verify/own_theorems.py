@@ -15,6 +15,7 @@ import numpy as np
 from driftsack.core.instance import Instance
 from driftsack.measures import variation
 from driftsack.policies import SlidingWindowUCB
+from driftsack.policies.parts.radius import RadiusKind
 from driftsack.theory.pacing import remaining_pace_bound
 from driftsack.verify.auditor import audit
 from driftsack.verify.competitors import COMPETITORS
@@ -25,7 +26,7 @@ from driftsack.verify.statement import CONSISTENT, FAILS, WEAK, Case, Effort, Fi
 SLACK_OF_SPENDING: Final = 0.15  # of the exponent in b, for the term mγT/w, which does not fall with b
 
 
-def spending_error(rate: float, radius: str, effort: Effort, returns_zero: bool = False) -> float:
+def spending_error(rate: float, radius: RadiusKind, effort: Effort, returns_zero: bool = False) -> float:
     """The largest |sum of costs less planned costs| of sliding-window UCB on four arms of similar cost near 2b."""
     horizon = effort.pick(100_000, 1_000_000)
     costs = rate * np.array([[1.6, 1.8, 2.0, 2.2]])
@@ -38,7 +39,7 @@ def spending_error(rate: float, radius: str, effort: Effort, returns_zero: bool 
 def small_budget(effort: Effort, case: Case, factor: float = 1.0) -> Finding:
     """Check that the error of planned spending falls as √b with the refined radii, unlike with the printed ones."""
     places = [0.1, 0.2, 0.4]
-    radius = "printed" if case is Case.TRIVIAL else "refined"
+    radius: RadiusKind = "printed" if case is Case.TRIVIAL else "refined"
     rate = exact_exponent("b", 0.5, places, [spending_error(place, radius, effort) for place in places])
     margin = SLACK_OF_SPENDING - abs(rate.value - factor * rate.expected)
     errors = ", ".join(f"{value:,.0f}" for value in rate.means)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -149,7 +149,9 @@ def test_without_musts_nothing_is_kept_back() -> None:
 
 
 @pytest.mark.parametrize("pacing", ["two-speed", "remaining"])
-def test_a_must_changes_nothing_where_every_request_is_answered(pacing: str) -> None:
+def test_a_must_changes_nothing_where_every_request_is_answered(
+    pacing: Literal["two-speed", "remaining", "fixed"],
+) -> None:
     """With the planted fault, musts counted beside a fallback, the pace is wrong: 38% or 72% is spent by half-time."""
 
     def spent_by_half_time(count: bool) -> float:

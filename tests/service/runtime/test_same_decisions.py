@@ -60,11 +60,12 @@ def of_learner() -> Trace:
     """The decisions of a learner in this process."""
     problem = CONFIG.problem()
     learner = CONFIG.recipe(problem).start(problem, seed=CONFIG.seed, safe=True)
-    made, waiting = [], list[tuple[Request, ds.Decision]]()
+    made: list[tuple[str | None, list[float], list[float]]] = []
+    waiting: list[tuple[Request, ds.Decision]] = []
     for block in stream():
         for request, decision in waiting:
             if not decision.skipped:
-                reward, cost = request.outcome(str(decision.name))
+                reward, cost = request.outcome(decision.name)
                 learner.tell(decision, reward, {"usd": cost})
         waiting = [(request, learner.ask(context=request.context)) for request in block]
         made += [(d.name, [] if d.skipped else d.mix.tolist(), d.prices.tolist()) for _, d in waiting]
