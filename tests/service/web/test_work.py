@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from driftsack.service.domain import exchanges
+from driftsack.service.domain import messages as ms
 from driftsack.service.domain.campaign import Campaign
 from driftsack.service.domain.refusals import Refusal
+from driftsack.service.runtime import slices
+from driftsack.service.runtime.slices import Meter
+from driftsack.service.store.sqlite import SQLiteStore
 from driftsack.service.web.api.work import AT_ONCE, WorkBudgets
+from tests.service.runtime.test_owner import keeping
 from tests.service.web.test_tokens import worker
+from tests.support.campaigns import small
 from tests.support.live_service import Live, serving
 
 EXCHANGE = "/v1/campaigns/chat/exchange"
@@ -154,31 +163,75 @@ def test_the_parts_of_an_exchange_count_as_requests(live: Live) -> None:
     assert live.call("POST", "/v1/campaigns/chat/decisions", {})[0] == 200  # another key
 
 
-def test_others_go_first_between_the_parts_of_an_exchange() -> None:
+def test_others_go_first_between_the_parts_of_exchanges() -> None:
+    """However many exchanges a key has at once, they use the same share of the time."""
     clock = Clock()
     budgets = WorkBudgets(0.1, clock.read)
-    assert budgets.charge_slice("a", 0.5) == 0.0  # it is alone
+    one, two = budgets.meter("a"), budgets.meter("a")
+    with one:
+        assert one.charge(0.25) == 0.0  # it is alone
+        budgets.note("b")
+        assert one.charge(0.004) == pytest.approx(0.012)
+        with two:
+            assert one.charge(0.004) == pytest.approx(0.024)
+    budgets.charge("a", AT_ONCE)
+    with pytest.raises(Refusal, match="seconds of work"), one:
+        pass
+    assert not budgets.running
+    free = WorkBudgets(0.0, clock.read).meter("a")
+    with free:
+        assert free.charge(0.5) == 0.0
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_exchanges_that_wait_for_each_other_are_checked_again(tmp_path: Path, planted: bool) -> None:
+    """The first one uses up the budget of the key; the planted fault checks no key when its turn comes."""
+    budgets = WorkBudgets(0.1, Clock().read)
     budgets.note("b")
-    assert budgets.charge_slice("a", 0.004) == pytest.approx(0.012)
-    assert WorkBudgets(0.0, clock.read).charge_slice("a", 0.5) == 0.0
+    budgets.charge("a", AT_ONCE - 1e-6)
+    many = ms.Exchange([], 20)
+
+    async def play() -> list[Any]:
+        with closing(SQLiteStore(tmp_path / "s.db")) as store:
+            async with keeping(store) as keeper:
+                await keeper.create("chat", small(budget={"usd": "100"}))
+                meters = [budgets.meter("a"), Meter() if planted else budgets.meter("a")]
+                exchanges = [keeper.exchange("chat", many, meter=meter) for meter in meters]
+                return await asyncio.gather(*exchanges, return_exceptions=True)
+
+    first, second = asyncio.run(play())
+    assert len(first.decisions) == 20
+    assert isinstance(second, Refusal) is not planted
 
 
 @pytest.mark.parametrize("waiting", [False, True])
 def test_an_exchange_hurries_if_another_request_waits_for_its_campaign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waiting: bool
 ) -> None:
-    """An exchange of 0.2 seconds, after each part of which other campaigns go first."""
-    slow(monkeypatch, 0.005)
-    monkeypatch.setattr("driftsack.service.web.api.work.OTHERS_FIRST", 30.0)
-    with serving(str(tmp_path / "s.db")) as live:
-        for name in ("chat", "other"):
-            live.open(name, fallback="small", horizon=10_000, budget={"usd": "1000"})
-        key = worker(live)
-        begin = time.monotonic()
-        thread = threading.Thread(target=lambda: live.call("POST", EXCHANGE, {"ask": 40}, key))
-        live.ask("other")
-        thread.start()
-        time.sleep(0.1)
-        live.ask("chat" if waiting else "other")
-        thread.join()
-        assert (time.monotonic() - begin < 3.0) == waiting
+    """It pauses after each part, but for other campaigns only."""
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(0)
+
+    class Patient(Meter):
+        def charge(self, seconds: float) -> float:
+            return 7.0
+
+    async def play() -> None:
+        with closing(SQLiteStore(tmp_path / "s.db")) as store:
+            async with keeping(store) as keeper:
+                for name in ("chat", "other"):
+                    await keeper.create(name, small(budget={"usd": "100"}))
+                monkeypatch.setattr(slices, "SLICE", -1.0)
+                monkeypatch.setattr(slices, "asyncio", SimpleNamespace(sleep=pause))
+                one = asyncio.ensure_future(keeper.exchange("chat", ms.Exchange([], 20), meter=Patient()))
+                while len(pauses) < 5:
+                    await sleep(0)
+                await asyncio.gather(one, keeper.submit("chat" if waiting else "other", ms.Ask()))
+
+    asyncio.run(play())
+    assert set(pauses[:5]) == {7.0}
+    assert (pauses[-1] == 0.0) is waiting

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Protocol, TypeVar
 
@@ -34,7 +34,7 @@ from driftsack.service.runtime.leaving import forget_old_contexts, sweep
 from driftsack.service.runtime.owned import GRACE, Owned, ServiceClock
 from driftsack.service.runtime.recall import Recalled, recall_some
 from driftsack.service.runtime.recovery import archived, encode_config, rebuild, rehearse, snapshot_of
-from driftsack.service.runtime.slices import in_slices
+from driftsack.service.runtime.slices import Meter, in_slices
 from driftsack.service.runtime.threads import REQUEST_LIMIT, ThreadedCalls, Threads
 from driftsack.service.store.interface import (
     AuditRow,
@@ -318,7 +318,7 @@ class Keeper(ThreadedCalls):
         name: str,
         many: ms.Exchange,
         caller: Caller = NOBODY,
-        charge: Callable[[float], float] = lambda _: 0.0,
+        meter: Meter | None = None,
     ) -> ms.Exchanged:
         """Tell many outcomes and ask for many decisions in one commit.
 
@@ -327,23 +327,25 @@ class Keeper(ThreadedCalls):
         Args:
             many: The outcomes, and the number of decisions to make.
             caller: The sender.
-            charge: Called with the seconds that a part of it kept the event loop busy; returns the seconds for which
-                other requests go first, unless some of them wait for this campaign.
+            meter: Charges for the seconds that it keeps the event loop busy. Other requests go first for as long as it
+                says, unless some of them wait for this campaign.
 
         Raises:
             Refusal: The exchange was not carried out.
         """
-        owned = self.find(name)
+        owned, metered = self.find(name), meter or Meter()
+
+        def charge(seconds: float) -> float:
+            pause = metered.charge(seconds)
+            return 0.0 if owned.waiting else pause
+
         async with owned.exchanging:
-            owned.is_held = True
+            self.check_present(owned)
             steps = exchange_in_steps(owned.campaign, many, owned.now, caller)
-
-            def charged(seconds: float) -> float:
-                pause = charge(seconds)
-                return 0.0 if owned.waiting else pause
-
             try:
-                answer = await in_slices(steps, charged, lambda: self.check_present(owned))
+                with metered:
+                    owned.is_held = True
+                    answer = await in_slices(steps, charge, lambda: self.check_present(owned))
             except Exception as error:
                 self._doubt(owned, error)
                 raise

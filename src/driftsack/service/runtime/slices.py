@@ -5,10 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Generator
+from types import TracebackType
 from typing import Final, TypeVar
 
 Result = TypeVar("Result")
 SLICE: Final = 0.003  # seconds for which the work keeps the event loop busy
+
+
+class Meter:
+    """Charges somebody for long work while the block runs; this one charges nobody."""
+
+    def __enter__(self) -> None:
+        """Begin the work; raises a refusal if it is not allowed now."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End the work."""
+
+    def charge(self, seconds: float) -> float:
+        """Charge a part of the work, and return the seconds for which other requests go first."""
+        return 0.0
 
 
 async def in_slices(

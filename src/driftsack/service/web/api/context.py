@@ -133,9 +133,7 @@ class Context(NamedTuple):
         work, prefix, many = self.service.keyring.work, self.principal.prefix, self.body
         await work.admit(prefix)
         self.service.keyring.count(prefix, max(len(many.tells) + many.ask - 1, 0))
-        return await self.keeper.exchange(
-            self.campaign, many, self.caller(), lambda seconds: work.charge_slice(prefix, seconds)
-        )
+        return await self.keeper.exchange(self.campaign, many, self.caller(), work.meter(prefix))
 
 
 async def _available(call: Awaitable[Any]) -> Any:

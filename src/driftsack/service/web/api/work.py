@@ -2,7 +2,8 @@
 
 Explaining a decision, an export or a large exchange takes seconds, an ordinary request 0.1 milliseconds. Each key may
 use a share of a processor for such requests. Once it has used more, these requests of the key are refused until the
-debt is paid off, but only while other keys are active, so that a key alone may use the whole service.
+debt is paid off, but only while other keys are active, so that a key alone may use the whole service. While they are,
+its exchanges also pause after each part, so that all of them together use at most a quarter of the event loop.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, Final
 
 from driftsack.service.domain.refusals import Refusal
+from driftsack.service.runtime.slices import Meter
 
 SHARE: Final = 0.1  # seconds of work per second
 AT_ONCE: Final = 1.0  # seconds of work that a key may save up
@@ -35,6 +39,7 @@ class WorkBudgets:
         self._active: dict[str, float] = {}  # the time of the latest request, by key
         self._saved: dict[str, tuple[float, float]] = {}  # seconds of work that are left, and when, by key
         self._turns: dict[str, asyncio.Lock] = {}
+        self.running: Counter[str] = Counter()  # exchanges, by key
 
     def note(self, prefix: str) -> None:
         """Note a request of a key."""
@@ -64,10 +69,14 @@ class WorkBudgets:
         """Charge a key for work that was done for it."""
         self._saved[prefix] = (self._left(prefix) - seconds, self._clock())
 
-    def charge_slice(self, prefix: str, seconds: float) -> float:
-        """Charge a key for a part of an exchange, and return the seconds for which others go first."""
-        self.charge(prefix, seconds)
-        return OTHERS_FIRST * seconds if self._share and self._others_active(prefix) else 0.0
+    def meter(self, prefix: str) -> KeyMeter:
+        """Return what charges a key for an exchange."""
+        return KeyMeter(self, prefix)
+
+    def pause_after(self, prefix: str, seconds: float) -> float:
+        """Return the seconds for which others go first after a part of one of the exchanges of a key."""
+        wanted = self._share and self._others_active(prefix)
+        return OTHERS_FIRST * self.running[prefix] * seconds if wanted else 0.0
 
     def turn(self, prefix: str) -> asyncio.Lock:
         """Return the lock with which long requests of a key wait for each other."""
@@ -80,6 +89,34 @@ class WorkBudgets:
     def _others_active(self, prefix: str) -> bool:
         since = self._clock() - ACTIVE
         return any(at >= since for other, at in self._active.items() if other != prefix)
+
+
+class KeyMeter(Meter):
+    """Charges a key for an exchange.
+
+    Args:
+        budgets: The budgets of all keys.
+        prefix: The key.
+    """
+
+    def __init__(self, budgets: WorkBudgets, prefix: str) -> None:
+        self._budgets, self._prefix = budgets, prefix
+
+    def __enter__(self) -> None:
+        """Begin; raises a refusal if earlier exchanges have used up the budget of the key."""
+        self._budgets.check(self._prefix)
+        self._budgets.running[self._prefix] += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End."""
+        self._budgets.running[self._prefix] -= 1
+        if not self._budgets.running[self._prefix]:
+            del self._budgets.running[self._prefix]
+
+    def charge(self, seconds: float) -> float:
+        """Charge a part, and return the seconds for which other keys go first."""
+        self._budgets.charge(self._prefix, seconds)
+        return self._budgets.pause_after(self._prefix, seconds)
 
 
 class Timed:
