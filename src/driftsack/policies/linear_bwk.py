@@ -28,6 +28,7 @@ from driftsack.core.problem import Problem
 from driftsack.game.records import Outcome, Round
 from driftsack.numerics.compiled import kernel
 from driftsack.policies.contextual import ContextualPolicy
+from driftsack.policies.parts.feature_units import follow_units
 from driftsack.policies.parts.linear_bank import checked_forgetting, learn_levels_again
 from driftsack.policies.parts.linear_choice import LinearChoice, choose_at, learn_at, new_choice
 from driftsack.policies.parts.standardiser import Standardiser, new_standardiser, note_context, standardise
@@ -45,6 +46,7 @@ def choose(state: State, round: Round, rng: Generator, mix: Floats, prices: Floa
     """Draw outcomes for the context and choose the best arm at the current prices."""
     if note_context(state.features, round.context):
         learn_levels_again(state.choice.bank)
+    follow_units(state.choice, state.features)
     standardise(state.features, round.context)
     arm: int = choose_at(state.choice, round, state.features.x, rng, mix, prices)
     return arm

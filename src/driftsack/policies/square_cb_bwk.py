@@ -194,4 +194,4 @@ class SquareCBwK(ContextualPolicy):
             np.zeros(problem.arms),
             self.learning_rate,
         )
-        return State(new_standardiser(problem.features), choice)
+        return State(new_standardiser(problem.features, follows=False), choice)

@@ -2,14 +2,21 @@ r"""Standardisation of contexts for linear models, which follows features that s
 
 .. math:: x = \Bigl(\mathrm{clip}\bigl((c_f - \text{mean}_f)/\mathrm{sd}_f,\, \pm 5\bigr) / \sqrt n\Bigr)_{f \le n},\; 1
 
-Mean and standard deviation are those of the first 100 contexts. A feature has *shifted* when a moving average of its
-last 20 or so values is more than 3 standard deviations away from the mean; then both are measured again, from the next
-100 contexts. The standard deviation starts from its previous value, with the weight of one context.
+Mean and standard deviation are those of the first 100 contexts. A feature has *moved* when a moving average of its last
+20 or so values is more than 3 standard deviations away from the mean; then the mean is measured again, from the next
+100 contexts. There are two kinds of moves.
 
-*Coefficients* need no transformation, because they are effects of deviations from the usual value of a feature. What a
-shift may move is the level of each arm: if outcomes depend on the raw value, the level changes by the effect of the
-shift, and if only the measurement has changed, it stays. The caller therefore learns levels again after a shift
-(:func:`~driftsack.policies.parts.linear_bank.learn_levels_again`).
+*Wandering.* The hour of the day, a temperature or a price moves gradually, and the first 100 contexts show a small part
+of its range. Outcomes depend on its value as before, so a model has to be expressed in the new units: with
+:math:`x = \alpha x' + \delta` for the vector x before a context and x' after it, :math:`\theta^\top x + \theta_0` has
+the coefficients :math:`\alpha \theta` and :math:`\theta_0 + \delta \theta` of x'. ``factor`` and ``offset`` are
+:math:`\alpha` and :math:`\delta` (:mod:`driftsack.policies.parts.feature_units`). The standard deviation does not
+fall.
+
+*A jump* is a move that a slower moving average has not noticed yet, to a value that this average never had. Perhaps
+only the measurement has changed, so the coefficients stay, as effects of deviations from the usual value of a feature;
+the caller learns the level of each arm again (:func:`~driftsack.policies.parts.linear_bank.learn_levels_again`). The
+standard deviation starts from its previous value, with the weight of one context.
 
 Indicators, features that were always 0 or 1, do not shift: requests that arrive in the order of their categories are no
 reason to change the coding. A constant feature is only centred.
@@ -23,7 +30,7 @@ from typing import Annotated, Final, NamedTuple
 import numpy as np
 
 from driftsack.core.arrays import Floats
-from driftsack.core.bounds import within
+from driftsack.core.bounds import Scratch, within
 from driftsack.core.encoder import LARGEST_FEATURE
 from driftsack.numerics.compiled import kernel
 from driftsack.numerics.powers import squared
@@ -31,8 +38,11 @@ from driftsack.numerics.powers import squared
 FIRST: Final = 100.0  # contexts that determine mean and standard deviation
 LARGEST: Final = 5.0  # standard deviations
 RECENT: Final = 0.05  # step of the moving average
-SHIFT: Final = 3.0  # distance of a moving average from the mean, in standard deviations, that is a shift
-FAR: Final = 10.0  # largest distance that enters the moving average, so that one outlier is no shift
+SLOW: Final = 0.01  # step of the slower one
+SHIFT: Final = 3.0  # distance of a moving average from the mean, in standard deviations, that is a move
+LITTLE: Final = 1.0 / 3.0  # of it; a move of which the slower average has noticed less is abrupt
+FAR: Final = 10.0  # largest distance that enters the averages, in standard deviations, so that one outlier is no move
+LARGEST_AVERAGE: Final = 100.0 * LARGEST_FEATURE
 CONSTANT: Final = 1e-9  # a feature with a smaller standard deviation is constant
 
 
@@ -44,11 +54,17 @@ class Standardiser(NamedTuple):
     squares: Annotated[Floats, within(0.0, 4.0 * FIRST * LARGEST_FEATURE**2)]  # (n,) sums of squared deviations
     scale: Annotated[Floats, within(0.0, 1.0 / CONSTANT)]  # (n,) 1 / (sd sqrt(n))
     recent: Annotated[Floats, within(-FAR, FAR)]  # (n,) moving averages, in standard deviations from the mean
+    slow: Annotated[Floats, within(-FAR, FAR)]  # (n,) slower ones
+    visited: Annotated[Floats, within(-LARGEST_AVERAGE, LARGEST_AVERAGE)]  # (n, 2) the range of the slower averages
+    least: Annotated[Floats, within(0.0, 4.0 * LARGEST_FEATURE)]  # (n,) least standard deviation, for those that wander
+    follows: bool  # whether wandering features are told from jumps; if not, every move is a jump
+    factor: Scratch  # (n,) written: alpha; 1 unless units have changed
+    offset: Scratch  # (n,) written: delta; 0 unless units have changed
     indicator: Annotated[Floats, within(0.0, 1.0)]  # (n,) 1 while all values were 0 or 1
     x: Annotated[Floats, within(-LARGEST, LARGEST)]  # (n + 1,) written: the vector
 
 
-def new_standardiser(features: int) -> Standardiser:
+def new_standardiser(features: int, follows: bool = True) -> Standardiser:
     """Create the state without contexts."""
     return Standardiser(
         seen=np.zeros(features),
@@ -56,6 +72,12 @@ def new_standardiser(features: int) -> Standardiser:
         squares=np.zeros(features),
         scale=np.full(features, 1.0 / math.sqrt(features)),
         recent=np.zeros(features),
+        slow=np.zeros(features),
+        visited=np.tile([LARGEST_AVERAGE, -LARGEST_AVERAGE], (features, 1)),
+        least=np.zeros(features),
+        follows=follows,
+        factor=np.ones(features),
+        offset=np.zeros(features),
         indicator=np.ones(features),
         x=np.zeros(features + 1),
     )
@@ -63,38 +85,81 @@ def new_standardiser(features: int) -> Standardiser:
 
 @kernel
 def note_context(standardiser: Standardiser, context: Floats) -> bool:
-    """Update the means and scales with a context; return whether a feature has shifted."""
-    shifted = False
+    """Update means and scales with a context, and write the change of units; return whether a feature has jumped."""
+    jumped = False
     for f in range(context.size):
+        standardiser.factor[f], standardiser.offset[f] = 1.0, 0.0
         if context[f] not in (0.0, 1.0):
             standardiser.indicator[f] = 0.0
         if standardiser.seen[f] < FIRST:
             measure(standardiser, f, context[f])
         elif standardiser.indicator[f] == 0.0:
-            away = (context[f] - standardiser.mean[f]) * standardiser.scale[f] * math.sqrt(context.size)
-            standardiser.recent[f] += RECENT * (min(max(away, -FAR), FAR) - standardiser.recent[f])
-            if abs(standardiser.recent[f]) > SHIFT:
-                shifted = True
-                restart(standardiser, f, context[f])
-    return shifted
+            jumped = follow(standardiser, f, context[f]) or jumped
+    return jumped
+
+
+@kernel
+def follow(standardiser: Standardiser, f: int, value: float) -> bool:
+    """Update the moving averages of a feature, and measure it again if it has moved; return whether it has jumped."""
+    sd = 1.0 / (standardiser.scale[f] * math.sqrt(standardiser.mean.size))
+    away = min(max((value - standardiser.mean[f]) / sd, -FAR), FAR)
+    standardiser.recent[f] += RECENT * (away - standardiser.recent[f])
+    standardiser.slow[f] += SLOW * (away - standardiser.slow[f])
+    recent, slow = standardiser.recent[f], standardiser.slow[f]
+    if abs(recent) > SHIFT:
+        if is_jump(standardiser, f, recent, slow, sd):
+            restart(standardiser, f, value, 0.0)
+            return True
+        restart(standardiser, f, standardiser.mean[f] + sd * recent, sd)
+        return False
+    now = standardiser.mean[f] + sd * slow
+    standardiser.visited[f, 0] = min(standardiser.visited[f, 0], now)
+    standardiser.visited[f, 1] = max(standardiser.visited[f, 1], now)
+    return False
+
+
+@kernel
+def is_jump(standardiser: Standardiser, f: int, recent: float, slow: float, sd: float) -> bool:
+    """Return whether a feature has moved abruptly, to a value at which it never stayed."""
+    if not standardiser.follows:
+        return True
+    now = standardiser.mean[f] + sd * recent
+    known = standardiser.visited[f, 0] <= now <= standardiser.visited[f, 1]
+    return not known and abs(slow) < LITTLE * abs(recent)
 
 
 @kernel
 def measure(standardiser: Standardiser, f: int, value: float) -> None:
     """Update the mean and the scale of a feature with a value (Welford's algorithm)."""
+    least, mean, scale = standardiser.least[f], standardiser.mean[f], standardiser.scale[f]
+    if least > 0.0:
+        value = min(max(value, mean - FAR * least), mean + FAR * least)
     standardiser.seen[f] += 1.0
-    difference = value - standardiser.mean[f]
+    difference = value - mean
     standardiser.mean[f] += difference / standardiser.seen[f]
     standardiser.squares[f] += difference * (value - standardiser.mean[f])
-    sd = math.sqrt(standardiser.squares[f] / standardiser.seen[f])
+    sd = max(math.sqrt(standardiser.squares[f] / standardiser.seen[f]), least)
     standardiser.scale[f] = 1.0 / (math.sqrt(standardiser.mean.size) * (sd if sd > CONSTANT else 1.0))
+    if least > 0.0:
+        change_units(standardiser, f, mean, scale)
 
 
 @kernel
-def restart(standardiser: Standardiser, f: int, value: float) -> None:
-    """Measure a feature that has shifted again, from one observation with the variance from before."""
-    standardiser.seen[f], standardiser.mean[f], standardiser.recent[f] = 1.0, value, 0.0
-    standardiser.squares[f] = 1.0 / (squared(standardiser.scale[f]) * standardiser.mean.size)
+def restart(standardiser: Standardiser, f: int, mean: float, least: float) -> None:
+    """Measure a feature that has moved again, from one observation with the variance from before."""
+    before, scale = standardiser.mean[f], standardiser.scale[f]
+    standardiser.seen[f], standardiser.mean[f], standardiser.least[f] = 1.0, mean, least
+    standardiser.recent[f], standardiser.slow[f] = 0.0, 0.0
+    standardiser.squares[f] = 1.0 / (squared(scale) * standardiser.mean.size)
+    if least > 0.0:
+        change_units(standardiser, f, before, scale)
+
+
+@kernel
+def change_units(standardiser: Standardiser, f: int, mean: float, scale: float) -> None:
+    """Write how the vectors with a former ``mean`` and ``scale`` of a feature follow from those of now."""
+    standardiser.factor[f] = scale / standardiser.scale[f]
+    standardiser.offset[f] = (standardiser.mean[f] - mean) * scale
 
 
 @kernel
