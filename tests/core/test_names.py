@@ -371,7 +371,7 @@ def test_logs_keep_names(tmp_path: Path) -> None:
     with pytest.raises(NamesError, match="mix must have one entry for each of the arms"):
         ds.logs.evaluate_mix(log, {"small": 1.0})
     with pytest.raises(NamesError, match="budget must have one entry for each of the resources"):
-        ds.logs.evaluate(log, POLICY, {"usd": 1.0, "cost_$ [s]": 2.0})
+        ds.logs.evaluate(log, POLICY, {"eur": 1.0, "cost_$ [s]": 2.0})
     with pytest.raises(NamesError, match="cost_max must have one entry for each of the resources"):
         ds.logs.read(tmp_path / "log.csv", cost_max={"usd": 1.0})
     for name in ("time", "cost:usd"):
@@ -384,7 +384,7 @@ def test_logs_keep_names(tmp_path: Path) -> None:
     [
         (["cost_usd=1", "2"], 1, "--budget must be given once for each resource, all in order or all by name, got"),
         (["cost_usd=1", "cost_usd=2"], 1, "all by name, got cost_usd=1, cost_usd=2."),
-        (["usd=1", "cost_$ [s]=2"], 1, "('cost_usd' missing, 'usd' unknown); use exactly these names."),
+        (["eur=1", "cost_$ [s]=2"], 1, "('cost_usd' missing, 'eur' unknown); use exactly these names."),
         (["cost_usd=many"], 2, "expected a number or NAME=NUMBER, such as 500 or usd=500, got 'cost_usd=many'."),
     ],
 )

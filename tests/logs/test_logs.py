@@ -170,7 +170,9 @@ def test_nanoseconds_and_invalid_first_times(tmp_path: Path) -> None:
 def test_misleading_headers_are_refused(tmp_path: Path) -> None:
     for lines, words in (
         (["time,arm,reward,cost,cost", "1,a,1,0.5,0.5"], "more than one column cost"),
-        (["Time, arm,reward,cost", "1,a,1,0.5"], "'Time' must be spelled 'time'. ' arm' must be spelled 'arm'."),
+        (["Time, arm,reward,cost", "1,a,1,0.5"], "Did you mean `Time` instead of `time`? Did you mean ` arm` instead"),
+        (["Time, arm,reward,cost", "1,a,1,0.5"], "{'time': 'Time', 'arm': ' arm'} (--time Time --arm ' arm')"),
+        (["Time,arm,Reward,cost", "1,a,1,0.5"], "lacks the columns time, reward; it has Time, arm, Reward, cost."),
         (["Time,Arm,Reward", "1,a,1"], "lacks the columns time, arm, reward"),
         (["time,reward:a,cost:a,cost:b", "1,1,0.5,0.5"], "lacks the column reward:b"),
         (["time\rarm", "1"], "ends its lines with carriage returns only"),
@@ -242,7 +244,7 @@ def test_a_log_with_columns_of_other_names(tmp_path: Path) -> None:
     assert log.reward.tolist() == [1.0, 1.0, 0.0, 0.0, 1.0]
     np.testing.assert_array_equal(np.diff(log.time), [0.0, 0.0, 1.0, 1.0])  # equal times keep the order of the file
     assert log.cost_max == (0.7, 99.0)
-    with pytest.raises(LogError, match=r"lacks the columns arm, reward; it has .* --arm model"):
+    with pytest.raises(LogError, match=r"lacks the columns arm, reward; it has .* \(--arm MY_ARM"):
         read()
     with pytest.raises(LogError, match="lacks the column when; it has ts, model"):
         read(columns={"time": "when"})

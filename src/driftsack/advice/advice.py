@@ -156,6 +156,7 @@ class Advice:
                 "lost": self.survey.lost,
                 "repeated": self.survey.repeated,
                 "inferred": list(self.survey.inferred),
+                "lenient": list(self.survey.lenient),
                 "arms": dict(zip(self.survey.arms, self.survey.pulls.tolist(), strict=True)),
                 "resources": list(self.survey.resources),
                 "table": self.survey.table,

@@ -174,6 +174,12 @@ def _checked_budget_and_horizon(
     names = summary.resources
     amounts: list[float] = vector(one_per_resource(budget, "budget", names), "budget", len(names)).tolist()
     rounds = summary.rows if horizon is None else whole(horizon, "horizon", at_least=2)
+    if min(amounts) <= 0:
+        listed = ", ".join(f"{name}={amount:g}" for name, amount in zip(names, amounts, strict=True))
+        raise SettingError(
+            f"budget must be above 0, because nothing can be played without one, got {listed}; pass the budget of the "
+            f"whole horizon of {rounds:,} rounds (--budget)."
+        )
     if rounds * worlds > MAX_ROUNDS:
         raise SettingError(
             f"horizon times worlds must be at most {MAX_ROUNDS:,}, because every round of every bootstrapped instance "

@@ -11,6 +11,7 @@ from driftsack.advice.candidates import ADAPTS, FORGETS, PLANS, REMEMBERS, RESTA
 from driftsack.advice.fit import FEW_PULLS
 from driftsack.core.checks import ROUNDING
 from driftsack.core.text import number, percent
+from driftsack.logs.lenient import name_key
 from driftsack.measures.drift_kind import NEGLIGIBLE, DriftKind, explain
 
 if TYPE_CHECKING:
@@ -178,7 +179,8 @@ def zero_optimum_text(advice: Advice) -> str:
 
 def log_notes(advice: Advice) -> str:
     """State the maxima taken from the log, lost outcomes and repeated rows; empty if there are none."""
-    texts = (maxima_note(advice.survey), lost_note(advice.survey), repeated_note(advice.survey))
+    survey = advice.survey
+    texts = (maxima_note(survey), lost_note(survey), repeated_note(survey), *survey.lenient)
     return " ".join(text for text in texts if text)
 
 
@@ -217,6 +219,7 @@ def repeated_note(survey: Survey) -> str:
 def caution(advice: Advice) -> str:
     """Write the cautions that apply; empty if there are none."""
     texts = (
+        similar_names_caution(advice.survey),
         timing_caution(advice),
         rare_arms_caution(advice),
         loose_maximum_caution(advice),
@@ -224,6 +227,20 @@ def caution(advice: Advice) -> str:
         unseen_timing_caution(advice),
     )
     return " ".join(text for text in texts if text)
+
+
+def similar_names_caution(survey: Survey) -> str:
+    """Warn about arms whose names differ only by case and blanks, with the number of their outcomes."""
+    groups: dict[str, list[str]] = {}
+    for arm, pulls in zip(survey.arms, survey.pulls.tolist(), strict=True):
+        groups.setdefault(name_key(arm), []).append(f"{arm!r} ({pulls:,})")
+    alike = [" and ".join(group) for group in groups.values() if len(group) > 1]
+    if not alike:
+        return ""
+    return (
+        f"Names of arms that differ only by case or blanks: {'; '.join(alike)}. They were counted as different arms; "
+        "if they are the same, pass merge_names=True (--merge-names)."
+    )
 
 
 def timing_caution(advice: Advice) -> str:

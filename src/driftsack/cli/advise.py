@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 from rich.text import Text
@@ -69,6 +69,17 @@ LostOption = Annotated[
 DropOption = Annotated[
     bool, typer.Option("--drop-duplicates", help="Leave out rows that repeat an earlier row in every column.")
 ]
+MergeOption = Annotated[
+    bool, typer.Option("--merge-names", help="Names of arms that differ only by case and blanks are one arm.")
+]
+MissingOption = Annotated[
+    Literal["refuse", "mean", "drop"],
+    typer.Option(help="Empty costs of an arm that was played: refuse the log, take the arm's mean, or drop the row."),
+]
+DecimalOption = Annotated[Literal[".", ","], typer.Option(help="The decimal mark of numbers.")]
+DatesOption = Annotated[
+    Literal["iso", "us", "eu"], typer.Option(help="How dates are written: 2024-01-31, 1/31/2024 or 31.1.2024.")
+]
 
 
 def column_option(role: str) -> Any:
@@ -127,6 +138,10 @@ def advise(
     cost_max: CostMaxOption = None,
     lost: LostOption = False,
     drop_duplicates: DropOption = False,
+    merge_names: MergeOption = False,
+    missing_costs: MissingOption = "refuse",
+    decimal: DecimalOption = ".",
+    dates: DatesOption = "iso",
     separator: Annotated[
         str | None, typer.Option(help="The separator of the columns of a CSV file. Default: a comma.")
     ] = None,
@@ -186,6 +201,10 @@ def advise(
                 columns={"time": time, "arm": arm, "reward": reward, "propensity": propensity},
                 lost=lost,
                 drop_duplicates=drop_duplicates,
+                merge_names=merge_names,
+                missing_costs=missing_costs,
+                decimal=decimal,
+                dates=dates,
             ),
             settings=AdviseSettings(block=block, windows=windows, plans=plans, worlds=worlds, trials=trials, seed=seed),
             progress=line_per_task(bar),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,19 +16,21 @@ if TYPE_CHECKING:  # loading Polars takes a quarter of a second, which ``import 
     import polars as pl
 
 ISO_DATE: Final = r"^\s*\d{4}-\d\d-\d\d"
-TRUTH: Final = {"true": 1.0, "false": 0.0}
 DATE_SAMPLE: Final = 1_000  # leading times that decide whether the column holds dates
 
 
-def with_supported_types(frame: pl.DataFrame) -> pl.DataFrame:
-    """Cast categories to strings; raise if a column holds anything but strings, numbers or, for the time, dates."""
+def with_supported_types(frame: pl.DataFrame, own: Mapping[str, str]) -> pl.DataFrame:
+    """Cast categories to strings; raise if a column holds anything but strings, numbers or, for the time, dates.
+
+    ``own`` has the file's own names of the columns that were mapped, for the message.
+    """
     import polars as pl
 
     for name, kind in frame.schema.items():
         simple = kind.is_numeric() or kind in (pl.String, pl.Boolean, pl.Null, pl.Categorical, pl.Enum)
         if not (simple or (name == TIME and kind in (pl.Date, pl.Datetime))):
             also = {TIME: " or dates", ARM: " or names"}.get(name, "")
-            raise LogError(f"the column {name} must hold numbers{also}, but its type is {kind}.")
+            raise LogError(f"the column {own.get(name, name)} must hold numbers{also}, but its type is {kind}.")
     return frame.cast({pl.Categorical: pl.String, pl.Enum: pl.String})
 
 
@@ -60,12 +63,16 @@ def arm_names(column: pl.Series) -> pl.Series:
     return names.set(names == "", None)
 
 
-def to_numbers(column: pl.Series) -> Floats:
+def to_numbers(column: pl.Series, decimal: str = ".") -> Floats:
     """Convert to floats, with 1 for ``true`` and 0 for ``false``; values that are not numbers become NaN."""
     import polars as pl
 
     text = column.str.strip_chars() if column.dtype == pl.String else column
-    numbers = text.cast(pl.Float64, strict=False)
+    if decimal == "," and column.dtype == pl.String:
+        digits = text.set(text.str.contains(".", literal=True), None).str.replace(",", ".", literal=True)
+        numbers = digits.cast(pl.Float64, strict=False)
+    else:
+        numbers = text.cast(pl.Float64, strict=False)
     if column.dtype == pl.String and numbers.null_count() > text.null_count():
         truth = text.str.to_lowercase().replace_strict(
             {"true": 1.0, "false": 0.0}, default=None, return_dtype=pl.Float64

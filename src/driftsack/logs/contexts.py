@@ -16,6 +16,7 @@ from driftsack.core.arrays import Bools, Floats
 from driftsack.core.encoder import LARGEST_FEATURE, Encoder
 from driftsack.logs import columns
 from driftsack.logs.layout import CONTEXT
+from driftsack.logs.options import ReadOptions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,6 +40,7 @@ class FeatureColumn:
     rows: int = 0  # number of values
     example: tuple[int, str] = (0, "")  # the first value that is not a number
     optional: bool = False  # whether values may be missing
+    decimal: str = "."  # the decimal mark of numbers
 
     @property
     def column(self) -> str:
@@ -53,7 +55,7 @@ class FeatureColumn:
     def convert(self, values: pl.Series, line: int, reject: Reject) -> Floats:
         """Return (n, 2) the numbers, NaN where there are none, and the codes of the values as strings."""
         # Reject empty and infinite values.
-        numbers, empty = columns.to_numbers(values), columns.is_empty(values)
+        numbers, empty = columns.to_numbers(values, self.decimal), columns.is_empty(values)
         if not self.optional:
             advice = "fill it in, with 0 or a name for unknown ones, or declare it optional with features=ds.Encoder()"
             reject(empty, self.column, "empty", f"{self.column} is empty; {advice}", None)
@@ -122,12 +124,13 @@ class FeatureColumn:
         return found
 
 
-def feature_columns(names: Sequence[str], features: Encoder | None) -> list[FeatureColumn]:
+def feature_columns(names: Sequence[str], options: ReadOptions) -> list[FeatureColumn]:
     """Return the columns of features, named without the prefix, before the first row."""
+    features, mark = options.features, options.decimal
     if features is None:
-        return [FeatureColumn(name) for name in names]
+        return [FeatureColumn(name, decimal=mark) for name in names]
     optional = features.optional
-    found = [FeatureColumn(name, numeric=True, optional=name in optional) for name in features.numbers]
+    found = [FeatureColumn(name, numeric=True, optional=name in optional, decimal=mark) for name in features.numbers]
     for name, values in dict(features.categories).items():
         own = Encoder(categories={name: values}, spare=features.spare)
         found.append(FeatureColumn(name, own, numeric=False, optional=name in optional))

@@ -9,6 +9,8 @@ with other names are mapped to these roles. A full-information table has the out
 
 from __future__ import annotations
 
+import difflib
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +31,7 @@ COST: Final = "cost"
 CONTEXT: Final = "context_"  # begins the columns of the features of a request
 ARM_SEPARATOR: Final = ":"  # between a quantity and an arm in the columns of a full-information table
 ROLES: Final = (TIME, ARM, REWARD, PROPENSITY)
+SIMILAR: Final = 0.75  # share of common letters from which a column is suggested for a missing one
 SEPARATORS: Final = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -42,10 +45,8 @@ class Layout(NamedTuple):
     table: bool  # whether the outcomes of every arm are given (full information)
     maxima: Floats  # (1 + d,) largest possible reward and costs; infinite where they are taken from the log
     names: dict[str, str]  # the file's own names of the columns that were mapped, by role
-    lost: bool  # whether the reward of a row with an arm may be empty
-    drop_duplicates: bool  # whether to leave out rows that repeat an earlier one
+    options: ReadOptions  # how values are read, and which rows are accepted
     contexts: tuple[str, ...] = ()  # names of the features of a request, without the prefix of their columns
-    features: Encoder | None = None  # how they are encoded; None if it is taken from the log
 
     @property
     def columns(self) -> list[str]:
@@ -71,7 +72,7 @@ def find_layout(header: Sequence[str], options: ReadOptions, name: str) -> Layou
     check_separator(header, name, one_character(options.separator))
     own = _checked_mapping(header, options.columns, name)
     columns = _with_roles(header, own)
-    resources = _resource_columns(columns, options, name)
+    resources = _resource_columns(columns, own, options, name)
     parts = [column.split(ARM_SEPARATOR, 1) for column in columns if ARM_SEPARATOR in column]
     tabled = tuple(dict.fromkeys(arm for part, arm in parts if part in (REWARD, *resources)))
     arms = _checked_names(options.arms, "arms") or tabled or None
@@ -85,12 +86,10 @@ def find_layout(header: Sequence[str], options: ReadOptions, name: str) -> Layou
         table=bool(tabled),
         maxima=_maxima(options, resources),
         names=own,
-        lost=options.lost,
-        drop_duplicates=options.drop_duplicates,
+        options=options,
         contexts=_context_names(columns, resources, options.features),
-        features=options.features,
     )
-    _check_present(layout.columns, columns, name)
+    _check_present(layout.columns, columns, own, name)
     return layout
 
 
@@ -115,6 +114,7 @@ def _checked_mapping(header: Sequence[str], given: Mapping[str, str] | None, nam
     if absent:
         raise LogError(
             f"{name} lacks the column{'s' * (len(absent) > 1)} {', '.join(absent)}; it has {', '.join(header)}."
+            f"{_did_you_mean(absent, header)}"
         )
     return own
 
@@ -158,22 +158,47 @@ def check_separator(columns: Sequence[str], name: str, separator: str) -> None:
             )
 
 
-def _check_present(needed: Sequence[str], columns: Sequence[str], name: str) -> None:
-    """Raise if a column is missing; the message points out columns that differ only in case or spaces."""
+def _check_present(needed: Sequence[str], columns: Sequence[str], own: Mapping[str, str], name: str) -> None:
+    """Raise if a column is missing; the message suggests the columns whose names are similar."""
     missing = [column for column in needed if column not in columns]
     if not missing:
         return
-    alike = {column.strip().lower(): column for column in columns}
-    near = "".join(f" {alike[column.lower()]!r} must be spelled {column!r}." for column in missing if column in alike)
+    listed = ", ".join(own.get(column, column) for column in columns)
+    roles = {role: _similar(role, columns) or f"MY_{role.upper()}" for role in missing if role in ROLES}
+    options = " ".join(f"--{role} {shlex.quote(column)}" for role, column in roles.items())
+    named = f" Add them, or say which columns they are: columns={roles} ({options})." if roles else ""
     raise LogError(
-        f"{name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; "
-        f"it has {', '.join(columns)}. Rename or add the missing columns, or say which ones they are, such as "
-        f"columns={{'time': 'ts', 'arm': 'model'}} (--time ts --arm model).{near}"
+        f"{name} lacks the column{'s' * (len(missing) > 1)} {', '.join(missing)}; it has {listed}."
+        f"{_did_you_mean(missing, columns)}{named}"
     )
 
 
+def _did_you_mean(missing: Sequence[str], columns: Sequence[str]) -> str:
+    """Suggest a column for each missing one; empty if none is similar.
+
+    >>> _did_you_mean(["price"], ["ts", "Price"])
+    ' Did you mean `Price` instead of `price`?'
+    """
+    found = {column: _similar(column, columns) for column in missing}
+    return "".join(f" Did you mean `{near}` instead of `{column}`?" for column, near in found.items() if near)
+
+
+def _similar(missing: str, columns: Sequence[str]) -> str:
+    """Return the column whose name is most similar, without regard to case and blanks; empty if none is."""
+    alike = {column.strip().lower(): column for column in reversed(columns)}
+    near = difflib.get_close_matches(missing.strip().lower(), alike, n=1, cutoff=SIMILAR)
+    return alike[near[0]] if near else ""
+
+
 def one_per_resource(values: Any, setting: str, resources: Sequence[str]) -> Any:
-    """Return ``values`` if they are one number for all resources or one for each, in their order or by name."""
+    """Return ``values`` if they are one number for all resources or one for each, in their order or by name.
+
+    A resource of the column ``cost_usd`` may be called ``usd``, as in the campaign that exported the log.
+    """
+    if isinstance(values, Mapping):
+        full = {name: name if name in resources else f"{COST}_{name}" for name in values}
+        known = {name: one if one in resources and one not in values else name for name, one in full.items()}
+        values = {known[name]: value for name, value in values.items()}
     values = by_name(values, resources, setting)
     if np.ndim(values) == 1 and len(values) != len(resources):
         count = f"{len(resources)} resource{'s' * (len(resources) > 1)} ({', '.join(resources)})"
@@ -188,7 +213,9 @@ def _checked_names(given: Sequence[str] | None, setting: str) -> tuple[str, ...]
     return checked_names(given if isinstance(given, str) else [str(one) for one in given], setting)
 
 
-def _resource_columns(columns: Sequence[str], options: ReadOptions, name: str) -> tuple[str, ...]:
+def _resource_columns(
+    columns: Sequence[str], own: Mapping[str, str], options: ReadOptions, name: str
+) -> tuple[str, ...]:
     """Return the columns of the resources: those that the caller names, or those whose names begin with ``cost``."""
     named = _checked_names(options.resources, "resources")
     quantities = dict.fromkeys(column.split(ARM_SEPARATOR, 1)[0] for column in columns)
@@ -198,10 +225,10 @@ def _resource_columns(columns: Sequence[str], options: ReadOptions, name: str) -
         raise SettingError(f"resources must not be {', '.join(taken)}, which have another meaning in every log.")
     if not resources:
         _check_present(
-            [TIME, *([] if any(ARM_SEPARATOR in column for column in columns) else [ARM, REWARD])], columns, name
+            [TIME, *([] if any(ARM_SEPARATOR in column for column in columns) else [ARM, REWARD])], columns, own, name
         )
         raise LogError(
             f"{name} lacks a column for each resource: their names begin with {COST!r}, such as cost_money, or are "
-            f"passed as resources=[...] (--cost); it has {', '.join(columns)}."
+            f"passed as resources=[...] (--cost); it has {', '.join(own.get(column, column) for column in columns)}."
         )
     return resources

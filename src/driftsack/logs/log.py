@@ -54,6 +54,8 @@ class Log:
         inferred: The quantities, ``reward`` or a resource, whose maximum is the largest value of the log.
         contexts: (n, features) The features of each request as numbers, or None without columns ``context_NAME``.
         features: How the features are encoded, or None.
+        lenient: What was read leniently, one sentence for each kind.
+        dates: Whether times were written as dates.
 
     >>> import polars as pl
     >>> log = read(pl.DataFrame({"time": [1, 2, 3], "arm": ["a", None, "b"], "reward": [1, 0, 0], "cost": [0.5, 0, 1]}))
@@ -77,6 +79,8 @@ class Log:
     inferred: tuple[str, ...] = ()
     contexts: Floats | None = None
     features: Encoder | None = None
+    lenient: tuple[str, ...] = ()
+    dates: bool = False
 
     def __len__(self) -> int:
         return len(self.time)
@@ -241,7 +245,7 @@ def read(source: Any, options: ReadOptions | None = None, **changes: Unpack[Read
     """
     stream = LogStream(source, read_options(options, **changes))
     parts = list(stream)
-    return _join(parts, stream.reader)
+    return join(parts, stream.reader)
 
 
 def check(source: Any, options: ReadOptions | None = None, **changes: Unpack[ReadKeywords]) -> tuple[BadRow, ...]:
@@ -281,7 +285,7 @@ def arm_order(names: Sequence[str]) -> list[int]:
     return sorted(range(len(names)), key=lambda i: (int(names[i]), "") if numeric else (0, names[i]))
 
 
-def _join(parts: list[RowBatch], reader: Reader) -> Log:
+def join(parts: list[RowBatch], reader: Reader) -> Log:
     """Concatenate all batches into one log, with the arms in their natural order."""
     layout, names = reader.layout, list(reader.arms)
     order = arm_order(names) if layout.arms is None else list(range(len(names)))
@@ -289,7 +293,9 @@ def _join(parts: list[RowBatch], reader: Reader) -> Log:
     index = np.full(len(names) + 1, SKIP, dtype=np.int32)  # the last entry is that of SKIP
     index[order] = np.arange(len(names))
     outcomes = np.concatenate([part.outcomes for part in parts])
-    encoder = encoder_of(reader.features, layout.features) if reader.features else None
+    if layout.options.missing_costs == "mean":
+        outcomes = _with_mean_costs(outcomes, np.concatenate([part.arm for part in parts]), names, layout.resources)
+    encoder = encoder_of(reader.features, layout.options.features) if reader.features else None
     return Log(
         arms=tuple(names[i] for i in order),
         resources=layout.resources,
@@ -303,7 +309,7 @@ def _join(parts: list[RowBatch], reader: Reader) -> Log:
         cost_max=reader.maxima[1:],
         lost=reader.lost,
         repeated=reader.repeated,
-        without_repeats=layout.drop_duplicates,
+        without_repeats=layout.options.drop_duplicates,
         inferred=reader.inferred,
         contexts=(
             None
@@ -311,4 +317,23 @@ def _join(parts: list[RowBatch], reader: Reader) -> Log:
             else encoded(reader.features, np.concatenate([part.contexts for part in parts]), encoder)
         ),
         features=encoder,
+        lenient=reader.lenient,
+        dates=reader.dates is True,
     )
+
+
+def _with_mean_costs(
+    outcomes: Floats, arm: npt.NDArray[np.int32], names: Sequence[str], resources: Sequence[str]
+) -> Floats:
+    """(n, 1 + d) Outcomes with each missing cost, NaN, replaced by the mean of its arm."""
+    filled = outcomes.copy()
+    for i, k in np.argwhere([np.isnan(outcomes[arm == i]).any(axis=0) for i in range(len(names))]).tolist():
+        column = filled[:, k]
+        known = column[(arm == i) & ~np.isnan(column)]
+        if not known.size:
+            raise CannotAnswerError(
+                f"every {resources[k - 1]} of arm {names[i]} is empty, so it has no mean; fill some in, or pass "
+                "missing_costs='drop' (--missing-costs drop)."
+            )
+        column[(arm == i) & np.isnan(column)] = known.mean()
+    return filled

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypedDict, Unpack
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, TypedDict, Unpack
 
 from driftsack.core.checks import flag, of_type
 from driftsack.core.encoder import Encoder
 from driftsack.core.errors import SettingError
 from driftsack.core.names import Amounts
+
+CHOICES: Final = {"decimal": (".", ","), "dates": ("iso", "us", "eu"), "missing_costs": ("refuse", "mean", "drop")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,9 +36,16 @@ class ReadOptions:
         drop_duplicates: Whether to leave out rows that repeat an earlier row in every column.
         features: How the columns ``context_NAME`` are encoded; other such columns are left out. Default: all of them,
             those with strings as categories.
+        merge_names: Whether names of arms that differ only by case and blanks, such as ``DHL`` and ``dhl``, are one
+            arm.
+        decimal: Decimal mark of numbers, ``"."`` or ``","``.
+        dates: How dates are written: ``"iso"``, ``"us"`` (1/31/2024) or ``"eu"`` (31.1.2024). ISO dates are always
+            accepted.
+        missing_costs: What to do if an arm was played and a cost is empty: ``"refuse"`` the log, replace the cost by
+            the ``"mean"`` of its arm (the log is then kept in memory), or ``"drop"`` the row.
 
     Raises:
-        SettingError: If ``lost`` or ``drop_duplicates`` is not a bool, or ``features`` cannot be columns.
+        SettingError: If an option is not one of its values, or ``features`` cannot be columns.
     """
 
     resources: Sequence[str] | None = None
@@ -48,17 +57,28 @@ class ReadOptions:
     lost: bool = False
     drop_duplicates: bool = False
     features: Encoder | None = None
+    merge_names: bool = False
+    decimal: str = "."
+    dates: str = "iso"
+    missing_costs: str = "refuse"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lost", flag(self.lost, "lost"))
-        object.__setattr__(self, "drop_duplicates", flag(self.drop_duplicates, "drop_duplicates"))
+        for name in ("lost", "drop_duplicates", "merge_names"):
+            object.__setattr__(self, name, flag(getattr(self, name), name))
+        for name, choices in CHOICES.items():
+            if (value := getattr(self, name)) not in choices:
+                expected = " or ".join(map(repr, choices))
+                raise SettingError(f"{name} must be {expected}, got {value!r:.40}.")
         _check_features(self.features)
 
     @property
     def given(self) -> list[str]:
         """The names of the options that say something about the log itself."""
-        values = {name: value for name, value in vars(self).items() if name != "separator"}
-        return [name for name, value in values.items() if value is not None and value is not False]
+        return [
+            field.name
+            for field in fields(self)
+            if getattr(self, field.name) != field.default and field.name != "separator"
+        ]
 
 
 class ReadKeywords(TypedDict, total=False):
@@ -73,6 +93,10 @@ class ReadKeywords(TypedDict, total=False):
     lost: bool
     drop_duplicates: bool
     features: Encoder | None
+    merge_names: bool
+    decimal: str
+    dates: str
+    missing_costs: str
 
 
 def read_options(options: ReadOptions | None, **changes: Unpack[ReadKeywords]) -> ReadOptions:

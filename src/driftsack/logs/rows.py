@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from driftsack.core.errors import LogError
 from driftsack.logs import columns
 from driftsack.logs.contexts import feature_columns
 from driftsack.logs.layout import ARM, ARM_SEPARATOR, PROPENSITY, REWARD, TIME, Layout
+from driftsack.logs.lenient import Spellings, iso_dates, outcome_numbers, sentences
 
 if TYPE_CHECKING:  # loading Polars takes a quarter of a second, which ``import driftsack`` does not need
     import polars as pl
@@ -69,12 +71,15 @@ class Reader:
         self.arms = {name: i for i, name in enumerate(layout.arms or ())}  # those seen so far
         self.last_time: int | float = -np.inf  # time of the last row
         self.dates: bool | None = None  # whether times are dates; None before the first row
+        self.formats: Counter[tuple[str, str]] = Counter()  # values that were read leniently, by column and kind
+        self.spellings = Spellings(layout.arms or ())
+        self.missing: Counter[str] = Counter()  # missing costs, by resource
         self.bad: list[BadRow] = []
         self.largest = np.zeros(1 + len(layout.resources))  # the largest reward and costs so far
         self.lost = 0  # rows whose outcome was lost
         self.repeated = 0  # rows that repeat an earlier one in every column
         self.time_only_rows = 0  # rows in which only the time is given
-        self.features = feature_columns(layout.contexts, layout.features)
+        self.features = feature_columns(layout.contexts, layout.options)
         self._latest: pl.DataFrame | None = None  # the rows of the last time
 
     @property
@@ -90,10 +95,15 @@ class Reader:
         quantities = zip((REWARD, *self.layout.resources), self.layout.maxima.tolist(), strict=True)
         return tuple(name for name, most in quantities if np.isinf(most))
 
+    @property
+    def lenient(self) -> tuple[str, ...]:
+        """What was read leniently, one sentence for each kind."""
+        return tuple(sentences(self.formats, self.spellings, self.missing, self.layout.options.missing_costs))
+
     def convert(self, frame: pl.DataFrame) -> RowBatch:
         """Convert a batch to arrays; unusable values are recorded in ``bad`` and replaced by zeros."""
         layout, rows = self.layout, len(frame)
-        frame = columns.with_supported_types(frame)
+        frame = columns.with_supported_types(frame, layout.names)
         time, same = self._times(frame[TIME])
         arm, outcomes = np.full(rows, SKIP, dtype=np.int32), np.zeros((rows, 1 + len(layout.resources)))
         lost, propensity, table = np.zeros(rows, dtype=bool), np.zeros(0), np.zeros((0, 0, outcomes.shape[1]))
@@ -101,7 +111,7 @@ class Reader:
         # Convert the columns of the arms that were played.
         if layout.played:
             arm = self._arms(frame[ARM])
-            if layout.lost:
+            if layout.options.lost:
                 lost = (arm >= 0) & columns.is_empty(frame[REWARD])
             for k, name in enumerate((REWARD, *layout.resources)):
                 outcomes[:, k] = self._numbers(frame[name], name, k, arm, lost)
@@ -124,7 +134,9 @@ class Reader:
         # Count the rows and leave out those that are dropped.
         self.line += rows
         self.repeated += int(repeated.sum())
-        kept = ~(repeated & layout.drop_duplicates)
+        kept = ~(repeated & layout.options.drop_duplicates)
+        if layout.options.missing_costs == "drop":
+            kept &= ~np.isnan(outcomes).any(axis=1)
         self.lost += int((lost & kept).sum())
         return RowBatch(time, arm, outcomes, propensity, table, contexts).select(kept)
 
@@ -157,6 +169,11 @@ class Reader:
 
     def _times(self, column: pl.Series) -> tuple[Floats, Bools]:
         """Times as numbers, none earlier than the one before, and whether each is the same as the one before."""
+        import polars as pl
+
+        order, given = self.layout.options.dates, column
+        if order != "iso" and column.dtype == pl.String:
+            column = iso_dates(column, order)
         if self.dates is None and len(column):
             self.dates = columns.holds_dates(column)
         times = columns.to_timestamps(column) if self.dates else columns.to_numbers(column)
@@ -164,7 +181,13 @@ class Reader:
         self.reject(empty, TIME, "empty", f"{own} is empty; every row needs one")
         invalid = ~np.isfinite(times) & ~empty
         advice = "; write numbers or ISO dates such as 2024-01-31T06:30, the same kind in the whole log"
-        self.reject(invalid, TIME, "not a number", f"{own} must be a number or a date, got {{}}{advice}", column)
+        if (
+            given.dtype == pl.String
+            and invalid.any()
+            and iso_dates(given.filter(pl.Series(invalid)), "us").str.contains("T").any()
+        ):
+            advice = "; pass dates='us' (--dates us) if that is month/day/year, or 'eu' if it is day/month/year"
+        self.reject(invalid, TIME, "not a number", f"{own} must be a number or a date, got {{}}{advice}", given)
         valid = np.isfinite(times)
         earlier, same = np.zeros(len(times), dtype=bool), np.zeros(len(times), dtype=bool)
         if not valid.any():
@@ -174,7 +197,7 @@ class Reader:
         earlier[valid] = np.concatenate([[first < self.last_time], ticks[1:] < ticks[:-1]])
         same[valid] = np.concatenate([[first == self.last_time], ticks[1:] == ticks[:-1]])
         self.reject(
-            earlier, TIME, "unsorted", f"{own} {{}} is earlier than in the row before; sort the log by time", column
+            earlier, TIME, "unsorted", f"{own} {{}} is earlier than in the row before; sort the log by time", given
         )
         self.last_time = ticks[-1].item()
         return times, same
@@ -203,6 +226,8 @@ class Reader:
 
         # Reject arms that are not finite numbers.
         names = columns.arm_names(column)
+        if self.layout.options.merge_names:
+            names = self.spellings.merge(names)
         is_float = column.dtype.is_float()
         not_finite = ~np.isfinite(column.fill_null(0.0).to_numpy()) if is_float else columns.is_nan(column)
         expected = f"{self._own(ARM)} must be a name or a finite number, or empty for a skip, got {{}}"
@@ -237,14 +262,20 @@ class Reader:
     ) -> Floats:
         """Rewards (k = 0) or costs, which must lie in [0, max]; in skipped rounds empty or zero."""
         most, own = float(self.layout.maxima[k]), self._own(name)
-        values = columns.to_numbers(column)
+        values, formats = outcome_numbers(column, self.layout.options.decimal)
+        self.formats.update({(own, kind): count for kind, count in formats.items()})
         empty = columns.is_empty(column)
         none = np.zeros(len(values), dtype=bool)
         skipped, unknown = none if arm is None else arm == SKIP, none if lost is None else lost
-        missing = f"{own} is empty although an arm was played; fill it in"
-        if k == 0 and arm is not None:
-            missing += ", or pass lost=True (--lost) if the outcome was lost"
-        self.reject(empty & ~skipped & ~unknown, name, "empty", missing)
+        missing = empty & ~skipped & ~unknown
+        if k > 0 and arm is not None and self.layout.options.missing_costs != "refuse":
+            self.missing[own] += int(missing.sum())
+        else:
+            other = ", or pass lost=True (--lost) if the outcome was lost"
+            other = other if k == 0 else ", or pass missing_costs='mean' or 'drop' (--missing-costs)"
+            advice = f"fill it in{other * (arm is not None)}"
+            self.reject(missing, name, "empty", f"{own} is empty although an arm was played; {advice}")
+            missing = none
         self._reject_non_numbers(column, values, empty, name)
         finite = np.isfinite(values)
         idle = skipped & finite & (values != 0)
@@ -256,11 +287,11 @@ class Reader:
         self.reject(high, name, TOO_LARGE, f"{own} must be at most its {setting} {most:g}, got {{}}", values)
         used = np.where(finite & ~skipped & ~unknown, np.maximum(values, 0.0), 0.0)
         self.largest[k] = max(self.largest[k], float(used.max(initial=0.0)))
-        return np.minimum(used, most)
+        return np.where(missing, np.nan, np.minimum(used, most))
 
     def _propensities(self, column: pl.Series, arm: npt.NDArray[np.int32]) -> Floats:
         """Probabilities in (0, 1]; they may be missing in skipped rounds."""
-        values, played = columns.to_numbers(column), arm != SKIP
+        values, played = columns.to_numbers(column, self.layout.options.decimal), arm != SKIP
         empty = columns.is_empty(column)
         self.reject(
             empty & played,
@@ -286,9 +317,15 @@ class Reader:
 
     def _reject_non_numbers(self, column: pl.Series, values: Floats, empty: Bools, name: str) -> None:
         """Reject what is not a number, and numbers that are not finite."""
+        import polars as pl
+
         nan = columns.is_nan(column)
         invalid = np.isnan(values) & ~empty & ~nan
-        self.reject(invalid, name, "not a number", f"{self._own(name)} must be a number, got {{}}", column)
+        comma = (
+            invalid.any() and column.filter(pl.Series(invalid)).cast(pl.String).str.contains(r"^\D*\d+,\d+\D*$").any()
+        )
+        hint = "; pass decimal=',' (--decimal ,) if that is a decimal comma" if comma else ""
+        self.reject(invalid, name, "not a number", f"{self._own(name)} must be a number, got {{}}{hint}", column)
         not_finite = (np.isinf(values) | nan) & ~empty
         expected = f"{self._own(name)} must be finite, got {{}}; replace the value or remove the row"
         self.reject(not_finite, name, "not finite", expected, column)

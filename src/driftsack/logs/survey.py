@@ -19,12 +19,15 @@ import numpy.typing as npt
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError
-from driftsack.logs.log import Log, arm_order
+from driftsack.logs.calendar import Calendar, Clock
+from driftsack.logs.log import Log, arm_order, join, read
 from driftsack.logs.options import ReadKeywords, ReadOptions, read_options
+from driftsack.logs.rows import RowBatch
 from driftsack.logs.stream import LogStream
 from driftsack.numerics.compiled import kernel
 
 MAX_CELLS: Final = 4096
+MAX_RECENT: Final = 100_000  # rounds of a file, at least, that are kept for a policy to learn
 
 
 class Cells(NamedTuple):
@@ -64,6 +67,11 @@ class Survey:
         repeated: Number of rows of the file that repeat an earlier one in every column.
         without_repeats: Whether these rows were left out.
         inferred: The quantities, ``reward`` or a resource, whose maximum is the largest value of the log.
+        lenient: What was read leniently, one sentence for each kind.
+        totals: Total reward and costs of the arms that were played, in the problem's units; None if the log has only
+            a table.
+        calendar: When the rounds took place; None if the times are not dates.
+        recent: The last rounds of the log, which a policy can learn; at most 250,000 more than ``MAX_RECENT``.
     """
 
     rows: int
@@ -78,6 +86,10 @@ class Survey:
     repeated: int = 0
     without_repeats: bool = False
     inferred: tuple[str, ...] = ()
+    lenient: tuple[str, ...] = ()
+    totals: Floats | None = None
+    calendar: Calendar | None = None
+    recent: Log | None = None
 
     @property
     def pulls(self) -> Ints:
@@ -171,12 +183,19 @@ def survey(
     """
     if isinstance(source, Log):
         return _of_log(source, most_cells)
-    stream = LogStream(source, read_options(options, **changes))
+    chosen = read_options(options, **changes)
+    if chosen.missing_costs == "mean":  # which is known after the last row
+        return _of_log(read(source, chosen), most_cells)
+    stream = LogStream(source, chosen)
     reader, layout = stream.reader, stream.reader.layout
 
     # Sum the batches in cells; new arms may appear in any of them.
     cells, skipped, row = new_cells(len(reader.arms), 1 + len(layout.resources), most_cells), 0, 0
+    clock, totals, recent = Clock(), np.zeros(1 + len(layout.resources)), list[RowBatch]()
     for batch in stream:
+        clock.add(batch.time)
+        totals += batch.outcomes[batch.arm >= 0].sum(axis=0)
+        recent = [*_still_recent(recent, len(batch.time)), batch]
         if len(reader.arms) > len(cells.pulls):
             cells = with_more_arms(cells, len(reader.arms))
         if layout.table:
@@ -200,14 +219,25 @@ def survey(
         series=_series(cells, order, names, reader.maxima, row),
         lost=reader.lost,
         repeated=reader.repeated,
-        without_repeats=layout.drop_duplicates,
+        without_repeats=layout.options.drop_duplicates,
         inferred=reader.inferred,
+        lenient=reader.lenient,
+        totals=totals if layout.played else None,
+        calendar=clock.calendar(reader.dates is True),
+        recent=join(recent, reader),
     )
+
+
+def _still_recent(batches: Sequence[RowBatch], more: int) -> list[RowBatch]:
+    """Return the batches that are still needed for the last ``MAX_RECENT`` rows when ``more`` rows are added."""
+    after = np.cumsum([more, *(len(batch.time) for batch in reversed(batches))])[:-1][::-1]
+    return [batch for batch, rows in zip(batches, after.tolist(), strict=True) if rows < MAX_RECENT]
 
 
 def _of_log(log: Log, most_cells: int) -> Survey:
     """Summarise a log in memory."""
-    cells = new_cells(len(log.arms), 1 + len(log.resources), most_cells)
+    cells, clock, played = new_cells(len(log.arms), 1 + len(log.resources), most_cells), Clock(), log.arm != SKIP
+    clock.add(log.time)
     if log.table is not None:
         add_table(cells, log.table, 0)
     else:
@@ -225,6 +255,10 @@ def _of_log(log: Log, most_cells: int) -> Survey:
         repeated=log.repeated,
         without_repeats=log.without_repeats,
         inferred=log.inferred,
+        lenient=log.lenient,
+        totals=np.array([log.reward[played].sum(), *log.costs[played].sum(axis=0)]) if played.any() else None,
+        calendar=clock.calendar(log.dates),
+        recent=log,
     )
 
 

@@ -70,7 +70,10 @@ def past_rounds(policy: Policy, problem: Problem, log: PastOutcomes, half_life: 
         problem.arm_names, log.arms, default_arm_names(problem.arms), "the arms of the log and the problem"
     )
     default = default_resource_names(problem.resources)
-    resources = positions(log.resources, problem.resource_names, default, "the resources of the log and the problem")
+    known = problem.resource_names  # the export of a campaign has the column cost_usd for its resource usd
+    named = [one if one in known else one.removeprefix("cost_") for one in log.resources]
+    own = named if set(named) == set(known) else log.resources
+    resources = positions(own, known, default, "the resources of the log and the problem")
     # Check the outcomes.
     numbers = np.array([*arms, SKIP])[np.asarray(log.arm)]
     rewards = floats(log.reward, "rewards", (len(numbers),))
