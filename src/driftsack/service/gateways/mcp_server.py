@@ -83,7 +83,7 @@ class CampaignTools:
         known = DecisionId.read(id)
         if known is None or known.campaign != self._campaign:
             raise SettingError(f"id must be one that ask returned for the campaign {self._campaign}, got {id!r:.60}.")
-        self._client.tell(RemoteDecision(known.number, None, skipped=False, token=known.token), reward, costs)
+        self._client.tell(RemoteDecision(known.number, "", skipped=False, token=known.token), reward, costs)
         return {"told": True}
 
     def _read(self, path: str) -> dict[str, Any]:
