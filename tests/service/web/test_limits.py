@@ -110,8 +110,9 @@ def test_a_key_fixes_labels(live: Live) -> None:
 
 
 def test_wrong_labels_are_refused(live: Live) -> None:
-    for labels in ({"user": ""}, {"user": "a\nb"}, {"us er": "a"}, {"user": "x" * 101}, {"user": 7}, [], "ann"):
-        assert live.call("POST", DECISIONS, {"labels": labels})[0] == 422
+    wrong: Any
+    for wrong in ({"user": ""}, {"user": "a\nb"}, {"us er": "a"}, {"user": "x" * 101}, {"user": 7}, [], "ann"):
+        assert live.call("POST", DECISIONS, {"labels": wrong})[0] == 422
     for query in ("", "?by=user", "?by=user&label=%0A", "?by=user&label=ann&x=1"):
         assert live.call("GET", f"/v1/campaigns/chat/limits{query}")[0] == 422
     assert live.call("GET", "/v1/campaigns/chat/limits?by=team&label=x")[0] == 404
@@ -165,7 +166,12 @@ class Receiver(BaseHTTPRequestHandler):
 @contextmanager
 def receiving(*statuses: int) -> Iterator[tuple[str, type[Receiver]]]:
     """Run a receiver until the end of the block; return its address and what it saw."""
-    made = type("One", (Receiver,), {"statuses": [*statuses], "seen": [], "gate": threading.Event()})
+
+    class One(Receiver):
+        """The receiver of this block."""
+
+    made: type[Receiver] = One
+    made.statuses, made.seen, made.gate = [*statuses], [], threading.Event()
     made.gate.set()
     server = ThreadingHTTPServer(("127.0.0.1", 0), made)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
