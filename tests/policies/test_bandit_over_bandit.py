@@ -12,6 +12,7 @@ from driftsack.core.errors import FileFormatError, OutOfRangeError, SettingError
 from driftsack.core.seeding import generator
 from driftsack.lp import certificate
 from tests.support import naive
+from tests.support.learner_parts import engine_of
 
 PROBLEM = ds.Problem(horizon=470, arms=2, budget=[190.0, 200.0])
 BLOCK = 60
@@ -59,7 +60,7 @@ def disagreement(windows: list[int]) -> float:
             assert decision.skipped
             skips += 1
         else:
-            twin.rng.random()  # the arm's draw
+            twin.rng.bit_generator.state = engine_of(learner).rng.bit_generator.state  # after ties and the arm's draw
             worst = max(worst, *map(abs, certificate(upper, lower, PROBLEM.rate, decision.mix, decision.prices)))
         worst = max(worst, abs(int(learner.state.block.window[0]) - twin.k))
         if decision.skipped:

@@ -11,6 +11,7 @@ from driftsack.policies.epsilon_greedy import EpsilonGreedy
 from driftsack.policies.exp3_bwk import Exp3BwK
 from driftsack.policies.inventory_reserving import InventoryReserving
 from driftsack.policies.lagrange_bwk import LagrangeBwK
+from driftsack.policies.lagrange_cbwk import LagrangeCBwK
 from driftsack.policies.learner import Learner
 from driftsack.policies.linear_bwk import LinearBwK
 from driftsack.policies.master import Master
@@ -44,6 +45,7 @@ __all__ = [
     "Exp3BwK",
     "InventoryReserving",
     "LagrangeBwK",
+    "LagrangeCBwK",
     "Learner",
     "LinearBwK",
     "Master",

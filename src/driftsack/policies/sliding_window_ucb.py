@@ -67,7 +67,7 @@ from driftsack.theory.refined import epsilon
 from driftsack.theory.windows import windows
 
 THEORY: Final = "theory"
-TIE: Final = 1e-9  # the size of differences that break ties
+TIE: Final = 1e-10  # the size of differences that break ties
 
 
 class State(NamedTuple):
