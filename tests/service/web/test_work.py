@@ -171,9 +171,9 @@ def test_others_go_first_between_the_parts_of_exchanges() -> None:
     with one:
         assert one.charge(0.25) == 0.0  # it is alone
         budgets.note("b")
-        assert one.charge(0.004) == pytest.approx(0.012)
+        assert one.charge(0.004) == pytest.approx(0.02)
         with two:
-            assert one.charge(0.004) == pytest.approx(0.024)
+            assert one.charge(0.004) == pytest.approx(0.04)
     budgets.charge("a", AT_ONCE)
     with pytest.raises(Refusal, match="seconds of work"), one:
         pass

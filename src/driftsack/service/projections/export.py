@@ -90,7 +90,7 @@ def outcomes(store: Store, name: str) -> Outcomes:
     order = order if encoder is None else [number for number in order if number in seen]
     vectors = [vector_of(seen[number]) for number in order] if encoder is not None else []
     contexts = None if encoder is None else np.reshape(vectors, (len(order), encoder.size))
-    kept = store.contexts(name, min(order, default=0), max(order, default=0))
+    kept = {} if config.keep_raw is None else store.contexts(name, observed, max(order, default=0))
     raw = None if config.keep_raw is None else [kept.get(number, b"").decode() for number in order]
     return Outcomes(config, [rows[number] for number in order], contexts, raw)
 
