@@ -23,6 +23,7 @@ SHARE: Final = 0.1  # seconds of work per second
 AT_ONCE: Final = 1.0  # seconds of work that a key may save up
 PAUSE: Final = 1.0  # seconds after which a request is refused
 OTHERS_FIRST: Final = 5.0  # seconds for which other keys go first after each second of an exchange
+REFUSED: Final = 0.01  # seconds of work that a refused exchange counts as, with reading it and answering
 ACTIVE: Final = 2.0  # seconds after its latest request during which a key counts as active
 
 
@@ -108,7 +109,9 @@ class KeyMeter(Meter):
         self._budgets.running[self._prefix] += 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End."""
+        """End; refused exchanges are charged, too, because a client may repeat them without end."""
+        if error is not None:
+            self._budgets.charge(self._prefix, REFUSED)
         self._budgets.running[self._prefix] -= 1
         if not self._budgets.running[self._prefix]:
             del self._budgets.running[self._prefix]
