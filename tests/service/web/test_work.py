@@ -20,7 +20,7 @@ from driftsack.service.domain.refusals import Refusal
 from driftsack.service.runtime import slices
 from driftsack.service.runtime.slices import Meter
 from driftsack.service.store.sqlite import SQLiteStore
-from driftsack.service.web.api.work import AT_ONCE, WorkBudgets
+from driftsack.service.web.api.work import AT_ONCE, REFUSED, WorkBudgets
 from tests.service.runtime.test_owner import keeping
 from tests.service.web.test_tokens import worker
 from tests.support.campaigns import small
@@ -171,9 +171,9 @@ def test_others_go_first_between_the_parts_of_exchanges() -> None:
     with one:
         assert one.charge(0.25) == 0.0  # it is alone
         budgets.note("b")
-        assert one.charge(0.004) == pytest.approx(0.012)
+        assert one.charge(0.004) == pytest.approx(0.02)
         with two:
-            assert one.charge(0.004) == pytest.approx(0.024)
+            assert one.charge(0.004) == pytest.approx(0.04)
     budgets.charge("a", AT_ONCE)
     with pytest.raises(Refusal, match="seconds of work"), one:
         pass
@@ -235,3 +235,16 @@ def test_an_exchange_hurries_if_another_request_waits_for_its_campaign(
     asyncio.run(play())
     assert set(pauses[:5]) == {7.0}
     assert (pauses[-1] == 0.0) is waiting
+
+
+def test_refused_exchanges_are_charged() -> None:
+    clock = Clock()
+    budgets = WorkBudgets(0.1, clock.read)
+    budgets.note("b")
+    meter = budgets.meter("a")
+    budgets.charge("a", AT_ONCE - 1.5 * REFUSED)
+    for _ in range(2):
+        with pytest.raises(Refusal, match="are pending"), meter:
+            raise Refusal("too-many-pending", "100,000 decisions are pending.")
+    with pytest.raises(Refusal, match="seconds of work"), meter:
+        pass

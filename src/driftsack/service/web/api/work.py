@@ -3,7 +3,7 @@
 Explaining a decision, an export or a large exchange takes seconds, an ordinary request 0.1 milliseconds. Each key may
 use a share of a processor for such requests. Once it has used more, these requests of the key are refused until the
 debt is paid off, but only while other keys are active, so that a key alone may use the whole service. While they are,
-its exchanges also pause after each part, so that all of them together use at most a quarter of the event loop.
+its exchanges also pause after each part, so that all of them together use at most a sixth of the event loop.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from driftsack.service.runtime.slices import Meter
 SHARE: Final = 0.1  # seconds of work per second
 AT_ONCE: Final = 1.0  # seconds of work that a key may save up
 PAUSE: Final = 1.0  # seconds after which a request is refused
-OTHERS_FIRST: Final = 3.0  # seconds for which other keys go first after each second of an exchange
+OTHERS_FIRST: Final = 5.0  # seconds for which other keys go first after each second of an exchange
+REFUSED: Final = 0.01  # seconds of work that a refused exchange counts as, with reading it and answering
 ACTIVE: Final = 2.0  # seconds after its latest request during which a key counts as active
 
 
@@ -108,7 +109,9 @@ class KeyMeter(Meter):
         self._budgets.running[self._prefix] += 1
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End."""
+        """End; refused exchanges are charged, too, because a client may repeat them without end."""
+        if error is not None:
+            self._budgets.charge(self._prefix, REFUSED)
         self._budgets.running[self._prefix] -= 1
         if not self._budgets.running[self._prefix]:
             del self._budgets.running[self._prefix]
