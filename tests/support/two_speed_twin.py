@@ -42,7 +42,8 @@ class SlowWaiting:
 class SlowTwoSpeed:
     """The long-run price from copies of past means, and the two-speed LP written out; costs are in units of b."""
 
-    def __init__(self, horizon: int, resources: int, largest_step: float = 0.4) -> None:
+    def __init__(self, horizon: int, resources: int, largest_step: float = 0.4, ending: float = 0.0) -> None:
+        self.horizon, self.ending, self.margin = horizon, ending, 0.15
         self.warm_up, self.largest_step = math.ceil(2 * math.sqrt(horizon)), largest_step
         self.price, self.snapshots = np.zeros(resources), list[Floats]()
         self.rounds, self.every = 0, 1
@@ -51,11 +52,15 @@ class SlowTwoSpeed:
     def even(self) -> bool:
         return self.rounds <= self.warm_up
 
-    def follow(self, means: Floats, pace: Floats, reward: float, is_open: Bools | None = None) -> None:
-        """Start a round: keep its means (m, 1 + d) if they are due, and update the price.
+    def follow(
+        self, means: Floats, pace: Floats, reward: float, is_open: Bools | None = None, rounds_left: int = 0
+    ) -> None:
+        """Start a round: keep its means (m, 1 + d) if they are due, and update the price and, near the end, the margin.
 
         Only the arms that are open now can be chosen in the snapshot.
         """
+        if self.ending > 0.0:
+            self.margin = max(0.15, math.exp(-rounds_left / self.horizon / self.ending))
         if self.rounds % self.every == 0:
             if len(self.snapshots) == SNAPSHOTS:
                 self.snapshots, self.every = self.snapshots[::2], 2 * self.every
@@ -84,7 +89,9 @@ class SlowTwoSpeed:
         arms, resources = means.shape[0], means.shape[1] - 1
         rewards, costs = means[:, 0] / largest[0], (means[:, 1:] / largest[1:]).T
         scaled = self.price * largest[1:] / largest[0]
-        objective = np.concatenate([rewards - (not self.even) * 0.85 * scaled @ costs, -0.3 * scaled])
+        objective = np.concatenate(
+            [rewards - (not self.even) * (1.0 - self.margin) * scaled @ costs, -2 * self.margin * scaled]
+        )
         above, eye = np.hstack([costs, -np.eye(resources)]), np.eye(resources)
         rows = np.vstack(
             [above, np.hstack([np.ones(arms), np.zeros(resources)]), np.hstack([np.zeros((resources, arms)), eye])]

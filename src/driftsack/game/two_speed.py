@@ -2,8 +2,8 @@ r"""Two-speed pacing: spend less than the even pace when rewards per cost are lo
 
 Costs are in units of the budget rate. With :math:`\rho` the remaining budget, less the expected costs of
 pending decisions that have not been charged, per remaining round, a *long-run price*
-:math:`\lambda` of each resource, :math:`\theta` the maximum spending of a round in units of the even pace, and
-:math:`\epsilon = 0.15`, the mix solves
+:math:`\lambda` of each resource, :math:`\theta` the maximum spending of a round in units of the even pace, and a
+margin :math:`\epsilon = 0.15`, the mix solves
 
 .. math:: \max_{x, u} \; \mu^\top x - (1 - \epsilon) \lambda^\top C x - 2 \epsilon \lambda^\top u \quad
           \text{s.t. } C x - u \le \rho,\; 0 \le u \le (\theta - 1) \rho,\; x \in \Delta_m .
@@ -24,6 +24,10 @@ so that :math:`\lambda` tends to the price at which choices as in the past would
 samples its means, the snapshots contain the samples: at a price computed from the estimates, a randomised policy would
 not spend at the planned rate.
 
+*The end.* The long-run price is that of all rounds so far, which say little about the last ones: if times have become
+worse for good, it is too high, and what is saved is never spent. With ``ending`` :math:`c > 0` the margin grows with
+the number n of rounds left of T, :math:`\epsilon = \max(0.15, \exp(-n/(cT)))`, so that the pace becomes even.
+
 *Musts.* If some requests must be served, the plan holds back money for them (:mod:`driftsack.game.musts`); their mean
 cost is that of the best arms at :math:`\lambda` in all snapshots, without skipping.
 
@@ -42,7 +46,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftsack.core.arrays import Floats, Ints
-from driftsack.core.bounds import Constants, Counts, NonNegative, Scratch, within
+from driftsack.core.bounds import Constants, Counts, NonNegative, Scratch, Shares, within
 from driftsack.core.checks import LARGEST_INT
 from driftsack.core.problem import Problem
 from driftsack.game.musts import optional_rate
@@ -53,7 +57,7 @@ from driftsack.numerics.sampling import draw
 from driftsack.numerics.simplex import Simplex, new_simplex
 
 SNAPSHOTS: Final = 32
-MARGIN: Final = 0.15  # epsilon
+MARGIN: Final = 0.15  # epsilon before the end
 EVERY: Final = 8  # rounds between two steps of the long-run price
 STEP: Final = 12.0  # of the price, divided by the square root of the number of rounds
 FIRST_STEP: Final = 0.4  # the largest step
@@ -75,18 +79,20 @@ class TwoSpeed(NamedTuple):
     rounds: Counts  # (1,) rounds with means so far
     used: Scratch  # (d,) scratch: the resource use of the best responses
     must_cost: NonNegative  # (d,) the mean cost of a request that must be served, in units of the budget rate
+    margin: Shares  # (1,) epsilon of the present round
     committed: Scratch  # (d,) scratch: the expected costs of pending decisions, in units of the budget rate
     unit: Constants  # (d,) the budget rate
     warm_up: int  # rounds at the even pace before the first step of the price
     speed: float  # theta
     remaining: bool  # pace by the remaining budget instead of the round's rate
+    ending: float  # c; 0 for the same margin until the end
 
     def grow_from(self, old: TwoSpeed) -> None:
         """Keep the price and the snapshots of ``old``; a new arm is never a best response in them."""
         arms = old.snapshots.shape[1]
         self.snapshots[:, :arms] = old.snapshots
         self.snapshots[:, arms:, 0] = -LARGEST_REWARD
-        for name in ("price", "pace", "kept", "gap", "rounds", "must_cost"):
+        for name in ("price", "pace", "kept", "gap", "rounds", "must_cost", "margin"):
             getattr(self, name)[:] = getattr(old, name)
 
     def check(self) -> None:
@@ -95,7 +101,7 @@ class TwoSpeed(NamedTuple):
             raise ValueError("the number of snapshots does not fit the number of rounds")
 
 
-def new_two_speed(problem: Problem, speed: float = 2.0, remaining: bool = True) -> TwoSpeed:
+def new_two_speed(problem: Problem, speed: float = 2.0, remaining: bool = True, ending: float = 0.0) -> TwoSpeed:
     """Create a pacer without a price; ``remaining`` paces by the remaining budget instead of the round's rate."""
     arms, resources = problem.arms, problem.resources
     return TwoSpeed(
@@ -107,11 +113,13 @@ def new_two_speed(problem: Problem, speed: float = 2.0, remaining: bool = True) 
         rounds=np.zeros(1, dtype=np.int64),
         used=np.zeros(resources),
         must_cost=np.zeros(resources),
+        margin=np.full(1, MARGIN),
         committed=np.zeros(resources),
         unit=np.maximum(problem.planning_unit, TINY),
         warm_up=warm_up_rounds(problem.horizon),
         speed=speed,
         remaining=remaining,
+        ending=ending,
     )
 
 
@@ -145,6 +153,15 @@ def follow(pacer: TwoSpeed, round: Round, means: Floats, expected: Floats, rewar
     keep_snapshot(pacer, round, means)
     if not is_even(pacer):
         update_price(pacer, round, reward)
+        set_margin(pacer, round)
+
+
+@kernel
+def set_margin(pacer: TwoSpeed, round: Round) -> None:
+    """Write the margin of the round, which grows at the end."""
+    if pacer.ending > 0.0:
+        season = round.t + round.rounds_left
+        pacer.margin[0] = max(MARGIN, math.exp(-round.rounds_left / (pacer.ending * season)))
 
 
 @kernel
@@ -287,7 +304,7 @@ def set_tiers(pacer: TwoSpeed, lp: Simplex, largest: Floats) -> None:
         pace = min(pacer.pace[j] / largest[1 + j], LOOSE)
         lp.rhs[j] = pace
         lp.rhs[resources + 1 + j] = 0.0 if even else (pacer.speed - 1.0) * pace
-        lp.objective[arms + j] = -2.0 * MARGIN * pacer.price[j] * largest[1 + j] / largest[0]
+        lp.objective[arms + j] = -2.0 * pacer.margin[0] * pacer.price[j] * largest[1 + j] / largest[0]
 
 
 @kernel
@@ -295,7 +312,7 @@ def charge(pacer: TwoSpeed, largest: Floats, j: int) -> float:
     """Return the price of resource ``j`` below the even pace, in units of the LP; 0 while the pace is even."""
     if is_even(pacer):
         return 0.0
-    return float((1.0 - MARGIN) * pacer.price[j] * largest[1 + j] / largest[0])
+    return float((1.0 - pacer.margin[0]) * pacer.price[j] * largest[1 + j] / largest[0])
 
 
 @kernel

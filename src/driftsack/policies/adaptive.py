@@ -86,6 +86,7 @@ FIRST_PULLS: Final = 4  # pulls that are not skipped because of an expensive out
 EXPENSIVE: Final = 20.0  # budget rates
 SMALL_SHARE: Final = 0.2  # of every budget, for all first pulls together
 SWINGING: Final = 0.1  # mean change of the factors of a price list above which no LP is solved for one request
+ENDING: Final = 0.18  # share of all rounds over which the pace becomes even at the end
 IN_TURN: Final = 2  # arms that are drawn again in each round, besides those that were observed
 PACES: Final = (TWO_SPEED, REMAINING, FIXED)
 
@@ -350,7 +351,7 @@ class Adaptive(Policy):
         speed = self.speed if self.pacing == TWO_SPEED else 1.0
         usual = State(
             belief=new_run_lengths(problem),
-            pacer=new_two_speed(problem, speed, self.pacing != FIXED),
+            pacer=new_two_speed(problem, speed, self.pacing != FIXED, ENDING),
             lp=new_tiered_lp(problem.arms, problem.resources),
             drawn=np.zeros((problem.arms, 1 + problem.resources)),
             planned=np.zeros((problem.arms, 1 + problem.resources)),
