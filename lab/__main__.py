@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from driftsack.cli.console import CommandLine
-from lab.commands import advice, comparisons, learners, reserves, scenarios, service, speed, theory, trials
+from lab.commands import advice, comparisons, floors, learners, reserves, scenarios, service, speed, theory, trials
 
 app = CommandLine(
     name="python -m lab",
@@ -21,6 +21,7 @@ PROGRAMS: Final[dict[str, dict[str, Callable[..., Any]]]] = {
     "Policies": {
         "adaptive": comparisons.adaptive,
         "contexts": comparisons.contexts,
+        "floors": floors.floors,
         "routing": comparisons.routing,
         "scenarios": scenarios.scenarios,
     },

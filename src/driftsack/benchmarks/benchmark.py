@@ -16,8 +16,8 @@ from driftsack.core.instance import Instance
 SMALLEST_VALUE: Final = 1e-6  # per round: the smallest denominator of a relative gap
 
 
-def check_instance(instance: object, benchmark: str) -> None:
-    """Raise unless ``instance`` is an instance without contexts."""
+def check_instance(instance: object, benchmark: str, floors: bool = False) -> None:
+    """Raise unless ``instance`` is an instance without contexts, and without floors unless the benchmark has them."""
     if isinstance(instance, ContextualInstance):
         raise SettingError(
             f"{benchmark} is for instances without contexts, got a ContextualInstance; use "
@@ -25,6 +25,11 @@ def check_instance(instance: object, benchmark: str) -> None:
             "policies that do not see the contexts."
         )
     of_type(instance, Instance, "instance")
+    if isinstance(instance, Instance) and instance.problem.floor and not floors:
+        raise SettingError(
+            f"{benchmark} maximises the reward, got an instance with floors; use lp_dynamic, lp_static or single_step, "
+            "or remove minimise and floor from its problem."
+        )
 
 
 def relative_gap(upper: float, lower: float, rounds: float) -> float:

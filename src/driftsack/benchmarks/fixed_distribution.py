@@ -47,6 +47,8 @@ class FixedDistribution(Benchmark):
         prices: (d,) the dual variables of that LP: reward per unit of each resource.
         plan: (K, m) the mix, repeated for each distinct row of the instance.
         passes: The number of passes over the rows.
+        floor_prices: None, because it has no floors.
+        reachable: 1.
         stopping_time: The best number τ of rounds after which the fluid mix stops.
         hard_value: The mean reward of the trials under the hard stop rule; NaN without trials.
         hard_value_se: The standard error of ``hard_value``; NaN with fewer than two trials.

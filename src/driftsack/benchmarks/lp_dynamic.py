@@ -144,7 +144,7 @@ def lp_dynamic(instance: Instance, tolerance: float = 1e-9, most_passes: int = 1
     >>> round(best.value, 6), best.gap <= 1e-9, best.plan.round(6).tolist()
     (5000.0, True, [[0.5, 0.5], [0.0, 1.0]])
     """
-    check_instance(instance, "lp_dynamic")
+    check_instance(instance, "lp_dynamic", floors=True)
     return solve_rows(instance, "LP-Dynamic", tolerance, most_passes)
 
 

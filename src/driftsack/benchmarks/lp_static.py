@@ -43,7 +43,7 @@ def lp_static(instance: Instance) -> Benchmark:
     >>> round(lp_static(ds.instances.example_1()).value, 6)
     3333.333333
     """
-    check_instance(instance, "lp_static")
+    check_instance(instance, "lp_static", floors=True)
     problem = instance.problem
     rewards, costs = mean_rows(instance)
     if problem.floor:

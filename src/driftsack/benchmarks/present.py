@@ -52,6 +52,8 @@ class Present(Benchmark):
         prices: None, because the prices differ between rounds.
         plan: None, because the mixes differ between rounds.
         passes: The number of passes over the rounds.
+        floor_prices: None, because it has no floors.
+        reachable: 1.
         two_speed: The expected reward at two speeds.
     """
 

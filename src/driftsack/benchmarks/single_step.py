@@ -35,6 +35,8 @@ class SingleStep(Benchmark):
         prices: None, because the prices differ between rows; see ``row_prices``.
         plan: (K, m) the mix of each distinct row.
         passes: The number of passes over the rows.
+        floor_prices: None, because the prices differ between rows; see ``row_floor_prices``.
+        reachable: The smallest share of the floors that the best mix of a row reaches.
         values: (K,) the value LP(mu_k, C_k) of one round of each distinct row.
         row_prices: (K, d) the prices q_k* of each distinct row's step LP.
         row_floor_prices: (K, k) with floors, their prices in each distinct row; ``floor_prices`` is None.
@@ -106,7 +108,7 @@ def single_step(instance: Instance) -> SingleStep:
     >>> round(even.value, 6), even.row_prices.tolist()      # no budget binds over the horizon, one binds in every round
     (200.0, [[1.0, 0.0], [0.0, 1.0]])
     """
-    check_instance(instance, "single_step")
+    check_instance(instance, "single_step", floors=True)
     problem = instance.problem
     if problem.floor:
         return _with_floors(instance)

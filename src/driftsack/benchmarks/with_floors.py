@@ -65,7 +65,7 @@ class Program(NamedTuple):
     offset: float  # the total cost minus the total gains of every plan
 
 
-class Solution(NamedTuple):
+class CertifiedPlan(NamedTuple):
     """A plan and the prices that certify it."""
 
     value: float  # the dual value, which bounds the gains of every plan from above
@@ -133,7 +133,7 @@ def _program(rows: Rows, floors: Floats) -> Program:
     )
 
 
-def _grown(program: Program, tolerance: float, most_passes: int) -> Solution:
+def _grown(program: Program, tolerance: float, most_passes: int) -> CertifiedPlan:
     """Solve a program that has a solution, in boxes that grow until the plan keeps its limits."""
     box = FIRST_BOX
     while True:
@@ -143,7 +143,7 @@ def _grown(program: Program, tolerance: float, most_passes: int) -> Solution:
             return found
 
 
-def _solve(program: Program, tolerance: float, most_passes: int, box: float) -> Solution:
+def _solve(program: Program, tolerance: float, most_passes: int, box: float) -> CertifiedPlan:
     """Minimise the dual over prices times scale in a box, and mix the best responses into a plan."""
     gains, uses, rounds, limits, scale, offset = program
     rows, size, horizon = len(gains), limits.size, float(rounds.sum())
@@ -168,7 +168,7 @@ def _solve(program: Program, tolerance: float, most_passes: int, box: float) -> 
         most_passes,
     )
     plan = _mixed(program, found, groups)
-    return Solution(found.upper * unit, found.point / scale, plan, _lacks(program, plan), found.passes)
+    return CertifiedPlan(found.upper * unit, found.point / scale, plan, _lacks(program, plan), found.passes)
 
 
 def _mixed(program: Program, found: Minimum, groups: int) -> Floats:
@@ -225,7 +225,7 @@ def reachable_share(rows: Rows, tolerance: float, most_passes: int) -> float:
     return 1.0 if found.lower > 1.0 - UNREACHED else max(found.lower, 0.0)
 
 
-def _certified(rows: Rows, name: str, program: Program, found: Solution, share: float) -> Benchmark:
+def _certified(rows: Rows, name: str, program: Program, found: CertifiedPlan, share: float) -> Benchmark:
     """Return the benchmark in the problem's units, with the gap between the plan and the prices."""
     problem = rows.problem
     unit, limited = np.asarray(problem.cost_max)[problem.minimised], np.isfinite(problem.budget)
