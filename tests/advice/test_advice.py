@@ -629,7 +629,7 @@ def test_advise_writes_one_page_that_needs_nothing_else(log_of_example_2: Path, 
         assert words in printed
     page = (tmp_path / "page.html").read_text()
     lead = page.index('<p class="lead">')
-    assert "Drift detected" in page[lead : lead + 200]
+    assert "Your present rule earns" in page[lead : lead + 200]
     assert page.count("data:image/svg+xml;base64,") == 3
     assert not re.findall(r'(?:src|href)="(?!data:)', page)
     for words in ("noise floor", "cost_1", "10% less budget", "95% of instances", "Assumptions"):

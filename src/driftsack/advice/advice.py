@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from driftsack.advice import answer as report_answer
 from driftsack.advice import report_text
 from driftsack.advice.budget_value import BudgetValue
 from driftsack.advice.context_advice import ContextAdvice
@@ -17,7 +19,9 @@ from driftsack.advice.drift_detection import Drift
 from driftsack.advice.fit import Fit
 from driftsack.advice.intervals import BudgetIntervals, WindowMeans
 from driftsack.advice.noise import NoiseFloor
+from driftsack.advice.own_rule import OwnRule
 from driftsack.advice.standings import PresentShares, Standing
+from driftsack.advice.warm_start import CONTEXTS, half_life, taught
 from driftsack.core.arrays import Floats
 from driftsack.core.checks import Safe
 from driftsack.core.errors import FileFormatError, SettingError
@@ -56,6 +60,8 @@ class Advice:
             of a budget that is larger by the largest cost.
         context: The value of the contexts of the log; None without contexts. If they pay, :attr:`policy` decides by
             them, and ``recommended`` is the best candidate without them.
+        own_rule: What the rule that made the log earns and spends; None if the log does not say which arms were played.
+        reward_name: The log's own name of the reward.
     """
 
     name: str
@@ -76,6 +82,8 @@ class Advice:
     periods: int
     overshoots: bool
     context: ContextAdvice | None = None
+    own_rule: OwnRule | None = None
+    reward_name: str = "reward"
 
     @property
     def by_context(self) -> ContextAdvice | None:
@@ -92,8 +100,35 @@ class Advice:
         """The problem that the advice is about: the names of the log, the budget and the horizon."""
         return self.world.problem if self.by_context is None else self.by_context.problem
 
+    @property
+    def policy_name(self) -> str:
+        """The name of the recommended policy."""
+        return self.recommended.candidate.name if self.by_context is None else type(self.policy).__name__
+
+    @property
+    def expected(self) -> float:
+        """The expected reward of the recommended policy over the horizon."""
+        return self.reward(self.recommended) * (1.0 if self.by_context is None else self.by_context.ratio)
+
+    @cached_property
+    def first_mix(self) -> dict[str, float]:
+        """The probability of each arm in the learner's first decision; an average over contexts, if it uses them."""
+        learner, log = self.start(safe=False), self.survey.recent
+        if self.by_context is None or log is None or log.contexts is None:
+            mix = learner.ask().mix
+        else:
+            mix = np.mean([learner.ask(context=row).mix for row in log.contexts[-CONTEXTS:]], axis=0)
+        return dict(zip(self.problem.arm_names, mix.tolist(), strict=True))
+
+    @property
+    def rounds_taught(self) -> int:
+        """The number of rounds of the log from which the learner has learnt; old ones may count less."""
+        if self.survey.recent is None or not self.policy.teachable:
+            return 0
+        return len(taught(self.survey.recent).arm)
+
     def start(self, seed: Seed = 0, safe: Safe | None = None) -> Learner:
-        """Start the recommended policy.
+        """Start the recommended policy, which has learnt the last rounds of the log; old ones count less if it drifts.
 
         Args:
             seed: Seed of the learner's own randomness.
@@ -101,10 +136,13 @@ class Advice:
                 whether all maxima of costs were given, not taken from the log.
 
         Returns:
-            The learner, before its first round and without experience, as the candidates were judged.
+            The learner, before its first round. The candidates were judged without experience.
         """
         known = not set(self.survey.inferred) & set(self.survey.resources)
-        return self.policy.start(self.problem, seed, known if safe is None else safe)
+        learner = self.policy.start(self.problem, seed, known if safe is None else safe)
+        if self.survey.recent is not None and self.policy.teachable:
+            learner.teach(taught(self.survey.recent), half_life(self.fit, self.survey.rows))
+        return learner
 
     def save(self, path: str | os.PathLike[str], seed: Seed = 0, safe: Safe | None = None) -> None:
         """Start the recommended policy and save it: ``ds.Learner.load(path)`` is ready to ``ask``.
@@ -121,9 +159,19 @@ class Advice:
         self.start(seed, safe).save(path)
 
     @property
+    def answer(self) -> str:
+        """What the present rule earns, and what the recommended policy would earn with the budget."""
+        return report_answer.answer(self)
+
+    @property
+    def actions(self) -> list[str]:
+        """What to do, in three sentences."""
+        return report_answer.actions(self)
+
+    @property
     def summary(self) -> str:
         """The findings and the recommendation in one paragraph."""
-        return report_text.summary(self)
+        return " ".join(report_text.findings(self))
 
     @property
     def notes(self) -> str:
@@ -136,7 +184,8 @@ class Advice:
         return report_text.caution(self)
 
     def __str__(self) -> str:
-        return "\n\n".join(text for text in (self.summary, self.notes, self.caution) if text)
+        texts = (self.answer, "\n".join(self.actions), self.summary, self.notes, self.caution)
+        return "\n\n".join(text for text in texts if text)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all findings as plain data.
@@ -146,6 +195,12 @@ class Advice:
         """
         intervals = {name: np.asarray(part).tolist() for name, part in self.ranges._asdict().items()}
         return {
+            "answer": self.answer,
+            "actions": self.actions,
+            "own_rule": None
+            if self.own_rule is None
+            else {**self.own_rule._asdict(), "costs": self.own_rule.costs.tolist()},
+            "first_mix": self.first_mix,
             "summary": self.summary,
             "notes": self.notes,
             "caution": self.caution,

@@ -16,6 +16,7 @@ from driftsack.advice.fit import bootstrap_means, fit, fitted_instance, widened
 from driftsack.advice.intervals import bootstrap_intervals, window_intervals
 from driftsack.advice.judging import Judged, LogCourse, judged_instances, past_of
 from driftsack.advice.noise import error_factors, kind_above_noise, noise_floor
+from driftsack.advice.own_rule import own_rule
 from driftsack.advice.settings import AdviseKeywords, AdviseSettings, with_changes
 from driftsack.advice.standings import (
     Standing,
@@ -111,6 +112,8 @@ def advise(
     reached = with_last_cost if standings.overshoots else _as_is
     value = budget_value(reached(instance))
     floor = noise_floor(course.fit, log, wide, instance)
+    ranges = bootstrap_intervals(value, course, rng.spawn(1)[0], reached)
+    efficiency = recommended.share * ranges.expected / value.best if value.best > 0 else 0.0
     advice = Advice(
         name=Path(source).name if isinstance(source, (str, os.PathLike)) else "the log",
         survey=merged,
@@ -121,7 +124,7 @@ def advise(
         kind=kind_above_noise(value.optima, floor, drift.found),
         floor=floor,
         worth=value,
-        ranges=bootstrap_intervals(value, course, rng.spawn(1)[0], reached),
+        ranges=ranges,
         standings=standings.of,
         present=standings.present,
         recommended=recommended,
@@ -132,6 +135,8 @@ def advise(
         context=None
         if rows is None
         else context_advice(rows, amounts, rounds, course.fit.noise, recommended, steady, trials, seed),
+        own_rule=own_rule(log, instance, efficiency),
+        reward_name=(reading.columns or {}).get("reward", "reward"),
     )
     progress("computing the value of budget", 1, 1)
     return advice

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from matplotlib.figure import Figure
 
-from driftsack.advice.report_text import amount
+from driftsack.advice.answer import first_mix_text
+from driftsack.advice.report_text import findings
+from driftsack.advice.units import amount, of_resource, of_reward, plain_name
+from driftsack.advice.warm_start import half_life
 from driftsack.core.text import percent
 from driftsack.plot import as_data_uri, floors_figure, standings_figure, windows_figure
-from driftsack.plot.page import heading, page, paragraph, table, versions
+from driftsack.plot.page import heading, numbered, page, paragraph, table, versions
 
 if TYPE_CHECKING:
     from driftsack.advice.advice import Advice
@@ -27,7 +30,10 @@ MEASURES: Final = {
 def html_report(advice: Advice, learner: str) -> str:
     """Return the whole page; ``learner`` is the file of the recommended policy."""
     parts = [
-        *(paragraph(text) for text in [advice.notes, advice.caution] if text),
+        heading("What to do"),
+        numbered(advice.actions),
+        heading("Why"),
+        *(paragraph(text) for text in [*findings(advice), advice.caution, advice.notes] if text),
         *_means(advice),
         *_drift(advice),
         *_candidates(advice),
@@ -37,15 +43,16 @@ def html_report(advice: Advice, learner: str) -> str:
         heading("Software"),
         paragraph(f"Computed with {versions()}."),
     ]
-    return page(f"Advice on {advice.name}", advice.summary, parts)
+    return page(f"Advice on {advice.name}", advice.answer, parts)
 
 
 def _means(advice: Advice) -> list[str]:
     """Means of every arm over time."""
     survey, windows = advice.survey, advice.windows
     intervals = (windows.low, windows.means, windows.high)
-    labels = (survey.arms, ("reward", *survey.resources))
-    figure = windows_figure(windows.starts, intervals, advice.fit.changes, labels, survey.rows)
+    labels = (survey.arms, (advice.reward_name, *map(plain_name, survey.resources)))
+    at = None if survey.calendar is None else survey.calendar.at
+    figure = windows_figure(windows.starts, intervals, advice.fit.changes, labels, survey.rows, at)
     pulls = ", ".join(f"{arm}: {count:,}" for arm, count in zip(survey.arms, survey.pulls.tolist(), strict=True))
     text = f"{survey.rows:,} rounds, of which {survey.skipped:,} were skipped. Observed outcomes of each arm: {pulls}."
     return [heading("The log"), paragraph(text), _embedded(figure, "Means of every arm over time")]
@@ -124,13 +131,28 @@ def _use(advice: Advice, learner: str) -> list[str]:
         "budget. This program runs it, where answer(name) stands for your own code: it uses the arm of that name and "
         "returns the reward and the costs."
     )
+    learnt = (
+        "It begins without experience, because it follows a forecast. "
+        if not advice.rounds_taught
+        else (
+            f"It has learnt {advice.rounds_taught:,} rounds of the log{_aged(advice)}, and knows more than "
+            "the simulated candidates did. "
+        )
+    )
     return [
         heading("Use it in Python"),
         paragraph(text),
         _code(_usage(advice, learner)),
+        paragraph(f"{learnt}Its first mix: {first_mix_text(advice)}."),
         paragraph("Settings of the recommended policy:"),
         _code(spec),
     ]
+
+
+def _aged(advice: Advice) -> str:
+    """How much old rounds count."""
+    rounds = half_life(advice.fit, advice.survey.rows)
+    return "" if rounds is None else f", the weight of which halves every {rounds:,.0f} rounds"
 
 
 def _usage(advice: Advice, learner: str) -> str:
@@ -157,10 +179,10 @@ def _budget(advice: Advice) -> list[str]:
     value, intervals, problem = advice.worth, advice.ranges, advice.world.problem
     rows = [
         [
-            name,
-            problem.budget[j],
+            plain_name(name),
+            of_resource(problem.budget[j], name),
             *(
-                f"{amount(point[j])} ({amount(interval[0, j])} to {amount(interval[1, j])})"
+                f"{of_reward(point[j], advice.reward_name)} ({amount(interval[0, j])} to {amount(interval[1, j])})"
                 for point, interval in (
                     (value.prices, intervals.prices),
                     (value.less, intervals.less),

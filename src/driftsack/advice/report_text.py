@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from driftsack.advice.candidates import ADAPTS, FORGETS, PLANS, REMEMBERS, RESTARTS
 from driftsack.advice.fit import FEW_PULLS
+from driftsack.advice.units import amount, enumeration, of_resource, of_reward, plain_name, worth_of_units
 from driftsack.core.checks import ROUNDING
 from driftsack.core.text import number, percent
 from driftsack.logs.lenient import name_key
@@ -26,17 +26,18 @@ FAMILY_TEXT: Final = {
     PLANS: "follows a spending plan computed from the log and learns the rest",
 }
 SHORT_LOG: Final = 20  # pulls of the most played arm, below which a log is too short to detect drift
+HOURLY_DAYS: Final = 7  # of a log, below which the hour of a change is stated
 MAX_LISTED: Final = 3  # changes or arms that are listed individually
-SOLVER_PRECISION: Final = 1e-10  # differences below this are those of the solver
 LOOSE_SHARE: Final = 0.2  # a maximum is loose if no outcome exceeds this share of it
 
 
-def summary(advice: Advice) -> str:
-    """Write the summary paragraph: drift, its kind, the recommended policy and the value of budget."""
+def findings(advice: Advice) -> list[str]:
+    """Write the findings: drift and its kind, the recommended policy, foresight, contexts and the value of budget."""
     if advice.worth.best <= 0:
-        return f"{drift_text(advice)} {zero_optimum_text(advice)}"
-    texts = [drift_text, kind_text, recommendation_text, foresight_text, context_text, budget_text]
-    return " ".join(text for text in (write(advice) for write in texts) if text)
+        return [drift_text(advice), zero_optimum_text(advice)]
+    drift = f"{drift_text(advice)} {kind_text(advice)}"
+    texts = (write(advice) for write in (recommendation_text, foresight_text, context_text, budget_text))
+    return [drift, *(text for text in texts if text)]
 
 
 def kind_text(advice: Advice) -> str:
@@ -63,10 +64,21 @@ def drift_text(advice: Advice) -> str:
         return f"No drift detected in {rows:,} rounds ({p_text(drift.p_value)})." + hidden * (smallest > ROUNDING)
     arm, quantity = drift.where
     strongest = f"strongest in the {quantity} of arm {arm} ({p_text(drift.p_value)} under no drift)."
-    changes = [f"{change + 1:,}" for change in advice.fit.changes.tolist()]
+    changes = [round_text(advice, change) for change in advice.fit.changes.tolist()]
     if len(changes) > MAX_LISTED:
         return f"Drift detected, either gradual or with {len(changes)} change points, {strongest}"
-    return f"Drift detected around round{'s' * (len(changes) > 1)} {enumeration(changes)}, {strongest}"
+    rounds = "" if advice.survey.calendar is not None else f"round{'s' * (len(changes) > 1)} "
+    return f"Drift detected around {rounds}{enumeration(changes)}, {strongest}"
+
+
+def round_text(advice: Advice, change: int) -> str:
+    """Format a round of the log, from 0: with its date if the log has dates."""
+    calendar = advice.survey.calendar
+    if calendar is None:
+        return f"{change + 1:,}"
+    day = calendar.at(change)
+    clock = f" {day:%H:%M}" if calendar.days < HOURLY_DAYS else ""
+    return f"{day.day} {day:%B %Y}{clock} (round {change + 1:,})"
 
 
 def p_text(p_value: float) -> str:
@@ -76,15 +88,6 @@ def p_text(p_value: float) -> str:
     ('p < 0.01', 'p = 0.40')
     """
     return "p < 0.01" if p_value < 0.01 else f"p = {p_value:.2f}"
-
-
-def enumeration(items: Sequence[str]) -> str:
-    """Join items with commas and a final "and".
-
-    >>> enumeration(["501", "900", "1,200"])
-    '501, 900 and 1,200'
-    """
-    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
 def recommendation_text(advice: Advice) -> str:
@@ -160,11 +163,12 @@ def budget_text(advice: Advice) -> str:
     if value.more[j] < 1e-4 * value.best:
         return "More budget would not increase the reward: no resource is scarce."
     low, high = advice.ranges.more[:, j]
+    tenth = of_resource(0.1 * float(advice.world.problem.budget[j]), names[j])
     return (
-        f"The scarcest resource is {names[j]}: 10% more of it would increase the reward by {amount(value.more[j])} "
-        f"({percent(value.more[j] / value.best)}; 95% interval {amount(low)} to {amount(high)}), 10% less would "
-        f"decrease it by {amount(-value.less[j])}; one more unit would earn about "
-        f"{amount(value.prices[j])}."
+        f"The scarcest resource is {plain_name(names[j])}: 10% more of it ({tenth}) would earn "
+        f"{of_reward(float(value.more[j]), advice.reward_name, more=True)} ({percent(value.more[j] / value.best)}; 95% "
+        f"interval {amount(low)} to {amount(high)}), 10% less would earn {amount(-value.less[j])} less; "
+        f"{worth_of_units(float(value.prices[j]), names[j], advice.reward_name)}."
     )
 
 
@@ -306,12 +310,3 @@ def overshoot_caution(advice: Advice) -> str:
         "Single costs are large relative to this budget, and a policy plays until a cost exceeds it. The optimum that "
         "is stated is that of a budget that is larger by the largest cost, which no policy exceeds on average."
     )
-
-
-def amount(value: float) -> str:
-    """Format a number for the text, with three significant digits; values below the precision of the solver are 0.
-
-    >>> amount(-7.28e-12), amount(14.93)
-    ('0', '14.9')
-    """
-    return number(value, digits=3) if abs(value) > SOLVER_PRECISION else "0"

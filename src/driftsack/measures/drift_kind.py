@@ -57,11 +57,11 @@ def drift_kind(optima: Optima, drifts: bool) -> DriftKind:
 
 
 def explain(kind: DriftKind, optima: Optima) -> str:
-    """Explain in one sentence what drift changes, how much of the optimum is at stake, and what helps.
+    """Explain in one sentence what drift changes and how much of the optimum is at stake.
 
     >>> explain(DriftKind.WHEN, Optima(best=100.0, even=70.0, fixed=68.0))
     'Drift mainly changes when to spend: spending evenly loses 30% of the optimum, which forgetting old observations
-    cannot recover; plan the spending over time.'
+    cannot recover; tracking which arm is best is worth 2%.'
     """
     if optima.best <= 0:
         return "Nothing can be earned with this budget."
@@ -75,9 +75,10 @@ def explain(kind: DriftKind, optima: Optima) -> str:
     if kind == DriftKind.WHEN:
         return (
             f"Drift mainly changes when to spend: spending evenly loses {percent(optima.timing)} of the optimum, which "
-            "forgetting old observations cannot recover; plan the spending over time."
+            "forgetting old observations cannot recover; tracking which arm is best is worth "
+            f"{percent(max(optima.tracking, 0.0))}."
         )
     return (
         f"Drift mainly changes which arm is best: tracking the changes is worth {percent(optima.tracking)} of the "
-        f"optimum, planning when to spend {percent(max(optima.timing, 0.0))}; forgetting old observations helps."
+        f"optimum, planning when to spend {percent(max(optima.timing, 0.0))}."
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
@@ -22,6 +24,7 @@ def windows_figure(
     changes: Ints,
     labels: tuple[Sequence[str], Sequence[str]],
     rows: int,
+    at: Callable[[float], datetime] | None = None,
 ) -> Figure:
     """Draw the mean of each arm in windows of time, one panel per quantity, with bands and phase changes.
 
@@ -31,10 +34,12 @@ def windows_figure(
         changes: The rows at which a new phase begins.
         labels: The names of the m arms and of the 1 + d quantities.
         rows: The number of rows of the log.
+        at: The date of a row; None if the log has no dates.
     """
     low, means, high = intervals
+    position: Callable[[float], float] = float if at is None else lambda row: float(date2num(at(row)))  # type: ignore[no-untyped-call]
     arms, quantities = ([without_mathtext(name) for name in names] for names in labels)
-    middle = starts + rows / (2 * len(starts))
+    middle = np.array([position(row) for row in (starts + rows / (2 * len(starts))).tolist()])
     with mpl.rc_context(SETTINGS):
         figure = new_figure(7.5, 0.4 + 1.9 * len(quantities))
         panels = figure.subplots(len(quantities), 1, sharex=True, squeeze=False)[:, 0]
@@ -44,12 +49,18 @@ def windows_figure(
                 axes.plot(middle, means[:, i, k], dash, color=colour, label=f"arm {arm}", linewidth=1.6, marker=".")
                 axes.fill_between(middle, low[:, i, k], high[:, i, k], color=colour, alpha=0.18, linewidth=0)
             for change in changes:
-                axes.axvline(float(change), color=GREY, linestyle=":", linewidth=1.0)
-            axes.set_ylabel(f"mean {quantity}")
-            axes.set_ylim(bottom=min(0.0, float(np.nanmin(low[:, :, k]))))
-        panels[-1].set_xlabel("round of the log (dotted: a new phase begins; bands: 95% intervals)")
-        panels[-1].set_xlim(0, rows)
-        panels[-1].xaxis.set_major_formatter(THOUSANDS)
+                axes.axvline(position(float(change)), color=GREY, linestyle=":", linewidth=1.0)
+            axes.set_ylabel(f"mean {quantity}\nper round")
+            axes.set_ylim(0.0, 1.08 * max(float(np.nanmax(high[:, :, k])), 1e-9))
+        when = "date" if at is not None else "round of the log"
+        panels[-1].set_xlabel(f"{when} (dotted: a new phase begins; bands: 95% intervals)")
+        panels[-1].set_xlim(position(0.0), position(float(rows)))
+        if at is None:
+            panels[-1].xaxis.set_major_formatter(THOUSANDS)
+        else:
+            locator = AutoDateLocator()  # type: ignore[no-untyped-call]
+            panels[-1].xaxis.set_major_locator(locator)
+            panels[-1].xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=min(len(names), 6), fontsize=8)
     return figure

@@ -18,7 +18,7 @@ STYLE: Final = """
 body { font: 16px/1.55 system-ui, sans-serif; color: #1b1b1b; background: #fff; max-width: 62rem; margin: 2rem auto;
        padding: 0 1.2rem; }
 h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { font-size: 1.2rem; margin-top: 2.4rem; }
-p.lead { color: #444; margin-top: 0; }
+p.lead { font-size: 1.2rem; margin-top: .4rem; } ol { padding-left: 1.4rem; } li { margin: .3rem 0; }
 figure { margin: 1.2rem 0; } figure img { max-width: 100%; height: auto; } figcaption { color: #444; font-size: .9rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .88rem; width: 100%; }
@@ -56,6 +56,11 @@ def heading(text: str) -> str:
 def paragraph(text: str) -> str:
     """The HTML of a paragraph."""
     return f"<p>{html.escape(text)}</p>"
+
+
+def numbered(items: Iterable[str]) -> str:
+    """The HTML of a numbered list."""
+    return f"<ol>{''.join(f'<li>{html.escape(item)}</li>' for item in items)}</ol>"
 
 
 def picture(path: Path, caption: str) -> str:
