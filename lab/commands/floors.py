@@ -20,11 +20,12 @@ def floors(
 ) -> None:
     """Measure by how much floors are missed, and the cost of keeping them, beside a rule by hand.
 
-    Fails if Adaptive misses a bar, or if the rule by hand or the competitor that ignores the floor is ahead too often.
+    Fails if Adaptive misses a bar, if the rule by hand is ahead too often, or if the competitor that ignores the
+    floor is not found out.
 
     Example: python -m lab floors 1 --horizon 2000
     """
-    from lab.floors import ADAPTIVE, EVEN, FIRST_FINAL_SEED, TITLE, floor_rows
+    from lab.floors import ADAPTIVE, BY_HAND, FIRST_FINAL_SEED, PLANTED, TITLE, VIOLATION, floor_rows
 
     with plain_errors(), status_line("starting") as show:
         rows = floor_rows(seed + FIRST_FINAL_SEED * final, per_family, horizon, trials, show)
@@ -32,5 +33,7 @@ def floors(
         print_json({"rows": rows})
     else:
         print_tables({TITLE: rows}, len(rows[0]))
-    judged = [row for row in rows if row["figure"].startswith(f"{ADAPTIVE}:") or "loss" in row["figure"]]
-    exit_unless(all(row["holds"] == "yes" for row in judged if not row["figure"].startswith(EVEN)))
+    holds = {row["figure"]: row["holds"] == "yes" for row in rows}
+    judged = [held for name, held in holds.items() if name.startswith(f"{ADAPTIVE}:")]
+    ahead = [held for name, held in holds.items() if name.startswith(BY_HAND) and "loss" in name]
+    exit_unless(all(judged) and all(ahead) and not holds[f"{PLANTED}: {VIOLATION}"])

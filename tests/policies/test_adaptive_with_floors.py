@@ -13,6 +13,7 @@ import driftsack as ds
 from driftsack.benchmarks import lp_dynamic
 from driftsack.core.arrays import Floats
 from driftsack.lp.fallback import solve_program
+from driftsack.simulation import Feedback
 
 REWARDS, COSTS = np.array([0.5, 0.8, 0.95]), np.array([[0.1, 0.3, 0.9], [0.6, 0.2, 0.3]])
 PROBLEM = ds.Problem(
@@ -83,7 +84,7 @@ def test_a_plan_that_forgets_what_is_needed_is_detected(monkeypatch: pytest.Monk
 def test_a_stationary_floor_is_reached_at_nearly_the_smallest_cost(delay: int) -> None:
     """Within 0.2 points and 6% on the mean of 20 trials; a standard error is about 0.02 points and 0.7%."""
     world = ds.Instance.stationary(REWARDS, COSTS[:1], horizon=5_000, budget=5_000.0).with_floor(0.85)
-    run = ds.simulate(world, ds.Adaptive(), trials=20, seed=0, feedback=ds.Feedback(delay=delay))
+    run = ds.simulate(world, ds.Adaptive(), trials=20, seed=0, feedback=Feedback(delay=delay))
     assert run.floor_violation.mean() < 0.002
     assert run.spent.mean() < 1.06 * lp_dynamic(world).value
     assert "floor         reward" in str(run)

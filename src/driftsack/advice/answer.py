@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from driftsack.advice.advice import Advice
 
 SAME: Final = 0.005  # relative differences below this are not stated
+NO_GAIN: Final = 0.0005  # of the optimum: gains below it are stated as 0%
 LEAST_SHARE: Final = 0.005  # of the first mix that is listed
 
 
@@ -52,6 +53,28 @@ def answer(advice: Advice) -> str:
         ]
     )
     return f"{text}; or the same as now for {less} {period} less ({percent(1.0 - own.enough)} less)."
+
+
+def comparison(advice: Advice) -> tuple[list[str], list[list[str]]]:
+    """Return the titles and rows of the answer as a table: reward and spending now and with the recommended policy."""
+    (scale, period), own, problem = per_period(advice), advice.own_rule, advice.world.problem
+    names = advice.survey.resources
+    # The columns: the present rule, the recommended policy, and the same reward as now.
+    columns = {
+        f"with {advice.policy_name}": [
+            of_reward(advice.expected * scale, advice.reward_name),
+            *(f"at most {of_resource(most * scale, name)}" for most, name in zip(problem.budget, names, strict=True)),
+        ]
+    }
+    if own is not None:
+        earned = of_reward(own.reward * scale, advice.reward_name)
+        for title, part in (("your present rule", 1.0), ("the same for less", own.enough)):
+            if part is not None:
+                spent = [of_resource(part * cost * scale, name) for cost, name in zip(own.costs, names, strict=True)]
+                columns[title] = [earned, *spent]
+    titles = [title for title in dict.fromkeys(["your present rule", *columns]) if title in columns]
+    heads = [f"earned {period}", *(f"{plain_name(name)} {period}" for name in names)]
+    return ["", *titles], [[head, *(columns[title][k] for title in titles)] for k, head in enumerate(heads)]
 
 
 def actions(advice: Advice) -> list[str]:
@@ -104,7 +127,7 @@ def _use(advice: Advice) -> str:
 def _watch(advice: Advice) -> str:
     """What drift asks for, with the estimated gains."""
     optima, kind = advice.worth.optima, advice.kind
-    which, when = percent(max(optima.tracking, 0.0)), percent(max(optima.timing, 0.0))
+    which, when = (percent(gain if gain > NO_GAIN else 0.0) for gain in (optima.tracking, optima.timing))
     gains = f"following which arm is best is worth {which} of the optimum, choosing when to spend {when}"
     if kind == DriftKind.STATIONARY:
         return (

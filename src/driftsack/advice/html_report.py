@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from matplotlib.figure import Figure
 
-from driftsack.advice.answer import first_mix_text
+from driftsack.advice.answer import comparison, first_mix_text
 from driftsack.advice.report_text import findings
 from driftsack.advice.units import amount, of_resource, of_reward, plain_name
 from driftsack.advice.warm_start import half_life
@@ -30,6 +30,7 @@ MEASURES: Final = {
 def html_report(advice: Advice, learner: str) -> str:
     """Return the whole page; ``learner`` is the file of the recommended policy."""
     parts = [
+        table(*comparison(advice)),
         heading("What to do"),
         numbered(advice.actions),
         heading("Why"),

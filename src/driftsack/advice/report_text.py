@@ -96,12 +96,13 @@ def recommendation_text(advice: Advice) -> str:
     low, high = advice.ranges.best
     remembering = max(one.share for one in advice.standings if one.candidate.family == REMEMBERS)
     others = f"; the best policy that never forgets earned {percent(remembering)}" if best.share > remembering else ""
+    optimum = of_reward(advice.ranges.expected, advice.reward_name)
     basis = "the last periods of the log" if advice.periods >= 2 else "the log and its later parts"
     title = "Recommended policy" if advice.by_context is None else "Best policy without contexts"
     course = "the log" if horizon == rows else f"the log's {rows:,} rounds, scaled to this length"
     return (
         f"If the next {horizon:,} rounds follow the course of {course}, the best possible plan earns about "
-        f"{amount(advice.ranges.expected)} (95% interval {amount(low)} to {amount(high)}). {title}: "
+        f"{optimum} (95% interval {amount(low)} to {amount(high)}). {title}: "
         f"{best.candidate.name}, which {FAMILY_TEXT[best.candidate.family]}. In simulations on instances resampled "
         f"from {basis} it earned {percent(best.share)} of the optimum (95% range {percent(best.low)} to "
         f"{percent(best.high)}, including random variation){others}."
@@ -184,14 +185,15 @@ def zero_optimum_text(advice: Advice) -> str:
 def log_notes(advice: Advice) -> str:
     """State the maxima taken from the log, lost outcomes and repeated rows; empty if there are none."""
     survey = advice.survey
-    texts = (maxima_note(survey), lost_note(survey), repeated_note(survey), *survey.lenient)
+    texts = (maxima_note(survey, advice.reward_name), lost_note(survey), repeated_note(survey), *survey.lenient)
     return " ".join(text for text in texts if text)
 
 
-def maxima_note(survey: Survey) -> str:
+def maxima_note(survey: Survey, reward: str) -> str:
     """State the maxima that were taken from the log."""
     maxima = dict(zip(("reward", *survey.resources), (survey.reward_max, *survey.cost_max), strict=True))
-    taken = [f"{name} {amount(maxima[name])}" for name in survey.inferred]
+    own = {"reward": reward}
+    taken = [f"{own.get(name, name)} {amount(maxima[name])}" for name in survey.inferred]
     if not taken:
         return ""
     return (

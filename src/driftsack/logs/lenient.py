@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from driftsack.core.arrays import Floats
-from driftsack.logs.columns import is_empty, is_nan, to_numbers
+from driftsack.logs.columns import to_numbers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,7 +45,7 @@ def outcome_numbers(column: pl.Series, decimal: str) -> tuple[Floats, dict[str, 
     import polars as pl
 
     numbers, found = to_numbers(column, decimal), dict[str, int]()
-    rest = np.isnan(numbers) & ~is_empty(column) & ~is_nan(column)
+    rest = np.isnan(numbers)
     if column.dtype != pl.String or not rest.any():
         return numbers, found
     text = column.filter(pl.Series(rest)).str.strip_chars().str.to_lowercase()

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import driftsack as ds
 from driftsack.cli import app
 from driftsack.core.decision import SKIP
-from driftsack.core.errors import LogError
+from driftsack.core.errors import LogError, NamesError
 from driftsack.service.domain import journal
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.book import deltas
@@ -108,3 +108,15 @@ def test_advice_on_an_export(store: str, tmp_path: Path) -> None:
     log = ds.logs.read(tmp_path / "log.csv")
     advice = ds.advise(log, budget=[12.0, 60.0], trials=2)
     assert advice.policy is not None
+
+
+def test_an_export_is_read_with_the_names_of_the_campaign(store: str, tmp_path: Path) -> None:
+    """Budgets may be called usd as in the campaign, and a learner of its resources learns the log as it is."""
+    (tmp_path / "log.csv").write_text(exported(store))
+    log = ds.logs.read(tmp_path / "log.csv", cost_max={"seconds": 1.0, "usd": 0.1})
+    assert (log.resources, log.cost_max) == (("cost_usd", "cost_seconds"), (0.1, 1.0))
+    with pytest.raises(NamesError, match="'eur' unknown"):
+        ds.logs.read(tmp_path / "log.csv", cost_max={"seconds": 1.0, "eur": 0.1})
+    problem = ds.Problem(100, TWO["arms"], {"seconds": 50, "usd": 2}, cost_max={"usd": 0.1, "seconds": 1})
+    learner = ds.NaiveUCB().start(problem)
+    assert learner.teach(log) == len(log)
