@@ -13,11 +13,11 @@ from driftsack.client.client import Client, Pending
 from driftsack.client.messages import (
     Amount,
     Context,
-    Exchanged,
+    ExchangeResult,
     ListedAmounts,
     RemoteDecision,
     ServiceError,
-    Told,
+    ToldOutcome,
 )
 from driftsack.client.operations import State
 
@@ -119,10 +119,10 @@ class AsyncClient:
     async def exchange(
         self,
         ask: int = 0,
-        tells: Iterable[Told] = (),
+        tells: Iterable[ToldOutcome] = (),
         terms: Mapping[str, Any] | None = None,
         contexts: Sequence[Context] | None = None,
-    ) -> Exchanged:
+    ) -> ExchangeResult:
         """Tell many outcomes and ask for many decisions; see :meth:`Client.exchange`.
 
         Args:

@@ -152,16 +152,7 @@ class Learner(LearnerCore):
         """
         return arguments.admissible_arms(self._engine, open, caps)
 
-    def propensities(
-        self,
-        open: Collection[str] | Collection[int] | Bools | None = None,  # noqa: A002
-        caps: ArmAmounts | None = None,
-        at: float | datetime | None = None,
-        context: Context | None = None,
-        must: bool = False,
-        costs: ListedAmounts | None = None,
-        draws: int = 200,
-    ) -> Propensities:
+    def propensities(self, draws: int = 200, **request: Any) -> Propensities:
         """Estimate the probabilities with which :meth:`ask` would choose each arm now; nothing is changed.
 
         ``decision.mix`` is the mix of one draw of the policy. A policy that draws means, such as ``Adaptive`` or
@@ -170,13 +161,8 @@ class Learner(LearnerCore):
         correction. Write it to your log as the propensity of that decision.
 
         Args:
-            open: As in :meth:`ask`.
-            caps: As in :meth:`ask`.
-            at: As in :meth:`ask`.
-            context: As in :meth:`ask`.
-            must: As in :meth:`ask`.
-            costs: As in :meth:`ask`.
             draws: The number of draws, at least 2; each takes about as long as an ``ask``.
+            **request: The arguments of :meth:`ask`, by name.
 
         Raises:
             DriftsackError: :meth:`ask` would raise it.
@@ -189,7 +175,6 @@ class Learner(LearnerCore):
         (array([0.5, 0.5]), array([0., 0.]))
         """
         count = whole(draws, "draws", at_least=2)
-        request = {"open": open, "caps": caps, "at": at, "context": context, "must": must, "costs": costs}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the copy, which is discarded
             return redraw(type(self).from_bytes(self.to_bytes()), count, request)

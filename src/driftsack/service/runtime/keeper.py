@@ -327,8 +327,7 @@ class Keeper(ThreadedCalls):
         Args:
             many: The outcomes, and the number of decisions to make.
             caller: The sender.
-            meter: Charges for the seconds that it keeps the event loop busy. Other requests go first for as long as it
-                says, unless some of them wait for this campaign.
+            meter: Charges for seconds of the event loop, and says for how long other requests go first.
 
         Raises:
             Refusal: The exchange was not carried out.
@@ -436,7 +435,7 @@ class Keeper(ThreadedCalls):
         while True:
             await asyncio.sleep(wait if fenced else 0)
             try:
-                row = await self._claim(name)
+                row = await self.call_in(self.threads.leases, self.store.claim, name, self.owner)
                 if row is None:  # it has another owner
                     self._ticks.pop(name, None)
                     self.foreign.setdefault(name, "")
@@ -449,10 +448,6 @@ class Keeper(ThreadedCalls):
                 return
             await asyncio.sleep(wait)
             wait = min(2 * wait, self._longest_wait)
-
-    async def _claim(self, name: str) -> CampaignRow | None:
-        """Become the owner of a campaign; None if it has another one."""
-        return await self.call_in(self.threads.leases, self.store.claim, name, self.owner)
 
     async def _rebuild(self, row: CampaignRow) -> None:
         """Rebuild a claimed campaign; set it aside if that fails for any reason but the store's availability."""
