@@ -32,7 +32,7 @@ Ask = Callable[[dict[str, float], dict[str, dict[str, float]]], tuple[int, Any]]
 Tell = Callable[[Any, float, dict[str, str]], None]
 
 
-class PlayedOrder(NamedTuple):
+class Order(NamedTuple):
     """What a router earned and spent, and its decisions."""
 
     reward: float  # per request
@@ -72,7 +72,7 @@ def price_list(task: Task, t: int) -> dict[str, dict[str, float]]:
     return {"usd": {model: round(cost, PLACES) for model, cost in zip(MODELS, listed, strict=True)}}
 
 
-def play(task: Task, ask: Ask, tell: Tell) -> PlayedOrder:
+def play(task: Task, ask: Ask, tell: Tell) -> Order:
     """Route all requests of a task."""
     columns, arms, earned, spent = names(task.requests), [], 0.0, 0.0
     for t, k in enumerate(task.order.tolist()):
@@ -84,10 +84,10 @@ def play(task: Task, ask: Ask, tell: Tell) -> PlayedOrder:
         reward, costs = task.outcome(t, arm)
         tell(decision, reward, {"usd": text(float(costs[0]))})
         earned, spent = earned + reward, spent + float(costs[0])
-    return PlayedOrder(earned / len(task.order), spent, arms)
+    return Order(earned / len(task.order), spent, arms)
 
 
-def in_process(task: Task) -> PlayedOrder:
+def in_process(task: Task) -> Order:
     """Route by a learner in this process."""
     config = msgspec.convert(settings(task), Config).completed()
     problem = config.problem()
@@ -105,7 +105,7 @@ def in_process(task: Task) -> PlayedOrder:
     return play(task, ask, tell)
 
 
-def through_service(task: Task, url: str, key: str, campaign: str) -> PlayedOrder:
+def through_service(task: Task, url: str, key: str, campaign: str) -> Order:
     """Route by a campaign of a service."""
     open_campaign(url, key, campaign, settings(task))
     with Client(url, key, campaign, patience=60.0, timeout=30.0) as client:
@@ -160,9 +160,7 @@ def service_rows(
     return rows
 
 
-def rows_of(
-    drift: str, served: list[PlayedOrder], own: list[PlayedOrder], best: float, held: list[bool]
-) -> list[dict[str, Any]]:
+def rows_of(drift: str, served: list[Order], own: list[Order], best: float, held: list[bool]) -> list[dict[str, Any]]:
     """Compare campaigns with learners in this process, and with the optimum ``best`` per request."""
     shares = [float(np.mean([one.reward for one in played])) / best for played in (served, own)]
     same = float(np.mean([np.equal(one.arms, two.arms).mean() for one, two in zip(served, own, strict=True)]))
