@@ -7,6 +7,7 @@ import shutil
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -40,6 +41,7 @@ def granted(live: Live) -> str:
         status, answer = live.call("GET", "/v1/campaigns/chat/budgets")
         if status == 200:
             return str(answer["budgets"][0]["granted"])
+        time.sleep(0.05)
     raise AssertionError
 
 
