@@ -108,8 +108,7 @@ class Process:
 
     def processor_seconds(self) -> float:
         """The processor time that the process has used, in all its threads."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return processor_seconds(self._process.pid)
 
     def kill(self) -> None:
         """Kill the process (SIGKILL)."""
@@ -125,6 +124,12 @@ class Process:
                 self._process.wait(20)
             except subprocess.TimeoutExpired:
                 self.kill()
+
+
+def processor_seconds(process: int) -> float:
+    """The processor time that a process has used, in all its threads."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def call(url: str, key: str, method: str, path: str, body: Any = None, timeout: float = 10.0) -> tuple[int, Any]:
