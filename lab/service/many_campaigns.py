@@ -1,4 +1,7 @@
-"""A service with many campaigns: how soon it answers, and whether a viewer of the dashboard delays requests."""
+"""A service with many campaigns: how soon it answers, and whether a viewer of the dashboard delays requests.
+
+On a busy machine the processor time until an answer says more than the time.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from driftsack.service.store import open_store
 from driftsack.service.web.api.keyring import new_key
 from lab.service.endurance import begun
 from lab.service.load import run_load
-from lab.service.processes import START_LIMIT, TrialError, call, free_port
+from lab.service.processes import START_LIMIT, TrialError, call, free_port, processor_seconds
 from lab.service.speed import row
 
 MOST_HEALTH: Final = 1.0  # seconds from the start until /healthz answers
@@ -41,22 +44,23 @@ def measure_many(
         One row for each figure, with its bar and whether it is reached.
     """
     # Fill a store, and start a service on it.
-    path, port = str(directory / "many.db"), free_port()
+    store_path, port = str(directory / "many.db"), free_port()
     progress(f"opening {campaigns:,} campaigns")
-    with closing(open_store(path)) as store:
+    with closing(open_store(store_path)) as store:
         for k in range(campaigns):
             begun(store, f"c{k:04}")
         key, key_row = new_key(("admin",))
         store.add_key(key_row)
     progress("starting")
     url, begin = f"http://127.0.0.1:{port}", time.monotonic()
-    command = [sys.executable, "-m", "driftsack", "serve", "--store", path, "--port", str(port)]
+    command = [sys.executable, "-m", "driftsack", "serve", "--store", store_path, "--port", str(port)]
     with (directory / "many.err").open("wb") as errors:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, env={**os.environ})
     try:
         # Measure the start.
-        health = until_status(url, "", "GET", "/healthz", begin)
-        first = until_status(url, key, "POST", f"/v1/campaigns/c{campaigns - 1:04}/decisions", begin)
+        health = until_status(url, "", "GET", "/healthz", begin), processor_seconds(process.pid)
+        path = f"/v1/campaigns/c{campaigns - 1:04}/decisions"
+        first = until_status(url, key, "POST", path, begin), processor_seconds(process.pid)
         progress("waiting until all are loaded")
         while "driftsack_unloaded_campaigns 0.0" not in text_of(url, key, "/metrics"):
             time.sleep(1.0)
@@ -76,8 +80,10 @@ def measure_many(
         process.terminate()
         process.wait(30)
     return [
-        row(f"/healthz after the start, {campaigns:,} campaigns", "seconds", health, MOST_HEALTH, most=True),
-        row("first decision after the start", "seconds", first, MOST_FIRST, most=True),
+        row(f"/healthz after the start, {campaigns:,} campaigns", "seconds", health[0], MOST_HEALTH, most=True),
+        row("processor time until then", "seconds", health[1], MOST_HEALTH, most=True),
+        row("first decision after the start", "seconds", first[0], MOST_FIRST, most=True),
+        row("processor time until then, with loading in the background", "seconds", first[1], MOST_FIRST, most=True),
         row("all campaigns loaded", "seconds", loaded, START_LIMIT * 10, most=True),
         row("GET /v1/campaigns", "seconds", listed, 1.0, most=True),
         row("p95 with a viewer, times that without", "", sorted(ratios)[1], MOST_SLOWER, most=True),

@@ -97,7 +97,7 @@ def again(store: Store, name: str, at: int) -> Written:
 @pytest.mark.parametrize("period", [None, 30 * 86_400])
 def test_a_store_whose_events_lie_in_the_future_is_repaired(store_address: str, period: int | None) -> None:
     """Refills go on in the present month, and a policy with a period is paced until then."""
-    settings = {} if period is None else {"horizon": 1000, "period": period}
+    settings: dict[str, Any] = {} if period is None else {"horizon": 1000, "period": period}
     with closing(open_store(store_address)) as store:
         ahead(store, **settings)
         Written(store, "right", small())
