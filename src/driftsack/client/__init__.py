@@ -13,24 +13,24 @@ from driftsack.client.async_client import AsyncClient
 from driftsack.client.campaigns import open_campaign, read_campaign
 from driftsack.client.client import Client
 from driftsack.client.messages import (
-    Exchanged,
+    ExchangeAnswer,
     OutcomeRefusedWarning,
     RemoteDecision,
+    RemoteOutcome,
     ServiceError,
     ServiceUnavailableError,
-    Told,
     amount_text,
 )
 
 __all__ = [
     "AsyncClient",
     "Client",
-    "Exchanged",
+    "ExchangeAnswer",
     "OutcomeRefusedWarning",
     "RemoteDecision",
+    "RemoteOutcome",
     "ServiceError",
     "ServiceUnavailableError",
-    "Told",
     "amount_text",
     "open_campaign",
     "read_campaign",

@@ -13,11 +13,11 @@ from driftsack.client.client import Client, Pending
 from driftsack.client.messages import (
     Amount,
     Context,
-    Exchanged,
+    ExchangeAnswer,
     ListedAmounts,
     RemoteDecision,
+    RemoteOutcome,
     ServiceError,
-    Told,
 )
 from driftsack.client.operations import State
 
@@ -117,10 +117,10 @@ class AsyncClient:
     async def exchange(
         self,
         ask: int = 0,
-        tells: Iterable[Told] = (),
+        tells: Iterable[RemoteOutcome] = (),
         terms: Mapping[str, Any] | None = None,
         contexts: Sequence[Context] | None = None,
-    ) -> Exchanged:
+    ) -> ExchangeAnswer:
         """Tell many outcomes and ask for many decisions; see :meth:`Client.exchange`.
 
         Args:

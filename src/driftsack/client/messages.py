@@ -86,7 +86,7 @@ def settled_by(decision: RemoteDecision | str) -> RemoteDecision:
     return RemoteDecision(int(number) if number else None, "", skipped=not number, token=token)
 
 
-class Told(NamedTuple):
+class RemoteOutcome(NamedTuple):
     """An outcome, for :meth:`Client.exchange`.
 
     Attributes:
@@ -100,7 +100,7 @@ class Told(NamedTuple):
     costs: Mapping[str, Amount] | None = None
 
 
-class Exchanged(NamedTuple):
+class ExchangeAnswer(NamedTuple):
     """The result of :meth:`Client.exchange`.
 
     Attributes:
@@ -109,10 +109,10 @@ class Exchanged(NamedTuple):
     """
 
     decisions: list[RemoteDecision]
-    refused: list[tuple[Told, ServiceError]]
+    refused: list[tuple[RemoteOutcome, ServiceError]]
 
 
-def outcome_json(told: Told) -> dict[str, Any]:
+def outcome_json(told: RemoteOutcome) -> dict[str, Any]:
     """Return an outcome as the API takes it."""
     decision = settled_by(told.decision)
     body: dict[str, Any] = {"token": decision.token}
