@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from driftsack.client import AsyncClient, Client, ServiceError, ToldOutcome
+from driftsack.client import AsyncClient, Client, RemoteOutcome, ServiceError
 from driftsack.client.operations import Operations
 from driftsack.client.transport import Transport
 from driftsack.core.errors import SettingError
@@ -48,8 +48,8 @@ def test_outcomes_and_decisions_are_exchanged(tmp_path: Path) -> None:
         assert len(first) == 6
         assert not refused
         assert {decision.reserved["usd"] for decision in asked} == {"0.02"}
-        outcomes = [ToldOutcome(decision, 1.0, {"usd": "0.01"}) for decision in asked]
-        found = client.exchange(tells=[*outcomes, ToldOutcome(asked[0], 0.0, {"usd": "0.01"})])
+        outcomes = [RemoteOutcome(decision, 1.0, {"usd": "0.01"}) for decision in asked]
+        found = client.exchange(tells=[*outcomes, RemoteOutcome(asked[0], 0.0, {"usd": "0.01"})])
         assert [(told.reward, error.kind) for told, error in found.refused] == [(0.0, "already-settled")]
         assert client.describe()["told"] == len(asked)
 
@@ -107,7 +107,7 @@ def test_the_async_client_has_every_call(tmp_path: Path) -> None:
             await client.create(CONFIG)
             await client.add_arm("third")
             decisions = (await client.exchange(ask=3)).decisions
-            told = [ToldOutcome(each.id, 1.0, {"usd": "0.01"}) for each in decisions if not each.skipped]
+            told = [RemoteOutcome(each.id, 1.0, {"usd": "0.01"}) for each in decisions if not each.skipped]
             assert not (await client.exchange(tells=told)).refused
             assert (await client.describe())["told"] == len(told)
             kept = await client.ask(must=True)

@@ -13,24 +13,24 @@ from driftsack.client.async_client import AsyncClient
 from driftsack.client.campaigns import open_campaign, read_accounts, read_campaign
 from driftsack.client.client import Client
 from driftsack.client.messages import (
-    ExchangeResult,
+    ExchangeAnswer,
     OutcomeRefusedWarning,
     RemoteDecision,
+    RemoteOutcome,
     ServiceError,
     ServiceUnavailableError,
-    ToldOutcome,
     amount_text,
 )
 
 __all__ = [
     "AsyncClient",
     "Client",
-    "ExchangeResult",
+    "ExchangeAnswer",
     "OutcomeRefusedWarning",
     "RemoteDecision",
+    "RemoteOutcome",
     "ServiceError",
     "ServiceUnavailableError",
-    "ToldOutcome",
     "amount_text",
     "open_campaign",
     "read_accounts",

@@ -13,11 +13,11 @@ from driftsack.client.client import Client, Pending
 from driftsack.client.messages import (
     Amount,
     Context,
-    ExchangeResult,
+    ExchangeAnswer,
     ListedAmounts,
     RemoteDecision,
+    RemoteOutcome,
     ServiceError,
-    ToldOutcome,
 )
 from driftsack.client.operations import State
 
@@ -119,10 +119,10 @@ class AsyncClient:
     async def exchange(
         self,
         ask: int = 0,
-        tells: Iterable[ToldOutcome] = (),
+        tells: Iterable[RemoteOutcome] = (),
         terms: Mapping[str, Any] | None = None,
         contexts: Sequence[Context] | None = None,
-    ) -> ExchangeResult:
+    ) -> ExchangeAnswer:
         """Tell many outcomes and ask for many decisions; see :meth:`Client.exchange`.
 
         Args:

@@ -14,13 +14,13 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from driftsack.client.messages import (
     Amount,
     Context,
-    ExchangeResult,
+    ExchangeAnswer,
     ListedAmounts,
     OutcomeRefusedWarning,
     RemoteDecision,
+    RemoteOutcome,
     ServiceError,
     ServiceUnavailableError,
-    ToldOutcome,
     amounts_text,
     context_json,
     decision_of,
@@ -227,10 +227,10 @@ class Client(Operations):
     def exchange(
         self,
         ask: int = 0,
-        tells: Iterable[ToldOutcome] = (),
+        tells: Iterable[RemoteOutcome] = (),
         terms: Mapping[str, Any] | None = None,
         contexts: Sequence[Context] | None = None,
-    ) -> ExchangeResult:
+    ) -> ExchangeAnswer:
         """Tell many outcomes and ask for many decisions in one request.
 
         Args:
@@ -246,7 +246,7 @@ class Client(Operations):
             ServiceUnavailableError: The service cannot be reached; decisions that it may have made are cancelled later.
             ServiceError: The service refused the request.
         """
-        outcomes = [ToldOutcome(*each) for each in tells]
+        outcomes = [RemoteOutcome(*each) for each in tells]
         numbers = [settled_by(each.decision).number for each in outcomes]
         told = [(each, number) for each, number in zip(outcomes, numbers, strict=True) if number is not None]
         body: dict[str, Any] = {"tells": [{"decision": number, **outcome_json(each)} for each, number in told]}
@@ -266,7 +266,7 @@ class Client(Operations):
                 refused.append((each, refusal_of(result["problem"])))
             elif result["settled"]["state"] != "pending":
                 self._settled(number)
-        return ExchangeResult(found, refused)
+        return ExchangeAnswer(found, refused)
 
     def tell(
         self, decision: RemoteDecision | str, reward: float | None = None, costs: Mapping[str, Amount] | None = None
@@ -286,7 +286,7 @@ class Client(Operations):
             ServiceError: The service refused the outcome.
             SettingError: The costs are not a mapping by resource.
         """
-        number, body = settled_by(decision).number, outcome_json(ToldOutcome(decision, reward, costs))
+        number, body = settled_by(decision).number, outcome_json(RemoteOutcome(decision, reward, costs))
         if number is None or settled_by(decision).skipped:
             return
         try:

@@ -89,7 +89,7 @@ def settled_by(decision: RemoteDecision | str) -> RemoteDecision:
     return RemoteDecision(int(number) if number else None, "", skipped=not number, token=token)
 
 
-class ToldOutcome(NamedTuple):
+class RemoteOutcome(NamedTuple):
     """An outcome, for :meth:`Client.exchange`.
 
     Attributes:
@@ -103,7 +103,7 @@ class ToldOutcome(NamedTuple):
     costs: Mapping[str, Amount] | None = None
 
 
-class ExchangeResult(NamedTuple):
+class ExchangeAnswer(NamedTuple):
     """The result of :meth:`Client.exchange`.
 
     Attributes:
@@ -112,10 +112,10 @@ class ExchangeResult(NamedTuple):
     """
 
     decisions: list[RemoteDecision]
-    refused: list[tuple[ToldOutcome, ServiceError]]
+    refused: list[tuple[RemoteOutcome, ServiceError]]
 
 
-def outcome_json(told: ToldOutcome) -> dict[str, Any]:
+def outcome_json(told: RemoteOutcome) -> dict[str, Any]:
     """Return an outcome as the API takes it."""
     decision = settled_by(told.decision)
     body: dict[str, Any] = {"token": decision.token}

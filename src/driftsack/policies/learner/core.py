@@ -138,6 +138,19 @@ class LearnerCore:
         self._engine.desk.epoch[0] = epoch
         self._register.engine = self._engine
 
+    def to_bytes(self) -> bytes:
+        """Return what ``save`` writes; ``from_bytes`` reads it."""
+        with self._lock:
+            return (self._busy and self._kept) or learner_file.encode(self._snapshot())
+
+    def state_hash(self) -> str:
+        """Return a hash, 64 hexadecimal digits, of everything that determines future decisions.
+
+        Learners with equal hashes make the same decisions from now on, if they are told the same.
+        """
+        with self._lock:
+            return learner_file.state_hash(self._snapshot())
+
     def _snapshot(self) -> learner_file.Snapshot:
         """The parts that determine what the learner does; consistent between any two instructions of Python."""
         return learner_file.Snapshot(self._engine, self._clock, self._register.lineage)

@@ -483,19 +483,6 @@ class Learner(LearnerCore):
             if self._file is None:
                 self._file = held
 
-    def to_bytes(self) -> bytes:
-        """Return what :meth:`save` writes; :meth:`from_bytes` reads it."""
-        with self._lock:
-            return (self._busy and self._kept) or learner_file.encode(self._snapshot())
-
-    def state_hash(self) -> str:
-        """Return a hash, 64 hexadecimal digits, of everything that determines future decisions.
-
-        Learners with equal hashes make the same decisions from now on, if they are told the same.
-        """
-        with self._lock:
-            return learner_file.state_hash(self._snapshot())
-
     @classmethod
     def load(cls, path: str | os.PathLike[str], read_only: bool = False) -> Learner:
         """Read a file that :meth:`save` wrote, and continue bit for bit. The policy's class must have been imported.
