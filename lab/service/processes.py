@@ -132,12 +132,6 @@ class Process:
                 self.kill()
 
 
-def processor_seconds(process: int) -> float:
-    """The processor time that a process has used, in all its threads."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def call(url: str, key: str, method: str, path: str, body: Any = None, timeout: float = 10.0) -> tuple[int, Any]:
     """Send a request and return the status and the decoded answer; the status is 0 if there is none."""
     data = None if body is None else json.dumps(body).encode()
