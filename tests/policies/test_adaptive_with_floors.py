@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def rounds(policy: ds.Adaptive, problem: ds.Problem = PROBLEM) -> Iterator[tuple
 
 
 @pytest.mark.parametrize("pacing", ["two-speed", "remaining"])
-def test_the_program_is_solved_as_by_highs_and_in_packing_form(pacing: str) -> None:
+def test_the_program_is_solved_as_by_highs_and_in_packing_form(pacing: Literal["two-speed", "remaining"]) -> None:
     """The optimum in every fifth round, and a slack basis that is feasible in all of them."""
     for number, (state, _) in enumerate(rounds(ds.Adaptive(pacing=pacing))):
         lp = state.usual.lp
