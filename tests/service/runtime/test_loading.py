@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sqlite3
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from driftsack.service.domain import messages as ms
 from driftsack.service.domain.campaign import Campaign
 from driftsack.service.domain.config import Config
 from driftsack.service.domain.refusals import Refusal
+from driftsack.service.projections.watcher import Watcher
 from driftsack.service.runtime import keeper as keepers
 from driftsack.service.runtime.keeper import Keeper
 from driftsack.service.runtime.recovery import Rebuilt, encode_config, rebuild
@@ -269,3 +271,22 @@ def written(address: str) -> dict[str, int]:
             found = connection.execute(f"SELECT sum(xmin::text::bigint) FROM {table}").fetchone()
             rows[table] = int(found[0]) if found else 0
         return rows
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_requests_for_unknown_campaigns_leave_no_locks(tmp_path: Path, planted: bool) -> None:
+    """The planted fault: locks are kept whether they are used or not."""
+
+    async def play() -> int:
+        with closing(SQLiteStore(tmp_path / "s.db")) as store:
+            async with keeping(store) as keeper:
+                watcher = Watcher(keeper)
+                if planted:
+                    watcher._locks = {}  # type: ignore[assignment]
+                for k in range(20):
+                    with pytest.raises(Refusal, match="there is no campaign"):
+                        await watcher.track(f"unknown-{k}")
+                gc.collect()
+                return len(watcher._locks)
+
+    assert asyncio.run(play()) == (20 if planted else 0)
