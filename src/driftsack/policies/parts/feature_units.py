@@ -29,6 +29,8 @@ MOST_VARIANCE: Final = 10.0  # of an intercept, in variances of an outcome
 @kernel
 def follow_units(choice: LinearChoice, features: Standardiser) -> None:
     """Express a choice in the present units of all features."""
+    if features.moved[0] == 0:
+        return
     for f in range(features.factor.size):
         factor, offset = features.factor[f], features.offset[f]
         if factor != 1.0 or offset != 0.0:

@@ -29,7 +29,7 @@ from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
-from driftsack.core.arrays import Floats
+from driftsack.core.arrays import Floats, Ints
 from driftsack.core.bounds import Scratch, within
 from driftsack.core.encoder import LARGEST_FEATURE
 from driftsack.numerics.compiled import kernel
@@ -57,9 +57,11 @@ class Standardiser(NamedTuple):
     slow: Annotated[Floats, within(-FAR, FAR)]  # (n,) slower ones
     visited: Annotated[Floats, within(-LARGEST_AVERAGE, LARGEST_AVERAGE)]  # (n, 2) the range of the slower averages
     least: Annotated[Floats, within(0.0, 4.0 * LARGEST_FEATURE)]  # (n,) least standard deviation, for those that wander
+    sd: Annotated[Floats, within(CONSTANT, 4.0 * LARGEST_FEATURE)]  # (n,) of the present scale
     follows: bool  # whether wandering features are told from jumps; if not, every move is a jump
-    factor: Scratch  # (n,) written: alpha; 1 unless units have changed
-    offset: Scratch  # (n,) written: delta; 0 unless units have changed
+    moved: Annotated[Ints, within(0, 1)]  # (1,) whether the present context changed the units of a feature
+    factor: Scratch  # (n,) written then: alpha; 1 for the other features
+    offset: Scratch  # (n,) written then: delta; 0 for the other features
     indicator: Annotated[Floats, within(0.0, 1.0)]  # (n,) 1 while all values were 0 or 1
     x: Annotated[Floats, within(-LARGEST, LARGEST)]  # (n + 1,) written: the vector
 
@@ -75,7 +77,9 @@ def new_standardiser(features: int, follows: bool = True) -> Standardiser:
         slow=np.zeros(features),
         visited=np.tile([LARGEST_AVERAGE, -LARGEST_AVERAGE], (features, 1)),
         least=np.zeros(features),
+        sd=np.ones(features),
         follows=follows,
+        moved=np.zeros(1, dtype=np.int64),
         factor=np.ones(features),
         offset=np.zeros(features),
         indicator=np.ones(features),
@@ -86,32 +90,32 @@ def new_standardiser(features: int, follows: bool = True) -> Standardiser:
 @kernel
 def note_context(standardiser: Standardiser, context: Floats) -> bool:
     """Update means and scales with a context, and write the change of units; return whether a feature has jumped."""
-    jumped = False
+    jumped, root = False, math.sqrt(context.size)
+    if standardiser.moved[0] > 0:
+        standardiser.moved[0] = 0
+        standardiser.factor[:] = 1.0
+        standardiser.offset[:] = 0.0
     for f in range(context.size):
-        standardiser.factor[f], standardiser.offset[f] = 1.0, 0.0
         if context[f] not in (0.0, 1.0):
             standardiser.indicator[f] = 0.0
         if standardiser.seen[f] < FIRST:
             measure(standardiser, f, context[f])
         elif standardiser.indicator[f] == 0.0:
-            jumped = follow(standardiser, f, context[f]) or jumped
+            away = (context[f] - standardiser.mean[f]) * standardiser.scale[f] * root
+            jumped = follow(standardiser, f, context[f], min(max(away, -FAR), FAR)) or jumped
     return jumped
 
 
 @kernel
-def follow(standardiser: Standardiser, f: int, value: float) -> bool:
+def follow(standardiser: Standardiser, f: int, value: float, away: float) -> bool:
     """Update the moving averages of a feature, and measure it again if it has moved; return whether it has jumped."""
-    sd = 1.0 / (standardiser.scale[f] * math.sqrt(standardiser.mean.size))
-    away = min(max((value - standardiser.mean[f]) / sd, -FAR), FAR)
     standardiser.recent[f] += RECENT * (away - standardiser.recent[f])
     standardiser.slow[f] += SLOW * (away - standardiser.slow[f])
-    recent, slow = standardiser.recent[f], standardiser.slow[f]
+    recent, slow, sd = standardiser.recent[f], standardiser.slow[f], standardiser.sd[f]
     if abs(recent) > SHIFT:
-        if is_jump(standardiser, f, recent, slow, sd):
-            restart(standardiser, f, value, 0.0)
-            return True
-        restart(standardiser, f, standardiser.mean[f] + sd * recent, sd)
-        return False
+        jump = is_jump(standardiser, f, recent, slow, sd)
+        restart(standardiser, f, value if jump else standardiser.mean[f] + sd * recent, 0.0 if jump else sd)
+        return jump
     now = standardiser.mean[f] + sd * slow
     standardiser.visited[f, 0] = min(standardiser.visited[f, 0], now)
     standardiser.visited[f, 1] = max(standardiser.visited[f, 1], now)
@@ -139,7 +143,8 @@ def measure(standardiser: Standardiser, f: int, value: float) -> None:
     standardiser.mean[f] += difference / standardiser.seen[f]
     standardiser.squares[f] += difference * (value - standardiser.mean[f])
     sd = max(math.sqrt(standardiser.squares[f] / standardiser.seen[f]), least)
-    standardiser.scale[f] = 1.0 / (math.sqrt(standardiser.mean.size) * (sd if sd > CONSTANT else 1.0))
+    standardiser.sd[f] = sd if sd > CONSTANT else 1.0
+    standardiser.scale[f] = 1.0 / (math.sqrt(standardiser.mean.size) * standardiser.sd[f])
     if least > 0.0:
         change_units(standardiser, f, mean, scale)
 
@@ -158,6 +163,7 @@ def restart(standardiser: Standardiser, f: int, mean: float, least: float) -> No
 @kernel
 def change_units(standardiser: Standardiser, f: int, mean: float, scale: float) -> None:
     """Write how the vectors with a former ``mean`` and ``scale`` of a feature follow from those of now."""
+    standardiser.moved[0] = 1
     standardiser.factor[f] = scale / standardiser.scale[f]
     standardiser.offset[f] = (standardiser.mean[f] - mean) * scale
 
