@@ -117,7 +117,9 @@ class Advice:
         if self.by_context is None or log is None or log.contexts is None:
             mix = learner.ask().mix
         else:
-            mix = np.mean([learner.ask(context=row).mix for row in log.contexts[-CONTEXTS:]], axis=0)
+            mix = np.mean(
+                [learner.ask(context=row).mix for row in log.contexts[-min(CONTEXTS, self.world.horizon) :]], axis=0
+            )
         return dict(zip(self.problem.arm_names, mix.tolist(), strict=True))
 
     @property

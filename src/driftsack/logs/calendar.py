@@ -35,7 +35,7 @@ class Calendar(NamedTuple):
         return datetime.fromtimestamp(float(np.interp(round, self.rounds, self.seconds)), UTC)
 
 
-class LogClock:
+class TimeSamples:
     """Collect the times of a log while it is read; every k-th is kept, and k doubles when there are too many."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from driftsack.core.arrays import Floats, Ints
 from driftsack.core.decision import SKIP
 from driftsack.core.errors import CannotAnswerError
-from driftsack.logs.calendar import Calendar, LogClock
+from driftsack.logs.calendar import Calendar, TimeSamples
 from driftsack.logs.log import Log, arm_order, join, read
 from driftsack.logs.options import ReadKeywords, ReadOptions, read_options
 from driftsack.logs.rows import RowBatch
@@ -191,7 +191,7 @@ def survey(
 
     # Sum the batches in cells; new arms may appear in any of them.
     cells, skipped, row = new_cells(len(reader.arms), 1 + len(layout.resources), most_cells), 0, 0
-    clock, totals, recent = LogClock(), np.zeros(1 + len(layout.resources)), list[RowBatch]()
+    clock, totals, recent = TimeSamples(), np.zeros(1 + len(layout.resources)), list[RowBatch]()
     for batch in stream:
         clock.add(batch.time)
         totals += batch.outcomes[batch.arm >= 0].sum(axis=0)
@@ -236,7 +236,7 @@ def _still_recent(batches: Sequence[RowBatch], more: int) -> list[RowBatch]:
 
 def _of_log(log: Log, most_cells: int) -> Survey:
     """Summarise a log in memory."""
-    cells, clock, played = new_cells(len(log.arms), 1 + len(log.resources), most_cells), LogClock(), log.arm != SKIP
+    cells, clock, played = new_cells(len(log.arms), 1 + len(log.resources), most_cells), TimeSamples(), log.arm != SKIP
     clock.add(log.time)
     if log.table is not None:
         add_table(cells, log.table, 0)
