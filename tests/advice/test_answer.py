@@ -44,17 +44,16 @@ def advice() -> ds.Advice:
 
 def test_the_answer_compares_with_the_present_rule_a_day(advice: ds.Advice) -> None:
     """48 rounds a day; $120 pays for the large arm in half of the rounds, which is better than the small arm."""
-    frame = log_of_a_rule()
-    earned, spent = (float(frame[name].sum()) / 25 for name in ("answers", "usd"))
-    assert f"Your present rule earned {earned:.3g} answers a day for ${spent:.2f}" in advice.answer
+    answers, dollars = log_of_a_rule().select("answers", "usd").sum().row(0)
+    assert f"Your present rule earned {answers / 25:.3g} answers a day for ${dollars / 25:.2f}" in advice.answer
     own = advice.own_rule
     assert own is not None
     assert own.enough is not None
-    assert own.covered == pytest.approx(120 / frame["usd"].sum())
+    assert own.covered == pytest.approx(120 / dollars)
     # An efficient policy earns 4.5 answers per dollar, so it needs this part of what the present rule spent.
     share = advice.expected / advice.worth.best
-    assert own.enough == pytest.approx(earned / (4.5 * share) / spent, abs=2e-3)
-    assert f"or the same as now for ${(1 - own.enough) * spent:.2f} a day less" in advice.answer
+    assert own.enough == pytest.approx(answers / (4.5 * share) / dollars, abs=2e-3)
+    assert f"or the same as now for ${(1 - own.enough) * dollars / 25:.2f} a day less" in advice.answer
     low, high = (float(one) for one in re.findall(r"interval ([\d.]+) to ([\d.]+)", advice.answer)[0])
     assert 0.999 * low <= advice.expected / 25 <= 1.001 * high  # printed with three digits
 
