@@ -76,7 +76,7 @@ class WithExploration(Policy):
         explore: The probability of exploring, in (0, 1].
 
     >>> learner = WithExploration(explore=0.02).start(Problem(horizon=100, arms=["a", "b"], budget=50), seed=0)
-    >>> learner.ask().mix.min() >= 0.01
+    >>> bool(learner.ask().mix.min() >= 0.01)
     True
     """
 

@@ -168,9 +168,8 @@ class Learner(LearnerCore):
             DriftsackError: :meth:`ask` would raise it.
 
         >>> from driftsack.core import Problem
-        >>> from driftsack.policies import LinearBwK
-        >>> learner = LinearBwK().start(Problem(100, ["small", "large"], 50, features=1), seed=0)
-        >>> chances = learner.propensities(context=[1.0])
+        >>> from driftsack.policies import UniformRandom
+        >>> chances = UniformRandom().start(Problem(100, ["small", "large"], 50), seed=0).propensities()
         >>> chances.probability, chances.error
         (array([0.5, 0.5]), array([0., 0.]))
         """
