@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Generator
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from driftsack.service.domain import exchanges, journal, limits
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.accounts import HeldAccount, LabelAccounts
-from driftsack.service.domain.campaign import NOBODY, Campaign
+from driftsack.service.domain.campaign import NOBODY, Caller, Campaign
 from driftsack.service.domain.config import Limit
 from driftsack.service.domain.limits import Limits
 from driftsack.service.domain.refusals import Refusal
@@ -299,3 +300,27 @@ def never_replaced(self: LabelAccounts, held: HeldAccount) -> int:
 def test_wrong_accounts_are_noticed(owner: type, method: str, fault: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owner, method, fault)
     assert any(play(seed) for seed in range(8))
+
+
+def answer_of(steps: Generator[None, None, ms.Exchanged]) -> ms.Exchanged:
+    """Take the remaining steps, and return the answer."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            answer: ms.Exchanged = done.value
+            return answer
+
+
+def test_an_exchange_of_a_campaign_that_is_resumed_meanwhile_is_not_refused_in_part() -> None:
+    """Requests that were not checked, because the campaign was paused, are skipped."""
+    desk = Desk(small(limits=[Limit("user", {"usd": "1"}, required=True)]))
+    first = desk.ask(labels={"user": "ann"})
+    desk.do(ms.Patch("paused"))
+    tell = ms.TellOne(decision=first.decision, reward=1.0, costs={"usd": "0.02"}, token=first.token)
+    many = ms.Exchange([tell], ask=1)
+    steps = exchanges.exchange_in_steps(desk.campaign, many, lambda: desk.now, Caller("k", b"d", "w"))
+    next(steps)  # the outcome is told
+    desk.do(ms.Patch("active"))
+    [made] = answer_of(steps).decisions
+    assert (made.skipped, made.reason) == (True, "paused")

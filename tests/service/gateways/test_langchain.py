@@ -13,7 +13,8 @@ import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware.types import ModelRequest
 from langchain.agents.structured_output import ToolStrategy
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -22,9 +23,10 @@ from driftsack.client import Client
 from driftsack.core.errors import SettingError
 from driftsack.service.domain.features import Features
 from driftsack.service.gateways.langchain import BudgetMiddleware, RunExhaustedError
-from driftsack.service.gateways.langchain_calls import PricedModel, body_of
+from driftsack.service.gateways.langchain_calls import PricedModel, body_of, cost_of
 from driftsack.service.gateways.prompts.features import prompt_features
 from driftsack.service.gateways.proxy.prices import Prices
+from driftsack.service.gateways.proxy.worst_case import worst_case
 from tests.support.asgi_server import running
 from tests.support.hostile_upstream import HostileUpstream
 from tests.support.live_service import Live, serving
@@ -257,3 +259,25 @@ def test_the_schema_of_a_structured_answer_is_counted(chats: Chats) -> None:
     city = {"title": "City", "description": "A city with a long name", "type": "object", "properties": {}}
     request = ModelRequest(model=chats.model("fine").model, messages=[], response_format=ToolStrategy(city))
     assert "A city with a long name" in str(body_of(request))
+
+
+def test_several_answers_are_paid(chats: Chats) -> None:
+    """The upstream bills four answers for each call."""
+    priced = chats.model("calls")
+    assert isinstance(priced.model, ChatOpenAI)
+    priced.model.n = 4
+    agent_of(BudgetMiddleware({"calls": priced}, 10 * RUN)).invoke(ASKED, MANY)
+    assert RUN < chats.charged() <= 10 * RUN
+    with pytest.raises(SettingError, match="n must be the number of answers"):
+        priced.demand({"messages": []}, 10, {"n": 2.5})
+
+
+def test_tokens_that_are_written_to_a_cache_are_reserved(chats: Chats) -> None:
+    price = Prices("3", "15", cache_write="6")
+    demand = chats.model("fine", price=price).demand({"messages": [{"role": "user", "content": "x"}]}, 1000, {})
+    usage = UsageMetadata(
+        input_tokens=1000, output_tokens=1, total_tokens=1001, input_token_details={"cache_creation": 1000}
+    )
+    cost = cost_of([AIMessage("x", usage_metadata=usage)], price)
+    assert cost is not None
+    assert worst_case(demand, price, 1) >= cost > worst_case(demand._replace(writes_cache=False), price, 1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from driftsack.service.domain import messages as ms
+from driftsack.service.domain.config import Limit
 from driftsack.service.projections import what_if
 from driftsack.service.projections.export import outcomes
 from driftsack.service.projections.redraws import redrawn_propensities
@@ -49,3 +50,13 @@ def test_a_journal_is_answered_from_propensities_over_draws(tmp_path: Path, monk
     assert found.method.endswith("propensities by redraws")
     assert abs(found.reward - 1.0) < 4 * found.reward_se + 0.05
     assert own > 0.4
+
+
+def test_an_arm_that_a_limit_left_alone_has_the_propensity_one(tmp_path: Path) -> None:
+    limits = [Limit("user", {"usd": "0.07"}, "day")]
+    most = {"usd": {"small": "0.05", "large": "0.1"}}
+    with closing(SQLiteStore(tmp_path / "store.db")) as store:
+        written = Written(store, "chat", small(limits=limits, cost_max=most, budget={"usd": "100"}))
+        for number in range(5):
+            written.do(ms.Ask(labels={"user": f"user {number}"}))
+        assert set(redrawn_propensities(store, "chat").values()) == {1.0}

@@ -18,11 +18,13 @@ from driftsack.cli import app
 from driftsack.service.domain import messages as ms
 from driftsack.service.domain.calendar import DAY_MS, next_midnight
 from driftsack.service.domain.campaign import Now
+from driftsack.service.domain.config import Limit
+from driftsack.service.domain.views import label_accounts
 from driftsack.service.projections.beginnings import begun
 from driftsack.service.projections.explain import replay
 from driftsack.service.runtime.clock_check import LONGEST_PAUSE, accept_clock, check_clock, repair_clock
 from driftsack.service.runtime.owned import Owned, ServiceClock
-from driftsack.service.runtime.recovery import rebuild
+from driftsack.service.runtime.recovery import rebuild, snapshot_of
 from driftsack.service.store import open_store
 from driftsack.service.store.interface import AuditRow, Owner, Store, StoreError
 from tests.support.campaigns import START, monthly, small
@@ -168,3 +170,54 @@ def test_the_command_repairs(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["clock", "repair", "--store", path])
         assert done.exit_code == 0, done.output
         assert said in " ".join(done.output.split())
+
+
+ANN: Final = {"user": "ann"}
+
+
+def limited(store: Store) -> Written:
+    """A campaign that limits what each user may cost a day."""
+    limits = [Limit("user", {"usd": "0.25"}, "day")]
+    return Written(store, "chat", small(limits=limits, budget={"usd": "100"}, lease=86_400))
+
+
+def account(written: Written) -> tuple[str, str, str]:
+    """What ann has spent and reserved today, and what is left."""
+    found = label_accounts(written.owned.campaign, "user", "ann", written.now.at).accounts[0]
+    return found.spent, found.reserved, found.left
+
+
+def test_a_reservation_after_the_repair_is_released(tmp_path: Path) -> None:
+    """The account that was used while the clock was ahead ends with the present day."""
+    with closing(open_store(str(tmp_path / "store.db"))) as store:
+        written = limited(store)
+        written.wait(0, stopped=40 * DAY_MS)
+        written.do(ms.Tell(1.0, {"usd": "0.02"}), written.ask(ANN))
+        store.release(["chat"], Owner("writer"))
+        repair_clock(store, START + HOUR)
+        written = again(store, "chat", START + HOUR)
+        written.do(ms.Tell(1.0, {"usd": "0.03"}), written.ask(ANN))
+        assert account(written) == ("0.05", "0", "0.2")
+        written.wait(0, stopped=DAY_MS)
+        assert account(written) == ("0", "0", "0.25")
+        assert replay(store, "chat").same
+
+
+def test_no_limit_is_overspent_after_the_repair(tmp_path: Path) -> None:
+    """Decisions of the day that ended by the wrong clock do not belong to its account any more."""
+    with closing(open_store(str(tmp_path / "store.db"))) as store:
+        written = limited(store)
+        pending = [written.ask(ANN), written.ask(ANN)]
+        written.wait(0, stopped=40 * DAY_MS)
+        written.do(ms.Tell(1.0, {"usd": "0.02"}), written.ask({"user": "bob"}))
+        written.owned.campaign.limits.sweep(written.owned.campaign.book.at, 1000)
+        store.save_snapshot("chat", snapshot_of(written.owned.campaign, written.owned.chain))
+        store.release(["chat"], Owner("writer"))
+        repair_clock(store, START + HOUR)
+        assert replay(store, "chat").same
+        written = again(store, "chat", START + HOUR)
+        written.ask(ANN)
+        for number in pending:
+            written.do(ms.Tell(1.0, {"usd": "0.1"}), number)
+        assert account(written) == ("0", "0.09", "0.16")
+        assert replay(store, "chat").same

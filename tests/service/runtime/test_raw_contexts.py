@@ -211,3 +211,13 @@ def test_a_replay_needs_no_contexts(tmp_path: Path) -> None:
             for name in ("one", "two")
         )
         assert one == two
+
+
+def test_no_file_of_sqlite_has_a_deleted_context(tmp_path: Path) -> None:
+    """Nor has the write-ahead log."""
+    secret = b"AdaLovelacesSecretQuestion"
+    with closing(open_store(str(tmp_path / "s.db"))) as store:
+        asked(begun(store), secret.decode())
+        assert any(secret in path.read_bytes() for path in tmp_path.iterdir())
+        store.forget_contexts("chat", *EVERY, AuditRow(1, "x", "forget", "chat", ""))
+        assert not any(secret in path.read_bytes() for path in tmp_path.iterdir())

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import json
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from driftsack.core.errors import SettingError
 from driftsack.service.domain.config import Limit
 from driftsack.service.domain.limits import Limits
 from driftsack.service.projections.explain import replay
+from driftsack.service.web.json_logs import log_as_json
 from driftsack.service.web.server import Settings, webhooks_of
 from driftsack.service.web.webhooks import Webhooks, check_address
 from tests.support.dashboard_client import Visitor
@@ -246,3 +248,17 @@ def test_only_addresses_of_the_operator_are_called() -> None:
     with pytest.raises(SettingError, match="DRIFTSACK_WEBHOOK_SECRET"):
         webhooks_of(Settings(webhooks="https://example.org/alerts", webhook_secret="short"))
     assert webhooks_of(Settings()) is None
+
+
+def test_the_log_of_the_service_has_no_addresses_of_webhooks() -> None:
+    """The HTTP library logs the address of each call unless it is told not to, and paths may be secrets."""
+    levels = {name: logging.getLogger(name).level for name in (None, "httpx", "httpcore")}
+    handlers = logging.getLogger().handlers[:]
+    try:
+        log_as_json("debug")
+        assert not logging.getLogger("httpx").isEnabledFor(logging.INFO)
+        assert not logging.getLogger("httpcore").isEnabledFor(logging.DEBUG)
+    finally:
+        logging.getLogger().handlers[:] = handlers
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)

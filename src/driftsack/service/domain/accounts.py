@@ -126,9 +126,7 @@ class LabelAccounts:
             slot = self._hand
             self._hand += 1
             if slot < len(self._names) and self._names[slot] and not self._is_live(slot * self._width, at):
-                del self._slots[self._names[slot]]
-                self._names[slot] = ""
-                self._free.append(slot)
+                self._forget(self._names[slot], slot)
 
     def _shrink(self) -> None:
         """Give memory back if most rows are free."""
@@ -146,6 +144,26 @@ class LabelAccounts:
     def stay(self, row: int, until: int) -> None:
         """Let an account end no earlier than at a time."""
         self.rows[row + UNTIL] = max(self.rows[row + UNTIL], until)
+
+    def set_clock(self, before: int, end: int) -> None:
+        """Forget the accounts that had ended before the clock was set back; the others end with the present period.
+
+        Args:
+            before: The time before.
+            end: The end of the present period; 0 for none.
+        """
+        for label, slot in self._slots.copy().items():
+            row = slot * self._width
+            if not self._is_live(row, before):
+                self._forget(label, slot)
+            elif end:
+                self.rows[row + UNTIL] = end
+
+    def _forget(self, label: str, slot: int) -> None:
+        """Free the row of an account."""
+        del self._slots[label]
+        self._names[slot] = ""
+        self._free.append(slot)
 
     def count_open(self, row: int, more: int) -> None:
         """Count the decisions of an account that may still be told."""

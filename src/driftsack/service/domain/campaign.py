@@ -263,7 +263,8 @@ class Campaign(CampaignState):
         following = self.config.next_refill(now.at)
         paced = self.config.period is not None and following is not None and self.book.state != "watching"
         period = seconds_between(now.at, following) if paced and following is not None else None
-        self.happen(journal.ClockSet(following=following, period=period, **common(now, NOBODY)))
+        times: dict[str, Any] = {"following": following, "period": period, "before": self.book.at}
+        self.happen(journal.ClockSet(ends=self.limits.ends(now.at), **times, **common(now, NOBODY)))
 
     def _rollover(self, refill: Refill) -> float:
         """The share of the free budgets that the next season gets, limited by what a ledger can hold."""

@@ -341,6 +341,11 @@ def _state_changed(state: CampaignState, event: journal.StateChanged) -> ms.Done
 
 
 def _clock_set(state: CampaignState, event: journal.ClockSet) -> ms.Done:
+    if event.ends:
+        records = state.book.open.values()
+        moved = state.limits.set_clock(event.before, event.ends, [record.held for record in records])
+        for record, held in zip(records, moved, strict=True):
+            record.held = held
     state.book.following = event.following
     if state.problem.period is not None:
         period = None if event.period is None else timedelta(seconds=event.period)

@@ -54,7 +54,9 @@ def exchange_in_steps(
 
     # Refuse the whole exchange if the new decisions are not possible.
     terms = requests_of(many)
-    if new and campaign.book.state not in ("paused", "watching"):
+    state = campaign.book.state
+    checked = bool(new) and state not in ("paused", "watching")
+    if checked:
         plans.checked_terms(campaign, terms[0], new - _settled_by(campaign, many, now, new))
         for k, request in enumerate(terms if many.contexts or many.labels else terms[:1]):
             check_context(campaign, request, f"/contexts/{k}" if many.contexts else "/terms/context")
@@ -71,7 +73,10 @@ def exchange_in_steps(
     decisions = []
     for each, found, request in zip(askers, known, terms, strict=True):
         # A repeated exchange does not know why it skipped a request.
-        made = ask_one(campaign, request, clock(), each) if found or not again else views.skipped("budget")
+        if found or checked:
+            made = ask_one(campaign, request, clock(), each)
+        else:  # nor was a request checked of a campaign that was resumed meanwhile
+            made = views.skipped("budget" if again else state)
         decisions.append(made)
         yield
     return ms.Exchanged(told, decisions)

@@ -235,6 +235,8 @@ class ClockSet(Event, tag="clock-set"):
 
     following: int | None  # when the next season begins, in milliseconds since 1970
     period: float | None = None  # seconds until then, if the campaign is paced by them
+    before: int = 0  # the time of the latest event, by the wrong clock
+    ends: list[int] = []  # when the present period of each limit ends; 0 for a limit without periods
 
 
 class Revised(Event, tag="revised"):

@@ -7,7 +7,7 @@ names the accounts of its decision and when they end, so a replay needs neither 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from driftsack.core.errors import DriftsackError
@@ -151,6 +151,34 @@ class Limits:
             if row >= 0:
                 accounts.count_open(row, -1)
                 accounts.stay(row, at + accounts.idle if accounts.idle else each.until)
+
+    def ends(self, at: int) -> list[int]:
+        """Return the end of the present period of each limit; 0 for those without periods."""
+        return [next_midnight(at, one.every, zone_of(one.zone)) if one.every else 0 for one, *_ in self.rules]
+
+    def set_clock(
+        self, before: int, ends: Sequence[int], decisions: Iterable[Sequence[HeldAccount]]
+    ) -> list[list[HeldAccount]]:
+        """Set the clock back: accounts that had ended are forgotten, and the others end with the present periods.
+
+        Args:
+            before: The time before.
+            ends: The ends of the present periods.
+            decisions: The accounts of each decision that may still be told.
+
+        Returns:
+            The accounts of each of these decisions from now on.
+        """
+        live = [[each for each in held if self._is_live(each, before)] for held in decisions]
+        for accounts, end in zip(self.accounts, ends, strict=True):
+            accounts.set_clock(before, end)
+        self._ends = [0] * len(self.rules)
+        return [[HeldAccount(each.limit, each.label, ends[each.limit] or each.until) for each in held] for held in live]
+
+    def _is_live(self, held: HeldAccount, at: int) -> bool:
+        """Whether the account of a decision has neither ended nor been replaced."""
+        accounts = self.accounts[held.limit]
+        return accounts.place(held) >= 0 and accounts.find(held.label, at) >= 0
 
     def largest_overruns(self, held: Sequence[HeldAccount], overruns: Units) -> list[int]:
         """(d,) the overruns of the campaign, or of an account of a decision where that is larger."""

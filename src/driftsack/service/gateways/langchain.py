@@ -189,7 +189,7 @@ class BudgetMiddleware(AgentMiddleware[BudgetState, Any, Any]):
         run: RunBudget | None = request.state.get(STATE)  # type: ignore[assignment]
         body = body_of(request)
         size, settings = size_of(body), request.model_settings
-        demands = {arm: priced.demand(body, size) for arm, priced in self._models.items()}
+        demands = {arm: priced.demand(body, size, settings) for arm, priced in self._models.items()}
         limits = {arm: priced.most_tokens(settings) for arm, priced in self._models.items()}
         most = {arm: worst_case(demands[arm], one.price, limits[arm]) for arm, one in self._models.items()}
         kept = (run or RunBudget(UNLIMITED)).reserve(max(most.values()))
@@ -233,8 +233,8 @@ class BudgetMiddleware(AgentMiddleware[BudgetState, Any, Any]):
         answers = [message for message in response.result if isinstance(message, AIMessage)]
         cost = cost_of(answers, call.priced.price)
         if cost is None or cost > call.most:
-            log.error("the usage of %s is %s; the worst case of %s is charged", call.arm, cost, call.most)
-            cost = call.most
+            log.error("the usage of %s costs %s, the worst case %s; the larger is charged", call.arm, cost, call.most)
+            cost = max(cost or Decimal(0), call.most)
         self._settle(call.run, call.most, cost)
         decision = call.decision
         for answer in answers:

@@ -47,20 +47,24 @@ class PricedModel:
         given = (self.max_tokens, settings.get(self.limit), getattr(self.model, self.limit, None))
         return min(limit for limit in given if isinstance(limit, int) and limit > 0)
 
-    def demand(self, body: Mapping[str, Any], size: int) -> Demand:
-        """Return what a call asks for.
+    def demand(self, body: Mapping[str, Any], size: int, settings: Mapping[str, Any]) -> Demand:
+        """Return what a call asks for; that the prompt is written to a cache is assumed, since it cannot be seen.
 
         Args:
             body: The request, as :func:`body_of` returns it.
             size: Its bytes.
+            settings: The settings of the model for this call.
 
         Raises:
-            SettingError: It has media, whose tokens have no known bound.
+            SettingError: It has media, whose tokens have no known bound, or asks for no number of answers.
         """
+        answers = settings.get("n", getattr(self.model, "n", None)) or 1
+        if not isinstance(answers, int) or answers < 1:
+            raise SettingError(f"n must be the number of answers, got {answers!r:.60}.")
         media = read_prompt(body).media
         if media and self.media_tokens is None:
             raise SettingError("a request with images, recordings or files needs media_tokens of each PricedModel.")
-        return Demand(size=size + media * (self.media_tokens or 0), limit=None)
+        return Demand(size + media * (self.media_tokens or 0), limit=None, answers=answers, writes_cache=True)
 
 
 def body_of(request: ModelRequest[Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def redrawn_propensities(store: Store, name: str, draws: int = DRAWS) -> dict[in
 
 def _propensity(campaign: Campaign, event: journal.Asked, arm: int, draws: int) -> float:
     """The propensity of the recorded arm of a decision that the campaign is about to make again."""
-    request = {"open": event.open, **campaign.terms(event)}
+    request = {"open": campaign.open_arms(event), **campaign.terms(event)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

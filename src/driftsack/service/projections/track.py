@@ -438,6 +438,10 @@ class Track:
         self.state = event.new_state
 
     def _clock_set(self, event: journal.ClockSet) -> None:
+        if event.ends:
+            moved = self.limits.set_clock(event.before, event.ends, [each.held for each in self.waiting.values()])
+            pairs = zip(self.waiting.items(), moved, strict=True)
+            self.waiting = {number: each._replace(held=held) for (number, each), held in pairs}
         self.following = event.following
         self.season_at, self.opened_at = min(self.season_at, event.at), min(self.opened_at, event.at)
 

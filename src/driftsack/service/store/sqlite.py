@@ -191,12 +191,14 @@ class SQLiteStore(QueryStore):
 
     def _delete_some(self, table: str, column: str, where: str, *values: Any) -> None:
         """Delete rows in transactions of their own; contexts, which may hold personal data, are overwritten."""
-        usual = self.pragma("secure_delete")
-        self.pragma("secure_delete", 1 if table == "raw_context" else usual)
-        try:
+        if table != "raw_context":
             super()._delete_some(table, column, where, *values)
-        finally:
-            self.pragma("secure_delete", usual)
+            return
+        before = self._connection.total_changes
+        self.pragma("secure_delete", 1)  # it stays: another thread may be deleting, too
+        super()._delete_some(table, column, where, *values)
+        if self._connection.total_changes > before:
+            self._rows("PRAGMA wal_checkpoint(TRUNCATE)")  # the write-ahead log has the rows, too
 
     def _delete_rest(self, name: str, entry: AuditRow) -> None:
         with self._changing() as run:

@@ -31,3 +31,5 @@ def log_as_json(level: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs whole addresses, whose paths may hold secrets
+    logging.getLogger("httpcore").setLevel(logging.WARNING)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 from collections.abc import Callable
 from typing import Any, Final
@@ -36,7 +35,6 @@ def proxy_config(app: Any) -> uvicorn.Config:
 def serve_proxy(settings: ProxySettings, ready: Callable[[str], None]) -> None:
     """Serve until the process is stopped; ``ready`` is called with the address when the proxy listens."""
     log_as_json("info")
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs the address of each call
     with socket.create_server((settings.host, settings.port), backlog=2048) as listener:
         ready(f"http://{settings.host}:{listener.getsockname()[1]}/v1")
         uvicorn.Server(proxy_config(Proxy(settings))).run(sockets=[listener])

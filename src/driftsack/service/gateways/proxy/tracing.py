@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 CONVENTIONS: Final = "1.44.0"
 SCHEMA: Final = f"https://opentelemetry.io/schemas/{CONVENTIONS}"
 OPERATIONS: Final = {"completions": "text_completion", "embeddings": "embeddings"}  # by format; the others are chats
+LARGEST_SETTING: Final = 1e9  # an integer of JSON may have hundreds of digits
 REQUEST: Final = {"temperature": float, "top_p": float, "frequency_penalty": float, "presence_penalty": float}
 FAILED: Final = 500
 
@@ -72,7 +73,7 @@ class ProxyTracer:
             attributes["gen_ai.request.stream"] = True
         for name, kind in REQUEST.items():
             given = terms.request.get(name)
-            if isinstance(given, (int, float)):
+            if isinstance(given, (int, float)) and abs(given) <= LARGEST_SETTING:
                 attributes[f"gen_ai.request.{name}"] = kind(given)
         parent = trace.set_span_in_context(request)
         return self._tracer.start_span(f"{operation} {upstream.model}", parent, SpanKind.CLIENT, attributes)
