@@ -86,7 +86,7 @@ def test_the_api_shows_mathematics_and_examples(site: Path) -> None:
 def test_formulas_of_pages_are_rendered(site: Path) -> None:
     """Formulas in LaTeX are MathML, and indices of those written as text are real ones."""
     assert "<msqrt>" in (site / "choose.html").read_text()
-    theory = (site / "theory.html").read_text()
+    theory = (site / "theory-paper.html").read_text()
     assert "LP<sub>t</sub>" in theory
     assert "T<sup>⅔</sup>" in theory
     assert theory.count("<sub>") > 100

@@ -72,6 +72,7 @@ def base_fields(source: str) -> list[str]:
 CALLED = {
     "announce",
     "bounded",
+    "contributions",
     "estimates",
     "follow_rate",
     "forgets",

@@ -90,7 +90,7 @@ def test_windows_figure_draws_means_intervals_and_changes() -> None:
             np.testing.assert_array_equal(np.asarray(lines[i].get_ydata(), dtype=float), means[:, i, k])
             np.testing.assert_array_equal(np.asarray(lines[i].get_xdata(), dtype=float), np.arange(6) * 10.0 + 5)
         assert [float(np.asarray(line.get_xdata())[0]) for line in lines[2:]] == [20.0, 40.0]
-        assert axes.get_ylabel() == f"mean {labels[1][k]}"
+        assert axes.get_ylabel() == f"mean {labels[1][k]}\nper round"
 
 
 def sizes(axes: Axes) -> list[tuple[float, float]]:

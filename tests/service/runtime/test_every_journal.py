@@ -31,12 +31,12 @@ from driftsack.service.runtime.recovery import rebuild, recover
 from driftsack.service.store.interface import CampaignRow, Owner, Store
 from driftsack.service.store.sqlite import SQLiteStore
 from tests.support import journals
+from tests.support.campaigns import small
 from tests.support.learner_parts import ledger_of
 from tests.support.paths import DATA
 
 FILES = sorted(path.name for path in DATA.glob("service-*.db"))
 LATEST = "service-journal-2.db"
-WITHOUT_TIMES = "service-journal-1.db"
 
 
 def kinds(store: Store) -> set[type]:
@@ -118,11 +118,15 @@ def test_snapshots_of_earlier_releases_have_no_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: bool
 ) -> None:
     """The planted fault: the times of decisions, which a replay finds, are compared with those of the snapshot."""
-    if planted:
-        monkeypatch.setattr(book, "TIME", None)
-    shutil.copy(DATA / WITHOUT_TIMES, tmp_path / "old.db")
-    with closing(SQLiteStore(tmp_path / "old.db")) as old:
-        assert replay(old, "all").same != planted
+    with closing(SQLiteStore(tmp_path / "old.db")) as store:
+        written = journals.Written(store, "chat", small())
+        written.ask()
+        for record in written.owned.campaign.book.open.values():
+            record.at = 0
+        store.save_snapshot("chat", recovery.snapshot_of(written.owned.campaign, written.owned.chain))
+        if planted:
+            monkeypatch.setattr(book, "TIME", None)
+        assert replay(store, "chat").same != planted
 
 
 def other_rules(monkeypatch: pytest.MonkeyPatch) -> None:

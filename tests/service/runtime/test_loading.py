@@ -216,7 +216,7 @@ def test_leases_end_although_a_closed_campaign_cannot_leave_the_memory(
     async def play() -> None:
         with closing(SQLiteStore(tmp_path / "s.db")) as store:
             async with keeping(store, idle=0.01) as keeper:
-                await until(lambda: "could not leave the memory" in caplog.text)
+                await until(lambda: "could not be removed" in caplog.text)
                 await keeper.create("chat", small(lease=1))
                 await ask(keeper)
                 await until(lambda: keeper.owned["chat"].campaign.book.expired == 1)

@@ -28,6 +28,7 @@ class Bookmark:
     """
 
     def __init__(self, learner: Learner) -> None:
+        learner._engine.make_room()  # the next decision does not need a larger table
         self._learner, self._parts = learner, _parts(learner)
         self._clock = copy.deepcopy(learner._clock) if learner.problem.period is not None else None
         self._kept = [(array, array.copy()) for array in arrays(self._parts).values()]

@@ -574,8 +574,8 @@ class Keeper(ThreadedCalls):
                     self.commits.changed(owned)
             if time.monotonic() - swept > self._idle:
                 swept = time.monotonic()
-                try:
-                    await sweep(self)
-                    await forget_old_contexts(self)
-                except Exception:  # must not end the leases of all campaigns
-                    log.exception("closed campaigns and old contexts could not be removed")
+                for clean_up in (sweep, forget_old_contexts):
+                    try:
+                        await clean_up(self)
+                    except Exception:  # must not end the leases of all campaigns
+                        log.exception("closed campaigns or old contexts could not be removed")
