@@ -8,14 +8,14 @@ from lab.floors import ADAPTIVE, BY_HAND, PLANTED, PLAYERS, figure, floor_worlds
 
 
 @pytest.mark.slow
-def test_adaptive_loses_less_than_the_rule_by_hand_and_much_less_than_the_planted_one() -> None:
-    """On 15 environments of 2,000 rounds; the rule by hand is behind in 12 and the planted competitor in 14 of them."""
+def test_adaptive_loses_less_than_the_rule_by_hand_and_the_planted_one() -> None:
+    """On 15 environments of 10,000 rounds: the rule by hand is behind in all of them, the planted competitor in 11."""
     behind = {BY_HAND: 0, PLANTED: 0}
-    for world in floor_worlds(seed=1, per_family=1, horizon=2_000):
+    for world in floor_worlds(seed=1, per_family=1, horizon=10_000):
         ours = play(world, PLAYERS[ADAPTIVE], trials=2)
         for name in behind:
             behind[name] += play(world, PLAYERS[name], trials=1).loss > ours.loss
-    assert behind[BY_HAND] >= 10
+    assert behind[BY_HAND] >= 13
     assert behind[PLANTED] >= 10
 
 
