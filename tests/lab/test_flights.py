@@ -39,11 +39,13 @@ def test_short_windows_lose_reward_on_the_real_rows() -> None:
     error = np.sqrt((remembers.reward.var(ddof=1) + forgets.reward.var(ddof=1)) / 12)
     assert remembers.reward.mean() - forgets.reward.mean() > 2 * error
     assert {type(entry.policy).__name__ for entry in entries} == set(ds.policies.__all__) - {
-        "DisjointBwK",  # needs contexts, as the next three do
+        "DisjointBwK",  # needs contexts, as the next four do
+        "LagrangeCBwK",
         "LinearBwK",
         "PerSegment",
         "SquareCBwK",
         "Exp3BwK",  # takes one resource
+        "WithExploration",  # wraps another policy
         "Learner",
         "Policy",
         "from_spec",
